@@ -2,13 +2,16 @@
 // Servers of one process, which their clients and each other reach by call, or by messages that really are bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "autodiff/gradients.h"
 #include "base/env.h"
+#include "base/logging.h"
 #include "client/remote_session.h"
+#include "cluster/remote_worker.h"
 #include "cluster/server.h"
 #include "device/cpu/cpu_device.h"
 #include "graph/graph_builder.h"
@@ -80,6 +83,7 @@ class ServersTest : public ::testing::TestWithParam<bool> {
     parts.master.ops = &System::Default().ops();
     parts.master.kernels = &System::Default().kernels();
     parts.master.differentiate = AddDenseGradients;
+    parts.master.liveness = liveness_;
     parts.channels = &channels_;
     parts.all_by_messages = GetParam();
     return Server::New(def, parts);
@@ -108,6 +112,7 @@ class ServersTest : public ::testing::TestWithParam<bool> {
         "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
   }
 
+  Liveness liveness_;
   SimNetwork network_{Env::Default(), 1};
   Channels channels_;
 };
@@ -155,11 +160,15 @@ TEST_P(ServersTest, SessionsShareVariablesAndOutliveTheirClients) {
   const auto [add, init] = second.Add(build);
   EXPECT_EQ(ValueOf(second.Run({add})), 9.0f);
   EXPECT_TRUE(ResetRemote(worker->target(), {}, {"other"}, &channels_).ok());
-  EXPECT_FALSE(second.Run({add}).ok()) << "the session is gone";
-  Client third = NewClient(ps->target());
-  const auto again = third.Add(build).first;
-  EXPECT_EQ(ValueOf(third.Run({again})), 11.0f) << "another container was reset";
+  EXPECT_EQ(ValueOf(second.Run({add})), 11.0f) << "another container was reset, by another master";
   EXPECT_TRUE(ResetRemote(worker->target(), {}, {}, &channels_).ok());
+  EXPECT_TRUE(absl::IsAborted(second.Run({add}).status())) << "it is told once that its state is gone";
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.Run({add}).status())) << "and goes on without it";
+  ASSERT_TRUE(second.Run({}, {init}).ok());
+  EXPECT_EQ(ValueOf(second.Run({add})), 7.0f);
+  EXPECT_TRUE(ResetRemote(ps->target(), {}, {}, &channels_).ok());
+  EXPECT_TRUE(absl::IsAborted(second.Run({add}).status())) << "its own master's sessions are closed";
+  EXPECT_TRUE(absl::IsAborted(second.Run({add}).status()));
   Client fourth = NewClient(ps->target());
   EXPECT_TRUE(absl::IsFailedPrecondition(fourth.Run({fourth.Add(build).first}).status()));
 }
@@ -252,8 +261,11 @@ TEST_P(ServersTest, PartialRunsGoOverTasks) {
 TEST_P(ServersTest, ErrorsNameTheirNodeAndTask) {
   const auto ps = Started("ps"), worker = Started("worker");
   Client client = NewClient(worker->target());
-  const Output v = client.Add([](const GraphBuilder& b) { return b.Identity(Variable(b, "missing", kPs)); });
+  const Output v = client.Add([](const GraphBuilder& b) {
+    return b.At("user.py:7").WithDevice(kPs).Identity(Variable(b, "missing", kPs));
+  });
   const Status s = client.Run({v}).status();
+  EXPECT_TRUE(absl::StrContains(s.message(), "user.py:7")) << s;
   EXPECT_TRUE(absl::IsFailedPrecondition(s)) << s;
   EXPECT_TRUE(absl::StrContains(s.message(), "missing")) << s;
   Client nowhere = NewClient(worker->target());
@@ -318,6 +330,145 @@ TEST_P(ServersTest, StoppingATaskEndsTheStepsThatNeedIt) {
   float got = ValueOf(client.Run({x}));
   if (got != 2.0f) got = ValueOf(client.Run({x}));
   EXPECT_EQ(got, 2.0f);
+}
+
+// What the worker does not get is a consequence, and known before its cause is.
+TEST_P(ServersTest, AFailureIsReportedAsItsCause) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  const Output sum = client.Add([](const GraphBuilder& b) {
+    const Output index = b.WithDevice(kPs).WithName("index").Op("Placeholder", {}, {{"dtype", DType::kInt32}});
+    const Output table = b.WithDevice(kPs).Const(Tensor::Vector<float>({1, 2, 3}));
+    const Output row = b.WithDevice(kPs).WithName("the_cause").At("user.py:9").Op("Gather", {table, index});
+    return b.WithDevice(kWorker).Add(row, b.Scalar(1.0f));
+  });
+  const Output index = {client.graph->graph.Find("index"), 0};
+  for (int i = 0; i < 50; ++i) {
+    const Status s = client.Run({sum}, {}, {index}, {Tensor::Scalar<int32_t>(7)}).status();
+    ASSERT_TRUE(absl::IsInvalidArgument(s) || absl::IsOutOfRange(s)) << s;
+    EXPECT_TRUE(absl::StrContains(s.message(), "[[node the_cause (Gather) defined at user.py:9")) << s;
+  }
+}
+
+TEST_P(ServersTest, TasksTellWhatTheirStepsWaitFor) {
+  liveness_.period = absl::Milliseconds(20);
+  liveness_.stalled = absl::Milliseconds(100);
+  absl::Mutex mu;
+  std::string logged;
+  SetLogListener([&](LogLevel, const std::string& line) {
+    absl::MutexLock lock(&mu);
+    absl::StrAppend(&logged, line, "\n");
+  });
+  {
+    const auto ps = Started("ps"), worker = Started("worker");
+    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "no step is under way"));
+    Client client = NewClient(worker->target());
+    const Output taken = client.Add([](const GraphBuilder& b) {
+      const std::vector<DType> types = {DType::kFloat};
+      const Output queue = b.WithDevice(kPs).Op("FIFOQueueV2", {}, {{"component_types", types}});
+      const Output value =
+          b.WithDevice(kPs).WithName("take").Op("QueueDequeueV2", {queue}, {{"component_types", types}});
+      return b.WithDevice(kWorker).WithName("last").Identity(value);
+    });
+    std::thread waiting([&] { EXPECT_TRUE(absl::IsCancelled(client.Run({taken}).status())); });
+    const auto has = [&](const char* text) {
+      absl::MutexLock lock(&mu);
+      return absl::StrContains(logged, text);
+    };
+    for (int i = 0; i < 500 && !(has("take (QueueDequeueV2) is under way") && has("waits for edge")); ++i) {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    EXPECT_TRUE(has("take (QueueDequeueV2) is under way") && has("waits for edge"));
+    EXPECT_TRUE(has("from /job:ps/replica:0/task:0") && has("nothing has happened"));
+    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "take (QueueDequeueV2) is under way")) << ps->DescribeSteps();
+    EXPECT_TRUE(absl::StrContains(worker->DescribeSteps(), "waits for /job:ps/replica:0/task:0"))
+        << worker->DescribeSteps();
+    EXPECT_TRUE(client.session->Close().ok());
+    waiting.join();
+    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "no step is under way")) << ps->DescribeSteps();
+  }
+  SetLogListener(nullptr);
+}
+
+// Keeps what it is asked.
+class SilentHandler final : public RpcHandler {
+ public:
+  void Handle(absl::string_view method, const RpcContext&, absl::Cord, RpcReply reply) override {
+    absl::MutexLock lock(&mu_);
+    asked_.emplace_back(method);
+    replies_.push_back(std::move(reply));
+  }
+  void AnswerAll() {
+    std::vector<RpcReply> replies;
+    {
+      absl::MutexLock lock(&mu_);
+      replies.swap(replies_);
+    }
+    for (RpcReply& reply : replies) std::move(reply)(Internal("too late"));
+  }
+  std::vector<std::string> asked() {
+    absl::MutexLock lock(&mu_);
+    return asked_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> asked_ ABSL_GUARDED_BY(mu_);
+  std::vector<RpcReply> replies_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(RemoteWorkerTest, CallsToADeadWorkerEndAtOnce) {
+  SimNetwork network(Env::Default(), 1);
+  const auto there = network.NewTransport("there", Env::Default());
+  SilentHandler handler;
+  const auto server = there->Listen({"localhost:1"}, &handler);
+  ASSERT_TRUE(server.ok()) << server.status();
+  Channels channels(Env::Default(), [&] {
+    return StatusOr<std::unique_ptr<RpcTransport>>(network.NewTransport("here", Env::Default()));
+  });
+  absl::Mutex mu;
+  std::vector<Status> ended;
+  bool is_heard = false;
+  {
+    RemoteWorker worker("/job:ps/replica:0/task:0", "localhost:1", &channels);
+    const auto run = [&] {
+      worker.RunStep({}, {}, [&](const StatusOr<RunStepResponse>& r) {
+        absl::MutexLock lock(&mu);
+        ended.push_back(r.status());
+      });
+    };
+    const auto await_ended = [&](size_t n) {
+      const auto are_there = [&] { return ended.size() >= n; };
+      absl::MutexLock lock(&mu);
+      return mu.AwaitWithTimeout(absl::Condition(&are_there), absl::Seconds(10));
+    };
+    run();
+    run();
+    worker.Heartbeat({}, {}, [&](const StatusOr<HeartbeatResponse>&) {
+      absl::MutexLock lock(&mu);
+      is_heard = true;
+    });
+    worker.SetDead(Unavailable("it is dead"));
+    ASSERT_TRUE(await_ended(2));
+    run();
+    ASSERT_TRUE(await_ended(3));
+    for (const Status& s : ended) {
+      EXPECT_EQ(s, Unavailable("task /job:ps/replica:0/task:0 at localhost:1: it is dead"));
+    }
+    {
+      absl::MutexLock lock(&mu);
+      EXPECT_FALSE(is_heard) << "it tells when the worker is there again";
+    }
+    worker.Heartbeat({}, {}, [](const StatusOr<HeartbeatResponse>&) {});
+    worker.SetDead(absl::OkStatus());
+    run();
+    for (int i = 0; i < 500 && handler.asked().size() < 5; ++i) absl::SleepFor(absl::Milliseconds(10));
+    const std::vector<std::string> asked = handler.asked();
+    EXPECT_EQ(std::count(asked.begin(), asked.end(), "Worker.Heartbeat"), 2);
+    EXPECT_EQ(std::count(asked.begin(), asked.end(), "Worker.RunStep"), 3);
+    handler.AnswerAll();
+  }
+  handler.AnswerAll();
 }
 
 TEST_P(ServersTest, BadDefinitionsAreRefused) {

@@ -305,7 +305,7 @@ TEST_F(WorkersTest, SessionsOfAWorkerShareItsVariablesUntilAReset) {
   workers_[1]->Reset({}, {}, [&](const StatusOr<ResetResponse>& r) { is_reset = r.ok(); });
   EXPECT_TRUE(is_reset);
   const Status closed = value(*second).status();
-  EXPECT_TRUE(absl::IsCancelled(closed)) << closed;
+  EXPECT_TRUE(absl::IsAborted(closed)) << "its state is gone, and it is told so: " << closed;
   second.reset();
   coordinator_ = NewCoordinator(3);
   const Status no_value = value(*coordinator_).status();
@@ -589,7 +589,7 @@ TEST_F(WorkersTest, AStepThatRunsInlineIsStoppedAndAwaited) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_FALSE(is_over);
   absl::Notification is_reset;
-  worker->Reset({}, {}, [&](const StatusOr<ResetResponse>& r) {
+  worker->Reset({}, {.containers = {}, .closes_all = true}, [&](const StatusOr<ResetResponse>& r) {
     EXPECT_TRUE(r.ok());
     is_reset.Notify();
   });

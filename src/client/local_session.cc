@@ -38,7 +38,8 @@ struct SessionCore {
   }
   // Drops what is in these containers, all when empty, once nothing runs any more.
   void ResetWorkers(const std::vector<std::string>& containers) {
-    for (const auto& w : workers) w->Reset({}, {containers}, [](const StatusOr<ResetResponse>&) {});
+    for (const auto& w : workers)
+      w->Reset({}, {containers, /*closes_all=*/true}, [](const StatusOr<ResetResponse>&) {});
   }
 
   const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's

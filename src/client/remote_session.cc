@@ -9,6 +9,7 @@
 #include "base/logging.h"
 #include "client/interruptible.h"
 #include "client/random_state.h"
+#include "cluster/graph_codec.h"
 #include "cluster/local_servers.h"
 #include "cluster/remote_master.h"
 #include "graph/graph_def.h"
@@ -320,6 +321,7 @@ class RemoteSession final : public Session, public Interruptible {
     for (const Node* n : graph.nodes()) {
       if (n->id() < sent_nodes_) continue;
       MR_ASSIGN_OR_RETURN(growth.def.node.emplace_back(), NodeToProto(*n));
+      PutLocation(*n, &growth.def.node.back());
     }
     for (const wire::FunctionDef* f : functions) {
       if (sent_functions_.contains(f->signature->name)) continue;
@@ -343,7 +345,9 @@ class RemoteSession final : public Session, public Interruptible {
       session = session_;
     }
     if (session.empty()) {
-      MR_RETURN_IF_ERROR(master_.Await(call));
+      MasterCall wait = call;
+      wait.timeout = TimeoutOf(config_);  // nobody is there who would say it first
+      MR_RETURN_IF_ERROR(master_.Await(wait));
       MR_ASSIGN_OR_RETURN(
           CreateSessionResponse response,
           master_.Call(&MasterInterface::CreateSession, call, CreateSessionRequest{std::move(growth.def), config_}));

@@ -7,6 +7,7 @@ namespace millrace {
 namespace {
 
 constexpr char kOutputShapes[] = "_output_shapes";
+constexpr char kLocation[] = "_location";
 
 // Inputs tell the rest.
 Status AddShapes(const Node& node, wire::NodeDef* def) {
@@ -19,12 +20,30 @@ Status AddShapes(const Node& node, wire::NodeDef* def) {
 
 }  // namespace
 
+void PutLocation(const Node& node, wire::NodeDef* def) {
+  if (node.location().empty()) return;
+  wire::AttrValue& value = def->attr[kLocation];
+  value.kind = wire::AttrValue::Kind::kS;
+  value.s = node.location();
+}
+
+void TakeLocations(int first_id, Graph* graph) {
+  const auto& nodes = graph->nodes();
+  for (auto at = nodes.rbegin(); at != nodes.rend() && (*at)->id() >= first_id; ++at) {
+    StatusOr<std::string> location = (*at)->Attr<std::string>(kLocation);
+    if (!location.ok()) continue;
+    (*at)->set_location(*std::move(location));
+    (*at)->ClearAttr(kLocation);
+  }
+}
+
 StatusOr<std::string> EncodeGraph(const Graph& graph) {
   MR_ASSIGN_OR_RETURN(wire::GraphDef def, GraphToProto(graph));
   size_t i = 0;
   for (const Node* n : graph.nodes()) {
     wire::NodeDef& node = def.node[i++];
     if (!n->assigned_device().empty()) node.device = n->assigned_device();
+    PutLocation(*n, &node);
     MR_RETURN_IF_ERROR(AddShapes(*n, &node));
   }
   return wire::Encode(def);
@@ -38,6 +57,7 @@ StatusOr<std::unique_ptr<Graph>> DecodeGraph(absl::string_view bytes, const OpRe
   options.is_compiled = true;
   options.validate_colocation = false;
   MR_RETURN_IF_ERROR(ImportGraphDef(def, options, graph.get()).status());
+  TakeLocations(0, graph.get());
   for (Node* n : graph->nodes()) n->set_assigned_device(n->device());
   return graph;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/exceptions.h"
 #include "base/logging.h"
+#include "cluster/graph_codec.h"
 #include "cluster/once_only.h"
 #include "cluster/wait_for_replies.h"
 #include "graph/extend_graph.h"
@@ -48,6 +49,13 @@ StatusOr<ResolvedStep> Resolve(SharedGraph& shared, const StepSignature& signatu
     step.targets.push_back(node);
   }
   return step;
+}
+
+Status Extend(const wire::GraphDef& def, Graph* graph) {
+  const int first = graph->num_node_ids();
+  MR_RETURN_IF_ERROR(ExtendGraph(def, graph));
+  TakeLocations(first, graph);
+  return absl::OkStatus();
 }
 
 // Whether a filter, "/job:ps" or "/job:worker/task:0", names the task.
@@ -104,17 +112,80 @@ struct Master::Open {
   std::map<int64_t, std::shared_ptr<const ResolvedStep>> callables ABSL_GUARDED_BY(mu);
 };
 
+// A session that is being made: its workers are looked after already.
+class Master::Connecting {
+ public:
+  Connecting(Master& master, OpenPtr open) : master_(master), open_(std::move(open)) {
+    absl::MutexLock lock(&master_.mu_);
+    master_.connecting_.insert(open_);
+  }
+  ~Connecting() {
+    absl::MutexLock lock(&master_.mu_);
+    master_.connecting_.erase(open_);
+  }
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
+
+ private:
+  Master& master_;
+  const OpenPtr open_;
+};
+
 Master::Master(std::vector<WorkerInterface*> workers, MasterOptions options)
-    : workers_(std::move(workers)), options_(std::move(options)) {}
+    : workers_(std::move(workers)), options_(std::move(options)), monitor_(options_.env, options_.liveness) {}
 
-Master::~Master() { Shutdown(); }
+Master::~Master() { Shutdown().IgnoreError(); }
 
-void Master::Shutdown() {
+Status Master::Shutdown() {
   {
     absl::MutexLock lock(&mu_);
     is_down_ = true;
   }
-  CloseAll(Unavailable("the server was stopped")).IgnoreError();
+  return CloseAll(Unavailable("the server was stopped"));
+}
+
+std::vector<Master::OpenPtr> Master::Sessions() {
+  absl::MutexLock lock(&mu_);
+  std::vector<OpenPtr> all(connecting_.begin(), connecting_.end());
+  for (const auto& [handle, session] : sessions_) all.push_back(session);
+  return all;
+}
+
+std::vector<std::string> Master::DescribeSteps() {
+  std::vector<std::string> lines;
+  for (const OpenPtr& o : Sessions()) o->session.coordinator().DescribeSteps(&lines);
+  return lines;
+}
+
+void Master::Beat() {
+  TaskMonitor::Watched watched;
+  for (const OpenPtr& o : Sessions()) {
+    for (const auto& [worker, session] : o->session.coordinator().Sessions()) {
+      std::vector<SessionRef>& sessions = watched[worker];
+      if (session.incarnation != 0) sessions.push_back(session);
+    }
+  }
+  watched.erase(workers_.front());  // which is of this process
+  monitor_.Beat(watched);
+  std::vector<OpenPtr> unended;
+  {
+    absl::MutexLock lock(&mu_);
+    unended.swap(unended_);
+  }
+  std::erase_if(unended, [](const OpenPtr& o) { return o->session.coordinator().Close(absl::ZeroDuration()).ok(); });
+  absl::MutexLock lock(&mu_);
+  unended_.insert(unended_.end(), unended.begin(), unended.end());
+}
+
+Status Master::Close(OpenPtr open, const Status& why) {
+  {
+    absl::MutexLock lock(&open->mu);
+    open->closed = why;
+  }
+  const Status s = open->session.coordinator().Close(options_.close_patience);
+  absl::MutexLock lock(&mu_);
+  if (!s.ok()) unended_.push_back(std::move(open));  // its end would wait for its steps
+  return s;
 }
 
 Status Master::CloseAll(const Status& why) {
@@ -124,13 +195,7 @@ Status Master::CloseAll(const Status& why) {
     sessions.swap(sessions_);
   }
   Status first;
-  for (auto& [handle, open] : sessions) {
-    {
-      absl::MutexLock lock(&open->mu);
-      open->closed = why;
-    }
-    first.Update(open->session.coordinator().Close(options_.close_patience));
-  }
+  for (auto& [handle, open] : sessions) first.Update(Close(std::move(open), why));
   return first;
 }
 
@@ -167,19 +232,23 @@ StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, Cr
   MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
   MR_ASSIGN_OR_RETURN(TraceFiles trace_files, TraceFiles::FromEnvironment());
   options.env = options_.env;
+  if (options_.liveness.dead < absl::InfiniteDuration()) options.lease = options_.liveness.dead;
   options.calls.differentiate = options_.differentiate;
   AskKernels(*options_.kernels, *options_.host, &options.passes);
   MR_ASSIGN_OR_RETURN(std::vector<WorkerInterface*> workers, WorkersFor(config.device_filters));
   auto graph = MakeRef<SharedGraph>(options_.ops);
   {
     const GraphLock lock(&graph->mu);
-    MR_RETURN_IF_ERROR(ExtendGraph(request.graph, &graph->graph));
+    MR_RETURN_IF_ERROR(Extend(request.graph, &graph->graph));
   }
   request.graph = {};
   const auto open = std::make_shared<Open>(
       std::move(graph), config, std::move(workers), options_.env->Random64(), std::move(options),
       std::move(trace_files));
-  MR_RETURN_IF_ERROR(Connect(call, open->session, config));
+  {
+    const Connecting connecting(*this, open);
+    MR_RETURN_IF_ERROR(Connect(call, open->session, config));
+  }
   CreateSessionResponse response;
   response.session = absl::StrFormat("%016x%016x", options_.env->Random64(), options_.env->Random64());
   absl::MutexLock lock(&mu_);
@@ -213,7 +282,9 @@ Status Master::Connect(const MasterCall& call, MasterSession& session, const wir
       told += absl::Seconds(10);
     }
     absl::MutexLock lock(&mu_);
-    if (env.Await(mu_, absl::Condition(&is_down_), std::min(pause, timeout - waited))) {
+    // Not all at once, when many wait for the same task.
+    const double jitter = 0.5 + 0.5 * static_cast<double>(env.Random64() >> 11) / 9007199254740992.0;
+    if (env.Await(mu_, absl::Condition(&is_down_), std::min(pause * jitter, timeout - waited))) {
       return Unavailable("the server was stopped");
     }
     pause = std::min(2 * pause, absl::Duration(absl::Seconds(1)));
@@ -229,7 +300,7 @@ StatusOr<ExtendSessionResponse> Master::ExtendSession(const MasterCall&, ExtendS
   }
   SharedGraph& shared = open->session.graph();
   const GraphLock lock(&shared.mu);
-  MR_RETURN_IF_ERROR(ExtendGraph(request.graph, &shared.graph));
+  MR_RETURN_IF_ERROR(Extend(request.graph, &shared.graph));
   return ExtendSessionResponse{++open->version};
 }
 
@@ -241,7 +312,7 @@ StatusOr<RunSessionStepResponse> Master::RunStep(const MasterCall& call, RunSess
   if (!request.partial_run.empty()) {
     if (!step.targets.empty()) return InvalidArgument("a partial run gets its targets when it is set up");
     response.status = open->session.coordinator().PartialRun(
-        request.partial_run, step.feeds, request.feed_values, step.fetches, &response.fetches);
+        request.partial_run, step.feeds, request.feed_values, step.fetches, &response.fetches, call.cancellation);
   } else {
     response.status = open->session.Run(
         {call.cancellation, call.interrupt}, request.has_options ? &request.options : nullptr, step.feeds,
@@ -313,11 +384,8 @@ StatusOr<CloseSessionResponse> Master::CloseSession(const MasterCall&, CloseSess
     open = std::move(at->second);
     sessions_.erase(at);
   }
-  {
-    absl::MutexLock lock(&open->mu);
-    open->closed = Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
-  }
-  MR_RETURN_IF_ERROR(open->session.coordinator().Close(options_.close_patience));
+  MR_RETURN_IF_ERROR(
+      Close(std::move(open), Cancelled("Step was cancelled by an explicit call to `Session::Close()`.")));
   return CloseSessionResponse{};
 }
 

@@ -5,10 +5,13 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "cluster/liveness.h"
 #include "cluster/master_interface.h"
+#include "cluster/task_monitor.h"
 #include "kernel/kernel_registry.h"
 #include "service/master_session.h"
 
@@ -24,6 +27,7 @@ struct MasterOptions {
   size_t max_sessions = 1000;
   absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
   absl::Duration close_patience = absl::Seconds(10);
+  Liveness liveness;
 };
 
 class Master final : public MasterInterface {
@@ -38,14 +42,23 @@ class Master final : public MasterInterface {
   MR_MASTER_METHODS(MR_DECLARE)
 #undef MR_DECLARE
 
-  // Closes its sessions, so that calls come back, and refuses new ones.
-  void Shutdown();
+  // Closes its sessions, so that calls come back, and refuses new ones. DeadlineExceeded when steps do not end: who
+  // owns the master must not destroy it then.
+  Status Shutdown();
+  // Looks after the tasks of its sessions. To be called each period of the liveness.
+  void Beat();
+  // Which tasks the steps of its sessions wait for, line by line.
+  std::vector<std::string> DescribeSteps();
 
  private:
   struct Open;
   using OpenPtr = std::shared_ptr<Open>;
+  class Connecting;
+  std::vector<OpenPtr> Sessions();  // also those that are being made
   StatusOr<OpenPtr> Find(const std::string& session);
   Status Connect(const MasterCall& call, MasterSession& session, const wire::ConfigProto& config);
+  // `why` is what clients are told whose steps this ends.
+  Status Close(OpenPtr open, const Status& why);
   Status CloseAll(const Status& why);
   StatusOr<std::vector<WorkerInterface*>> WorkersFor(const std::vector<std::string>& device_filters) const;
 
@@ -54,6 +67,9 @@ class Master final : public MasterInterface {
   absl::Mutex mu_;
   bool is_down_ ABSL_GUARDED_BY(mu_) = false;
   std::map<std::string, OpenPtr> sessions_ ABSL_GUARDED_BY(mu_);
+  std::set<OpenPtr> connecting_ ABSL_GUARDED_BY(mu_);  // sessions that wait for their workers
+  std::vector<OpenPtr> unended_ ABSL_GUARDED_BY(mu_);  // closed ones, with steps that do not end
+  TaskMonitor monitor_;
 };
 
 }  // namespace millrace

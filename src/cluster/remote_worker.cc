@@ -44,8 +44,9 @@ void RemoteWorker::Close() {
   channels_->env().Await(mu_, absl::Condition(&none));
 }
 
-std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationManager* of_caller) {
+std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationManager* of_caller, bool is_heartbeat) {
   auto call = std::make_shared<CallUnderWay>();
+  call->is_heartbeat = is_heartbeat;
   if (of_caller != nullptr) {  // which is gone, or does not care, once there is a reply
     const auto token = of_caller->Register([weak = std::weak_ptr(call)] {
       if (const auto c = weak.lock()) c->cancellation.Cancel();
@@ -63,6 +64,30 @@ void RemoteWorker::End(const std::shared_ptr<CallUnderWay>& call) {
   under_way_.erase(call);
 }
 
+Status RemoteWorker::dead() const {
+  absl::MutexLock lock(&mu_);
+  return dead_;
+}
+
+Status RemoteWorker::dead(const CallUnderWay& call) const {
+  absl::MutexLock lock(&mu_);
+  return call.dead;
+}
+
+void RemoteWorker::SetDead(const Status& why) {
+  std::vector<std::shared_ptr<CallUnderWay>> given_up;
+  {
+    absl::MutexLock lock(&mu_);
+    dead_ = why;
+    for (const auto& call : under_way_) {
+      if (why.ok() || call->is_heartbeat) continue;
+      call->dead = why;
+      given_up.push_back(call);
+    }
+  }
+  for (const auto& call : given_up) call->cancellation.Cancel();
+}
+
 Status RemoteWorker::Annotated(const Status& s) const {
   return Annotate(s, absl::StrCat("task ", task_, " at ", address_, ": "));
 }
@@ -73,11 +98,15 @@ void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOp
   RpcChannel* channel = nullptr;
   absl::Cord frame;
   std::shared_ptr<CallUnderWay> call;
+  constexpr bool kIsHeartbeat = std::is_same_v<Request, HeartbeatRequest>;
   const Status s = WithoutExceptions([&]() -> Status {
     MR_ASSIGN_OR_RETURN(channel, channels_->Get(address_));
     MR_ASSIGN_OR_RETURN(frame, EncodeMessage(request));
-    call = Begin(options.cancellation);
-    return call ? absl::OkStatus() : Unavailable("this process has done with it");
+    call = Begin(options.cancellation, kIsHeartbeat);
+    if (!call) return Unavailable("this process has done with it");
+    Status dead = kIsHeartbeat ? absl::OkStatus() : this->dead();
+    if (!dead.ok()) End(call);
+    return dead;
   });
   // Without a transport there is a way only when the task comes to this process.
   if (absl::IsUnimplemented(s) && channel == nullptr) return std::move(reply)(Annotated(Unavailable(s.message())));
@@ -89,6 +118,7 @@ void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOp
                   if (got.ok()) {
                     got = WithoutExceptions([&] { return DecodeMessage(*answer, nullptr, &response); });
                   }
+                  if (Status dead = this->dead(*call); absl::IsCancelled(got) && !dead.ok()) got = std::move(dead);
                   got.ok() ? std::move(reply)(std::move(response)) : std::move(reply)(Annotated(got));
                   End(call);
                 });

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cluster/channels.h"
 #include "service/worker_methods.h"
@@ -26,6 +27,7 @@ class RemoteWorker final : public WorkerInterface {
   MR_WORKER_METHODS(MR_DECLARE)
 #undef MR_DECLARE
 
+  void SetDead(const Status& why) override;
   std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }
 
  private:
@@ -33,18 +35,24 @@ class RemoteWorker final : public WorkerInterface {
   void Send(const char* method, absl::Duration timeout, const CallOptions& call, Request request,
             Reply<Response> reply);
 
-  // A call under way: given up by its caller, or by the end of this.
+  // A call under way: given up by its caller, by the end of this, or since the worker is dead.
   struct CallUnderWay {
     CancellationManager cancellation;
+    bool is_heartbeat = false;
+    Status dead;  // guarded by mu_
   };
-  std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller);  // null: it is closed
+  // Null: it is closed.
+  std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller, bool is_heartbeat);
   void End(const std::shared_ptr<CallUnderWay>& call);
+  Status dead() const;
+  Status dead(const CallUnderWay& call) const;  // why it was given up, if that is why
   Status Annotated(const Status& s) const;
 
   const std::string task_, address_;
   Channels* const channels_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
+  Status dead_ ABSL_GUARDED_BY(mu_);
   std::set<std::shared_ptr<CallUnderWay>> under_way_ ABSL_GUARDED_BY(mu_);
 };
 

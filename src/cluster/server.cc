@@ -5,6 +5,7 @@
 
 #include "absl/base/call_once.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "base/logging.h"
 #include "cluster/master_service.h"
 #include "cluster/wait_for_replies.h"
@@ -103,6 +104,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
 
   keep_ = parts.keep;
   env_ = parts.master.env;
+  liveness_ = parts.master.liveness;
   tasks_ = std::make_unique<TaskDirectory>(cluster, own, parts.channels, parts.all_by_messages);
   worker_ = std::make_unique<Worker>(std::move(devices), parts.master.kernels, tasks_.get(), env_->Random64());
   tasks_->SetOwn(worker_.get());
@@ -173,10 +175,32 @@ Status Server::Start() {
   absl::MutexLock lock(&mu_);
   if (state_ == State::kStarted) return absl::OkStatus();
   if (state_ != State::kNew || !may_start_) return FailedPrecondition("Server has stopped.");
+  MR_ASSIGN_OR_RETURN(keeper_, Keeper::Start(env_, liveness_.period, [this] {
+                        worker_->EndLost();
+                        master_->Beat();
+                        ReportStalledSteps();
+                      }));
   state_ = State::kStarted;
   LocalServers::Get().Open(address_);
   handler_->SetOpen(true);
   return absl::OkStatus();
+}
+
+std::string Server::DescribeSteps() {
+  std::vector<std::string> lines = master_->DescribeSteps(), here = worker_->DescribeSteps();
+  lines.insert(lines.end(), here.begin(), here.end());
+  return absl::StrCat(
+      worker_->task(), lines.empty() ? ": no step is under way" : ":\n  ", absl::StrJoin(lines, "\n  "));
+}
+
+void Server::ReportStalledSteps() {
+  if (liveness_.stalled == absl::InfiniteDuration()) return;
+  const std::vector<std::string> lines = worker_->DescribeStalledSteps(liveness_.stalled);
+  if (lines.empty()) return;
+  const std::vector<std::string> waiting = master_->DescribeSteps();
+  LogWarning(worker_->task(), ": nothing has happened for ", absl::FormatDuration(liveness_.stalled), " in:\n  ",
+             absl::StrJoin(lines, "\n  "), waiting.empty() ? "" : "\n  and at its master:\n  ",
+             absl::StrJoin(waiting, "\n  "));
 }
 
 Status Server::Stop() {
@@ -189,20 +213,40 @@ Status Server::Stop() {
     }
     state_ = State::kStopping;
   }
-  Status s;
-  if (has_address_) {
-    LocalServers::Get().Withdraw(address_);
-    handler_->SetOpen(false);
-    master_->Shutdown();
-    Replies<ResetResponse> reset(1);
-    worker_->Reset({}, {}, reset.For(0));
-    s = reset.Wait(*env_, kStopPatience).front().status();
-    rpc_.reset();
-    LocalServers::Get().Remove(address_, *env_);
-  }
+  const Status s = has_address_ ? End() : absl::OkStatus();
   absl::MutexLock lock(&mu_);
   state_ = State::kStopped;
   return s;
+}
+
+Status Server::End() {
+  keeper_.reset();
+  LocalServers::Get().Withdraw(address_);
+  handler_->SetOpen(false);
+  Status s = master_->Shutdown();
+  Replies<ResetResponse> reset(1);
+  worker_->Reset({}, {.containers = {}, .closes_all = true}, reset.For(0));
+  s.Update(reset.Wait(*env_, kStopPatience).front().status());
+  if (absl::IsDeadlineExceeded(s)) {
+    LeaveBehind();
+    return Annotate(s, absl::StrCat("the server at ", address_.ToString(), " was stopped, but not all of its steps: "));
+  }
+  rpc_.reset();
+  LocalServers::Get().Remove(address_, *env_);
+  return s;
+}
+
+// A kernel that never returns goes on using all of it, until the process ends: waiting for it would hang as it does.
+void Server::LeaveBehind() {
+  LogWarning("the server at ", address_.ToString(), " leaves behind steps that do not end");
+  static_cast<void>(rpc_.release());
+  static_cast<void>(handler_.release());
+  static_cast<void>(metered_.release());
+  static_cast<void>(meter_.release());
+  static_cast<void>(master_.release());
+  static_cast<void>(worker_.release());
+  static_cast<void>(tasks_.release());
+  static_cast<void>(new std::shared_ptr<void>(std::move(keep_)));
 }
 
 Status Server::Join() {

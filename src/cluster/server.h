@@ -9,6 +9,7 @@
 
 #include "cluster/access.h"
 #include "cluster/channels.h"
+#include "cluster/keeper.h"
 #include "cluster/local_servers.h"
 #include "cluster/master.h"
 #include "cluster/server_status.h"
@@ -37,15 +38,18 @@ class Server {
   // Takes the task's address; nobody is answered before Start. InvalidArgument for a definition that makes no sense,
   // NotFound for a protocol other than "grpc", Unknown when the address is taken.
   static StatusOr<std::unique_ptr<Server>> New(const wire::ServerDef& def, const ServerParts& parts);
-  // Stops it.
+  // Stops it. When steps do not end, what they use is left behind.
   ~Server();
 
   // FailedPrecondition once it was stopped or, before its start, joined.
   Status Start();
-  // Ends its sessions, and those of other masters on its worker, and drops all state. Idempotent.
+  // Ends its sessions, and those of other masters on its worker, and drops all state. Idempotent. DeadlineExceeded when
+  // a step does not end.
   Status Stop();
   // Returns when it is stopped; at once if it was not started, and then it cannot be any more.
   Status Join();
+  // Which steps are under way here, and what each waits for, for people. REQUIRES: not stopped.
+  std::string DescribeSteps();
   const std::string& target() const { return target_; }  // "grpc://host:port", with the port that was got
   std::string StatusAsJson() const;                      // ServerMeter::Json
 
@@ -53,11 +57,15 @@ class Server {
   enum class State : uint8_t { kNew, kStarted, kStopping, kStopped };
   class Handler;
   Server();
+  Status End();
+  void ReportStalledSteps();
+  void LeaveBehind();
   Status TakeAddress(const LocalServer& mine, const ServerParts& parts);
   Status Build(const wire::ServerDef& def, const ServerParts& parts);
 
   std::shared_ptr<void> keep_;
   Env* env_ = nullptr;
+  Liveness liveness_;
   HostPort address_;
   std::string target_;
   std::unique_ptr<TaskDirectory> tasks_;
@@ -67,6 +75,7 @@ class Server {
   std::unique_ptr<MeteredMaster> metered_;  // what callers see
   std::unique_ptr<Handler> handler_;
   std::unique_ptr<RpcServer> rpc_;  // null: there is no transport
+  std::unique_ptr<Keeper> keeper_;  // null: it is not started
   bool has_address_ = false;
   absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kNew;

@@ -5,6 +5,13 @@
 #include "cluster/remote_worker.h"
 
 namespace millrace {
+namespace {
+
+// A master that ends does so with the workers of its process: they need not watch it.
+void FromThisProcess(CreateWorkerSessionRequest* request) { request->lease_millis = 0; }
+void FromThisProcess(void*) {}
+
+}  // namespace
 
 // Looks for the task's server anew with each call: it may not be there yet, or again.
 class TaskDirectory::TaskWorker final : public WorkerInterface {
@@ -22,6 +29,7 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
     LocalServers::Hold server;                                                                                   \
     if (!all_by_messages_) server = LocalServers::Get().Find(address_);                                          \
     if (!server || server->task != task_) return remote_.Method(call, std::move(request), std::move(reply));     \
+    FromThisProcess(&request);                                                                                   \
     WorkerInterface* const worker = server->worker;                                                              \
     worker->Method(call, std::move(request),                                                                     \
                    [reply = std::move(reply), server = std::move(server)](StatusOr<Response> response) mutable { \
@@ -30,6 +38,8 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
   }
   MR_WORKER_METHODS(MR_PASS_ON)
 #undef MR_PASS_ON
+
+  void SetDead(const Status& why) override { remote_.SetDead(why); }
 
   // Never: what it lends would outlive the server.
   std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }

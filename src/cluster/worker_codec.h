@@ -12,6 +12,7 @@ template <typename V>
 void VisitFields(V& v, SessionRef& m) {
   v(1, m.session);
   v(2, m.incarnation);
+  v(3, m.epoch);
 }
 template <typename V>
 void VisitFields(V& v, StepRef& m) {
@@ -23,6 +24,8 @@ template <typename V>
 void VisitFields(V& v, CreateWorkerSessionRequest& m) {
   v(1, m.session);
   v(2, m.node_by_node);
+  v(3, m.epoch);
+  v(4, m.lease_millis);
 }
 template <typename V>
 void VisitFields(V& v, CreateWorkerSessionResponse& m) {
@@ -151,6 +154,7 @@ void VisitFields(V& v, RunStepResponse& m) {
   v(1, m.status);
   VisitRetvals(v, 2, m.retvals);
   v(3, m.trace);
+  v(4, m.is_consequence);
 }
 
 template <typename V>
@@ -217,6 +221,15 @@ void VisitFields(V& v, GetStatusResponse& m) {
   v(2, m.incarnation);
   v(3, m.devices);
   v(4, m.num_sessions);
+}
+template <typename V>
+void VisitFields(V& v, HeartbeatRequest& m) {
+  v(1, m.sessions);
+}
+template <typename V>
+void VisitFields(V& v, HeartbeatResponse& m) {
+  v(1, m.incarnation);
+  v(2, m.lost);
 }
 template <typename V>
 void VisitFields(V& v, ResetRequest& m) {

@@ -21,6 +21,8 @@
 
 namespace millrace {
 
+class StepWatch;
+
 // By node of a plan, in nanoseconds.
 struct NodeCosts {
   std::vector<double> wall;  // while it ran
@@ -33,6 +35,7 @@ struct ExecutorOptions {
   uint64_t order_seed = 0;       // with single_thread: non-zero picks among the ready nodes by this seed
   int inter_op_threads = 0;      // that run nodes at once, by readiness; 0: the pool's width
   StepThread* caller = nullptr;  // waits for the step and helps to run it; may be null
+  StepWatch* watch = nullptr;    // for RunByReadiness: told what is under way; may be null
   StopScope* stop = nullptr;     // for RunInOrder: one over the step that the caller has open; null: it opens its own
 };
 

@@ -20,6 +20,7 @@
 #include "runtime/interrupt.h"
 #include "runtime/loop_state.h"
 #include "runtime/node_run.h"
+#include "runtime/step_watch.h"
 
 namespace millrace {
 namespace {
@@ -33,7 +34,7 @@ uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
   return h == 0 ? 1 : h;
 }
 
-class ReadyRun {
+class ReadyRun final : public StepWatch::Part {
  public:
   ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options)
       : plan_(plan),
@@ -58,8 +59,18 @@ class ReadyRun {
 
   void Start(absl::AnyInvocable<void(Status) &&> done) {
     done_ = std::move(done);
+    if (options_.watch) options_.watch->Add(this);
     RunQueue();
     DropLive();
+  }
+
+  int64_t num_finished() override {
+    absl::MutexLock lock(&mu_);
+    return num_finished_;
+  }
+  void Describe(std::vector<std::string>* lines) override {
+    absl::MutexLock lock(&mu_);
+    DescribeWaiting(plan_, root_, lines);
   }
 
  private:
@@ -356,6 +367,7 @@ class ReadyRun {
     Iteration& it = *item.iteration;
     NodeState& state = State(it, item.node);
     state.is_done = true;
+    ++num_finished_;
     if (links.in_segment) {
       SpreadFrom(it, item.node);
       return DropFrom(it);
@@ -590,6 +602,7 @@ class ReadyRun {
         s = WithoutExceptions([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return CheckComplete(plan_, root_); });
     }
     auto done = std::move(done_);
+    if (options_.watch) options_.watch->Remove(this);
     delete this;
     std::move(done)(s);
   }
@@ -611,6 +624,7 @@ class ReadyRun {
   LoopRun root_ ABSL_GUARDED_BY(mu_);
   std::deque<Ready> ready_ ABSL_GUARDED_BY(mu_);  // ascending
   int64_t live_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t num_finished_ ABSL_GUARDED_BY(mu_) = 0;
   int runners_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_serial_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_number_of_empty_ ABSL_GUARDED_BY(mu_) = 0;

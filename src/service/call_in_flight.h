@@ -15,6 +15,7 @@ struct Coordinator::CallInFlight {
   virtual ~CallInFlight() = default;
   // May be called from any thread, several times, while it is in flight.
   virtual void Stop(const Status& why) = 0;
+  virtual void Describe(std::vector<std::string>*) const {}
   // The last thing that Close does for a call that has left while it was being stopped.
   virtual void Answer() {}
 

@@ -28,6 +28,7 @@ struct Coordinator::StepInFlight : CallInFlight {
     joint.Stop(why);  // keeps the reason
     cancellation.Cancel();
   }
+  void Describe(std::vector<std::string>* lines) const override { joint.Describe(lines); }
 
   StepContext context;
   CancellationManager cancellation;
@@ -39,7 +40,7 @@ Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*
                          CoordinatorOptions options)
     : graph_(std::move(graph)),
       options_(std::move(options)),
-      workers_(std::move(workers), session, options_.deterministic),
+      workers_(std::move(workers), session, options_.deterministic, options_.lease),
       cache_(options_.max_cached_nodes) {}
 
 Coordinator::~Coordinator() {
@@ -92,6 +93,11 @@ std::vector<DeviceInfo> Coordinator::ListDevices() const {
     for (const WorkerView::Of& w : view->workers) all.insert(all.end(), w.devices.begin(), w.devices.end());
   }
   return all;
+}
+
+void Coordinator::DescribeSteps(std::vector<std::string>* lines) const {
+  absl::MutexLock lock(&mu_);
+  for (const CallInFlight* call = running_; call; call = call->next) call->Describe(lines);
 }
 
 StatusOr<RandomPositions> Coordinator::GetRandomPositions() {
@@ -319,6 +325,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   if (!compiled->simple || options_.deterministic) return RunJointly(*compiled, step, options, feed_values, outputs);
   Status s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
   if (s.ok()) return s;
+  const CompiledPart& part = compiled->parts.front();
+  NoteRefusal(compiled->view->workers[part.worker], part.inline_partition->closed());
   const Status stopped = step.joint.stopped();
   return stopped.ok() ? s : CausedBy(stopped, s);
 }

@@ -40,6 +40,8 @@ struct CoordinatorOptions {
   uint64_t order_seed = 0;
   int64_t max_cached_nodes = 1'000'000;  // of all plans that are kept for the next step with their signature
   size_t max_partial_runs = 1000;        // at once
+  // Workers of other processes end the session when no heartbeat of its master has come for so long; 0: they do not.
+  absl::Duration lease = absl::ZeroDuration();
 };
 
 struct StepOptions {
@@ -62,6 +64,10 @@ class Coordinator {
 
   // Makes the session known to all workers that do not know it. Steps do that too.
   Status Connect();
+  // As of WorkerGroup.
+  std::vector<std::pair<WorkerInterface*, SessionRef>> Sessions() const { return workers_.Sessions(); }
+  // Adds what steps that go by messages wait for.
+  void DescribeSteps(std::vector<std::string>* lines) const;
   // Of all workers; none before the first Connect.
   std::vector<DeviceInfo> ListDevices() const;
 
@@ -75,9 +81,11 @@ class Coordinator {
                 Reply<std::vector<Tensor>> done);
 
   StatusOr<std::string> PartialRunSetup(RunSignature signature);
+  // `cancellation` may be null, and lives until this returns: ends the partial run.
   Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
-                    absl::Span<const Output> fetches, std::vector<Tensor>* outputs);
-  // Stops it and waits for it. OK for one that is over.
+                    absl::Span<const Output> fetches, std::vector<Tensor>* outputs,
+                    CancellationManager* cancellation = nullptr);
+  // Stops it and waits for it, DeadlineExceeded when that takes too long. OK for one that is over.
   Status ReleasePartialRun(const std::string& handle);
 
   // What compilation makes of a signature: stages, partitions, places. Compiles it, and keeps nothing.
@@ -173,7 +181,7 @@ class Coordinator {
   StatusOr<std::string> StartPartialRun(const RunSignature& signature);
   Status GoOnWithPartialRun(const std::string& handle, absl::Span<const Output> feeds,
                             absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
-                            std::vector<Tensor>* outputs);
+                            std::vector<Tensor>* outputs, CancellationManager* cancellation);
 
   const RefPtr<SharedGraph> graph_;
   const CoordinatorOptions options_;

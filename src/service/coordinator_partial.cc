@@ -19,6 +19,8 @@ struct Coordinator::PartialCall : CallInFlight {
 
 namespace {
 
+constexpr absl::Duration kReleasePatience = absl::Seconds(10);
+
 class StepDeadline : public Deadline {
  public:
   StepDeadline(Env& env, absl::Duration left, absl::Duration timeout, PartialStep& step)
@@ -99,13 +101,15 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
 
 Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Output> feeds,
                                absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
-                               std::vector<Tensor>* outputs) {
-  return WithoutExceptions([&] { return GoOnWithPartialRun(handle, feeds, feed_values, fetches, outputs); });
+                               std::vector<Tensor>* outputs, CancellationManager* cancellation) {
+  return WithoutExceptions([&] {
+    return GoOnWithPartialRun(handle, feeds, feed_values, fetches, outputs, cancellation);
+  });
 }
 
 Status Coordinator::GoOnWithPartialRun(
     const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
-    absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
+    absl::Span<const Output> fetches, std::vector<Tensor>* outputs, CancellationManager* cancellation) {
   std::optional<Interrupt> interrupt;
   PartialCall call;
   if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_, env());
@@ -120,6 +124,14 @@ Status Coordinator::GoOnWithPartialRun(
   }
   PartialStep& step = *call.step;
   Status s;
+  CancellationManager::Token token = CancellationManager::kInvalid;
+  if (cancellation) {
+    token = cancellation->Register([&step] { step.Stop(Cancelled("the call was cancelled")); });
+    if (token == CancellationManager::kInvalid) step.Stop(Cancelled("the call was cancelled"));
+  }
+  const absl::Cleanup forget = [&] {
+    if (token != CancellationManager::kInvalid) cancellation->Deregister(token);
+  };
   {
     const StepDeadline deadline(env(), options_.default_timeout, options_.default_timeout, step);
     s = step.Advance(feeds, feed_values, fetches, outputs);
@@ -141,7 +153,10 @@ Status Coordinator::ReleasePartialRun(const std::string& handle) {
     partial_.erase(it);
   }
   call.step->Stop(WithoutExceptions([] { return Cancelled("the partial run was released"); }));
-  return absl::OkStatus();
+  if (call.step->WaitFor(kReleasePatience)) return absl::OkStatus();
+  absl::MutexLock lock(&mu_);
+  late_partial_.emplace(handle, call.step);  // its end would wait for the step
+  return DeadlineExceeded("partial run '", handle, "' did not end within ", absl::FormatDuration(kReleasePatience));
 }
 
 }  // namespace millrace

@@ -22,6 +22,7 @@ class InlinePlan final : public InlinePartition {
         [&](const Plan& plan, Frame& frame) { return TakeRetvals(plan, frame, retvals); });
     return s.ok() || !running.is_stopped() ? s : CausedBy(steps_->closed(), s);
   }
+  Status closed() const override { return steps_->closed(); }
 
  private:
   const std::shared_ptr<const Plan> plan_;

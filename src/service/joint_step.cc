@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/joint_step.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "kernel/stop_node.h"
 
 namespace millrace {
@@ -38,19 +41,39 @@ void JointStep::Answer(size_t p, StatusOr<RunStepResponse> response) {
     parts_[p].response = *std::move(response);
   } else {
     parts_[p].refusal = response.status();
+    if (absl::IsUnavailable(parts_[p].refusal)) {
+      parts_[p].refusal = Annotate(parts_[p].refusal, absl::StrCat("step ", parts_[p].request.step.step, ": "));
+    }
   }
   Status s = response.ok() ? parts_[p].response.status : parts_[p].refusal;
   bool others = false;
   if (!s.ok()) {
+    const bool is_consequence = parts_[p].response.is_consequence;
     absl::MutexLock lock(&mu_);
     others = stopped_.ok() && left_ > 1;
     was_aborted_ |= others;
-    if (stopped_.ok()) stopped_ = s;
-    if (result_.ok()) result_ = CausedBy(stopped_, s);
+    if (stopped_.ok()) {
+      stopped_ = s;
+      is_stopped_by_consequence_ = is_consequence;
+    }
+    // What one worker does not send, since it has failed, is known to another before the first one's answer is here.
+    if (is_stopped_by_consequence_ && !is_consequence) {
+      is_stopped_by_consequence_ = false;
+      stopped_ = result_ = s;
+    }
+    if (result_.ok()) {
+      result_ = CausedBy(stopped_, s);
+    } else if (absl::string_view where = s.message();
+               is_stopped_from_outside_ && absl::ConsumePrefix(&where, stopped_.message()) &&
+               !absl::StrContains(result_.message(), where)) {
+      // Each says which node it has stopped at; some only wait for what another is at.
+      result_ = Status(result_.code(), absl::StrCat(result_.message(), where));
+    }
   }
   if (others) AbortAll(s);
   {
     absl::MutexLock lock(&mu_);
+    parts_[p].is_answered = true;
     if (--left_ > 0) return;
     s = result_;
   }
@@ -63,6 +86,7 @@ void JointStep::Stop(const Status& why) {
     absl::MutexLock lock(&mu_);
     if (!stopped_.ok()) return;
     stopped_ = why;
+    is_stopped_from_outside_ = true;
     if (left_ == 0) return;  // it has not begun, or is over
     was_aborted_ = true;
   }
@@ -82,6 +106,17 @@ void JointStep::CleanUp(const StepHorizon& horizon) {
   }
   for (const Part& part : parts_) {
     part.worker->CleanUpSteps({}, {part.request.step.session, horizon}, [](const StatusOr<CleanUpStepsResponse>&) {});
+  }
+}
+
+void JointStep::Describe(std::vector<std::string>* lines) const {
+  absl::MutexLock lock(&mu_);
+  if (left_ == 0) return;
+  for (const Part& part : parts_) {
+    if (part.is_answered) continue;
+    lines->push_back(absl::StrCat(
+        "step ", part.request.step.step, " of session ", absl::StrFormat("%016x", part.request.step.session.session),
+        " waits for ", part.worker->task(), stopped_.ok() ? "" : ", to end"));
   }
 }
 

@@ -25,7 +25,11 @@ class SlowWorker final : public ForwardingWorker {
     horizon = request.horizon.next;
     std::move(answer)(CleanUpStepsResponse{});
   }
-  void Answer(const Status& s) { std::exchange(reply, nullptr)(RunStepResponse{.status = s}); }
+  void Answer(const Status& s, bool is_consequence = false) {
+    RunStepResponse response{.status = s};
+    response.is_consequence = is_consequence;
+    std::exchange(reply, nullptr)(std::move(response));
+  }
 
   Reply<RunStepResponse> reply;
   bool ran_here = false;
@@ -93,6 +97,25 @@ TEST_F(JointStepTest, ACancellationThatCameFirstIsTheCause) {
   EXPECT_TRUE(absl::IsCancelled(result_)) << result_;
 }
 
+// The news of a failure may come by way of those who wait for what it would have made.
+TEST_F(JointStepTest, AConsequenceIsNeverReportedAboveItsCause) {
+  Start(3);
+  workers_[0].Answer(Aborted("nothing comes"), /*is_consequence=*/true);
+  EXPECT_TRUE(absl::IsAborted(workers_[1].aborted));
+  workers_[1].Answer(Aborted("nothing comes"), /*is_consequence=*/true);
+  workers_[2].Answer(NotFound("cause"));
+  EXPECT_TRUE(is_done_);
+  EXPECT_EQ(result_, NotFound("cause"));
+  EXPECT_EQ(step_.stopped(), NotFound("cause"));
+}
+
+TEST_F(JointStepTest, AConsequenceWhoseCauseNobodyKnowsIsTheResult) {
+  Start(2);
+  workers_[0].Answer(Unavailable("the other is not there"), /*is_consequence=*/true);
+  workers_[1].Answer(Unavailable("aborted: the other is not there"), /*is_consequence=*/true);
+  EXPECT_EQ(result_, Unavailable("the other is not there"));
+}
+
 TEST_F(JointStepTest, WhatStoppedItIsTheCauseOfWhatWorkersSay) {
   Start(2);
   step_.Stop(DeadlineExceeded("late"));
@@ -101,6 +124,15 @@ TEST_F(JointStepTest, WhatStoppedItIsTheCauseOfWhatWorkersSay) {
   workers_[1].Answer(NotFound("follows from it"));
   EXPECT_EQ(result_, DeadlineExceeded("late: taking was cancelled"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(workers_[1].aborted));
+}
+
+TEST_F(JointStepTest, WhatStoppedItNamesAllNodesThatItHasStoppedAt) {
+  Start(3);
+  step_.Stop(DeadlineExceeded("late"));
+  workers_[0].Answer(DeadlineExceeded("late [[node a]]"), /*is_consequence=*/true);
+  workers_[1].Answer(DeadlineExceeded("late [[node b]]"), /*is_consequence=*/true);
+  workers_[2].Answer(DeadlineExceeded("late [[node a]]"), /*is_consequence=*/true);
+  EXPECT_EQ(result_, DeadlineExceeded("late [[node a]] [[node b]]"));
 }
 
 TEST_F(JointStepTest, StoppedBeforeItBeginsItSendsNothing) {

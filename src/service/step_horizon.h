@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -20,6 +22,33 @@ struct StepHorizon {
   bool IsOlderThan(const StepHorizon& other) const {
     return next != other.next ? next < other.next : live.size() > other.live.size();
   }
+};
+
+// Numbers of steps, most of which follow each other.
+class StepSet {
+ public:
+  bool Has(int64_t step) const {
+    const auto after = runs_.upper_bound(step);
+    return after != runs_.begin() && std::prev(after)->second > step;
+  }
+  void Add(int64_t step) {
+    if (Has(step)) return;
+    const auto after = runs_.upper_bound(step);
+    const bool joins_after = after != runs_.end() && after->first == step + 1;
+    const int64_t end = joins_after ? after->second : step + 1;
+    if (joins_after) runs_.erase(after);
+    const auto before = runs_.lower_bound(step);
+    const bool joins_before = before != runs_.begin() && std::prev(before)->second == step;
+    joins_before ? void(std::prev(before)->second = end) : void(runs_.emplace(step, end));
+  }
+  // Those up to `step`.
+  void DropBefore(int64_t step) {
+    while (!runs_.empty() && runs_.begin()->second <= step) runs_.erase(runs_.begin());
+  }
+  size_t num_runs() const { return runs_.size(); }
+
+ private:
+  std::map<int64_t, int64_t> runs_;  // from the first to behind the last
 };
 
 // The steps that a master has begun. External synchronization required.

@@ -43,10 +43,12 @@ class StepRendezvousTest : public ::testing::Test {
 
   static constexpr int64_t kFarEdge = 5, kNearEdge = 6;
   FarWorker far_;
-  EdgeSource source_{&far_, 9};
+  EdgeSource source_{&far_, {17, 9, 2}};
+  Status failed_;
   const RefPtr<Rendezvous> here_ = NewLocalRendezvous();
-  const RefPtr<Rendezvous> rendezvous_ =
-      NewStepRendezvous(here_, 17, 3, [this](int64_t edge) { return edge == kFarEdge ? &source_ : nullptr; });
+  const RefPtr<StepRendezvous> rendezvous_ = NewStepRendezvous(
+      here_, 3, [this](int64_t edge) { return edge == kFarEdge ? &source_ : nullptr; },
+      [this](const Status& why) { failed_ = why; });
 };
 
 TEST_F(StepRendezvousTest, WhatIsSentHereWaitsHereForAnybody) {
@@ -68,8 +70,7 @@ TEST_F(StepRendezvousTest, AnEdgeWithASourceIsAskedForThere) {
   Received got;
   Recv({kFarEdge, 2, 1}, got);
   EXPECT_EQ(far_.asked.key, (EdgeKey{kFarEdge, 2, 1}));
-  EXPECT_EQ(far_.asked.step.session.session, 17u);
-  EXPECT_EQ(far_.asked.step.session.incarnation, 9u);
+  EXPECT_EQ(far_.asked.step.session, (SessionRef{17, 9, 2}));
   EXPECT_EQ(far_.asked.step.step, 3);
   EXPECT_EQ(got.times, 0);
   std::move(far_.answer)(RecvTensorResponse{{Tensor::Scalar(1.5f), false}});
@@ -92,6 +93,17 @@ TEST_F(StepRendezvousTest, AbortAnswersAtOnceAndLateAnswersFindNobody) {
   Recv({kFarEdge}, late);
   EXPECT_EQ(late.status, DeadlineExceeded("first"));
   EXPECT_EQ(here_->Send(EdgeKey{8}.ToString(), Tensor(), false), DeadlineExceeded("first"));
+}
+
+TEST_F(StepRendezvousTest, ItTellsWhatItWaitsForAndWhatDoesNotCome) {
+  Received got;
+  Recv({kFarEdge}, got);
+  std::vector<std::string> lines;
+  rendezvous_->Describe(&lines);
+  EXPECT_EQ(lines, (std::vector<std::string>{"waits for edge 5 from /job:x/replica:0/task:1"}));
+  std::move(far_.answer)(NotFound("there is no such step"));
+  EXPECT_EQ(got.status, NotFound("there is no such step"));
+  EXPECT_EQ(failed_, got.status);
 }
 
 TEST_F(StepRendezvousTest, AKeyThatIsNoneIsRefused) {

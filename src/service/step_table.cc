@@ -6,25 +6,38 @@
 
 namespace millrace {
 
-StatusOr<StepTable::StepPtr> StepTable::Find(int64_t step, absl::FunctionRef<StepPtr()> make) {
+StatusOr<StepTable::StepPtr> StepTable::Find(int64_t step) const {
   if (!closed_.ok()) return closed_;
   if (const auto at = open_.find(step); at != open_.end()) return at->second;
-  if (horizon_.IsOver(step)) return Aborted("step ", step, " is over");
-  StepPtr made = make();
-  open_.emplace(step, made);
-  return made;
+  if (horizon_.IsOver(step) || ended_.Has(step)) return Aborted("step ", step, " is over");
+  return nullptr;
 }
 
-StatusOr<StepTable::StepPtr> StepTable::FindOrMake(int64_t step, absl::FunctionRef<StepPtr()> make) {
+StatusOr<StepTable::StepPtr> StepTable::FindOrMake(int64_t step, int64_t now, absl::FunctionRef<StepPtr()> make) {
   absl::MutexLock lock(&mu_);
-  return Find(step, make);
+  MR_ASSIGN_OR_RETURN(StepPtr found, Find(step));
+  if (found) return found;
+  if (unbegun_.size() >= kMostUnbegun) {
+    return ResourceExhausted(
+        "step ", step, " is not known, and ", unbegun_.size(), " others wait already to be begun by their master");
+  }
+  unbegun_.emplace(step, now);
+  return open_.emplace(step, make()).first->second;
 }
 
 StatusOr<StepTable::StepPtr> StepTable::Begin(int64_t step, absl::FunctionRef<StepPtr()> make) {
   absl::MutexLock lock(&mu_);
-  StatusOr<StepPtr> found = Find(step, make);
-  running_ += found.ok();
+  MR_ASSIGN_OR_RETURN(StepPtr found, Find(step));
+  if (!found) found = open_.emplace(step, make()).first->second;
+  unbegun_.erase(step);
+  ++running_;
   return found;
+}
+
+StepTable::StepPtr StepTable::FindOpen(int64_t step) const {
+  absl::MutexLock lock(&mu_);
+  const auto at = open_.find(step);
+  return at == open_.end() ? nullptr : at->second;
 }
 
 void StepTable::BeginInline() {
@@ -39,6 +52,7 @@ StepTable::Callbacks StepTable::End(int64_t step, bool is_over) {
   if (const auto at = open_.find(step); is_over && at != open_.end()) {
     ended = std::move(at->second);
     open_.erase(at);
+    ended_.Add(step);
   }
   if (--running_ == 0) idle.swap(when_idle_);
   return idle;
@@ -49,17 +63,41 @@ StepTable::Steps StepTable::Drop(StepHorizon horizon) {
   absl::MutexLock lock(&mu_);
   if (!horizon_.IsOlderThan(horizon)) return over;
   horizon_ = std::move(horizon);
+  ended_.DropBefore(horizon_.next);
   for (auto at = open_.begin(); at != open_.end() && at->first < horizon_.next;) {
     const auto next = std::next(at);
-    if (horizon_.IsOver(at->first)) over.insert(open_.extract(at));
+    if (horizon_.IsOver(at->first)) {
+      unbegun_.erase(at->first);
+      over.insert(open_.extract(at));
+    }
     at = next;
   }
   return over;
 }
 
+StepTable::Steps StepTable::DropUnbegun(int64_t time) {
+  Steps dropped;
+  absl::MutexLock lock(&mu_);
+  for (auto at = unbegun_.begin(); at != unbegun_.end();) {
+    if (at->second >= time) {
+      ++at;
+      continue;
+    }
+    dropped.insert(open_.extract(at->first));
+    at = unbegun_.erase(at);
+  }
+  return dropped;
+}
+
+StepTable::Steps StepTable::Open() const {
+  absl::MutexLock lock(&mu_);
+  return open_;
+}
+
 StepTable::Steps StepTable::Close(const Status& why) {
   absl::MutexLock lock(&mu_);
   if (closed_.ok()) closed_ = why;
+  unbegun_.clear();
   return std::exchange(open_, {});
 }
 
@@ -74,6 +112,11 @@ StepTable::Callbacks StepTable::WhenIdle(absl::AnyInvocable<void() &&> callback)
   when_idle_.push_back(std::move(callback));
   if (running_ == 0) idle.swap(when_idle_);
   return idle;
+}
+
+int64_t StepTable::num_running() const {
+  absl::MutexLock lock(&mu_);
+  return running_;
 }
 
 size_t StepTable::size() const {

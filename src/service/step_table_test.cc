@@ -33,7 +33,7 @@ class StepTableTest : public ::testing::Test {
     return std::make_shared<WorkerStep>(session_, made_);
   }
   absl::StatusCode Find(int64_t step) {
-    return table_.FindOrMake(step, [&] { return Make(); }).status().code();
+    return table_.FindOrMake(step, ++now_, [&] { return Make(); }).status().code();
   }
   absl::StatusCode Begin(int64_t step) {
     return table_.Begin(step, [&] { return Make(); }).status().code();
@@ -43,6 +43,7 @@ class StepTableTest : public ::testing::Test {
   WorkerEnv env_{OneDevice(), &kernels_, nullptr};
   std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1, false);
   StepTable table_;
+  int64_t now_ = 0;
   int made_ = 0;
 };
 
@@ -54,6 +55,52 @@ TEST_F(StepTableTest, AnyMessageMayBeTheFirst) {
   EXPECT_EQ(made_, 1);
   EXPECT_TRUE(table_.End(3, /*is_over=*/true).empty());
   EXPECT_EQ(table_.size(), 0u);
+}
+
+TEST_F(StepTableTest, WhatNobodyBeginsIsForgotten) {
+  EXPECT_EQ(Find(1), kOk);  // at 1
+  EXPECT_EQ(Find(2), kOk);  // at 2
+  EXPECT_EQ(Begin(1), kOk);
+  EXPECT_EQ(Find(3), kOk);
+  EXPECT_TRUE(table_.DropUnbegun(2).empty()) << "the first has begun";
+  EXPECT_EQ(table_.DropUnbegun(3).size(), 1u);
+  EXPECT_EQ(table_.FindOpen(2), nullptr);
+  EXPECT_NE(table_.FindOpen(1), nullptr);
+  EXPECT_EQ(Begin(2), kOk) << "its master comes late";
+  EXPECT_EQ(table_.num_running(), 2);
+}
+
+// It would run again.
+TEST_F(StepTableTest, AStepThatWasOverByItselfDoesNotComeAgain) {
+  for (int64_t step = 1; step <= 1000; ++step) {
+    ASSERT_EQ(Begin(step), kOk);
+    EXPECT_TRUE(table_.End(step, /*is_over=*/true).empty());
+    ASSERT_EQ(Begin(step), absl::StatusCode::kAborted);
+  }
+  EXPECT_EQ(Begin(1), absl::StatusCode::kAborted);
+  EXPECT_EQ(Find(999), absl::StatusCode::kAborted);
+  EXPECT_EQ(Find(1001), kOk);
+}
+
+TEST(StepSetTest, KeepsRuns) {
+  StepSet set;
+  for (const int64_t step : {5, 3, 4, 9, 7, 8, 3, 1}) set.Add(step);
+  for (int64_t step = 0; step < 12; ++step) {
+    EXPECT_EQ(set.Has(step), step == 1 || (step >= 3 && step <= 5) || (step >= 7 && step <= 9)) << step;
+  }
+  EXPECT_EQ(set.num_runs(), 3u);
+  set.DropBefore(6);
+  EXPECT_EQ(set.num_runs(), 1u);
+  EXPECT_TRUE(set.Has(8) && !set.Has(4));
+}
+
+TEST_F(StepTableTest, OnlySoManyWaitToBeBegun) {
+  for (size_t i = 0; i < StepTable::kMostUnbegun; ++i) ASSERT_EQ(Find(static_cast<int64_t>(i)), kOk);
+  EXPECT_EQ(Find(1'000'000), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Find(0), kOk) << "it is known";
+  EXPECT_EQ(Begin(1'000'000), kOk);
+  EXPECT_EQ(Begin(5), kOk);
+  EXPECT_EQ(Find(1'000'001), kOk) << "one has begun";
 }
 
 TEST_F(StepTableTest, WhatIsOverIsForgottenAndNotMadeAgain) {

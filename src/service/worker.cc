@@ -5,18 +5,13 @@
 
 #include "absl/strings/str_format.h"
 #include "base/exceptions.h"
+#include "base/pool_env.h"
+#include "service/answer.h"
 #include "service/collectives.h"
 #include "service/inline_plan.h"
 
 namespace millrace {
 namespace {
-
-// Answers with what `work` returns, a StatusOr, or what it throws.
-template <typename Response, typename Work>
-void Answer(Reply<Response> reply, Work work) {
-  StatusOr<Response> response = WithoutExceptions([&]() -> StatusOr<Response> { return work(); });
-  std::move(reply)(std::move(response));
-}
 
 // For who answers later, in a callback that may not come to be for want of memory: then the first who answers does.
 template <typename Response>
@@ -52,7 +47,7 @@ Worker::~Worker() {
   sessions.clear();
 }
 
-StatusOr<Worker::SessionPtr> Worker::Find(const SessionRef& ref) const {
+StatusOr<Worker::SessionPtr> Worker::Find(const SessionRef& ref, Epochs epochs) {
   if (ref.incarnation != incarnation_) {
     return Aborted("worker ", task(), " was restarted: the message is for incarnation ", Hex(ref.incarnation),
                    ", this is ", Hex(incarnation_));
@@ -64,29 +59,64 @@ StatusOr<Worker::SessionPtr> Worker::Find(const SessionRef& ref) const {
     if (at != sessions_.end()) session = at->second;
   }
   if (!session) return Aborted("worker ", task(), " has no session ", Hex(ref.session), ", or no longer");
+  if (session->IsLost()) return EndLostSession(session);
   MR_RETURN_IF_ERROR(session->steps().closed());
+  const int64_t present = session->epoch();
+  if (ref.epoch != present && (epochs == Epochs::kPresent || ref.epoch > present)) {
+    return Aborted("worker ", task(), " has session ", Hex(ref.session), " in epoch ", present,
+                   ", the message is of epoch ", ref.epoch);
+  }
   return session;
 }
 
-StatusOr<std::shared_ptr<WorkerStep>> Worker::FindStep(const StepRef& ref, bool runs) const {
+StatusOr<std::shared_ptr<WorkerStep>> Worker::FindStep(const StepRef& ref, bool runs) {
   return WithoutExceptions([&]() -> StatusOr<std::shared_ptr<WorkerStep>> {
-    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(ref.session));
+    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(ref.session, runs ? Epochs::kPresent : Epochs::kEarlierToo));
+    if (ref.session.epoch < session->epoch()) {
+      if (std::shared_ptr<WorkerStep> open = session->steps().FindOpen(ref.step)) return open;
+      return Aborted("step ", ref.step, " of epoch ", ref.session.epoch, " is not open on worker ", task(),
+                     ", which is in epoch ", session->epoch());
+    }
     const auto make = [&] { return std::make_shared<WorkerStep>(session, ref.step); };
-    return runs ? session->steps().Begin(ref.step, make) : session->steps().FindOrMake(ref.step, make);
+    if (runs) return session->steps().Begin(ref.step, make);
+    return session->steps().FindOrMake(ref.step, EnvOf(env_.pool()).MonotonicNanos(), make);
   });
+}
+
+StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSessionRequest& request) {
+  SessionPtr present;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto at = sessions_.find(request.session);
+    if (at != sessions_.end()) present = at->second;
+  }
+  if (present && present->IsLost()) {
+    EndLostSession(present).IgnoreError();
+    present = nullptr;
+  }
+  if (present) return present;
+  absl::MutexLock lock(&mu_);
+  SessionPtr& at = sessions_[request.session];
+  if (!at) at = std::make_shared<WorkerSession>(env_, request.session, request.node_by_node);
+  return at;
 }
 
 void Worker::CreateSession(const CallOptions&, CreateWorkerSessionRequest request,
                            Reply<CreateWorkerSessionResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<CreateWorkerSessionResponse> {
-    SessionPtr session;
-    {
-      absl::MutexLock lock(&mu_);
-      SessionPtr& at = sessions_[request.session];
-      if (!at) at = std::make_shared<WorkerSession>(env_, request.session, request.node_by_node);
-      session = at;
+    EndLost();
+    // What they still do must not be seen by whoever comes next.
+    if (const size_t n = num_ending(); n > 0) {
+      return Unavailable("worker ", task(), " still ends the steps of ", n, " sessions that have lost their masters");
     }
+    MR_ASSIGN_OR_RETURN(const SessionPtr session, FindOrMakeSession(request));
     MR_RETURN_IF_ERROR(session->steps().closed());
+    if (request.epoch < session->epoch()) {
+      return Aborted("worker ", task(), " has session ", Hex(request.session), " in epoch ", session->epoch(),
+                     ", the message is of epoch ", request.epoch);
+    }
+    session->BeginEpoch(request.epoch);
+    session->HearOfMaster(absl::Milliseconds(request.lease_millis));
     return CreateWorkerSessionResponse{incarnation_, env_.DeviceInfos()};
   });
 }
@@ -104,7 +134,8 @@ void Worker::DeleteSession(const CallOptions&, DeleteWorkerSessionRequest reques
     if (request.session.incarnation == incarnation_) {
       absl::MutexLock lock(&mu_);
       const auto at = sessions_.find(request.session.session);
-      if (at != sessions_.end()) session = at->second;
+      // One of a later epoch is not what was meant.
+      if (at != sessions_.end() && at->second->epoch() <= request.session.epoch) session = at->second;
     }
     if (!session) {  // it is gone, which is what was asked for
       idle.emplace_back(answer);
@@ -133,7 +164,7 @@ void Worker::RegisterPartitions(const CallOptions& call, RegisterPartitionsReque
 void Worker::DeregisterPartitions(const CallOptions&, DeregisterPartitionsRequest request,
                                   Reply<DeregisterPartitionsResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<DeregisterPartitionsResponse> {
-    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
+    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session, Epochs::kEarlierToo));
     session->Deregister(request.handles);
     return DeregisterPartitionsResponse{};
   });
@@ -155,7 +186,7 @@ void Worker::AbortStep(const CallOptions&, AbortStepRequest request, Reply<Abort
 
 void Worker::CleanUpSteps(const CallOptions&, CleanUpStepsRequest request, Reply<CleanUpStepsResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<CleanUpStepsResponse> {
-    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
+    MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session, Epochs::kEarlierToo));
     const Status over = Aborted("the step is over");
     for (const auto& [id, step] : session->steps().Drop(std::move(request.horizon))) step->Abort(over);
     return CleanUpStepsResponse{};
@@ -238,69 +269,6 @@ void Worker::GetStatus(const CallOptions&, GetStatusRequest, Reply<GetStatusResp
     absl::MutexLock lock(&mu_);
     return GetStatusResponse{task(), incarnation_, env_.DeviceInfos(), static_cast<int64_t>(sessions_.size())};
   });
-}
-
-void Worker::ClearContainers(const std::vector<std::string>& containers) {
-  for (const auto& d : env_.devices) {
-    if (containers.empty()) d->resources().ClearAll();
-    for (const std::string& c : containers) d->resources().Clear(c);
-  }
-}
-
-void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse> reply) {
-  // Answered by the last session whose steps have ended.
-  struct Resetting {
-    Worker* worker = nullptr;
-    ResetRequest request;
-    Reply<ResetResponse> reply;
-    absl::Mutex mu;
-    size_t left ABSL_GUARDED_BY(mu) = 1;  // this function
-    Status failure ABSL_GUARDED_BY(mu);
-    void Begin() {
-      absl::MutexLock lock(&mu);
-      ++left;
-    }
-    void End(Status s) {
-      {
-        absl::MutexLock lock(&mu);
-        if (failure.ok()) failure = std::move(s);
-        if (--left > 0) return;
-        s = failure;
-      }
-      millrace::Answer(std::move(reply), [&]() -> StatusOr<ResetResponse> {
-        MR_RETURN_IF_ERROR(s);
-        worker->ClearContainers(request.containers);
-        return ResetResponse{};
-      });
-    }
-  };
-  std::vector<SessionPtr> sessions;
-  std::shared_ptr<Resetting> resetting;
-  Status why;
-  const Status s = WithoutExceptions([&] {
-    resetting = std::make_shared<Resetting>();
-    why = Cancelled("the session was closed: the containers of worker ", task(), " were reset");
-    absl::MutexLock lock(&mu_);
-    for (const auto& [id, session] : sessions_) sessions.push_back(session);
-    return absl::OkStatus();
-  });
-  if (!s.ok()) return std::move(reply)(s);
-  resetting->worker = this;
-  resetting->request = std::move(request);
-  resetting->reply = std::move(reply);
-  for (SessionPtr& session : sessions) {
-    resetting->Begin();
-    StepTable::Callbacks idle;
-    Status closed = WithoutExceptions([&] {
-      session->Close(why);
-      idle = session->steps().WhenIdle([resetting] { resetting->End(absl::OkStatus()); });
-      return absl::OkStatus();
-    });
-    session = nullptr;
-    if (!closed.ok()) resetting->End(std::move(closed));
-    for (auto& callback : idle) std::move(callback)();
-  }
-  resetting->End(absl::OkStatus());
 }
 
 void Worker::GetRandomPositions(const CallOptions&, GetRandomPositionsRequest request,

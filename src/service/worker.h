@@ -36,6 +36,7 @@ class Worker final : public WorkerInterface {
                        Reply<ExchangeTensorsResponse> reply) override;
   void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) override;
   void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) override;
+  void Heartbeat(const CallOptions& call, HeartbeatRequest request, Reply<HeartbeatResponse> reply) override;
   void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) override;
   void GetRandomPositions(const CallOptions& call, GetRandomPositionsRequest request,
                           Reply<GetRandomPositionsResponse> reply) override;
@@ -49,17 +50,34 @@ class Worker final : public WorkerInterface {
                        Reply<AbortCollectiveResponse> reply) override;
   std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) override;
 
+  // Ends sessions whose masters have not been heard of in time, and steps that were named but that no master has begun.
+  // To be called every now and then where masters may die.
+  void EndLost();
+  // What steps wait for, line by line: of all, or of those in which nothing has happened for `patience`.
+  std::vector<std::string> DescribeSteps();
+  std::vector<std::string> DescribeStalledSteps(absl::Duration patience);
+
  private:
   using SessionPtr = std::shared_ptr<WorkerSession>;
-  StatusOr<SessionPtr> Find(const SessionRef& ref) const;
-  // The step, made when this is the first message to name it; `runs`: it counts as running.
-  StatusOr<std::shared_ptr<WorkerStep>> FindStep(const StepRef& ref, bool runs) const;
+  // Of which epoch a message may be: of the present one, or an earlier one too.
+  enum class Epochs : uint8_t { kPresent, kEarlierToo };
+  StatusOr<SessionPtr> Find(const SessionRef& ref, Epochs epochs = Epochs::kPresent);
+  // The step, made when this is the first message to name it; `runs`: it counts as running. In an earlier epoch, a step
+  // that is open.
+  StatusOr<std::shared_ptr<WorkerStep>> FindStep(const StepRef& ref, bool runs);
+  StatusOr<SessionPtr> FindOrMakeSession(const CreateWorkerSessionRequest& request);
+  // Its master has been silent for too long.
+  Status EndLostSession(const SessionPtr& session);
+  size_t num_ending();
+  std::vector<SessionPtr> Sessions() const;
   void ClearContainers(const std::vector<std::string>& containers);
 
   const uint64_t incarnation_;
   WorkerEnv env_;
   mutable absl::Mutex mu_;
   std::map<uint64_t, SessionPtr> sessions_ ABSL_GUARDED_BY(mu_);  // closed ones too, until their masters delete them
+  // Sessions whose masters were lost, until their steps have ended.
+  std::vector<std::weak_ptr<WorkerSession>> ending_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

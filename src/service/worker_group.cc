@@ -29,23 +29,27 @@ void DeleteSession(WorkerInterface& worker, const SessionRef& session) {
 }  // namespace
 
 struct WorkerGroup::State {
-  State(std::vector<WorkerInterface*> all, uint64_t id, bool by_node)
+  State(std::vector<WorkerInterface*> all, uint64_t id, bool by_node, absl::Duration of_sessions)
       : workers(std::move(all)),
         session(id),
         node_by_node(by_node),
+        lease(of_sessions),
         checked(CheckDistinct(workers)),
         known(workers.size()) {}
 
-  Status Keep(size_t w, StatusOr<CreateWorkerSessionResponse> response);
+  Status Keep(size_t w, int64_t of_epoch, StatusOr<CreateWorkerSessionResponse> response);
   StatusOr<WorkerViewPtr> MakeView();
 
   const std::vector<WorkerInterface*> workers;
   const uint64_t session;
   const bool node_by_node;
+  const absl::Duration lease;
   const Status checked;
   absl::Mutex mu;
   bool is_deleted ABSL_GUARDED_BY(mu) = false;
-  std::vector<WorkerView::Of> known ABSL_GUARDED_BY(mu);  // without devices: the worker has no session
+  int64_t epoch ABSL_GUARDED_BY(mu) = 0;
+  // Without devices: the worker has no session of this epoch. Without a worker: it never had one.
+  std::vector<WorkerView::Of> known ABSL_GUARDED_BY(mu);
   WorkerViewPtr view ABSL_GUARDED_BY(mu);
 };
 
@@ -53,7 +57,7 @@ struct WorkerGroup::State {
 struct WorkerGroup::Connecting {
   explicit Connecting(std::shared_ptr<State> of) : state(std::move(of)) {}
   void Answer(size_t w, StatusOr<CreateWorkerSessionResponse> response) {
-    Status s = WithoutExceptions([&] { return state->Keep(w, std::move(response)); });
+    Status s = WithoutExceptions([&] { return state->Keep(w, epoch, std::move(response)); });
     {
       absl::MutexLock lock(&mu);
       if (first.ok()) first = std::move(s);
@@ -72,14 +76,16 @@ struct WorkerGroup::Connecting {
   }
 
   const std::shared_ptr<State> state;
+  int64_t epoch = 0;  // constant once workers are asked
   absl::Mutex mu;
   size_t left ABSL_GUARDED_BY(mu) = 0;
   Status first ABSL_GUARDED_BY(mu);    // failure
   Connected done ABSL_GUARDED_BY(mu);  // null once it has run
 };
 
-WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node)
-    : state_(std::make_shared<State>(std::move(workers), session, node_by_node)) {}
+WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node,
+                         absl::Duration lease)
+    : state_(std::make_shared<State>(std::move(workers), session, node_by_node, lease)) {}
 
 void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   State& state = *state_;
@@ -90,6 +96,7 @@ void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
     connecting = std::make_shared<Connecting>(state_);
     absl::MutexLock lock(&state.mu);
     if (state.is_deleted) return Cancelled("the session is closed");
+    connecting->epoch = state.epoch;
     for (size_t w = 0; w < state.workers.size(); ++w) {
       if (!state.known[w].devices.empty()) continue;
       asked.emplace_back(w, [connecting, w](StatusOr<CreateWorkerSessionResponse> response) {
@@ -117,20 +124,23 @@ void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   }
   // The answer tells which session there is: it is not given up, even when nobody waits for it any more.
   for (auto& [w, reply] : asked) {
-    state.workers[w]->CreateSession({}, {state.session, state.node_by_node}, std::move(reply));
+    const int64_t lease = w == 0 ? 0 : absl::ToInt64Milliseconds(state.lease);
+    state.workers[w]->CreateSession(
+        {}, {state.session, state.node_by_node, connecting->epoch, lease}, std::move(reply));
   }
 }
 
-Status WorkerGroup::State::Keep(size_t w, StatusOr<CreateWorkerSessionResponse> response) {
+Status WorkerGroup::State::Keep(size_t w, int64_t of_epoch, StatusOr<CreateWorkerSessionResponse> response) {
   WorkerInterface& worker = *workers[w];
   if (!response.ok()) return Annotate(response.status(), absl::StrCat("worker ", worker.task(), ": "));
-  const SessionRef made{session, response->incarnation};
+  const SessionRef made{session, response->incarnation, of_epoch};
   if (response->devices.empty()) {
     DeleteSession(worker, made);
     return Internal("worker ", worker.task(), " has no devices");
   }
   {
     absl::MutexLock lock(&mu);
+    if (!is_deleted && of_epoch != epoch) return Aborted("a worker was lost while the session was made");
     if (!is_deleted) {
       known[w] = {&worker, made, std::move(response->devices)};
       return absl::OkStatus();
@@ -167,11 +177,19 @@ bool WorkerGroup::Forget(WorkerInterface* worker, const SessionRef& session) {
   absl::MutexLock lock(&state_->mu);
   for (WorkerView::Of& k : state_->known) {
     if (k.worker != worker || k.session != session || k.devices.empty()) continue;
-    k.devices.clear();
+    ++state_->epoch;
+    for (WorkerView::Of& of : state_->known) of.devices.clear();
     dropped = std::exchange(state_->view, nullptr);
     return true;
   }
   return false;
+}
+
+std::vector<std::pair<WorkerInterface*, SessionRef>> WorkerGroup::Sessions() const {
+  std::vector<std::pair<WorkerInterface*, SessionRef>> all;
+  absl::MutexLock lock(&state_->mu);
+  for (size_t w = 0; w < state_->known.size(); ++w) all.emplace_back(state_->workers[w], state_->known[w].session);
+  return all;
 }
 
 void WorkerGroup::Delete() {
@@ -184,7 +202,7 @@ void WorkerGroup::Delete() {
     dropped = std::exchange(state_->view, nullptr);
   }
   for (const WorkerView::Of& k : known) {
-    if (!k.devices.empty()) DeleteSession(*k.worker, k.session);
+    if (k.worker != nullptr) DeleteSession(*k.worker, k.session);
   }
 }
 

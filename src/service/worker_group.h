@@ -26,8 +26,10 @@ using WorkerViewPtr = std::shared_ptr<const WorkerView>;
 // Thread-safe. Answers of workers may come when it is gone: a session that is made too late is deleted.
 class WorkerGroup {
  public:
-  // `session`: the number under which workers know it. The workers outlive the group and all answers.
-  WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node);
+  // `session`: the number under which workers know it. The workers outlive the group and all answers. `lease` (0: none)
+  // is of the sessions on all workers but the first, which is of the master's own process.
+  WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node,
+              absl::Duration lease = absl::ZeroDuration());
   ~WorkerGroup() { Delete(); }
 
   // Creates the session on each worker that has none, and asks what devices it has. A worker that fails is named; what
@@ -37,8 +39,11 @@ class WorkerGroup {
   void Connect(CancellationManager* cancellation, Connected done);
   // Null until all workers have a session.
   WorkerViewPtr view() const;
-  // Forgets a session that its worker does not know any more. False: it was forgotten before.
+  // The worker does not know its session any more: a new epoch begins with the next Connect, which speaks to all of
+  // them. False: it had begun before.
   bool Forget(WorkerInterface* worker, const SessionRef& session);
+  // Each worker, with what it knows the session as; without an incarnation: it has not had it yet.
+  std::vector<std::pair<WorkerInterface*, SessionRef>> Sessions() const;
   // Ends the session on all workers, and waits for no answer. What comes later is refused.
   void Delete();
 

@@ -71,9 +71,10 @@ TEST_F(WorkerGroupTest, ConnectsOnceAndAgainWhereASessionWasLost) {
   EXPECT_FALSE(group_->Forget(&b_, view->workers[1].session)) << "it is known already";
   EXPECT_EQ(group_->view(), nullptr);
   ASSERT_TRUE(Connect().ok());
-  EXPECT_EQ(a_.created, 1);
+  EXPECT_EQ(a_.created, 2) << "all are told that a new epoch has begun";
   EXPECT_EQ(b_.created, 2);
-  EXPECT_EQ(group_->view()->workers[1].session, (SessionRef{17, 2}));
+  EXPECT_EQ(group_->view()->workers[0].session, (SessionRef{17, 1, 1}));
+  EXPECT_EQ(group_->view()->workers[1].session, (SessionRef{17, 2, 1}));
   EXPECT_FALSE(group_->Forget(&b_, view->workers[1].session)) << "what is refused was for the worker before";
   group_->Delete();
   EXPECT_EQ(a_.deleted, 17u);

@@ -36,6 +36,8 @@ class InlinePartition {
   // `inter_op_threads`: that run kernels at once; 0: the pool's width.
   virtual Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
                      std::vector<Tensor>* retvals) = 0;
+  // Not OK: why its session has ended on the worker.
+  virtual Status closed() const = 0;
 };
 
 // May be called concurrently. No call waits for its answer, none throws; a worker of this process may do its work,
@@ -65,6 +67,7 @@ class WorkerInterface {
                                Reply<ExchangeTensorsResponse> reply) = 0;
   virtual void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) = 0;
   virtual void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) = 0;
+  virtual void Heartbeat(const CallOptions& call, HeartbeatRequest request, Reply<HeartbeatResponse> reply) = 0;
   virtual void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) = 0;
   virtual void GetRandomPositions(const CallOptions& call, GetRandomPositionsRequest request,
                                   Reply<GetRandomPositionsResponse> reply) = 0;
@@ -77,6 +80,10 @@ class WorkerInterface {
                               Reply<RecvCollectiveResponse> reply) = 0;
   virtual void AbortCollective(const CallOptions& call, AbortCollectiveRequest request,
                                Reply<AbortCollectiveResponse> reply) = 0;
+
+  // What its caller's side has found out. Not OK: it is dead; calls to it end with this at once, those too that are
+  // under way, but for heartbeats. OK: it is there again. Of no meaning for a worker in the caller's process.
+  virtual void SetDead(const Status&) {}
 
   // The shortcut of a worker in the caller's process, which spares steps of one partition all messages. Null: it must
   // go by messages.

@@ -3,8 +3,10 @@
 // the same structs travel by call within a process, and as bytes between two.
 //
 // A session is known by a number that its master has drawn at random, and a worker by the incarnation that it drew when
-// it began: a message for an earlier incarnation, or from an unknown session, is refused with Aborted. Steps are
-// numbered by their master, within its session.
+// it began: a message for an earlier incarnation, or from an unknown session, is refused with Aborted. A master that
+// has lost one of its workers begins a new epoch of its session on all of them: a message of an earlier epoch is
+// refused likewise, but for what ends or serves a step that is open. Steps are numbered by their master, within its
+// session.
 #pragma once
 
 #include <string>
@@ -23,6 +25,7 @@ namespace millrace {
 struct SessionRef {
   uint64_t session = 0;
   uint64_t incarnation = 0;  // of the worker
+  int64_t epoch = 0;
   bool operator==(const SessionRef&) const = default;
 };
 struct StepRef {
@@ -30,10 +33,13 @@ struct StepRef {
   int64_t step = 0;
 };
 
-// Again for a session that is there: changes nothing.
+// Again for a session that is there: begins a new epoch of it, or changes nothing.
 struct CreateWorkerSessionRequest {
   uint64_t session = 0;
   bool node_by_node = false;  // every node runs by readiness, so that each order can be chosen by a seed
+  int64_t epoch = 0;
+  // The session ends when no heartbeat of its master has come for so long; 0: it does not.
+  int64_t lease_millis = 0;
 };
 struct CreateWorkerSessionResponse {
   uint64_t incarnation = 0;
@@ -90,6 +96,7 @@ struct RunStepResponse {
   Status status;                             // how the step ended here
   std::vector<std::vector<Tensor>> retvals;  // by part; of those that have ended well
   std::vector<NodeTrace> trace;
+  bool is_consequence = false;  // a failure that began elsewhere: with an abort, or what another worker did not send
 };
 // Stops it, also when its RunStep is still on the way.
 struct AbortStepRequest {
@@ -138,9 +145,19 @@ struct GetStatusResponse {
   std::vector<DeviceInfo> devices;
   int64_t num_sessions = 0;
 };
-// Closes all sessions of the worker; once their steps have ended it drops what is in these containers (all when empty).
+// A master is alive, and has these sessions: the worker does not end them for want of news.
+struct HeartbeatRequest {
+  std::vector<SessionRef> sessions;
+};
+struct HeartbeatResponse {
+  uint64_t incarnation = 0;
+  std::vector<uint64_t> lost;  // of these sessions, those that the worker does not have, or not any more
+};
+// Ends the sessions on the worker that have something in these containers (all when empty), and drops what is there
+// once their steps have ended. Their masters are told by Aborted, and make them again.
 struct ResetRequest {
   std::vector<std::string> containers;
+  bool closes_all = false;  // all sessions, for good. For the worker's owner: it does not travel.
 };
 struct ResetResponse {};
 

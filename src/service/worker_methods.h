@@ -16,6 +16,7 @@
   X(ExchangeTensors, ExchangeTensorsRequest, ExchangeTensorsResponse)                \
   X(RecvTensor, RecvTensorRequest, RecvTensorResponse)                               \
   X(GetStatus, GetStatusRequest, GetStatusResponse)                                  \
+  X(Heartbeat, HeartbeatRequest, HeartbeatResponse)                                  \
   X(Reset, ResetRequest, ResetResponse)                                              \
   X(GetRandomPositions, GetRandomPositionsRequest, GetRandomPositionsResponse)       \
   X(SetRandomPositions, SetRandomPositionsRequest, SetRandomPositionsResponse)       \

@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_session.h"
 
+#include <algorithm>
+
 #include "base/pool_env.h"
 #include "service/ask_kernels.h"
 #include "service/collectives.h"
 #include "service/device_kernel.h"
 
 namespace millrace {
+namespace {
+
+// The containers that stateful nodes name, also those in bodies of functions.
+void AddContainers(const Graph& graph, std::set<std::string>* all) {
+  const auto add = [&](const std::string& c) { all->insert(c.empty() ? ResourceManager::kDefaultContainer : c); };
+  for (const Node* n : graph.nodes()) {
+    if (n->op() == nullptr || !n->op()->stateful) continue;
+    if (const StatusOr<std::string> container = n->Attr<std::string>("container"); container.ok()) add(*container);
+  }
+  for (const wire::FunctionDef* f : graph.Functions()) {
+    for (const wire::NodeDef& n : f->node_def) {
+      if (const auto at = n.attr.find("container"); at != n.attr.end()) add(at->second.s);
+    }
+  }
+}
+
+std::set<std::string> ContainersOf(const Partition& partition) {
+  std::set<std::string> all;
+  AddContainers(*partition.graph, &all);
+  for (const auto& [name, loop] : partition.loops) {
+    AddContainers(*loop.predicate, &all);
+    AddContainers(*loop.body, &all);
+  }
+  return all;
+}
+
+}  // namespace
 
 WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
     : hold_(env),
@@ -17,6 +46,30 @@ WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
 WorkerSession::~WorkerSession() { call_gate_->Close(); }
+
+void WorkerSession::BeginEpoch(int64_t epoch) {
+  int64_t present = epoch_.load();
+  while (present < epoch && !epoch_.compare_exchange_weak(present, epoch)) {
+  }
+}
+
+void WorkerSession::HearOfMaster(absl::Duration lease) {
+  heard_nanos_.store(EnvOf(env_.pool()).MonotonicNanos());
+  lease_nanos_.store(absl::ToInt64Nanoseconds(lease));
+}
+
+void WorkerSession::HearOfMaster() { heard_nanos_.store(EnvOf(env_.pool()).MonotonicNanos()); }
+
+bool WorkerSession::IsLost() const {
+  const int64_t lease = lease_nanos_.load();
+  return lease > 0 && EnvOf(env_.pool()).MonotonicNanos() - heard_nanos_.load() > lease;
+}
+
+bool WorkerSession::Uses(absl::Span<const std::string> containers) const {
+  absl::MutexLock lock(&mu_);
+  if (containers.empty()) return !containers_.empty();
+  return std::any_of(containers.begin(), containers.end(), [&](const auto& c) { return containers_.contains(c); });
+}
 
 void WorkerSession::Close(const Status& why) {
   for (const auto& [id, step] : steps_.Close(why)) step->Abort(why);
@@ -78,6 +131,11 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
     return kernel;
   };
   MR_ASSIGN_OR_RETURN(registered.plan, Plan::Compile(*partition.graph, options));
+  {
+    std::set<std::string> containers = ContainersOf(partition);
+    absl::MutexLock lock(&mu_);
+    containers_.merge(containers);
+  }
   if (!wanted.sources.empty()) {
     auto sources = std::make_shared<std::map<int64_t, EdgeSource>>();
     for (const PartitionToRegister::Source& from : wanted.sources) {
@@ -85,7 +143,7 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
       if (!worker) {
         return Unavailable("worker ", env_.task, " knows no worker ", from.task, ", which is to send edge ", from.edge);
       }
-      sources->emplace(from.edge, EdgeSource{worker, from.incarnation});
+      sources->emplace(from.edge, EdgeSource{worker, {id_, from.incarnation, epoch()}});
     }
     registered.sources = std::move(sources);
   }

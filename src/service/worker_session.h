@@ -4,8 +4,10 @@
 // devices, which all sessions share. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "absl/functional/function_ref.h"
 #include "kernel/random_stream.h"
@@ -35,6 +37,18 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
 
   const std::shared_ptr<InlineSteps>& inline_steps() const { return inline_steps_; }
 
+  // The present epoch only grows.
+  int64_t epoch() const { return epoch_.load(); }
+  void BeginEpoch(int64_t epoch);
+  // Whether it has something in one of these containers (all when empty).
+  bool Uses(absl::Span<const std::string> containers) const;
+
+  // Its master is there, and will be heard of again within `lease` (0: it need not).
+  void HearOfMaster(absl::Duration lease);
+  void HearOfMaster();
+  // Nothing was heard of its master for longer than it may; stays so.
+  bool IsLost() const;
+
   // Stops steps and calls of functions, and refuses later ones with `why`. Steps may still be ending when it returns
   // (see StepTable::WhenIdle).
   void Close(const Status& why);
@@ -57,7 +71,10 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   const std::shared_ptr<CallGate> call_gate_;
   const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;
+  std::atomic<int64_t> epoch_{0};
+  std::atomic<int64_t> lease_nanos_{0}, heard_nanos_{0};
   mutable absl::Mutex mu_;
+  std::set<std::string> containers_ ABSL_GUARDED_BY(mu_);  // that nodes of its partitions name
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<int64_t, RegisteredPartition> partitions_ ABSL_GUARDED_BY(mu_);
   // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_step.h"
 
+#include "absl/strings/str_format.h"
 #include "base/exceptions.h"
+#include "base/pool_env.h"
 #include "kernel/stop_node.h"
 #include "runtime/node_run.h"
 #include "service/plan_step.h"
@@ -14,12 +16,12 @@ class WorkerStep::ForKernels final : public Rendezvous {
  public:
   explicit ForKernels(WorkerStep& step) : step_(step) {}
   Status Send(absl::string_view key, Tensor value, bool is_dead) override {
-    return step_.rendezvous_->Send(key, std::move(value), is_dead);
+    return step_.rendezvous_.Send(key, std::move(value), is_dead);
   }
   void RecvAsync(absl::string_view key, DoneCallback done) override {
-    step_.rendezvous_->RecvAsync(key, std::move(done));
+    step_.rendezvous_.RecvAsync(key, std::move(done));
   }
-  void Abort(const Status& why) override { step_.Abort(why); }
+  void Abort(const Status& why) override { step_.Fail(why); }
 
  private:
   WorkerStep& step_;
@@ -29,11 +31,15 @@ WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
     : session_(std::move(session)),
       id_(id),
       here_(NewLocalRendezvous()),
-      rendezvous_(session_->env().peers
-                      ? NewStepRendezvous(here_, session_->id(), id, [this](int64_t edge) { return SourceOf(edge); })
-                      : here_),
+      remote_(session_->env().peers
+                  ? NewStepRendezvous(
+                        here_, id, [this](int64_t edge) { return SourceOf(edge); },
+                        [this](const Status& why) { Abort(why); })
+                  : nullptr),
+      rendezvous_(remote_ ? *remote_ : *here_),
       for_kernels_(MakeRef<ForKernels>(*this)),
-      late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Abort(why); }) : nullptr) {}
+      late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Fail(why); }) : nullptr),
+      since_nanos_(EnvOf(session_->env().pool()).MonotonicNanos()) {}
 
 WorkerStep::~WorkerStep() = default;
 
@@ -46,14 +52,15 @@ const EdgeSource* WorkerStep::SourceOf(int64_t edge) const {
   return nullptr;
 }
 
-void WorkerStep::Abort(const Status& why) {
+void WorkerStep::End(const Status& why, bool is_consequence) {
   {
     absl::MutexLock lock(&mu_);
     if (!cause_.ok()) return;
     cause_ = why;
+    is_consequence_ = is_consequence;
   }
   cancellation_.Cancel();
-  rendezvous_->Abort(why);
+  rendezvous_.Abort(why);
 }
 
 Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
@@ -63,11 +70,13 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
   context_.step_resources = &resources_;
   context_.max_threads = request.max_threads;
   context_.trace = request.trace ? &trace_ : nullptr;
-  options_ = {.trace = context_.trace,
-              .single_thread = request.single_thread(),
-              .order_seed = request.deterministic ? request.order_seed : 0,
-              .inter_op_threads = request.inter_op_threads,
-              .caller = call.caller};
+  options_ = {
+      .trace = context_.trace,
+      .single_thread = request.single_thread(),
+      .order_seed = request.deterministic ? request.order_seed : 0,
+      .inter_op_threads = request.inter_op_threads,
+      .caller = call.caller,
+      .watch = &watch_};
   if (late_) {
     MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
     late_->Reserve(request.parts.size());
@@ -145,7 +154,7 @@ void WorkerStep::StartPart(size_t p) {
 // What a partition has queued on a device belongs to the step: that is over when the device has done it all, also when
 // the step has failed.
 void WorkerStep::EndPart(size_t p, Status s) {
-  if (!s.ok()) Abort(s);  // others must not wait for what this partition would have sent
+  if (!s.ok()) Fail(s);  // others must not wait for what this partition would have sent
   MemorySpace* const space = parts_[p].partition.space;
   if (space == nullptr) return FinishPart(p, std::move(s));
   parts_[p].result = std::move(s);
@@ -172,7 +181,7 @@ Status WorkerStep::TakeResults(size_t p) {
 void WorkerStep::FinishPart(size_t p, Status s) {
   if (s.ok()) s = WithoutExceptions([&] { return TakeResults(p); });
   parts_[p].frame.reset();
-  if (!s.ok()) Abort(s);
+  if (!s.ok()) Fail(s);
   {
     absl::MutexLock lock(&mu_);
     // The cause itself rather than what another partition says of it.
@@ -183,15 +192,56 @@ void WorkerStep::FinishPart(size_t p, Status s) {
 }
 
 void WorkerStep::Finish() {
+  {
+    absl::MutexLock lock(&mu_);
+    is_over_ = true;
+  }
   parts_.clear();
   RunStepResponse response = std::move(response_);
   response.trace = trace_.Take();
+  {
+    absl::MutexLock lock(&mu_);
+    response.is_consequence = is_consequence_;
+  }
   Reply<RunStepResponse> reply = std::move(reply_);
   std::shared_ptr<WorkerStep> self = std::move(self_);
   StepTable::Callbacks idle = session_->steps().End(id_, is_alone_);
   self.reset();  // when the master has its answer it may end the session, and the worker with it
   std::move(reply)(std::move(response));
   for (auto& callback : idle) std::move(callback)();
+}
+
+void WorkerStep::Describe(std::vector<std::string>* lines) {
+  const int64_t now = EnvOf(session_->env().pool()).MonotonicNanos();
+  {
+    absl::MutexLock lock(&mu_);
+    const std::string name = absl::StrCat("step ", id_, " of session ", absl::StrFormat("%016x", session_->id()));
+    const std::string age = absl::FormatDuration(absl::Trunc(absl::Nanoseconds(now - since_nanos_), absl::Seconds(1)));
+    if (!has_run_) {
+      lines->push_back(absl::StrCat(name, ": named ", age, " ago, its master has not begun it"));
+    } else if (!is_over_) {
+      lines->push_back(absl::StrCat(name, ": ", left_, " partitions run, for ", age,
+                                    cause_.ok() ? "" : absl::StrCat("; it ends with: ", cause_.ToString())));
+    } else {
+      return;
+    }
+  }
+  const size_t first = lines->size();
+  watch_.Describe(lines);
+  if (remote_) remote_->Describe(lines);
+  for (size_t i = first; i < lines->size(); ++i) (*lines)[i].insert(0, "  ");
+}
+
+bool WorkerStep::HasStalled(int64_t now, int64_t patience) {
+  const int64_t progress = watch_.progress();
+  absl::MutexLock lock(&mu_);
+  if (!has_run_ || is_over_ || std::exchange(seen_progress_, progress) != progress) {
+    moved_nanos_ = now;
+    return false;
+  }
+  if (now - moved_nanos_ < patience) return false;
+  moved_nanos_ = now;  // said once, and again when as much time has passed
+  return true;
 }
 
 }  // namespace millrace

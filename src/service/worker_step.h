@@ -8,6 +8,7 @@
 #include "kernel/device_memory.h"
 #include "kernel/late_work.h"
 #include "runtime/executor.h"
+#include "runtime/step_watch.h"
 #include "service/step_rendezvous.h"
 
 namespace millrace {
@@ -31,7 +32,11 @@ class WorkerStep {
   static void Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, RunStepRequest request,
                   Reply<RunStepResponse> reply);
   // Stops it from outside: kernels between nodes, waiting receives at once. The first reason counts.
-  void Abort(const Status& why);
+  void Abort(const Status& why) { End(why, /*is_consequence=*/true); }
+  // What it does, and waits for.
+  void Describe(std::vector<std::string>* lines);
+  // Whether nothing has happened in it since a call `patience` nanoseconds ago; it runs still.
+  bool HasStalled(int64_t now, int64_t patience);
   // What devices of this worker send, for others: other workers, the client of a partial run.
   Rendezvous& sent_here() { return *here_; }
 
@@ -43,6 +48,9 @@ class WorkerStep {
   };
 
   class ForKernels;
+  // A failure of its own.
+  void Fail(const Status& why) { End(why, /*is_consequence=*/false); }
+  void End(const Status& why, bool is_consequence);
   bool Claim();  // false: it has run
   Status Prepare(const CallOptions& call, RunStepRequest& request);
   void StartParts();
@@ -56,7 +64,8 @@ class WorkerStep {
   const std::shared_ptr<WorkerSession> session_;
   const int64_t id_;
   const RefPtr<Rendezvous> here_;
-  const RefPtr<Rendezvous> rendezvous_;   // with what comes from other workers
+  const RefPtr<StepRendezvous> remote_;   // the same, with what comes from other workers; null: there are none
+  Rendezvous& rendezvous_;                // remote_, or here_
   const RefPtr<Rendezvous> for_kernels_;  // the same; what they abort it with stops the step
   CancellationManager cancellation_;
   ResourceManager resources_;
@@ -65,14 +74,18 @@ class WorkerStep {
   StepContext context_;
   ExecutorOptions options_;
   StepTrace trace_;
+  StepWatch watch_;
+  const int64_t since_nanos_;
   bool is_alone_ = false;
   std::vector<Part> parts_;
   Reply<RunStepResponse> reply_;
   std::shared_ptr<WorkerStep> self_;
 
   absl::Mutex mu_;
-  bool has_run_ ABSL_GUARDED_BY(mu_) = false;
-  Status cause_ ABSL_GUARDED_BY(mu_);  // the first reason to stop, of whatever fails from then on
+  bool has_run_ ABSL_GUARDED_BY(mu_) = false, is_over_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t seen_progress_ ABSL_GUARDED_BY(mu_) = -1, moved_nanos_ ABSL_GUARDED_BY(mu_) = 0;
+  Status cause_ ABSL_GUARDED_BY(mu_);                 // the first reason to stop, of whatever fails from then on
+  bool is_consequence_ ABSL_GUARDED_BY(mu_) = false;  // cause_ came from outside
   size_t left_ ABSL_GUARDED_BY(mu_) = 0;
   RunStepResponse response_;  // each part its own retvals; the rest guarded by mu_
 };

@@ -170,6 +170,7 @@ StatusOr<std::unique_ptr<Server>> System::NewServer(const wire::ServerDef& def) 
   parts.make_devices = [this, pool](const DeviceName& task, const wire::ConfigProto& config) {
     return impl_->MakeDevices(task, config, *pool);
   };
+  MR_ASSIGN_OR_RETURN(parts.master.liveness, LivenessFromEnvironment());
   parts.channels = &impl_->channels;
   parts.master.env = &Env::Default();
   parts.master.ops = &impl_->ops;

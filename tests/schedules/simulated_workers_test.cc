@@ -107,7 +107,8 @@ class World {
   void StopWorker(int task) {
     network_.Kill(TaskName(task));
     bool is_idle = false;
-    workers_[task]->Reset({}, {}, [&is_idle](const StatusOr<ResetResponse>&) { is_idle = true; });
+    workers_[task]->Reset(
+        {}, {.containers = {}, .closes_all = true}, [&is_idle](const StatusOr<ResetResponse>&) { is_idle = true; });
     EXPECT_TRUE(env_.RunUntil([&is_idle] { return is_idle; }));
     servers_[task].reset();
     services_[task].reset();

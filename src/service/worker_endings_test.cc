@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions whose masters are gone, epochs, and steps that nobody begins.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "kernel/kernel_registry.h"
+#include "service/worker.h"
+
+namespace millrace {
+namespace {
+
+class TestDevice final : public Device {
+ public:
+  TestDevice() : Device({.job = "x", .replica = 0, .task = 1, .type = "CPU", .id = 0}, 1, HostAllocator()) {}
+  ThreadPool& thread_pool() override { return ProcessThreadPool(); }
+  int64_t memory_limit() const override { return 0; }
+  ResourceManager& resources() override { return resources_; }
+
+ private:
+  ResourceManager resources_;
+};
+
+std::vector<std::unique_ptr<Device>> OneDevice() {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<TestDevice>());
+  return devices;
+}
+
+class WorkerEndingsTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSession = 5, kIncarnation = 77;
+
+  template <typename Request, typename Response>
+  StatusOr<Response> Ask(void (WorkerInterface::*method)(const CallOptions&, Request, Reply<Response>),
+                         Request request) {
+    const auto got = std::make_shared<StatusOr<Response>>(Internal("no answer"));  // which may come later
+    WorkerInterface& worker = worker_;
+    (worker.*method)({}, std::move(request), [got](StatusOr<Response> r) { *got = std::move(r); });
+    return *got;
+  }
+  Status Create(int64_t epoch = 0, absl::Duration lease = absl::ZeroDuration(), uint64_t session = kSession) {
+    return Ask(&WorkerInterface::CreateSession,
+               CreateWorkerSessionRequest{session, false, epoch, absl::ToInt64Milliseconds(lease)})
+        .status();
+  }
+  Status Run(int64_t step, int64_t epoch = 0) {
+    RunStepRequest request;
+    request.step = {{kSession, kIncarnation, epoch}, step};
+    request.is_alone = true;
+    return Ask(&WorkerInterface::RunStep, std::move(request)).status();
+  }
+  std::vector<uint64_t> Lost(std::vector<SessionRef> sessions) {
+    return Ask(&WorkerInterface::Heartbeat, HeartbeatRequest{std::move(sessions)})->lost;
+  }
+  int64_t num_sessions() { return Ask(&WorkerInterface::GetStatus, GetStatusRequest{})->num_sessions; }
+
+  const KernelRegistry kernels_;
+  Worker worker_{OneDevice(), &kernels_, nullptr, kIncarnation};
+};
+
+TEST_F(WorkerEndingsTest, ASessionLivesAsLongAsItsMasterIsHeardOf) {
+  const absl::Duration lease = absl::Milliseconds(400);
+  ASSERT_TRUE(Create(0, lease).ok());
+  ASSERT_TRUE(Create(0, absl::ZeroDuration(), 6).ok());
+  for (int i = 0; i < 6; ++i) {
+    absl::SleepFor(lease / 5);
+    EXPECT_TRUE(Lost({{kSession, kIncarnation, 0}}).empty());
+    worker_.EndLost();
+  }
+  EXPECT_TRUE(Run(1).ok());
+  absl::SleepFor(lease + lease / 10);
+  worker_.EndLost();
+  EXPECT_EQ(num_sessions(), 1) << "the one without a lease";
+  const Status s = Run(2);
+  EXPECT_TRUE(absl::IsAborted(s)) << s;
+  EXPECT_EQ(Lost({{kSession, kIncarnation, 0}, {6, kIncarnation, 0}, {6, kIncarnation + 1, 0}}),
+            (std::vector<uint64_t>{kSession, 6}));
+}
+
+// A process that was stopped finds, when it goes on, what came meanwhile: nothing of it is obeyed, news of the master
+// included.
+TEST_F(WorkerEndingsTest, WhatComesAfterALeaseIsRefused) {
+  ASSERT_TRUE(Create(0, absl::Milliseconds(20)).ok());
+  absl::SleepFor(absl::Milliseconds(60));
+  EXPECT_EQ(Lost({{kSession, kIncarnation, 0}}), (std::vector<uint64_t>{kSession}));
+  EXPECT_TRUE(absl::IsAborted(Run(1)));
+  ASSERT_TRUE(Create(1, absl::Milliseconds(20)).ok()) << "its master makes it again";
+  absl::SleepFor(absl::Milliseconds(60));
+  const Status s = Run(1, 1);
+  EXPECT_TRUE(absl::IsAborted(s) && absl::StrContains(s.message(), "lease")) << s;
+}
+
+TEST_F(WorkerEndingsTest, MessagesOfAnotherEpochAreRefused) {
+  ASSERT_TRUE(Create(2).ok());
+  EXPECT_TRUE(Run(1, 2).ok());
+  for (const int64_t epoch : {0, 1, 3}) {
+    const Status s = Run(2, epoch);
+    EXPECT_TRUE(absl::IsAborted(s) && absl::StrContains(s.message(), "epoch")) << s;
+  }
+  // What a step that is open waits for still comes; nothing new is opened.
+  const auto recv = [&](int64_t step, int64_t epoch) {
+    return Ask(&WorkerInterface::RecvTensor, RecvTensorRequest{{{kSession, kIncarnation, epoch}, step}, {5, 0, 0}})
+        .status();
+  };
+  const auto waiting = std::make_shared<Status>();
+  worker_.RecvTensor({}, {{{kSession, kIncarnation, 2}, 9}, {4, 0, 0}},
+                     [waiting](const StatusOr<RecvTensorResponse>& r) { *waiting = r.status(); });
+  ASSERT_TRUE(Create(3).ok());
+  EXPECT_TRUE(absl::IsInternal(recv(9, 2))) << "it waits";
+  EXPECT_TRUE(absl::IsAborted(recv(10, 2)));
+  EXPECT_TRUE(absl::IsAborted(Create(2))) << "an earlier one does not come back";
+  Ask(&WorkerInterface::AbortStep, AbortStepRequest{{{kSession, kIncarnation, 2}, 9}, DataLoss("enough")})
+      .IgnoreError();
+  EXPECT_TRUE(absl::IsDataLoss(*waiting)) << *waiting;
+  Ask(&WorkerInterface::DeleteSession, DeleteWorkerSessionRequest{{kSession, kIncarnation, 2}}).IgnoreError();
+  EXPECT_EQ(num_sessions(), 1) << "a deletion of an earlier epoch came late";
+}
+
+TEST_F(WorkerEndingsTest, PeersCannotOpenAsManyStepsAsTheyLike) {
+  ASSERT_TRUE(Create().ok());
+  const auto refused = std::make_shared<size_t>(0);
+  size_t asked = 0;
+  for (int64_t step = 1; step <= 3000; ++step) {
+    worker_.RecvTensor(
+        {}, {{{kSession, kIncarnation, 0}, step}, {4, 0, 0}},
+        [refused](const StatusOr<RecvTensorResponse>& r) { *refused += absl::IsResourceExhausted(r.status()); });
+    ++asked;
+  }
+  EXPECT_EQ(*refused, asked - StepTable::kMostUnbegun);
+  EXPECT_TRUE(Run(1).ok()) << "what its master begins is begun";
+  EXPECT_TRUE(Run(4000).ok());
+}
+
+}  // namespace
+}  // namespace millrace

@@ -4,7 +4,7 @@
     PYTHONPATH=build/release/python python tests/kills/kill_tasks.py --kills 100 --seed 1
 
 Two parameter servers, three workers, and the client that trains (trainer.py). A fault is due each time that the training has come so many steps further: by the
-seed, a task or the client is killed and begun again, or a task is stopped for a moment. Nothing may hang, every step must
+seed, a task or the client is killed and begun again, or a task is stopped for less or more time than makes it count as dead. Nothing may hang, every step must
 have the bits of the undisturbed run, and no process and no shared memory may be left.
 """
 import argparse
@@ -36,12 +36,12 @@ def free_ports(n):
 class Training:
     """The processes."""
 
-    def __init__(self, folder, steps):
-        self.folder, self.steps = folder, steps
+    def __init__(self, folder, steps, dead_after):
+        self.folder, self.steps, self.dead_after = folder, steps, dead_after
         ports = free_ports(5)
         self.addresses = {("ps", i): "localhost:%d" % ports[i] for i in range(2)}
         self.addresses.update({("worker", i): "localhost:%d" % ports[2 + i] for i in range(3)})
-        self.environment = dict(os.environ)
+        self.environment = dict(os.environ, MILLRACE_DEAD_AFTER_SECONDS=str(dead_after), MILLRACE_STALLED_AFTER_SECONDS="20")
         self.log = open(os.path.join(folder, "log"), "ab")
         self.losses = os.path.join(folder, "losses")
         open(self.losses, "a").close()
@@ -87,7 +87,7 @@ def wait_until(training, done, patience, what):
         if training.client.poll() not in (None, 0):
             raise RuntimeError("the client ended with %d" % training.client.returncode)
         if time.monotonic() > deadline:
-            raise RuntimeError("hangs: %s; logs are in %s" % (what, training.log.name))
+            raise RuntimeError("hangs: %s; what each task waits for is in %s" % (what, training.log.name))
         time.sleep(0.02)
 
 
@@ -100,7 +100,7 @@ def disturb(training, chosen):
         training.start_client()
         return "client killed"
     task = (who[:-2], int(who[-1]))
-    kind = chosen.choice(["killed", "killed", "killed", "stopped for a moment"])
+    kind = chosen.choice(["killed", "killed", "stopped for long", "stopped for a moment"])
     process = training.tasks[task]
     if kind == "killed":
         process.kill()
@@ -109,7 +109,7 @@ def disturb(training, chosen):
         training.start_task(task)
     else:
         process.send_signal(signal.SIGSTOP)
-        time.sleep(1)
+        time.sleep(training.dead_after * 1.6 if kind == "stopped for long" else training.dead_after * 0.3)
         process.send_signal(signal.SIGCONT)
     return "%s %s" % (who, kind)
 
@@ -129,16 +129,17 @@ def reference(steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=3, help="by default a parameter server, a worker and the client are killed, and a worker is stopped for a moment")
+    parser.add_argument("--seed", type=int, default=2, help="by default a parameter server and two workers are killed, and one stopped for long")
     parser.add_argument("--steps-between", type=int, default=25)
-    parser.add_argument("--patience", type=float, default=120, help="seconds within which the training must go on after a fault")
+    parser.add_argument("--dead-after", type=float, default=3)
+    parser.add_argument("--patience", type=float, default=60, help="seconds within which the training must go on after a fault")
     parser.add_argument("--keep", action="store_true", help="keeps the folder with logs")
     given = parser.parse_args()
     steps = given.steps_between * (given.kills + 1)
     want = reference(steps)
     segments = set(os.listdir("/dev/shm"))
     folder = tempfile.mkdtemp(prefix="millrace_kills_")
-    training, chosen, ok = Training(folder, steps), random.Random(given.seed), False
+    training, chosen, ok = Training(folder, steps, given.dead_after), random.Random(given.seed), False
     slowest = 0.0
     try:
         for task in training.addresses:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The museum: what other systems' clusters hang in. Each ends here, in time, and says why."""
+import subprocess
+import sys
 import threading
 import time
 
@@ -43,6 +45,15 @@ def _in_thread(work):
     return thread, raised
 
 
+def test_a_session_with_a_server_that_is_not_there_honours_its_timeout():
+    config = tf.ConfigProto(operation_timeout_in_ms=300)
+    session = tf.Session("grpc://localhost:%d" % _unused_port(), config=config)
+    with _Within(3), pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(tf.constant(1))
+    with _Within(1):
+        session.close()
+
+
 def test_a_session_with_a_task_that_is_not_there_names_it_and_honours_its_timeout():
     cluster = {"worker": ["localhost:%d" % _unused_port()], "ps": ["localhost:%d" % _unused_port()]}
     server = tf.train.Server(cluster, job_name="worker", task_index=0)
@@ -78,6 +89,17 @@ def test_a_session_closes_when_the_workers_left_first():
     with _Within(5):
         session.close()
         workers[0].stop()
+
+
+def test_a_deadline_says_which_node_waits():
+    workers, _ = create_local_cluster(num_workers=1, num_ps=1)
+    with tf.device("/job:ps/task:0"):
+        taken = tf.FIFOQueue(1, [tf.float32]).dequeue(name="waits_here")
+    with tf.device("/job:worker/task:0"):
+        doubled = taken * 2
+    with tf.Session(workers[0].target) as session:
+        with pytest.raises(tf.errors.DeadlineExceededError, match="waits_here"):
+            session.run(doubled, options=tf.RunOptions(timeout_in_ms=100))
 
 
 def test_steps_that_time_out_hold_nothing_that_later_ones_need(tmp_path):
@@ -137,3 +159,55 @@ def test_a_failure_on_one_task_ends_what_waits_on_another():
     with tf.Session(workers[0].target) as session:
         with _Within(10), pytest.raises(tf.errors.OpError, match="out_of_range"):
             session.run(waits, {index: 9})
+
+
+def test_a_worker_that_is_killed_does_not_starve_the_others_of_tokens(tmp_path):
+    """Two replicas train synchronously; one dies before it has given its gradient, and its successor lets the other go on."""
+    workers, _ = create_local_cluster(num_workers=2, num_ps=1)
+
+    def replica(i, steps, seen):
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:%d" % i)):
+                global_step = tf.train.get_or_create_global_step()
+                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+                optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2)
+                train = optimizer.minimize(tf.square(w - 1), global_step=global_step)
+                hook = optimizer.make_session_run_hook(i == 0)
+            with tf.train.MonitoredTrainingSession(workers[i].target, is_chief=i == 0, hooks=[hook],
+                                                   config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i])) as session:
+                while not session.should_stop() and len(seen) < steps:
+                    seen.append(session.run([global_step, train])[0])
+    first, second, third = [], [], []
+    chief, chief_raised = _in_thread(lambda: replica(0, 6, first))
+    time.sleep(1.5)  # or else the other finds nothing to begin with, and looks again after 30 s
+    replica(1, 2, second)  # and it is gone
+    time.sleep(0.3)
+    assert chief.is_alive() or len(first) == 6
+    successor, raised = _in_thread(lambda: replica(1, 6, third))
+    chief.join(timeout=30)
+    assert not chief.is_alive() and not chief_raised and len(first) == 6
+    successor.join(timeout=1)  # it may wait for a chief that has finished
+    assert not raised
+
+
+def test_a_client_that_is_killed_leaves_no_step_behind():
+    server = tf.train.Server.create_local_server()
+    program = """
+import millrace as tf
+queue = tf.FIFOQueue(1, [tf.float32], shared_name="of_the_dead")
+print("waits", flush=True)
+tf.Session(%r).run(queue.dequeue())
+""" % server.target
+    client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert b"waits" in client.stdout.readline()
+    time.sleep(1)
+    client.kill()
+    client.wait()
+    queue = tf.FIFOQueue(1, [tf.float32], shared_name="of_the_dead")
+    put, size, taken = queue.enqueue(5.0), queue.size(), queue.dequeue()
+    with tf.Session(server.target) as session:
+        time.sleep(1)
+        session.run(put)
+        time.sleep(0.2)
+        assert session.run(size) == 1, "a step of a dead client has taken it"
+        assert session.run(taken) == 5

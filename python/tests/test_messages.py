@@ -124,3 +124,9 @@ def test_forms_of_text():
     assert [n.name for n in made.node] == ["ab", "c"] and list(made.node[0].attr["x"].list.i) == [1, -2, 16] and made.versions.producer == 3
     assert text_format.Parse(r's: "\xe9\351\u00e9\n\\"', definitions.AttrValue()).s == b"\xe9\xe9\xc3\xa9\n\\"
     assert text_format.Parse(text_format.MessageToString(_graph()), definitions.GraphDef()) == _graph()
+
+
+def test_entries_of_maps_have_classes():
+    entry = definitions.ConfigProto.DeviceCountEntry(key="CPU", value=2)
+    assert definitions.ConfigProto.FromString(b"\x0a" + bytes([len(entry.SerializeToString())]) + entry.SerializeToString()).device_count["CPU"] == 2
+    assert definitions.GraphDef().node.add().attr.GetEntryClass()(key="T").key == "T"

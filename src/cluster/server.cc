@@ -162,6 +162,10 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
 
 Server::~Server() {
   Stop().IgnoreError();
+  if (is_left_behind_) {
+    LeaveBehind();
+    return;
+  }
   rpc_.reset();
   handler_.reset();
   metered_.reset();
@@ -169,6 +173,18 @@ Server::~Server() {
   if (tasks_) tasks_->Close();
   worker_.reset();
   if (tasks_) DropUnusedPreparedForms();  // of what went with the worker
+}
+
+// A kernel that never returns goes on using all of it, until the process ends: waiting for it would hang as it does.
+void Server::LeaveBehind() {
+  static_cast<void>(rpc_.release());
+  static_cast<void>(handler_.release());
+  static_cast<void>(metered_.release());
+  static_cast<void>(meter_.release());
+  static_cast<void>(master_.release());
+  static_cast<void>(worker_.release());
+  static_cast<void>(tasks_.release());
+  static_cast<void>(new std::shared_ptr<void>(std::move(keep_)));
 }
 
 Status Server::Start() {
@@ -228,25 +244,13 @@ Status Server::End() {
   worker_->Reset({}, {.containers = {}, .closes_all = true}, reset.For(0));
   s.Update(reset.Wait(*env_, kStopPatience).front().status());
   if (absl::IsDeadlineExceeded(s)) {
-    LeaveBehind();
+    LogWarning("the server at ", address_.ToString(), " leaves behind steps that do not end");
+    is_left_behind_ = true;
     return Annotate(s, absl::StrCat("the server at ", address_.ToString(), " was stopped, but not all of its steps: "));
   }
   rpc_.reset();
   LocalServers::Get().Remove(address_, *env_);
   return s;
-}
-
-// A kernel that never returns goes on using all of it, until the process ends: waiting for it would hang as it does.
-void Server::LeaveBehind() {
-  LogWarning("the server at ", address_.ToString(), " leaves behind steps that do not end");
-  static_cast<void>(rpc_.release());
-  static_cast<void>(handler_.release());
-  static_cast<void>(metered_.release());
-  static_cast<void>(meter_.release());
-  static_cast<void>(master_.release());
-  static_cast<void>(worker_.release());
-  static_cast<void>(tasks_.release());
-  static_cast<void>(new std::shared_ptr<void>(std::move(keep_)));
 }
 
 Status Server::Join() {

@@ -77,6 +77,7 @@ class Server {
   std::unique_ptr<RpcServer> rpc_;  // null: there is no transport
   std::unique_ptr<Keeper> keeper_;  // null: it is not started
   bool has_address_ = false;
+  bool is_left_behind_ = false;  // set by End
   absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kNew;
   bool may_start_ ABSL_GUARDED_BY(mu_) = true;

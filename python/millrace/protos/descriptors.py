@@ -5,6 +5,7 @@ The package is asked for when a descriptor is; nothing else here needs it.
 """
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict
 
 _PACKAGE, _FILE = "tensorflow", "millrace/messages.proto"
@@ -85,6 +86,7 @@ def entry_class(field: Any) -> Any:
         made._fields["value"].message = field.message
         if field.message is not None:
             made._fields["value"].wire = 2
-        made._descriptor = of(field.owner).fields_by_name[field.name].message_type  # type: ignore[attr-defined]
+        with contextlib.suppress(AttributeError):  # without the protobuf package; then its DESCRIPTOR says so
+            made._descriptor = of(field.owner).fields_by_name[field.name].message_type  # type: ignore[attr-defined]
         _cache[key] = made
     return _cache[key]

@@ -32,7 +32,7 @@ RemoteWorker::RemoteWorker(std::string task, std::string address, Channels* chan
 RemoteWorker::~RemoteWorker() { Close(); }
 
 void RemoteWorker::Close() {
-  std::set<std::shared_ptr<CallUnderWay>> all;
+  CallsUnderWay all;
   {
     absl::MutexLock lock(&mu_);
     is_closed_ = true;
@@ -55,6 +55,7 @@ std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationMana
   }
   absl::MutexLock lock(&mu_);
   if (is_closed_) return nullptr;
+  call->number = next_call_++;
   under_way_.insert(call);
   return call;
 }

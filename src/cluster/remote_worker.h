@@ -39,8 +39,15 @@ class RemoteWorker final : public WorkerInterface {
   struct CallUnderWay {
     CancellationManager cancellation;
     bool is_heartbeat = false;
-    Status dead;  // guarded by mu_
+    Status dead;         // guarded by mu_
+    int64_t number = 0;  // the order in which calls began, and are given up: the same in each run of a simulated world
   };
+  struct Earlier {
+    bool operator()(const std::shared_ptr<CallUnderWay>& a, const std::shared_ptr<CallUnderWay>& b) const {
+      return a->number < b->number;
+    }
+  };
+  using CallsUnderWay = std::set<std::shared_ptr<CallUnderWay>, Earlier>;
   // Null: it is closed.
   std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller, bool is_heartbeat);
   void End(const std::shared_ptr<CallUnderWay>& call);
@@ -53,7 +60,8 @@ class RemoteWorker final : public WorkerInterface {
   mutable absl::Mutex mu_;
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   Status dead_ ABSL_GUARDED_BY(mu_);
-  std::set<std::shared_ptr<CallUnderWay>> under_way_ ABSL_GUARDED_BY(mu_);
+  int64_t next_call_ ABSL_GUARDED_BY(mu_) = 0;
+  CallsUnderWay under_way_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -22,8 +22,12 @@ class TaskMonitor {
   // Gives up the heartbeats under way; their answers may come later.
   ~TaskMonitor();
 
-  // To be called each period: the workers that are needed now, and the sessions that they have.
-  using Watched = std::map<WorkerInterface*, std::vector<SessionRef>>;
+  // In the order of their names, so that a simulated world is the same each time.
+  struct ByTask {
+    bool operator()(const WorkerInterface* a, const WorkerInterface* b) const { return a->task() < b->task(); }
+  };
+  // To be called each period: the workers that are needed now, one a task, and the sessions that they have.
+  using Watched = std::map<WorkerInterface*, std::vector<SessionRef>, ByTask>;
   void Beat(const Watched& watched);
 
  private:
@@ -37,7 +41,7 @@ class TaskMonitor {
   const Liveness liveness_;
   absl::Mutex mu_;
   int64_t last_beat_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<WorkerInterface*, std::shared_ptr<Task>> tasks_ ABSL_GUARDED_BY(mu_);
+  std::map<WorkerInterface*, std::shared_ptr<Task>, ByTask> tasks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace millrace {
@@ -31,7 +32,9 @@ class StepSet {
     const auto after = runs_.upper_bound(step);
     return after != runs_.begin() && std::prev(after)->second > step;
   }
-  void Add(int64_t step) {
+  using Runs = std::map<int64_t, int64_t>;  // from the first to behind the last
+  // `room`: where a run of its own goes, so that nothing has to be allocated.
+  void Add(int64_t step, Runs::node_type room) {
     if (Has(step)) return;
     const auto after = runs_.upper_bound(step);
     const bool joins_after = after != runs_.end() && after->first == step + 1;
@@ -39,7 +42,13 @@ class StepSet {
     if (joins_after) runs_.erase(after);
     const auto before = runs_.lower_bound(step);
     const bool joins_before = before != runs_.begin() && std::prev(before)->second == step;
-    joins_before ? void(std::prev(before)->second = end) : void(runs_.emplace(step, end));
+    if (joins_before) {
+      std::prev(before)->second = end;
+      return;
+    }
+    room.key() = step;
+    room.mapped() = end;
+    runs_.insert(std::move(room));
   }
   // Those up to `step`.
   void DropBefore(int64_t step) {
@@ -48,7 +57,7 @@ class StepSet {
   size_t num_runs() const { return runs_.size(); }
 
  private:
-  std::map<int64_t, int64_t> runs_;  // from the first to behind the last
+  Runs runs_;
 };
 
 // The steps that a master has begun. External synchronization required.

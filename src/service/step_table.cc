@@ -28,6 +28,7 @@ StatusOr<StepTable::StepPtr> StepTable::FindOrMake(int64_t step, int64_t now, ab
 StatusOr<StepTable::StepPtr> StepTable::Begin(int64_t step, absl::FunctionRef<StepPtr()> make) {
   absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(StepPtr found, Find(step));
+  room_.emplace(step, 0);
   if (!found) found = open_.emplace(step, make()).first->second;
   unbegun_.erase(step);
   ++running_;
@@ -52,7 +53,7 @@ StepTable::Callbacks StepTable::End(int64_t step, bool is_over) {
   if (const auto at = open_.find(step); is_over && at != open_.end()) {
     ended = std::move(at->second);
     open_.erase(at);
-    ended_.Add(step);
+    ended_.Add(step, room_.extract(step));
   }
   if (--running_ == 0) idle.swap(when_idle_);
   return idle;
@@ -68,6 +69,7 @@ StepTable::Steps StepTable::Drop(StepHorizon horizon) {
     const auto next = std::next(at);
     if (horizon_.IsOver(at->first)) {
       unbegun_.erase(at->first);
+      room_.erase(at->first);
       over.insert(open_.extract(at));
     }
     at = next;
@@ -98,6 +100,7 @@ StepTable::Steps StepTable::Close(const Status& why) {
   absl::MutexLock lock(&mu_);
   if (closed_.ok()) closed_ = why;
   unbegun_.clear();
+  room_.clear();
   return std::exchange(open_, {});
 }
 

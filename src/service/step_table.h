@@ -64,7 +64,8 @@ class StepTable {
   Steps open_ ABSL_GUARDED_BY(mu_);
   std::map<int64_t, int64_t> unbegun_ ABSL_GUARDED_BY(mu_);  // of these: when each was first named
   StepHorizon horizon_ ABSL_GUARDED_BY(mu_);
-  StepSet ended_ ABSL_GUARDED_BY(mu_);  // beyond it
+  StepSet ended_ ABSL_GUARDED_BY(mu_);       // beyond it
+  StepSet::Runs room_ ABSL_GUARDED_BY(mu_);  // in `ended_` for what has begun, which ends even without memory
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
   Callbacks when_idle_ ABSL_GUARDED_BY(mu_);
 };

@@ -84,7 +84,10 @@ TEST_F(StepTableTest, AStepThatWasOverByItselfDoesNotComeAgain) {
 
 TEST(StepSetTest, KeepsRuns) {
   StepSet set;
-  for (const int64_t step : {5, 3, 4, 9, 7, 8, 3, 1}) set.Add(step);
+  for (const int64_t step : {5, 3, 4, 9, 7, 8, 3, 1}) {
+    StepSet::Runs room = {{step, 0}};
+    set.Add(step, room.extract(room.begin()));
+  }
   for (int64_t step = 0; step < 12; ++step) {
     EXPECT_EQ(set.Has(step), step == 1 || (step >= 3 && step <= 5) || (step >= 7 && step <= 9)) << step;
   }

@@ -223,8 +223,8 @@ def test_groups_of_one(sess):
         assert sess.run(gen_ops.collective_reduce(x, merge_op="Add", final_op=final, subdiv_offsets=[], **group)).tolist() == [1, 2]
     assert sess.run(gen_ops.collective_gather(x, shape=[2], **group)).tolist() == [1, 2]
     assert sess.run(gen_ops.collective_bcast_send(x, shape=[2], **group)).tolist() == [1, 2]
-    with pytest.raises(errors.UnimplementedError, match="needs a cluster"):
-        sess.run(gen_ops.collective_reduce(x, merge_op="Add", final_op="Id", subdiv_offsets=[], **dict(group, group_size=2)))
+    with pytest.raises(errors.DeadlineExceededError, match="1 of 2 members are there"):
+        sess.run(gen_ops.collective_reduce(x, merge_op="Add", final_op="Id", subdiv_offsets=[], timeout_seconds=0.2, **dict(group, group_size=2, group_key=2)))
     with pytest.raises(errors.InvalidArgumentError, match="nobody who sends"):
         sess.run(gen_ops.collective_bcast_recv(T=tf.float32, shape=[2], **group))
 

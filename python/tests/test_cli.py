@@ -76,8 +76,8 @@ def test_a_model_runs_on_arrays(capsys, model):
 def test_a_step_is_traced_and_explained(capsys, model):
     feed = "x=%s" % (model / "x.npy")
     facts = _facts(capsys, "trace", model / "model", "--feed", feed, "--out", model / "trace.json")
-    assert "MatMul" in [o["op"] for o in facts["steps"][0]["ops"]]
-    assert any(e["name"] == "MatMul" for e in json.loads((model / "trace.json").read_text())["traceEvents"])
+    assert any(o["op"].endswith("MatMul") for o in facts["steps"][0]["ops"])
+    assert any(e["name"].endswith("MatMul") for e in json.loads((model / "trace.json").read_text())["traceEvents"])
     status, out, _ = _run(capsys, "explain", model / "model")
     assert status == 0 and "prune" in out
 

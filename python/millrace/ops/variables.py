@@ -159,7 +159,7 @@ class Variable(metaclass=_ByCreators):
             op_name = scope[:-1]
             self._is_resource = resource_variables_enabled() if use_resource is None else bool(use_resource)
             if made_by_function:
-                with graph.name_scope("Initializer"), graph._attr_scope(_beside(op_name)):
+                with graph.name_scope("Initializer"), graph._attr_scope(_beside(op_name)), graph.device(None):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
             else:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")

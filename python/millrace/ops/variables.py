@@ -71,14 +71,6 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         graph.__dict__["_variable_creators"] = outer
 
 
-def _beside(op_name: str) -> Any:
-    """The attributes of nodes that are placed with a node which may not be there yet."""
-    from millrace.protos import definitions
-    made = definitions.AttrValue()
-    made.list.s.append(b"loc:@" + op_name.encode())
-    return {"_class": made}
-
-
 class Variable(metaclass=_ByCreators):
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
@@ -159,7 +151,7 @@ class Variable(metaclass=_ByCreators):
             op_name = scope[:-1]
             self._is_resource = resource_variables_enabled() if use_resource is None else bool(use_resource)
             if made_by_function:
-                with graph.name_scope("Initializer"), graph._attr_scope(_beside(op_name)), graph.device(None):
+                with graph.name_scope("Initializer"):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
             else:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")

@@ -118,6 +118,7 @@ TEST_P(Transport, IsCalledByManyThreads) {
         RpcChannel& used = i % 2 != 0 ? *channel : *channel_;
         const absl::Cord sent = Payload(static_cast<size_t>(t * 1000 + i), 64);
         const auto got = CallAndWait(used, "Later", sent);
+        EXPECT_TRUE(got.ok()) << got.status();
         good += got.ok() && *got == sent;
       }
     });

@@ -142,9 +142,11 @@ def test_signals_of_training_programs(tmp_path, kind):
     process.send_signal(signal.SIGUSR1)
     assert _until(lambda: tf.train.latest_checkpoint(folder) not in (None, before)), "SIGUSR1 saved nothing"
     saved = tf.train.latest_checkpoint(folder)
-    assert process.stdout.readline() and process.poll() is None
+    told = process.stdout.readline()
+    assert told and process.poll() is None
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
+    out = told + out
     assert process.returncode == 143, err
     assert "the end" not in out
     last = tf.train.latest_checkpoint(folder)

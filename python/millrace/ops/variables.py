@@ -635,8 +635,10 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
 
 # ---- functions of TensorFlow's state_ops ----
 
-def assign(ref: Any, value: Any, validate_shape: Optional[bool] = None, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
+def assign(ref: Any, value: Any = None, validate_shape: Optional[bool] = None, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
     """Sets a variable, or a part of one (v[1:3]), to a value; the variable after that."""
+    if value is None:
+        raise at_user_line(TypeError("assign() needs the variable and the value"))
     if isinstance(ref, Variable) and ref._is_resource:
         return ref.assign(value, name=name)
     if isinstance(ref, Tensor) and "assign" in vars(ref):  # a part of a variable

@@ -6,6 +6,7 @@
 Starts the tasks as servers; each has a float32 value of that size and gets the sum. Prints the median step, and as "bandwidth" the bytes of one
 value divided by it. A memcpy of the value is timed between the steps.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -30,8 +31,12 @@ def port() -> int:
 def measure(tasks: int, mb: float, steps: int) -> tuple[list[float], list[float]]:
     """Seconds of each step, and of a copy beside it."""
     cluster = "worker=" + ",".join("localhost:%d" % port() for _ in range(tasks))
-    servers = [subprocess.Popen([sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", "worker", "--task", str(i)],
-                                stdout=subprocess.PIPE, text=True) for i in range(tasks)]
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", "worker", "--task", str(i)], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(tasks)
+    ]
     try:
         for server in servers:
             assert server.stdout is not None and "listens at" in server.stdout.readline()
@@ -74,8 +79,10 @@ def main() -> None:
     for tasks in map(int, a.tasks.split(",")):
         took, copies = measure(tasks, a.mb, a.steps)
         step, copy = statistics.median(took), statistics.median(copies)
-        print("%d tasks, %g MB: %.1f ms (%.1f to %.1f), bandwidth %.2f GB/s; memcpy %.1f ms, %.2f GB/s; %.1f copies" % (
-            tasks, a.mb, step * 1e3, min(took) * 1e3, max(took) * 1e3, a.mb * 1.048576e-3 / step, copy * 1e3, a.mb * 1.048576e-3 / copy, step / copy))
+        print(
+            "%d tasks, %g MB: %.1f ms (%.1f to %.1f), bandwidth %.2f GB/s; memcpy %.1f ms, %.2f GB/s; %.1f copies"
+            % (tasks, a.mb, step * 1e3, min(took) * 1e3, max(took) * 1e3, a.mb * 1.048576e-3 / step, copy * 1e3, a.mb * 1.048576e-3 / copy, step / copy)
+        )
 
 
 if __name__ == "__main__":

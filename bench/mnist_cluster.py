@@ -7,6 +7,7 @@
 server for some seconds. Prints the steps a second of all workers together, the last loss, and the median of the paired ratios. For millrace,
 PYTHONPATH names the built package.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -24,6 +25,7 @@ def module(name: str) -> Any:
     if name == "tensorflow":
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         import tensorflow.compat.v1 as tf
+
         tf.disable_v2_behavior()
         return tf
     return __import__(name)
@@ -32,6 +34,7 @@ def module(name: str) -> Any:
 def task(a: argparse.Namespace) -> None:
     tf = module(a.module)
     import numpy as np
+
     cluster = tf.train.ClusterSpec(json.loads(a.cluster))
     server = tf.train.Server(cluster, job_name=a.job, task_index=a.index)
     if a.job == "ps":
@@ -63,6 +66,7 @@ def task(a: argparse.Namespace) -> None:
         def train(k: int) -> float:
             rows = slice(k % 50 * 100, k % 50 * 100 + 100)
             return float(session.run([step, loss], {x: data[rows], y: labels[rows]})[1])
+
         for k in range(30):
             train(k)
         print("ready", flush=True)
@@ -85,15 +89,35 @@ def run(name: str, python: str, a: argparse.Namespace) -> tuple[float, float]:
     addresses = ["localhost:%d" % s.getsockname()[1] for s in ports]
     for s in ports:
         s.close()
-    cluster = json.dumps({"ps": addresses[:a.ps], "worker": addresses[a.ps:]})
+    cluster = json.dumps({"ps": addresses[: a.ps], "worker": addresses[a.ps :]})
     tasks = []
     for job, count in (("ps", a.ps), ("worker", a.workers)):
         for i in range(count):
-            tasks.append(subprocess.Popen([python, os.path.abspath(__file__), "--task", "--module", name, "--cluster", cluster, "--job", job,
-                                           "--index", str(i), "--seconds", str(a.seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=subprocess.DEVNULL, text=True))
+            tasks.append(
+                subprocess.Popen(
+                    [
+                        python,
+                        os.path.abspath(__file__),
+                        "--task",
+                        "--module",
+                        name,
+                        "--cluster",
+                        cluster,
+                        "--job",
+                        job,
+                        "--index",
+                        str(i),
+                        "--seconds",
+                        str(a.seconds),
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                )
+            )
     try:
-        workers = tasks[a.ps:]
+        workers = tasks[a.ps :]
         for w in workers:
             assert w.stdout is not None and w.stdout.readline().strip() == "ready"
         for w in workers:

@@ -129,9 +129,7 @@ class Rows:
     def _large(self, op: str, case: Any) -> OpRow:
         tested = next(iter(self.tested.get(op, ())), None)
         types = self._types(op, tested, case.dtype)
-        return OpRow(
-            op, case.label, types, lambda: case.make(self._drawn(op, case.label, types, tested)), tested, exact=case.exact
-        )
+        return OpRow(op, case.label, types, lambda: case.make(self._drawn(op, case.label, types, tested)), tested, exact=case.exact)
 
     def _from_table(self, op: str) -> list[OpRow]:
         for row in self.tested.get(op, ()):

@@ -64,9 +64,7 @@ class Running:
 
     def once(self) -> Any:
         values = self.fetches[1]
-        self.lib.TF_SessionRun(
-            self.built.graph.session, None, *self.feeds, *self.fetches, *self.targets, None, self.library.status
-        )
+        self.lib.TF_SessionRun(self.built.graph.session, None, *self.feeds, *self.fetches, *self.targets, None, self.library.status)
         return values
 
     def outputs(self) -> list[tuple[np.ndarray, DType]]:

@@ -163,12 +163,13 @@ def line(m: Measured, threads: Sequence[int]) -> str:
 def summary(results: Sequence[Measured], threads: Sequence[int]) -> None:
     timed = [m for m in results if not m.failed]
     paired = [m for m in timed if m.ratio]
-    print(f"{len(timed)} rows timed, {len(results) - len(timed)} not; values differ in "
-          f"{sum(m.values.startswith('differ') for m in timed)}")
+    print(f"{len(timed)} rows timed, {len(results) - len(timed)} not; values differ in {sum(m.values.startswith('differ') for m in timed)}")
     for n in threads if paired else ():
         ratios = [m.ratio[n] for m in paired]
-        print(f"{n} threads: geometric mean of the ratios {statistics.geometric_mean(ratios):.2f}, "
-              f"{sum(r < 0.9 for r in ratios)} below 0.9, {sum(r < 0.5 for r in ratios)} below 0.5")
+        print(
+            f"{n} threads: geometric mean of the ratios {statistics.geometric_mean(ratios):.2f}, "
+            f"{sum(r < 0.9 for r in ratios)} below 0.9, {sum(r < 0.5 for r in ratios)} below 0.5"
+        )
     if len(threads) > 1:
         slower = [m.name for m in timed if m.scaling < 0.8 and m.ours[threads[-1]] > 100]
         print(f"slower with {threads[-1]} threads than with {threads[0]}: {'; '.join(slower) or 'none'}")

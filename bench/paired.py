@@ -7,6 +7,7 @@ PYTHON needs the tensorflow wheel. TensorFlow builds each graph (compat.v1) and 
 the same GraphDef through the C API. Prints medians in ms, the median of the paired ratios (above 1: Millrace is faster),
 and whether the losses agree after the same steps. Steps are long enough that the Python callers do not matter.
 """
+
 import argparse
 import os
 import statistics
@@ -73,9 +74,19 @@ def lstm(rng):
     for seed in (1, 2):
         bias = tf.Variable(tf.zeros([4 * units]), use_resource=False)
         x = tf.raw_ops.BlockLSTM(
-            seq_len_max=tf.constant(steps, tf.int64), x=x, cs_prev=zeros, h_prev=zeros,
-            w=lstm_kernel(width if seed == 1 else units, units, seed), wci=none, wcf=none, wco=none, b=bias,
-            forget_bias=1.0, cell_clip=-1.0, use_peephole=False).h
+            seq_len_max=tf.constant(steps, tf.int64),
+            x=x,
+            cs_prev=zeros,
+            h_prev=zeros,
+            w=lstm_kernel(width if seed == 1 else units, units, seed),
+            wci=none,
+            wcf=none,
+            wco=none,
+            b=bias,
+            forget_bias=1.0,
+            cell_clip=-1.0,
+            use_peephole=False,
+        ).h
     return dense(x[-1], units, 10, 3, relu=False), rng.integers(0, 10, batch)
 
 
@@ -135,12 +146,15 @@ def main():
         steps = max(3, int(0.2 / max(1e-4, timed(our_step, 3))))
         times = [[], []]
         for pair in range(args.pairs):
-            for who in ((0, 1) if pair % 2 else (1, 0)):
+            for who in (0, 1) if pair % 2 else (1, 0):
                 times[who].append(timed((peer_step, our_step)[who], steps))
         ratio = statistics.median(a / b for a, b in zip(*times))
         agree = np.allclose(*zip(*losses), rtol=1e-3)
-        print("%-8s %14.3f %12.3f %8.2f  %s" % (name, statistics.median(times[0]) * 1e3, statistics.median(times[1]) * 1e3,
-                                                ratio, "agree" if agree else "differ"), flush=True)
+        print(
+            "%-8s %14.3f %12.3f %8.2f  %s"
+            % (name, statistics.median(times[0]) * 1e3, statistics.median(times[1]) * 1e3, ratio, "agree" if agree else "differ"),
+            flush=True,
+        )
 
 
 def timed(step, count):

@@ -38,6 +38,7 @@ def run(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             s.run(y, {x: feed})
+
     return go
 
 
@@ -48,6 +49,7 @@ def call(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             f(feed)
+
     return go
 
 
@@ -59,6 +61,7 @@ def large(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             s.run(y.op, {x: feed})
+
     return go
 
 
@@ -68,6 +71,7 @@ def fetch(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             s.run(y)
+
     return go
 
 
@@ -77,6 +81,7 @@ def fill(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             s.run(y.op)
+
     return go
 
 
@@ -87,6 +92,7 @@ def build(tf: Any) -> Run:
                 y = tf.placeholder(tf.float32, [2])
                 for _ in range(9999):
                     y = tf.sqrt(y)
+
     return go
 
 
@@ -97,6 +103,7 @@ def function(tf: Any) -> Run:
     def go(count: int) -> None:
         for _ in range(count):
             s.run(y, {x: feed})
+
     return go
 
 

@@ -8,6 +8,7 @@ fit on one machine: what is measured is who waits for whom. Servers of one proce
 updates, with its 10th and 90th percentile, and gradients used a second, against the number of workers; and, for one number of workers whose
 gradients make a step, against that of backup workers beside them. --plot draws it, with a Python that has matplotlib.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -44,8 +45,9 @@ def replica(i: int, aggregate: int, total: int, target: str, times: list[float],
             hooks.append(optimizer.make_session_run_hook(i == 0, num_tokens=total))
         if i > 0:
             begun.wait()
-        with tf.train.MonitoredTrainingSession(target, is_chief=i == 0, hooks=hooks, save_summaries_steps=None, save_summaries_secs=None,
-                                               stop_grace_period_secs=1) as session:
+        with tf.train.MonitoredTrainingSession(
+            target, is_chief=i == 0, hooks=hooks, save_summaries_steps=None, save_summaries_secs=None, stop_grace_period_secs=1
+        ) as session:
             begun.set()
             if i == 0:
                 threading.Thread(target=watch, args=(session, step, times, stop, steps), daemon=True).start()
@@ -80,8 +82,7 @@ def measure(total: int, aggregate: int, steps: int) -> tuple[float, float, float
     times: list[float] = []
     begun, stop = threading.Event(), threading.Event()
     wanted = steps if aggregate else steps * total
-    threads = [threading.Thread(target=replica, args=(i, aggregate, total, workers[i].target, times, begun, stop, wanted), daemon=True)
-               for i in range(total)]
+    threads = [threading.Thread(target=replica, args=(i, aggregate, total, workers[i].target, times, begun, stop, wanted), daemon=True) for i in range(total)]
     for t in threads:
         t.start()
     if not stop.wait(timeout=120):
@@ -93,8 +94,10 @@ def measure(total: int, aggregate: int, steps: int) -> tuple[float, float, float
 
 def plot(path: str, scaling: dict[str, list[Any]], backup: list[Any], workers: int) -> None:
     import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4))
     for name, colour in (("asynchronous", "tab:blue"), ("synchronous", "tab:red")):
         rows = scaling[name]
@@ -103,8 +106,13 @@ def plot(path: str, scaling: dict[str, list[Any]], backup: list[Any], workers: i
     left.legend()
     extra, medians = [r[0] for r in backup], [r[1] for r in backup]
     right.errorbar(extra, medians, yerr=[[r[1] - r[2] for r in backup], [r[3] - r[1] for r in backup]], fmt="o-", color="tab:green", capsize=4)
-    right.set(xlabel="backup workers beside %d" % workers, ylabel="step, ms (10th, 50th, 90th percentile)",
-              title="Synchronous steps with backup workers", ylim=(0, None), xticks=extra)
+    right.set(
+        xlabel="backup workers beside %d" % workers,
+        ylabel="step, ms (10th, 50th, 90th percentile)",
+        title="Synchronous steps with backup workers",
+        ylim=(0, None),
+        xticks=extra,
+    )
     figure.tight_layout()
     figure.savefig(path, dpi=80)
 

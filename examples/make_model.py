@@ -5,6 +5,7 @@
 
 Placeholders x and y, the op train, and the outputs loss, predicted and said (a string).
 """
+
 import sys
 
 import millrace as tf

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """in_tensorflow.py SCRIPT ARGUMENT...: runs it in the Python that MILLRACE_TF_PYTHON names, which has TensorFlow; without it,
 says so and ends with code 77. {include} among the arguments is the folder of TensorFlow's headers."""
+
 import os
 import subprocess
 import sys

@@ -32,15 +32,11 @@ OUTSIDE = re.compile(
 )
 # Waits of what has no Env: base/this_world.h.
 WITHOUT_ENV = re.compile(r"\bAwaitInThisWorld\b")
-WITHOUT_ENV_ALLOWED = {
-    "src/capi/plugin/plugin_kernel.cc",
-    "src/graph/shared_graph.cc",
-    "src/kernel/cancellation.cc",
-}
+WITHOUT_ENV_ALLOWED = {"src/capi/plugin/plugin_kernel.cc", "src/graph/shared_graph.cc", "src/kernel/cancellation.cc"}
 DEFAULT_ENV = re.compile(r"\bEnv::Default\b")
 CHOOSE_THE_ENV = ("system", "capi")  # the folders that say which Env a process has
 OUTSIDE_ALLOWED = {
-    "src/capi/env.cc",  # TF_StartThread: the caller's thread, with the stack that it wants
+    "src/capi/env.cc"  # TF_StartThread: the caller's thread, with the stack that it wants
 }
 SKIPPED_FOLDERS = {"build", "third_party", "__pycache__"}
 

@@ -89,9 +89,7 @@ NETS = {
         (28, 28, 1),
         (Conv(32, 3), Pool(2, 2), Conv(64, 3), Pool(2, 2), Dense(128), Dense(10, False)),
     ),
-    "lstm": Net(
-        "two LSTM layers of 160 over 50 steps of 64, batch 32", 32, (50, 64), (Lstm(160), Lstm(160), Dense(10, False))
-    ),
+    "lstm": Net("two LSTM layers of 160 over 50 steps of 64, batch 32", 32, (50, 64), (Lstm(160), Lstm(160), Dense(10, False))),
     "alexnet": Net(
         "AlexNet of one tower, 227x227, batch 32",
         32,

@@ -19,12 +19,16 @@ LOADER = "ld-linux-x86-64.so.2"
 LIBRARIES = {"libc.so.6": "libc.so", "libm.so.6": "libm.so", LOADER: "ld.so"}
 # Before 2.34 these were libraries of their own; what libc has of them under a version below is there for old programs.
 MERGED_IN = (2, 34)
-MERGED = (("libdl.so.2", re.compile(r"dl[a-z]")),
-          ("librt.so.1", re.compile(r"(aio|lio|mq|timer|shm)_|__mq_")),
-          ("libutil.so.1", re.compile(r"openpty|forkpty|login")),
-          ("libpthread.so.0", re.compile(r"")))
-SYMBOL = re.compile(r"^\s*\d+: [0-9a-f]+\s+(\S+)\s+(FUNC|IFUNC|OBJECT|TLS)\s+(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+"
-                    r"(\w+)(@@?)GLIBC_([0-9.]+)$")
+MERGED = (
+    ("libdl.so.2", re.compile(r"dl[a-z]")),
+    ("librt.so.1", re.compile(r"(aio|lio|mq|timer|shm)_|__mq_")),
+    ("libutil.so.1", re.compile(r"openpty|forkpty|login")),
+    ("libpthread.so.0", re.compile(r"")),
+)
+SYMBOL = re.compile(
+    r"^\s*\d+: [0-9a-f]+\s+(\S+)\s+(FUNC|IFUNC|OBJECT|TLS)\s+(?:GLOBAL|WEAK)\s+DEFAULT\s+\d+\s+"
+    r"(\w+)(@@?)GLIBC_([0-9.]+)$"
+)
 
 
 def number(version):
@@ -59,7 +63,7 @@ def write_library(folder, soname, symbols, cc):
         for name, (version, kind, size) in sorted(symbols.items()):
             by_version.setdefault(version, []).append(name)
             data = kind in ("OBJECT", "TLS")
-            section = ".tbss,\"awT\",@nobits" if kind == "TLS" else ".bss" if data else ".text"
+            section = '.tbss,"awT",@nobits' if kind == "TLS" else ".bss" if data else ".text"
             what = "tls_object" if kind == "TLS" else "object" if data else "function"
             source.write(f".section {section}\n.globl {name}\n.type {name},@{what}\n{name}:\n")
             if data:
@@ -68,9 +72,20 @@ def write_library(folder, soname, symbols, cc):
     with open(os.path.join(folder, "stub.map"), "w", encoding="utf-8") as versions:
         for version, names in sorted(by_version.items(), key=lambda item: number(item[0])):
             versions.write("GLIBC_%s { global: %s; %s};\n" % (version, "; ".join(names), "" if versions.tell() else "local: *; "))
-    subprocess.run([cc, "-shared", "-nostdlib", "-fuse-ld=bfd", "-Wl,-soname," + soname,
-                    "-Wl,--version-script=" + os.path.join(folder, "stub.map"), "-o", os.path.join(folder, soname),
-                    os.path.join(folder, "stub.s")], check=True)
+    subprocess.run(
+        [
+            cc,
+            "-shared",
+            "-nostdlib",
+            "-fuse-ld=bfd",
+            "-Wl,-soname," + soname,
+            "-Wl,--version-script=" + os.path.join(folder, "stub.map"),
+            "-o",
+            os.path.join(folder, soname),
+            os.path.join(folder, "stub.s"),
+        ],
+        check=True,
+    )
     os.remove(os.path.join(folder, "stub.s"))
     os.remove(os.path.join(folder, "stub.map"))
 

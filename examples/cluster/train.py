@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A line is fitted by a cluster: parameter servers hold it, workers train it asynchronously. Who this process is says its environment.
 
-    millrace launch -n 3 --ps 2 examples/cluster/train.py --steps 500 --logdir /tmp/line
+millrace launch -n 3 --ps 2 examples/cluster/train.py --steps 500 --logdir /tmp/line
 """
+
 import argparse
 import os
 import sys
@@ -34,8 +35,9 @@ with tf.device(setter):
 random = np.random.RandomState(me.task or 0)
 is_chief = not me.task
 config = tf.ConfigProto() if server is None else tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % me.task])
-with tf.train.MonitoredTrainingSession(server.target if server else "", is_chief, given.logdir, config=config, save_checkpoint_secs=60,
-                                       hooks=[tf.train.StopAtStepHook(last_step=given.steps)]) as session:
+with tf.train.MonitoredTrainingSession(
+    server.target if server else "", is_chief, given.logdir, config=config, save_checkpoint_secs=60, hooks=[tf.train.StopAtStepHook(last_step=given.steps)]
+) as session:
     at = 0
     while not session.should_stop():
         batch = random.randn(32, 2)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same fit in Python.
 
-  fit.py log_cosh.so
+fit.py log_cosh.so
 """
+
 import sys
 
 import numpy as np

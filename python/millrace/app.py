@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.app: running a program's main function."""
+
 from __future__ import annotations
 
 import sys
@@ -16,5 +17,5 @@ def run(main: Optional[Callable[..., Any]] = None, argv: Optional[List[str]] = N
     except flags.Error as error:
         print("FATAL Flags parsing error: %s" % error, file=sys.stderr)
         sys.exit(1)
-    main = main or sys.modules["__main__"].main  # type: ignore[attr-defined]
+    main = main or sys.modules["__main__"].main
     sys.exit(main(rest))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.config: the settings of sessions that are given none, and the devices of this machine."""
+
 from __future__ import annotations
 
 import types
@@ -42,6 +43,7 @@ def default_config() -> Any:
 def _config() -> Any:
     if _state["config"] is None:
         from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
+
         _state["config"] = ConfigProto()
     return _state["config"]
 
@@ -167,7 +169,7 @@ def set_synchronous_execution(enable: bool) -> None:
 
 
 def get_device_policy() -> str:
-    """"silent": values are where an operation needs them."""
+    """ "silent": values are where an operation needs them."""
     return "silent"
 
 
@@ -207,13 +209,34 @@ def _set_jit(enabled: bool) -> None:
         raise at_user_line(NotImplementedError("tf.config.optimizer.set_jit(True): there is no XLA; sessions compile their graphs anyway."))
 
 
-threading = types.SimpleNamespace(**{f.__name__: f for f in (get_inter_op_parallelism_threads, get_intra_op_parallelism_threads,
-                                                             set_inter_op_parallelism_threads, set_intra_op_parallelism_threads)})
-optimizer = types.SimpleNamespace(get_experimental_options=_get_optimizer_options, set_experimental_options=_set_optimizer_options,
-                                  get_jit=lambda: False, set_jit=_set_jit)
-experimental = types.SimpleNamespace(**{f.__name__: f for f in (
-    VirtualDeviceConfiguration, get_device_policy, get_memory_growth, get_synchronous_execution, get_virtual_device_configuration, get_visible_devices,
-    list_logical_devices, list_physical_devices, set_device_policy, set_memory_growth, set_synchronous_execution, set_virtual_device_configuration,
-    set_visible_devices)})
+threading = types.SimpleNamespace(
+    **{
+        f.__name__: f
+        for f in (get_inter_op_parallelism_threads, get_intra_op_parallelism_threads, set_inter_op_parallelism_threads, set_intra_op_parallelism_threads)
+    }
+)
+optimizer = types.SimpleNamespace(
+    get_experimental_options=_get_optimizer_options, set_experimental_options=_set_optimizer_options, get_jit=lambda: False, set_jit=_set_jit
+)
+experimental = types.SimpleNamespace(
+    **{
+        f.__name__: f
+        for f in (
+            VirtualDeviceConfiguration,
+            get_device_policy,
+            get_memory_growth,
+            get_synchronous_execution,
+            get_virtual_device_configuration,
+            get_visible_devices,
+            list_logical_devices,
+            list_physical_devices,
+            set_device_policy,
+            set_memory_growth,
+            set_synchronous_execution,
+            set_virtual_device_configuration,
+            set_visible_devices,
+        )
+    }
+)
 
 __getattr__ = not_provided.getter("config")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.lib.io.file_io: tf.gfile with other names."""
+
 from typing import Any
 
 from millrace.gfile import Copy as copy  # noqa: F401

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.flags: command-line flags, read on first use."""
+
 from __future__ import annotations
 
 import sys
@@ -78,7 +79,7 @@ class _FlagValues:
         _VALUES.pop(name, None)
 
     def __getitem__(self, name: str) -> Flag:
-        return self._flags[name]  # type: ignore[no-any-return]
+        return self._flags[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._flags
@@ -120,8 +121,9 @@ class _FlagValues:
 
     def get_help(self) -> str:
         """A text about all flags."""
-        return "\n".join("  --%s%s: %s (default: %r)" % ("[no]" if f.boolean else "", f.name, f.help, f.default)
-                         for f in sorted(self._flags.values(), key=lambda f: f.name))
+        return "\n".join(
+            "  --%s%s: %s (default: %r)" % ("[no]" if f.boolean else "", f.name, f.help, f.default) for f in sorted(self._flags.values(), key=lambda f: f.name)
+        )
 
     def _parse(self, argv: List[str]) -> List[str]:
         self.__dict__["_parsed"] = True
@@ -184,23 +186,31 @@ def _boolean(text: Any) -> bool:
     raise ValueError("not a boolean")
 
 
-def DEFINE_string(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
+def DEFINE_string(
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+) -> None:
     """A flag that is a string."""
     _define(name or flag_name, default if default is not None else default_value, help or docstring, str)
 
 
-def DEFINE_integer(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
+def DEFINE_integer(
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+) -> None:
     """A flag that is an integer."""
     _define(name or flag_name, default if default is not None else default_value, help or docstring, lambda t: int(t, 0) if isinstance(t, str) else int(t))
 
 
-def DEFINE_float(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
+def DEFINE_float(
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+) -> None:
     """A flag that is a number."""
     value = default if default is not None else default_value
     _define(name or flag_name, float(value) if value is not None else None, help or docstring, float)
 
 
-def DEFINE_boolean(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
+def DEFINE_boolean(
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+) -> None:
     """A flag that is true or false."""
     value = default if default is not None else default_value
     kept = value is None or isinstance(value, int) and value not in (0, 1)  # programs have given numbers to flags that are read as numbers
@@ -212,10 +222,12 @@ DEFINE_bool = DEFINE_boolean
 
 def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, **unused: Any) -> None:
     """A flag that is one of several strings."""
+
     def parse(text: str) -> str:
         if text not in enum_values:
             raise ValueError("value should be one of <%s>" % "|".join(enum_values))
         return text
+
     _define(name, default, help, parse)
 
 

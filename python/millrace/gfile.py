@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.gfile: files and folders."""
+
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +22,7 @@ def _path(path: Any) -> str:
 
 
 def _error(kind: Any, message: str) -> Exception:
-    return kind(None, None, message)  # type: ignore[no-any-return]
+    return kind(None, None, message)
 
 
 @contextlib.contextmanager

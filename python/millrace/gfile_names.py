@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.io.gfile: tf.gfile with names in small letters, and as tf.gfile has them."""
+
 from millrace.gfile import Copy as copy  # noqa: F401
 from millrace.gfile import DeleteRecursively as rmtree  # noqa: F401
 from millrace.gfile import Exists as exists  # noqa: F401

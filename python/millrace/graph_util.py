@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.graph_util: graphs with their variables as constants."""
+
 from __future__ import annotations
 
 from typing import Any, List, Set
@@ -35,14 +36,20 @@ def extract_sub_graph(graph_def: Any, dest_nodes: List[str]) -> Any:
     return made
 
 
-def convert_variables_to_constants(sess: Any, input_graph_def: Any, output_node_names: List[str], variable_names_whitelist: Any = None,
-                                   variable_names_blacklist: Any = None) -> Any:
+def convert_variables_to_constants(
+    sess: Any, input_graph_def: Any, output_node_names: List[str], variable_names_whitelist: Any = None, variable_names_blacklist: Any = None
+) -> Any:
     """A GraphDef in which variables are constants with the values that they have in a session."""
     from millrace.framework.tensor_util import make_tensor_proto
+
     inference = extract_sub_graph(input_graph_def, output_node_names)
-    names = [n.name for n in inference.node if n.op in ("Variable", "VariableV2", "VarHandleOp")
-             and (variable_names_whitelist is None or n.name in variable_names_whitelist)
-             and (variable_names_blacklist is None or n.name not in variable_names_blacklist)]
+    names = [
+        n.name
+        for n in inference.node
+        if n.op in ("Variable", "VariableV2", "VarHandleOp")
+        and (variable_names_whitelist is None or n.name in variable_names_whitelist)
+        and (variable_names_blacklist is None or n.name not in variable_names_blacklist)
+    ]
     resources = {n.name for n in inference.node if n.op == "VarHandleOp"}
     fetches = [n + "/Read/ReadVariableOp:0" if n in resources else n + ":0" for n in names]
     values = dict(zip(names, sess.run(fetches))) if names else {}
@@ -74,13 +81,13 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Any = None) -> Any:
     kept = []
     for node in input_graph.node:
         if node.name not in checks:
-            new = definitions.NodeDef()  # type: ignore[attr-defined]
+            new = definitions.NodeDef()
             new.CopyFrom(node)
             del new.input[:]
             new.input.extend([i for i in node.input if i.lstrip("^") not in checks])
             kept.append(new)
     splices = {n.name: n.input[0] for n in kept if n.op == "Identity" and n.name not in protected and not any(i.startswith("^") for i in n.input)}
-    made = definitions.GraphDef()  # type: ignore[attr-defined]
+    made = definitions.GraphDef()
     for node in kept:
         if node.name in splices:
             continue
@@ -104,5 +111,6 @@ def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
     """Whether a node has to be on a CPU."""
     op = getattr(node, "op", None)
     return pin_variables_on_cpu and op in ("Variable", "VariableV2")
+
 
 __getattr__ = _not_provided.getter("graph_util")

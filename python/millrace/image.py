@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.image: changes of images [height, width, channels] and of batches of them."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -13,13 +14,31 @@ from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
-from millrace.ops.image_boxes import (combined_non_max_suppression, crop_and_resize, draw_bounding_boxes, extract_glimpse,  # noqa: F401
-                                      non_max_suppression, non_max_suppression_overlaps, non_max_suppression_padded,
-                                      non_max_suppression_with_scores, sample_distorted_bounding_box)
+from millrace.ops.image_boxes import (  # noqa: F401
+    combined_non_max_suppression,
+    crop_and_resize,
+    draw_bounding_boxes,
+    extract_glimpse,
+    non_max_suppression,
+    non_max_suppression_overlaps,
+    non_max_suppression_padded,
+    non_max_suppression_with_scores,
+    sample_distorted_bounding_box,
+)
 from millrace.ops.image_crops import axes as _axes, check_target as _check_target, size as _size
 from millrace.ops.image_crops import central_crop, crop_to_bounding_box, pad_to_bounding_box, resize_image_with_crop_or_pad  # noqa: F401
-from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
-                                      encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
+from millrace.ops.image_files import (  # noqa: F401
+    decode_and_crop_jpeg,
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    encode_jpeg,
+    encode_png,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
 from millrace.ops.tensor_scatter import sobel_edges  # noqa: F401
 from millrace.ops.random_ops import random_crop  # noqa: F401
@@ -66,8 +85,12 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
     image = convert_to_tensor(image)
     rows, columns = _axes(image)
     with name_scope(name, "rot90", [image, k]) as scope:
-        turns = [lambda: image, lambda: _exchanged(gen_ops.reverse_v2(image, [columns])), lambda: gen_ops.reverse_v2(image, [rows, columns]),
-                 lambda: gen_ops.reverse_v2(_exchanged(image), [columns])]
+        turns = [
+            lambda: image,
+            lambda: _exchanged(gen_ops.reverse_v2(image, [columns])),
+            lambda: gen_ops.reverse_v2(image, [rows, columns]),
+            lambda: gen_ops.reverse_v2(_exchanged(image), [columns]),
+        ]
         number = constant_value(convert_to_tensor(k, dtypes.int32))
         if number is not None:
             made = array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-untyped-call]
@@ -76,7 +99,7 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
             made = control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)
         if image.get_shape().ndims is None:
             made.set_shape([None, None, None])
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
@@ -106,7 +129,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: Op
     image, dtype = convert_to_tensor(image), dtypes.as_dtype(dtype)
     source = image.dtype.base_dtype
     if source == dtype:
-        return array_ops.identity(image, name)  # type: ignore[no-any-return]
+        return array_ops.identity(image, name)
     cast = math_ops.saturate_cast if saturate else math_ops.cast
     with name_scope(name, "convert_image", [image]) as scope:
         if source.is_integer and dtype.is_integer:
@@ -114,7 +137,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: Op
                 return cast(image // ((source.max + 1) // (dtype.max + 1)), dtype, scope)
             return gen_ops.mul(cast(image, dtype), (dtype.max + 1) // (source.max + 1), name=scope)
         if source.is_floating and dtype.is_floating:
-            return math_ops.cast(image, dtype, scope)  # type: ignore[no-any-return]
+            return math_ops.cast(image, dtype, scope)
         if source.is_integer:
             return gen_ops.mul(math_ops.cast(image, dtype), 1.0 / source.max, name=scope)
         return cast(image * (dtype.max + 0.5), dtype, scope)
@@ -136,10 +159,10 @@ def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
         ndims = images.get_shape().ndims
         if ndims is None:
             ones = gen_ops.fill(array_ops.expand_dims(array_ops.rank(images) - 1, 0), 1)
-            return gen_ops.tile(images, array_ops.concat([ones, [3]], 0), name=scope)  # type: ignore[no-any-return]
+            return gen_ops.tile(images, array_ops.concat([ones, [3]], 0), name=scope)
         made = gen_ops.tile(images, [1] * (ndims - 1) + [3], name=scope)
         made.set_shape(images.get_shape()[:-1].concatenate([3]))
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
@@ -182,7 +205,7 @@ def per_image_standardization(image: Any) -> Tensor:
     mean = math_ops.reduce_mean(image, axes, True)
     variance = math_ops.reduce_mean(gen_ops.square(image), axes, True) - gen_ops.square(mean)
     deviation = gen_ops.maximum(gen_ops.sqrt(gen_ops.relu(variance)), gen_ops.rsqrt(count))
-    return (image - mean) / deviation  # type: ignore[no-any-return]
+    return (image - mean) / deviation
 
 
 per_image_whitening = per_image_standardization
@@ -199,32 +222,37 @@ def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
             down, right, axes = images[:, 1:] - images[:, :-1], images[:, :, 1:] - images[:, :, :-1], [1, 2, 3]
         else:
             raise at_user_line(ValueError("'images' must be either 3 or 4-dimensional."))
-        return math_ops.reduce_sum(math_ops.abs(down), axes) + math_ops.reduce_sum(math_ops.abs(right), axes)  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(math_ops.abs(down), axes) + math_ops.reduce_sum(math_ops.abs(right), axes)
 
 
 def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
     """Each pixel made from the four around its place."""
-    return gen_ops.resize_bilinear(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)  # type: ignore[no-any-return]
+    return gen_ops.resize_bilinear(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
 
 
 def resize_bicubic(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
     """Each pixel made from the sixteen around its place."""
-    return gen_ops.resize_bicubic(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)  # type: ignore[no-any-return]
+    return gen_ops.resize_bicubic(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
 
 
 def resize_nearest_neighbor(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
     """Each pixel a copy of the nearest one."""
-    return gen_ops.resize_nearest_neighbor(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners,  # type: ignore[no-any-return]
-                                           half_pixel_centers=half_pixel_centers, name=name)
+    return gen_ops.resize_nearest_neighbor(
+        images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
+    )
 
 
 def resize_area(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None) -> Tensor:
     """Each pixel the mean of those that it covers."""
-    return gen_ops.resize_area(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, name=name)  # type: ignore[no-any-return]
+    return gen_ops.resize_area(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, name=name)
 
 
-_RESIZERS = {ResizeMethod.BILINEAR: resize_bilinear, ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
-             ResizeMethod.BICUBIC: resize_bicubic, ResizeMethod.AREA: resize_area}
+_RESIZERS = {
+    ResizeMethod.BILINEAR: resize_bilinear,
+    ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
+    ResizeMethod.BICUBIC: resize_bicubic,
+    ResizeMethod.AREA: resize_area,
+}
 
 
 def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -273,12 +301,12 @@ def _of_own_type(images: Any) -> Any:
 
 def rgb_to_hsv(images: Any, name: Optional[str] = None) -> Tensor:
     """Hue, saturation and value."""
-    return gen_ops.rgb_to_hsv(_of_own_type(images), name=name)  # type: ignore[no-any-return]
+    return gen_ops.rgb_to_hsv(_of_own_type(images), name=name)
 
 
 def hsv_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
     """Red, green and blue."""
-    return gen_ops.hsv_to_rgb(_of_own_type(images), name=name)  # type: ignore[no-any-return]
+    return gen_ops.hsv_to_rgb(_of_own_type(images), name=name)
 
 
 def adjust_hue(image: Any, delta: Any, name: Optional[str] = None) -> Tensor:
@@ -290,8 +318,9 @@ def adjust_hue(image: Any, delta: Any, name: Optional[str] = None) -> Tensor:
 def adjust_saturation(image: Any, saturation_factor: Any, name: Optional[str] = None) -> Tensor:
     """More or less colourful, by a factor."""
     image = convert_to_tensor(image)
-    return convert_image_dtype(gen_ops.adjust_saturation(convert_image_dtype(image, dtypes.float32), saturation_factor, name=name),
-                               image.dtype.base_dtype, saturate=True)
+    return convert_image_dtype(
+        gen_ops.adjust_saturation(convert_image_dtype(image, dtypes.float32), saturation_factor, name=name), image.dtype.base_dtype, saturate=True
+    )
 
 
 def random_hue(image: Any, max_delta: float, seed: Optional[int] = None) -> Tensor:
@@ -321,10 +350,11 @@ resize = resize_images
 resize_with_crop_or_pad = resize_image_with_crop_or_pad
 
 
-def extract_image_patches(images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None, name: Optional[str] = None,
-                          sizes: Any = None) -> Tensor:
+def extract_image_patches(
+    images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None, name: Optional[str] = None, sizes: Any = None
+) -> Tensor:
     """The windows of a size around every pixel, side by side as channels."""
-    return gen_ops.extract_image_patches(images, dialects.either("sizes", sizes, "ksizes", ksizes), strides, rates, padding, name=name)  # type: ignore[no-any-return]
+    return gen_ops.extract_image_patches(images, dialects.either("sizes", sizes, "ksizes", ksizes), strides, rates, padding, name=name)
 
 
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: Optional[str] = None) -> Tensor:
@@ -364,7 +394,7 @@ def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int
 
 def _mixed(images: Any, matrix: Any) -> Tensor:
     images = convert_to_tensor(images)
-    return matrix_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])  # type: ignore[no-any-return]
+    return matrix_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])
 
 
 def rgb_to_yiq(images: Any) -> Tensor:
@@ -393,7 +423,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: Optional[str] = None) -> Tensor:
         a, b = convert_to_tensor(a), convert_to_tensor(b)
         peak = convert_image_dtype(math_ops.cast(max_val, a.dtype.base_dtype), dtypes.float32)
         error = math_ops.reduce_mean(gen_ops.squared_difference(convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)), [-3, -2, -1])
-        return gen_ops.sub(gen_ops.log(peak) * np.float32(20 / np.log(10)), gen_ops.log(error) * np.float32(10 / np.log(10)), name=scope)  # type: ignore[no-any-return]
+        return gen_ops.sub(gen_ops.log(peak) * np.float32(20 / np.log(10)), gen_ops.log(error) * np.float32(10 / np.log(10)), name=scope)
 
 
 def image_gradients(image: Any) -> Any:
@@ -403,5 +433,6 @@ def image_gradients(image: Any) -> Any:
         raise at_user_line(ValueError("image_gradients expects a 4D tensor [batch_size, h, w, d], not %s." % image.get_shape()))
     down, right = image[:, 1:] - image[:, :-1], image[:, :, 1:] - image[:, :, :-1]
     return (_like(gen_ops.pad(down, [[0, 0], [0, 1], [0, 0], [0, 0]]), image), _like(gen_ops.pad(right, [[0, 0], [0, 0], [0, 1], [0, 0]]), image))
+
 
 __getattr__ = _not_provided.getter("image")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.datasets: data sets as NumPy arrays, from ~/.keras/datasets, where they are fetched to once."""
+
 from __future__ import annotations
 
 import gzip
@@ -80,7 +81,7 @@ def _load_boston(path: str = "boston_housing.npz", test_split: float = 0.2, seed
 def _load_cifar100(label_mode: str = "fine") -> Split:
     """Small pictures: 32x32x3 bytes and the kind, one of 100 ("fine") or of 20 ("coarse")."""
     if label_mode not in ("fine", "coarse"):
-        raise at_user_line(ValueError("`label_mode` must be one of `\"fine\"`, `\"coarse\"`."))
+        raise at_user_line(ValueError('`label_mode` must be one of `"fine"`, `"coarse"`.'))
     archive = _file("cifar-100-python.tar.gz", "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz")
     parts = []
     with tarfile.open(archive) as tar:
@@ -111,8 +112,17 @@ def _shuffled(state: np.random.RandomState, x: Any, y: Any) -> Any:
     return x[order], y[order]
 
 
-def _load_imdb(path: str = "imdb.npz", num_words: Any = None, skip_top: int = 0, maxlen: Any = None, seed: int = 113, start_char: Any = 1, oov_char: Any = 2,
-               index_from: int = 3, **legacy: Any) -> Split:
+def _load_imdb(
+    path: str = "imdb.npz",
+    num_words: Any = None,
+    skip_top: int = 0,
+    maxlen: Any = None,
+    seed: int = 113,
+    start_char: Any = 1,
+    oov_char: Any = 2,
+    index_from: int = 3,
+    **legacy: Any,
+) -> Split:
     """Reviews of films as numbers of words, and whether they are good."""
     num_words = legacy.pop("nb_words", num_words)
     if legacy:
@@ -125,8 +135,18 @@ def _load_imdb(path: str = "imdb.npz", num_words: Any = None, skip_top: int = 0,
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 
 
-def _load_reuters(path: str = "reuters.npz", num_words: Any = None, skip_top: int = 0, maxlen: Any = None, test_split: float = 0.2, seed: int = 113,
-                  start_char: Any = 1, oov_char: Any = 2, index_from: int = 3, **legacy: Any) -> Split:
+def _load_reuters(
+    path: str = "reuters.npz",
+    num_words: Any = None,
+    skip_top: int = 0,
+    maxlen: Any = None,
+    test_split: float = 0.2,
+    seed: int = 113,
+    start_char: Any = 1,
+    oov_char: Any = 2,
+    index_from: int = 3,
+    **legacy: Any,
+) -> Split:
     """News as numbers of words, and one of 46 topics."""
     num_words = legacy.pop("nb_words", num_words)
     if legacy:
@@ -143,10 +163,12 @@ def _word_index(name: str) -> Any:
         """{word: its frequency's rank}."""
         with open(_file(path, _SOURCE + name), encoding="utf-8") as file:
             return json.load(file)
+
     return get_word_index
 
 
-mnist, fashion_mnist, cifar10, cifar100, boston_housing = (types.SimpleNamespace(load_data=f) for f in (
-    _load_mnist, _load_fashion, _load_cifar10, _load_cifar100, _load_boston))
+mnist, fashion_mnist, cifar10, cifar100, boston_housing = (
+    types.SimpleNamespace(load_data=f) for f in (_load_mnist, _load_fashion, _load_cifar10, _load_cifar100, _load_boston)
+)
 imdb = types.SimpleNamespace(load_data=_load_imdb, get_word_index=_word_index("imdb_word_index.json"))
 reuters = types.SimpleNamespace(load_data=_load_reuters, get_word_index=_word_index("reuters_word_index.json"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What layers of tf.layers and of tf.keras have in common: how calls connect them, what they check, their weights and losses."""
+
 from __future__ import annotations
 
 import re
@@ -47,8 +48,15 @@ def shape_tuple(x: Any) -> Any:
 class InputSpec:
     """What a layer takes."""
 
-    def __init__(self, dtype: Any = None, shape: Any = None, ndim: Optional[int] = None, max_ndim: Optional[int] = None,
-                 min_ndim: Optional[int] = None, axes: Optional[Dict[int, int]] = None) -> None:
+    def __init__(
+        self,
+        dtype: Any = None,
+        shape: Any = None,
+        ndim: Optional[int] = None,
+        max_ndim: Optional[int] = None,
+        min_ndim: Optional[int] = None,
+        axes: Optional[Dict[int, int]] = None,
+    ) -> None:
         self.dtype, self.shape, self.max_ndim, self.min_ndim, self.axes = dtype, shape, max_ndim, min_ndim, axes or {}
         self.ndim = len(shape) if shape is not None else ndim
 
@@ -58,8 +66,11 @@ class InputSpec:
         shape, rank = x.get_shape(), x.get_shape().ndims
         if rank is None and (self.ndim is not None or self.min_ndim is not None or self.max_ndim is not None):
             raise at_user_line(ValueError(start + "its rank is undefined, but the layer requires a defined rank."))
-        for wanted, good, what in ((self.ndim, rank == self.ndim, "ndim"), (self.max_ndim, (rank or 0) <= (self.max_ndim or 0), "max_ndim"),
-                                   (self.min_ndim, (rank or 0) >= (self.min_ndim or 0), "min_ndim")):
+        for wanted, good, what in (
+            (self.ndim, rank == self.ndim, "ndim"),
+            (self.max_ndim, (rank or 0) <= (self.max_ndim or 0), "max_ndim"),
+            (self.min_ndim, (rank or 0) >= (self.min_ndim or 0), "min_ndim"),
+        ):
             if wanted is not None and not good:
                 raise at_user_line(ValueError("%sexpected %s=%s, found ndim=%s. Full shape received: %s" % (start, what, wanted, rank, shape)))
         if self.dtype is not None and x.dtype.base_dtype != dtypes.as_dtype(self.dtype):
@@ -67,7 +78,9 @@ class InputSpec:
         sizes = shape.as_list() if rank is not None else []
         for axis, size in self.axes.items():
             if rank is not None and size is not None and sizes[int(axis)] not in (size, None):
-                raise at_user_line(ValueError("%sexpected axis %s of input shape to have value %s but received input with shape %s" % (start, axis, size, sizes)))
+                raise at_user_line(
+                    ValueError("%sexpected axis %s of input shape to have value %s but received input with shape %s" % (start, axis, size, sizes))
+                )
         if self.shape is not None and rank is not None:
             for wanted, size in zip(self.shape, sizes):
                 if wanted is not None and size is not None and wanted != size:
@@ -85,9 +98,19 @@ class History(NamedTuple):
 class Node:
     """A call of a layer."""
 
-    def __init__(self, outbound_layer: Any, inbound_layers: List[Any], node_indices: List[int], tensor_indices: List[int], input_tensors: List[Any],
-                 output_tensors: List[Any], arguments: Optional[Dict[str, Any]] = None, input_masks: Any = None, output_masks: Any = None,
-                 many: bool = False) -> None:
+    def __init__(
+        self,
+        outbound_layer: Any,
+        inbound_layers: List[Any],
+        node_indices: List[int],
+        tensor_indices: List[int],
+        input_tensors: List[Any],
+        output_tensors: List[Any],
+        arguments: Optional[Dict[str, Any]] = None,
+        input_masks: Any = None,
+        output_masks: Any = None,
+        many: bool = False,
+    ) -> None:
         self.outbound_layer, self.inbound_layers, self.node_indices, self.tensor_indices = outbound_layer, inbound_layers, node_indices, tensor_indices
         self.input_tensors, self.output_tensors, self.arguments, self.many = input_tensors, output_tensors, dict(arguments or {}), many
         self.input_masks = input_masks or [getattr(x, "_keras_mask", None) for x in input_tensors]
@@ -100,9 +123,12 @@ class Node:
 
     def get_config(self) -> Dict[str, Any]:
         """The layers that it connects, by name."""
-        return {"outbound_layer": self.outbound_layer.name if self.outbound_layer else None,
-                "inbound_layers": [layer.name if layer else None for layer in self.inbound_layers],
-                "node_indices": self.node_indices, "tensor_indices": self.tensor_indices}
+        return {
+            "outbound_layer": self.outbound_layer.name if self.outbound_layer else None,
+            "inbound_layers": [layer.name if layer else None for layer in self.inbound_layers],
+            "node_indices": self.node_indices,
+            "tensor_indices": self.tensor_indices,
+        }
 
 
 def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
@@ -219,16 +245,24 @@ class BaseLayer(Submodules):
     def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
         """Adds a tensor that models count over batches: its mean, with aggregation "mean"; without, what calling a tf.keras.metrics.Metric gave."""
         from millrace.keras.metric_base import Mean
+
         if aggregation not in (None, "mean"):
             raise at_user_line(ValueError("We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`" % aggregation))
         metric = getattr(value, "_metric_obj", None)
         if metric is None and aggregation is None:
-            raise at_user_line(ValueError("Using the result of calling a `Metric` object when calling `add_metric`, or aggregation='mean', is what add_metric "
-                                          "takes, got %s" % (value,)))
+            raise at_user_line(
+                ValueError(
+                    "Using the result of calling a `Metric` object when calling `add_metric`, or aggregation='mean', is what add_metric "
+                    "takes, got %s" % (value,)
+                )
+            )
         if metric is None:
             if name is None:
-                raise at_user_line(ValueError("Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', "
-                                              "aggregation='mean')`"))
+                raise at_user_line(
+                    ValueError(
+                        "Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`"
+                    )
+                )
             metric = next((m for m in self.metrics if m.name == name), None) or Mean(name)
             value = metric(value)
         self._added_metrics.append((metric, value))
@@ -257,28 +291,40 @@ class BaseLayer(Submodules):
     def get_weights(self) -> List[Any]:
         """The values of its variables."""
         from millrace.keras import backend as K
+
         return K.batch_get_value(self.weights)
 
     def set_weights(self, weights: Any) -> None:
         """Sets its variables."""
         from millrace.keras import backend as K
+
         variables = self.weights
         if len(variables) != len(weights):
-            raise at_user_line(ValueError("You called `set_weights(weights)` on layer \"%s\" with a  weight list of length %d, but the layer was expecting %d "
-                                          "weights." % (self.name, len(weights), len(variables))))
+            raise at_user_line(
+                ValueError(
+                    'You called `set_weights(weights)` on layer "%s" with a  weight list of length %d, but the layer was expecting %d '
+                    "weights." % (self.name, len(weights), len(variables))
+                )
+            )
         pairs = []
         for v, value in zip(variables, weights):
             value = np.asarray(value)
             if tuple(v.get_shape().as_list()) != value.shape:
-                raise at_user_line(ValueError("Layer weight shape %s not compatible with provided weight shape %s" % (tuple(v.get_shape().as_list()), value.shape)))
+                raise at_user_line(
+                    ValueError("Layer weight shape %s not compatible with provided weight shape %s" % (tuple(v.get_shape().as_list()), value.shape))
+                )
             pairs.append((v, value))
         K.batch_set_value(pairs)
 
     def count_params(self) -> int:
         """The number of elements of its variables."""
         if not self.built:
-            raise at_user_line(ValueError("You tried to call `count_params` on %s, but the layer isn't built. You can build it manually via: "
-                                          "`%s.build(batch_input_shape)`." % (self.name, self.name)))
+            raise at_user_line(
+                ValueError(
+                    "You tried to call `count_params` on %s, but the layer isn't built. You can build it manually via: "
+                    "`%s.build(batch_input_shape)`." % (self.name, self.name)
+                )
+            )
         return int(sum(v.get_shape().num_elements() for v in self.weights))
 
     # ---- what it is ----
@@ -316,11 +362,14 @@ class BaseLayer(Submodules):
         """The shapes of the outputs for shapes of inputs: a copy of the layer is called in a graph of its own."""
         many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
         from millrace.ops import array_ops
+
         kind: Any = type(self)
         with Graph().as_default():
             kinds = getattr(self, "_input_dtypes", None) or []
-            inputs = [array_ops.placeholder(kinds[i] if i < len(kinds) else self._dtype_of_inputs(), TensorShape(s))
-                      for i, s in enumerate(input_shape if many else [input_shape])]
+            inputs = [
+                array_ops.placeholder(kinds[i] if i < len(kinds) else self._dtype_of_inputs(), TensorShape(s))
+                for i, s in enumerate(input_shape if many else [input_shape])
+            ]
             made = kind.from_config(self.get_config())(inputs if many else inputs[0])
             shapes = [x.get_shape() for x in listed(made)]
         return shapes if isinstance(made, (list, tuple)) else shapes[0]
@@ -328,6 +377,7 @@ class BaseLayer(Submodules):
     def compute_output_signature(self, input_signature: Any) -> Any:
         """The TensorSpecs of the outputs for TensorSpecs of inputs."""
         from millrace.framework.type_spec import TensorSpec
+
         given = listed(input_signature)
         shapes = self.compute_output_shape([s.shape for s in given] if isinstance(input_signature, list) else input_signature.shape)
         kind = dtypes.as_dtype(getattr(self, "dtype", None) or given[0].dtype)
@@ -359,8 +409,11 @@ class BaseLayer(Submodules):
             if not isinstance(self.input_spec, (list, tuple)):
                 specs = specs * len(tensors)
             else:
-                raise at_user_line(ValueError("Layer %s expects %d inputs, but it received %d input tensors. Inputs received: %s"
-                                              % (self.name, len(specs), len(tensors), tensors)))
+                raise at_user_line(
+                    ValueError(
+                        "Layer %s expects %d inputs, but it received %d input tensors. Inputs received: %s" % (self.name, len(specs), len(tensors), tensors)
+                    )
+                )
         for i, (x, spec) in enumerate(zip(tensors, specs)):
             if spec is not None and isinstance(x, Tensor):
                 spec.check(x, i, self.name)
@@ -411,8 +464,12 @@ class BaseLayer(Submodules):
         found = [getattr(node, field) for node in self._inbound_nodes]
         same = all(f == found[0] for f in found) if field.endswith("shapes") else len(found) == 1
         if not same:
-            raise at_user_line(AttributeError("Layer %s has multiple inbound nodes with different %ss. Hence the notion of \"layer %s\" is ill-defined. "
-                                              "Use `get_%s_at(node_index)` instead." % (self.name, what, what, what.replace(" ", "_"))))
+            raise at_user_line(
+                AttributeError(
+                    'Layer %s has multiple inbound nodes with different %ss. Hence the notion of "layer %s" is ill-defined. '
+                    "Use `get_%s_at(node_index)` instead." % (self.name, what, what, what.replace(" ", "_"))
+                )
+            )
         return one_or_all(found[0])
 
     input = property(lambda self: self._only("input_tensors", "input"), doc="The inputs of its one call.")

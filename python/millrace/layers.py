@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.layers: layers that make their own variables, as classes and as functions."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from typing_extensions import ParamSpec
+
     _Parameters = ParamSpec("_Parameters")
 
     class _Function(Protocol[_Parameters]):
@@ -44,9 +46,19 @@ class Layer(BaseLayer):
         made.__dict__["_made_with"] = (args, {k: v for k, v in kwargs.items() if k not in ("_scope", "_reuse")})
         return made
 
-    def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, activity_regularizer: Any = None,
-                 _scope: Any = None, _reuse: Any = None, input_shape: Any = None, batch_input_shape: Any = None, batch_size: Optional[int] = None,
-                 **unused: Any) -> None:
+    def __init__(
+        self,
+        trainable: bool = True,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        activity_regularizer: Any = None,
+        _scope: Any = None,
+        _reuse: Any = None,
+        input_shape: Any = None,
+        batch_input_shape: Any = None,
+        batch_size: Optional[int] = None,
+        **unused: Any,
+    ) -> None:
         if unused:
             raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
         self._start(trainable)
@@ -78,8 +90,12 @@ class Layer(BaseLayer):
     def scope_name(self) -> str:
         """The variable scope of its variables."""
         if self._scope is None:
-            raise at_user_line(ValueError("No name available for layer scope because the layer \"%s\" has not been used yet. The scope name is determined the first "
-                                          "time the layer instance is called. You must therefore call the layer before querying `scope_name`." % self.name))
+            raise at_user_line(
+                ValueError(
+                    'No name available for layer scope because the layer "%s" has not been used yet. The scope name is determined the first '
+                    "time the layer instance is called. You must therefore call the layer before querying `scope_name`." % self.name
+                )
+            )
         return str(self._scope.name)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
@@ -92,8 +108,18 @@ class Layer(BaseLayer):
         for loss in self._note(self._losses, losses, inputs):
             get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
-    def add_variable(self, name: str, shape: Any, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
-                     constraint: Any = None, partitioner: Any = None, **unused: Any) -> Any:
+    def add_variable(
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        constraint: Any = None,
+        partitioner: Any = None,
+        **unused: Any,
+    ) -> Any:
         """Makes, or finds, a variable of the layer; one that is there already is not the layer's own."""
         known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
         scope = self._open(None)
@@ -102,8 +128,15 @@ class Layer(BaseLayer):
             if not inside:
                 stack.enter_context(variable_scope(scope, reuse=True if self.built or self._reuse else None, auxiliary_name_scope=False))
                 stack.enter_context(name_scope(scope.original_name_scope))
-            variable = get_variable(name, shape=shape, dtype=dtype or self._dtype or dtypes.float32, initializer=initializer,
-                                    constraint=constraint, trainable=trainable and self.trainable, partitioner=partitioner)
+            variable = get_variable(
+                name,
+                shape=shape,
+                dtype=dtype or self._dtype or dtypes.float32,
+                initializer=initializer,
+                constraint=constraint,
+                trainable=trainable and self.trainable,
+                partitioner=partitioner,
+            )
             parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
             if all(v in known for v in parts):
                 return variable
@@ -195,9 +228,22 @@ class Layer(BaseLayer):
 class Dense(Layer):
     """activation(inputs kernel + bias)."""
 
-    def __init__(self, units: Any, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(),
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-                 bias_constraint: Any = None, trainable: bool = True, name: Optional[str] = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: Any,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = init_ops.zeros_initializer(),
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Optional[str] = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
         self.units, self.activation, self.use_bias = int(units), _activation(activation), use_bias
         self.kernel_initializer, self.bias_initializer = init_ops.get(kernel_initializer), init_ops.get(bias_initializer)
@@ -211,11 +257,13 @@ class Dense(Layer):
         size = TensorShape(input_shape)[-1].value
         if size is None:
             raise at_user_line(ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`."))
-        self.kernel = self.add_variable("kernel", [size, self.units], initializer=self.kernel_initializer,
-                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        self.kernel = self.add_variable(
+            "kernel", [size, self.units], initializer=self.kernel_initializer, regularizer=self.kernel_regularizer, constraint=self.kernel_constraint
+        )
         if self.use_bias:
-            self.bias = self.add_variable("bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                                          constraint=self.bias_constraint)
+            self.bias = self.add_variable(
+                "bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer, constraint=self.bias_constraint
+            )
         self.built = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -233,8 +281,9 @@ class Dense(Layer):
 def _activation(given: Any) -> Optional[Callable[..., Any]]:
     if isinstance(given, str):
         from millrace import nn
-        return None if given == "linear" else getattr(nn, given)  # type: ignore[no-any-return]
-    return given  # type: ignore[no-any-return]
+
+        return None if given == "linear" else getattr(nn, given)
+    return given
 
 
 _tuple = layers_utils.normalize_tuple
@@ -243,11 +292,28 @@ _tuple = layers_utils.normalize_tuple
 class _Conv(Layer):
     """What convolutions have in common."""
 
-    def __init__(self, rank: int, filters: Any, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: str = "channels_last",
-                 dilation_rate: Any = 1, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None,
-                 bias_initializer: Any = init_ops.zeros_initializer(), kernel_regularizer: Any = None, bias_regularizer: Any = None,
-                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None, trainable: bool = True,
-                 name: Optional[str] = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        rank: int,
+        filters: Any,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = init_ops.zeros_initializer(),
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Optional[str] = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
         self.rank, self.filters = rank, int(filters) if filters is not None else None
         self.kernel_size, self.strides = _tuple(kernel_size, rank, "kernel_size"), _tuple(strides, rank, "strides")
@@ -273,14 +339,22 @@ class _Conv(Layer):
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
-        self.kernel = self.add_variable("kernel", self.kernel_size + (self._channels(input_shape), self.filters), initializer=self.kernel_initializer,
-                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        self.kernel = self.add_variable(
+            "kernel",
+            self.kernel_size + (self._channels(input_shape), self.filters),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
         self._make_bias()
         self.built = True
 
     def _make_bias(self) -> None:
-        self.bias = self.add_variable("bias", [self.filters], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                                      constraint=self.bias_constraint) if self.use_bias else None
+        self.bias = (
+            self.add_variable("bias", [self.filters], initializer=self.bias_initializer, regularizer=self.bias_regularizer, constraint=self.bias_constraint)
+            if self.use_bias
+            else None
+        )
 
     def _finish(self, outputs: Any) -> Any:
         if self.use_bias:
@@ -290,13 +364,23 @@ class _Conv(Layer):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""
         formats = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[self.rank]
-        return self._finish(nn_ops.convolution(inputs, self.kernel, self.padding.upper(), self.strides, self.dilation_rate,
-                                               data_format=formats[1 if self._first else 0], name="Conv2D" if self.rank == 2 else None))
+        return self._finish(
+            nn_ops.convolution(
+                inputs,
+                self.kernel,
+                self.padding.upper(),
+                self.strides,
+                self.dilation_rate,
+                data_format=formats[1 if self._first else 0],
+                name="Conv2D" if self.rank == 2 else None,
+            )
+        )
 
 
 def _of_rank(rank: int, name: str) -> Any:
     def __init__(self: _Conv, filters: Any, kernel_size: Any, strides: Any = 1, *args: Any, **kwargs: Any) -> None:
         _Conv.__init__(self, rank, filters, kernel_size, strides, *args, **kwargs)
+
     return type(name, (_Conv,), {"__init__": __init__, "__doc__": "A %d-D convolution." % rank, "__module__": __name__})
 
 
@@ -311,8 +395,13 @@ class _ConvTranspose(_Conv):
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
-        self.kernel = self.add_variable("kernel", self.kernel_size + (self.filters, self._channels(input_shape)), initializer=self.kernel_initializer,
-                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        self.kernel = self.add_variable(
+            "kernel",
+            self.kernel_size + (self.filters, self._channels(input_shape)),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
         self._make_bias()
         self.built = True
 
@@ -330,8 +419,14 @@ class _ConvTranspose(_Conv):
         batch = static[0] if static[0] is not None else dynamic[0]
         shape = [batch, self.filters] + sizes if self._first else [batch] + sizes + [self.filters]
         strides = (1, 1) + self.strides if self._first else (1,) + self.strides + (1,)
-        outputs = self._op(inputs, self.kernel, array_ops.stack(shape) if any(isinstance(s, Tensor) for s in shape) else shape,
-                           strides, self.padding.upper(), layers_utils.convert_data_format(self.data_format, self.rank + 2))
+        outputs = self._op(
+            inputs,
+            self.kernel,
+            array_ops.stack(shape) if any(isinstance(s, Tensor) for s in shape) else shape,
+            strides,
+            self.padding.upper(),
+            layers_utils.convert_data_format(self.data_format, self.rank + 2),
+        )
         known = [static[0]] + [self._length(static[a], i) for i, a in enumerate(axes)]
         outputs.set_shape([known[0], self.filters] + known[1:] if self._first else known + [self.filters])
         return self._finish(outputs)
@@ -342,7 +437,9 @@ class Conv2DTranspose(_ConvTranspose):
 
     _op = staticmethod(nn_ops.conv2d_transpose)
 
-    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
+    def __init__(
+        self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any
+    ) -> None:
         super().__init__(2, filters, kernel_size, strides, padding, data_format, **kwargs)
 
 
@@ -351,17 +448,35 @@ class Conv3DTranspose(_ConvTranspose):
 
     _op = staticmethod(nn_ops.conv3d_transpose)
 
-    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
+    def __init__(
+        self, filters: Any, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any
+    ) -> None:
         super().__init__(3, filters, kernel_size, strides, padding, data_format, **kwargs)
 
 
 class SeparableConv2D(_Conv):
     """A convolution of each channel alone, then a 1x1 convolution."""
 
-    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last",
-                 dilation_rate: Any = (1, 1), depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = None,
-                 pointwise_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(), depthwise_regularizer: Any = None,
-                 pointwise_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: Any,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = (1, 1),
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = init_ops.zeros_initializer(),
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(2, filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, None, bias_initializer, **kwargs)
         self.depth_multiplier = depth_multiplier
         self.depthwise_constraint, self.pointwise_constraint = depthwise_constraint, pointwise_constraint
@@ -370,32 +485,68 @@ class SeparableConv2D(_Conv):
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""
         channels = self._channels(input_shape)
-        self.depthwise_kernel = self.add_variable("depthwise_kernel", self.kernel_size + (channels, self.depth_multiplier),
-                                                  initializer=self._initializers[0], regularizer=self._regularizers[0],
-                                                  constraint=self.depthwise_constraint)
-        self.pointwise_kernel = self.add_variable("pointwise_kernel", (1, 1, channels * self.depth_multiplier, self.filters),
-                                                  initializer=self._initializers[1], regularizer=self._regularizers[1],
-                                                  constraint=self.pointwise_constraint)
+        self.depthwise_kernel = self.add_variable(
+            "depthwise_kernel",
+            self.kernel_size + (channels, self.depth_multiplier),
+            initializer=self._initializers[0],
+            regularizer=self._regularizers[0],
+            constraint=self.depthwise_constraint,
+        )
+        self.pointwise_kernel = self.add_variable(
+            "pointwise_kernel",
+            (1, 1, channels * self.depth_multiplier, self.filters),
+            initializer=self._initializers[1],
+            regularizer=self._regularizers[1],
+            constraint=self.pointwise_constraint,
+        )
         self._make_bias()
         self.built = True
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""
         strides = (1, 1) + self.strides if self._first else (1,) + self.strides + (1,)
-        return self._finish(nn_ops.separable_conv2d(inputs, self.depthwise_kernel, self.pointwise_kernel, strides, self.padding.upper(),
-                                                    list(self.dilation_rate), data_format="NCHW" if self._first else "NHWC"))
+        return self._finish(
+            nn_ops.separable_conv2d(
+                inputs,
+                self.depthwise_kernel,
+                self.pointwise_kernel,
+                strides,
+                self.padding.upper(),
+                list(self.dilation_rate),
+                data_format="NCHW" if self._first else "NHWC",
+            )
+        )
 
 
 class SeparableConv1D(_Conv):
     """A convolution of each channel of a sequence alone, then one of a single step."""
 
-    def __init__(self, filters: Any, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: str = "channels_last", dilation_rate: Any = 1,
-                 depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = None,
-                 pointwise_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(), depthwise_regularizer: Any = None,
-                 pointwise_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: Any,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = init_ops.zeros_initializer(),
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(1, filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, None, bias_initializer, **kwargs)
         self.depth_multiplier = depth_multiplier
-        self._settings = ((depthwise_initializer, depthwise_regularizer, depthwise_constraint), (pointwise_initializer, pointwise_regularizer, pointwise_constraint))
+        self._settings = (
+            (depthwise_initializer, depthwise_regularizer, depthwise_constraint),
+            (pointwise_initializer, pointwise_regularizer, pointwise_constraint),
+        )
 
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""
@@ -403,7 +554,8 @@ class SeparableConv1D(_Conv):
         shapes = (self.kernel_size + (channels, self.depth_multiplier), (1, channels * self.depth_multiplier, self.filters))
         self.depthwise_kernel, self.pointwise_kernel = (
             self.add_variable(name, shape, initializer=start, regularizer=penalty, constraint=constraint)
-            for name, shape, (start, penalty, constraint) in zip(("depthwise_kernel", "pointwise_kernel"), shapes, self._settings))
+            for name, shape, (start, penalty, constraint) in zip(("depthwise_kernel", "pointwise_kernel"), shapes, self._settings)
+        )
         self._make_bias()
         self.built = True
 
@@ -411,9 +563,15 @@ class SeparableConv1D(_Conv):
         """Computes the output: that of images one pixel high."""
         axis = 2 if self._first else 1
         strides = (1, 1) + self.strides * 2 if self._first else (1,) + self.strides * 2 + (1,)
-        made = nn_ops.separable_conv2d(array_ops.expand_dims(inputs, axis), array_ops.expand_dims(self.depthwise_kernel, 0),
-                                       array_ops.expand_dims(self.pointwise_kernel, 0), strides, self.padding.upper(), [1, *self.dilation_rate],
-                                       data_format="NCHW" if self._first else "NHWC")
+        made = nn_ops.separable_conv2d(
+            array_ops.expand_dims(inputs, axis),
+            array_ops.expand_dims(self.depthwise_kernel, 0),
+            array_ops.expand_dims(self.pointwise_kernel, 0),
+            strides,
+            self.padding.upper(),
+            [1, *self.dilation_rate],
+            data_format="NCHW" if self._first else "NHWC",
+        )
         return self._finish(array_ops.squeeze(made, [axis]))
 
 
@@ -469,9 +627,9 @@ class MaxOut(Layer):
             raise at_user_line(ValueError("number of features (%s) must be a multiple of num_units (%s)" % (features, self.num_units)))
         dynamic = array_ops.shape(inputs)
         sizes = [dim.value if dim.value is not None else dynamic[i] for i, dim in enumerate(known)]
-        groups = sizes[:at] + [self.num_units, features // self.num_units] + sizes[at + 1:]
+        groups = sizes[:at] + [self.num_units, features // self.num_units] + sizes[at + 1 :]
         outputs = math_ops.reduce_max(array_ops.reshape(inputs, groups), at + 1)
-        outputs.set_shape(known[:at].concatenate([self.num_units]).concatenate(known[at + 1:]))
+        outputs.set_shape(known[:at].concatenate([self.num_units]).concatenate(known[at + 1 :]))
         return outputs
 
 
@@ -481,12 +639,31 @@ class BatchNormalization(Layer):
     The operations that update the averages are in the collection UPDATE_OPS.
     """
 
-    def __init__(self, axis: Any = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
-                 beta_initializer: Any = init_ops.zeros_initializer(), gamma_initializer: Any = init_ops.ones_initializer(),
-                 moving_mean_initializer: Any = init_ops.zeros_initializer(), moving_variance_initializer: Any = init_ops.ones_initializer(),
-                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None,
-                 renorm: bool = False, renorm_clipping: Any = None, renorm_momentum: float = 0.99, fused: Optional[bool] = None, trainable: bool = True,
-                 virtual_batch_size: Any = None, adjustment: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        axis: Any = -1,
+        momentum: float = 0.99,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = init_ops.zeros_initializer(),
+        gamma_initializer: Any = init_ops.ones_initializer(),
+        moving_mean_initializer: Any = init_ops.zeros_initializer(),
+        moving_variance_initializer: Any = init_ops.ones_initializer(),
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        fused: Optional[bool] = None,
+        trainable: bool = True,
+        virtual_batch_size: Any = None,
+        adjustment: Any = None,
+        name: Optional[str] = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(trainable=trainable, name=name, **kwargs)
         if virtual_batch_size or adjustment:
             raise NotImplementedError("virtual batches are not provided: leave virtual_batch_size and adjustment out")
@@ -511,12 +688,20 @@ class BatchNormalization(Layer):
         self._axis = axis % ndims
         size = shape[self._axis].value
         if size is None:
-            raise at_user_line(ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape)))
+            raise at_user_line(
+                ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
+            )
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
-        self.gamma = self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"],
-                                       constraint=self.gamma_constraint) if self.scale else None
-        self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"],
-                                      constraint=self.beta_constraint) if self.center else None
+        self.gamma = (
+            self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"], constraint=self.gamma_constraint)
+            if self.scale
+            else None
+        )
+        self.beta = (
+            self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"], constraint=self.beta_constraint)
+            if self.center
+            else None
+        )
         scope = get_variable_scope()
         partitioner = scope.partitioner
         scope.set_partitioner(None)  # averages stay whole
@@ -529,6 +714,7 @@ class BatchNormalization(Layer):
     def _add_averages(self, shape: Any, dtype: Any) -> None:
         def average(name: str, first: str) -> Any:
             return self.add_variable(name, shape, dtype, self._initializers[first], trainable=False)
+
         self.moving_mean, self.moving_variance = average("moving_mean", "mean"), average("moving_variance", "variance")
         if self.renorm:
             self.renorm_mean, self.renorm_stddev = average("renorm_mean", "mean"), average("renorm_stddev", "variance")
@@ -545,8 +731,9 @@ class BatchNormalization(Layer):
             outputs = self._renormalised(inputs, training, axes, spread)
             outputs.set_shape(inputs.get_shape())
             return outputs
-        mean, variance = smart_cond(training, lambda: nn_ops.moments(inputs, axes),
-                                    lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)))
+        mean, variance = smart_cond(
+            training, lambda: nn_ops.moments(inputs, axes), lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance))
+        )
         self._update_averages(training, mean, variance)
         outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), spread(self.beta), spread(self.gamma), self.epsilon)
         outputs.set_shape(inputs.get_shape())
@@ -558,8 +745,10 @@ class BatchNormalization(Layer):
         beta = self.beta if self.center else array_ops.zeros(size)
         layout = "NCHW" if self._axis == 1 else "NHWC"
         outputs, mean, variance = smart_cond(
-            training, lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
-            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, self.moving_mean, self.moving_variance, self.epsilon, layout, False))
+            training,
+            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
+            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, self.moving_mean, self.moving_variance, self.epsilon, layout, False),
+        )
         if not self._bessels_correction_test_only:
             samples = math_ops.cast(array_ops.size(inputs) // array_ops.size(variance), variance.dtype)
             variance = variance * (samples - 1.0) / samples
@@ -580,8 +769,11 @@ class BatchNormalization(Layer):
         if limits.get("dmax") is not None:
             d = gen_ops.maximum(gen_ops.minimum(d, limits["dmax"]), -limits["dmax"])
         r, d = gen_ops.stop_gradient(r, name="renorm_r"), gen_ops.stop_gradient(d, name="renorm_d")
-        normal = smart_cond(training, lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
-                            lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)))
+        normal = smart_cond(
+            training,
+            lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
+            lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)),
+        )
         with control_dependencies([r, d]):  # these want the averages as they were
             self._update_averages(training, mean, variance)
             self._update_averages(training, mean, stddev, (self.renorm_mean, self.renorm_stddev), self.renorm_momentum)
@@ -604,10 +796,12 @@ class BatchNormalization(Layer):
 
 # ---- functions ----
 
+
 def _function(make: Callable[_Parameters, Layer], doc: str) -> _Function[_Parameters]:
     def call(inputs: Any, *args: Any, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
-        layer = make(*args, name=name, _scope=name, _reuse=reuse, **kwargs)  # type: ignore[call-arg, arg-type]
+        layer = make(*args, name=name, _scope=name, _reuse=reuse, **kwargs)  # type: ignore[arg-type]
         return layer(inputs)
+
     call.__doc__ = doc
     return call  # type: ignore[return-value]
 
@@ -637,27 +831,73 @@ def maxout(inputs: Any, num_units: int, axis: int = -1, name: Optional[str] = No
     return MaxOut(num_units, axis, name)(inputs)
 
 
-def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
-                        beta_initializer: Any = init_ops.zeros_initializer(), gamma_initializer: Any = init_ops.ones_initializer(),
-                        moving_mean_initializer: Any = init_ops.zeros_initializer(), moving_variance_initializer: Any = init_ops.ones_initializer(),
-                        beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None,
-                        training: Any = False, trainable: bool = True, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
+def batch_normalization(
+    inputs: Any,
+    axis: Any = -1,
+    momentum: float = 0.99,
+    epsilon: float = 1e-3,
+    center: bool = True,
+    scale: bool = True,
+    beta_initializer: Any = init_ops.zeros_initializer(),
+    gamma_initializer: Any = init_ops.ones_initializer(),
+    moving_mean_initializer: Any = init_ops.zeros_initializer(),
+    moving_variance_initializer: Any = init_ops.ones_initializer(),
+    beta_regularizer: Any = None,
+    gamma_regularizer: Any = None,
+    beta_constraint: Any = None,
+    gamma_constraint: Any = None,
+    training: Any = False,
+    trainable: bool = True,
+    name: Optional[str] = None,
+    reuse: Any = None,
+    **kwargs: Any,
+) -> Any:
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
-    layer = BatchNormalization(axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer, moving_mean_initializer,
-                               moving_variance_initializer, beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint, trainable=trainable,
-                               name=name, _scope=name, _reuse=reuse, **kwargs)
+    layer = BatchNormalization(
+        axis,
+        momentum,
+        epsilon,
+        center,
+        scale,
+        beta_initializer,
+        gamma_initializer,
+        moving_mean_initializer,
+        moving_variance_initializer,
+        beta_regularizer,
+        gamma_regularizer,
+        beta_constraint,
+        gamma_constraint,
+        trainable=trainable,
+        name=name,
+        _scope=name,
+        _reuse=reuse,
+        **kwargs,
+    )
     return layer(inputs, training=training)
 
 
 BatchNorm, batch_norm = BatchNormalization, batch_normalization
 
-from millrace.layers_pooling import (AveragePooling1D, AveragePooling2D, AveragePooling3D, MaxPooling1D, MaxPooling2D, MaxPooling3D,  # noqa: E402,F401
-                                     average_pooling1d, average_pooling2d, average_pooling3d, max_pooling1d, max_pooling2d, max_pooling3d)
+from millrace.layers_pooling import (  # noqa: E402, F401
+    AveragePooling1D,
+    AveragePooling2D,
+    AveragePooling3D,
+    MaxPooling1D,
+    MaxPooling2D,
+    MaxPooling3D,
+    average_pooling1d,
+    average_pooling2d,
+    average_pooling3d,
+    max_pooling1d,
+    max_pooling2d,
+    max_pooling3d,
+)
 
 
 def _later(name: str) -> Any:  # what connects layers is tf.keras's
     if name in ("Input", "InputLayer", "Network"):
         from millrace.keras.engine import topology
+
         return getattr(topology, name)
     raise AttributeError("module 'millrace.layers' has no attribute %r" % name)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pooling layers of tf.layers."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -34,15 +35,18 @@ class _Pooling1D(_Pooling):
 
 
 def _kind(base: Any, op: Any, dimensions: int, name: str, doc: str) -> Any:
-    def __init__(self: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last",
-                 name: Optional[str] = None, **kwargs: Any) -> None:
+    def __init__(
+        self: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any
+    ) -> None:
         base.__init__(self, op, dimensions, pool_size, strides, padding, data_format, name, **kwargs)
+
     return type(name, (base,), {"__init__": __init__, "__doc__": doc, "__module__": "millrace.layers"})
 
 
 def _function(kind: Any, doc: str) -> Callable[..., Any]:
     def call(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
         return kind(pool_size, strides, padding, data_format, name)(inputs)
+
     call.__doc__ = doc
     return call
 

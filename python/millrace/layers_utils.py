@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.layers.utils: arguments of layers in one form, and the sizes that convolutions give."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -24,14 +25,14 @@ def normalize_tuple(value: Any, n: int, name: str) -> Tuple[int, ...]:
 def normalize_data_format(value: str) -> str:
     """channels_first or channels_last."""
     if value.lower() not in ("channels_first", "channels_last"):
-        raise at_user_line(ValueError("The `data_format` argument must be one of \"channels_first\", \"channels_last\". Received: %s" % value))
+        raise at_user_line(ValueError('The `data_format` argument must be one of "channels_first", "channels_last". Received: %s' % value))
     return value.lower()
 
 
 def normalize_padding(value: str) -> str:
     """same or valid."""
     if value.lower() not in ("valid", "same"):
-        raise at_user_line(ValueError("The `padding` argument must be one of \"valid\", \"same\". Received: %s" % value))
+        raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same". Received: %s' % value))
     return value.lower()
 
 

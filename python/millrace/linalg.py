@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.linalg."""
+
 from millrace.framework import not_provided as _not_provided
 from millrace.ops.array_ops import matrix_transpose, matrix_transpose as transpose  # noqa: F401
 from millrace.ops.derived_ops import matvec  # noqa: F401
@@ -11,10 +12,21 @@ from millrace.ops.gen_ops import matrix_determinant as det, matrix_inverse as in
 from millrace.ops.band_ops import matrix_diag as diag, matrix_diag_part as diag_part, matrix_set_diag as set_diag  # noqa: F401
 from millrace.ops.band_ops import matrix_exponential as expm, matrix_square_root as sqrtm, tridiagonal_matmul, tridiagonal_solve  # noqa: F401
 from millrace.ops.gen_ops import matrix_solve as solve, matrix_triangular_solve as triangular_solve  # noqa: F401
-from millrace.ops.linalg_composed_operators import (LinearOperatorAdjoint, LinearOperatorBlockDiag, LinearOperatorCirculant,  # noqa: F401
-                                                    LinearOperatorCirculant2D, LinearOperatorCirculant3D, LinearOperatorComposition,
-                                                    LinearOperatorHouseholder, LinearOperatorInversion, LinearOperatorKronecker,
-                                                    LinearOperatorLowRankUpdate, LinearOperatorScaledIdentity, LinearOperatorToeplitz, LinearOperatorZeros)
+from millrace.ops.linalg_composed_operators import (  # noqa: F401
+    LinearOperatorAdjoint,
+    LinearOperatorBlockDiag,
+    LinearOperatorCirculant,
+    LinearOperatorCirculant2D,
+    LinearOperatorCirculant3D,
+    LinearOperatorComposition,
+    LinearOperatorHouseholder,
+    LinearOperatorInversion,
+    LinearOperatorKronecker,
+    LinearOperatorLowRankUpdate,
+    LinearOperatorScaledIdentity,
+    LinearOperatorToeplitz,
+    LinearOperatorZeros,
+)
 from millrace.ops.linalg_operators import LinearOperator, LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorIdentity, LinearOperatorLowerTriangular  # noqa: F401
 from millrace.ops.linalg_ops import adjoint, cholesky_solve, logdet, qr, slogdet, svd  # noqa: F401
 from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig as eigh, self_adjoint_eigvals as eigvalsh  # noqa: F401

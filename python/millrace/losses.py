@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.losses: losses with weights, collected in the graph."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -45,11 +46,12 @@ def _num_present(losses: Any, weights: Any, per_batch: bool = False) -> Tensor:
         present = array_ops.where(gen_ops.equal(weights, 0.0), array_ops.zeros_like(weights), array_ops.ones_like(weights))
         present = broadcast_weights(present, losses)
         axis = math_ops.range(1, array_ops.rank(present)) if per_batch else None
-        return math_ops.reduce_sum(present, axis, per_batch, name=scope)  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(present, axis, per_batch, name=scope)
 
 
-def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-                          reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def compute_weighted_loss(
+    losses: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS
+) -> Tensor:
     """Losses times weights, as one number. Weights are a scalar, or of the rank of losses with each dimension 1 or theirs (ValueError)."""
     Reduction.validate(reduction)
     with name_scope(scope, "weighted_loss", [losses, weights]), control_dependencies([assert_broadcastable(weights, losses)]):
@@ -68,7 +70,7 @@ def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Optional[str] 
                 result = _safe_div(result, math_ops.cast(array_ops.size(wide, name="num_elements"), dtypes.float32))
         result = math_ops.cast(result, given)
         add_loss(result, loss_collection)
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 def _given(**named: Any) -> None:
@@ -83,8 +85,14 @@ def _pair(predictions: Any, labels: Any) -> Any:
     return predictions, labels
 
 
-def absolute_difference(labels: Any, predictions: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-                        reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def absolute_difference(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """|predictions - labels|."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as scope:
@@ -92,8 +100,14 @@ def absolute_difference(labels: Any, predictions: Any, weights: Any = 1.0, scope
         return compute_weighted_loss(math_ops.abs(gen_ops.sub(p, y)), weights, scope, loss_collection, reduction)
 
 
-def mean_squared_error(labels: Any = None, predictions: Any = None, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-                       reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def mean_squared_error(
+    labels: Any = None,
+    predictions: Any = None,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """(predictions - labels)^2."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as scope:
@@ -101,8 +115,9 @@ def mean_squared_error(labels: Any = None, predictions: Any = None, weights: Any
         return compute_weighted_loss(gen_ops.squared_difference(p, y), weights, scope, loss_collection, reduction)
 
 
-def mean_pairwise_squared_error(labels: Any, predictions: Any, weights: Any = 1.0, scope: Optional[str] = None,
-                                loss_collection: Any = GraphKeys.LOSSES) -> Tensor:
+def mean_pairwise_squared_error(
+    labels: Any, predictions: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES
+) -> Tensor:
     """The sum over the examples of the mean of ((p_i - p_j) - (y_i - y_j))^2 over pairs of elements."""
     return _mean_pairwise(labels, predictions, weights, scope, loss_collection, 1.0)
 
@@ -125,8 +140,15 @@ def _mean_pairwise(labels: Any, predictions: Any, weights: Any, scope: Optional[
             return result
 
 
-def huber_loss(labels: Any, predictions: Any, weights: Any = 1.0, delta: float = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-               reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def huber_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    delta: float = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """Squared near zero, linear farther away."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as scope:
@@ -136,8 +158,14 @@ def huber_loss(labels: Any, predictions: Any, weights: Any = 1.0, delta: float =
         return compute_weighted_loss(0.5 * near * near + delta * (size - near), weights, scope, loss_collection, reduction)
 
 
-def hinge_loss(labels: Any, logits: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-               reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def hinge_loss(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """max(0, 1 - y logits) with labels 0 and 1."""
     _given(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as scope:
@@ -145,8 +173,15 @@ def hinge_loss(labels: Any, logits: Any, weights: Any = 1.0, scope: Optional[str
         return compute_weighted_loss(gen_ops.relu(1.0 - (2.0 * y - 1.0) * p), weights, scope, loss_collection, reduction)
 
 
-def log_loss(labels: Any, predictions: Any, weights: Any = 1.0, epsilon: float = 1e-7, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-             reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def log_loss(
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    epsilon: float = 1e-7,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """The cross entropy of probabilities."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as scope:
@@ -155,8 +190,16 @@ def log_loss(labels: Any, predictions: Any, weights: Any = 1.0, epsilon: float =
         return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
 
 
-def cosine_distance(labels: Any, predictions: Any, axis: Any = None, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-                    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS, dim: Any = None) -> Tensor:
+def cosine_distance(
+    labels: Any,
+    predictions: Any,
+    axis: Any = None,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    dim: Any = None,
+) -> Tensor:
     """1 - labels . predictions, of unit vectors."""
     if dim is not None:
         if axis is not None:
@@ -178,8 +221,15 @@ def _cross_entropy_pair(logits: Any, labels: Any) -> Any:
     return logits, labels
 
 
-def softmax_cross_entropy(onehot_labels: Any, logits: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: Optional[str] = None,
-                          loss_collection: Any = GraphKeys.LOSSES, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def softmax_cross_entropy(
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: Any = 0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """The cross entropy of class probabilities."""
     _given(onehot_labels=onehot_labels, logits=logits)
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as scope:
@@ -192,8 +242,15 @@ def softmax_cross_entropy(onehot_labels: Any, logits: Any, weights: Any = 1.0, l
         return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
 
 
-def sigmoid_cross_entropy(multi_class_labels: Any, logits: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: Optional[str] = None,
-                          loss_collection: Any = GraphKeys.LOSSES, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def sigmoid_cross_entropy(
+    multi_class_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: Any = 0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """The cross entropy of independent probabilities."""
     _given(multi_class_labels=multi_class_labels, logits=logits)
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as scope:
@@ -218,8 +275,14 @@ def _squeezed_weights(weights: Any, labels: Tensor) -> Any:
     return control_flow_ops.cond(gen_ops.equal(1, excess), lambda: array_ops.squeeze(weights, [-1]), lambda: array_ops.identity(weights))
 
 
-def sparse_softmax_cross_entropy(labels: Any, logits: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
-                                 reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
+def sparse_softmax_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Tensor:
     """The cross entropy of class numbers."""
     _given(labels=labels, logits=logits)
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope:

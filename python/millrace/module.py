@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.Module: an object that has variables, and other such objects."""
+
 from __future__ import annotations
 
 import functools
@@ -53,10 +54,12 @@ class Submodules:
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
         """A decorator of methods: what they make lies in the scope of the module."""
+
         @functools.wraps(method)
         def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
             with self.name_scope:
                 return method(self, *args, **kwargs)
+
         return inside
 
 
@@ -79,6 +82,7 @@ class Module(Submodules):
     def variables(self) -> Tuple[Any, ...]:
         """The variables that it and its modules hold, each once."""
         from millrace.ops.variables import Variable
+
         found = {id(v): v for module in (self, *self.submodules) for v in module._held() if isinstance(v, Variable)}
         return tuple(found.values())
 

@@ -6,6 +6,7 @@ A section is a prefix in brackets; a row is `names = targets`. A target is a mod
 there are several, a name is looked for in each, in that order. `module:attribute` is one object. Rows of a namespace are `: names`, each
 a name of the package or `new=old`. `@` is a package that only has others inside. python/tests/test_name_table.py resolves every row.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -525,7 +526,7 @@ class Joined(types.ModuleType):
         self.__dict__.update(_parts=parts, _path=path, _homes={}, __path__=[])  # homes: the parts that names were deleted from
 
     def _inner(self, name: str) -> str:
-        return self._path + "." + name if self._path else name  # type: ignore[no-any-return]
+        return self._path + "." + name if self._path else name
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -609,13 +610,13 @@ def _resolve(path: str) -> Any:
 def under(prefix: str) -> List[str]:
     """The names that the table has directly below a path."""
     start = prefix + "." if prefix else ""
-    return sorted({p[len(start):].split(".")[0] for p in TABLE if p.startswith(start)})
+    return sorted({p[len(start) :].split(".")[0] for p in TABLE if p.startswith(start)})
 
 
 def generated() -> List[str]:
     """The names of the package whose functions are generated ones."""
     start = _TEXT.index("[:generated]") + len("[:generated]")
-    return _TEXT[start:_TEXT.index("[", start)].split()
+    return _TEXT[start : _TEXT.index("[", start)].split()
 
 
 def module(path: str) -> Optional[types.ModuleType]:
@@ -625,7 +626,7 @@ def module(path: str) -> Optional[types.ModuleType]:
         return found if isinstance(found, types.ModuleType) else None
     alias = next((a for a in _KERAS if path.startswith(a)), None)
     if alias is not None:
-        return module("keras." + path[len(alias):])
+        return module("keras." + path[len(alias) :])
     try:
         return importlib.import_module("millrace." + path)
     except ModuleNotFoundError as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.python: attribute paths such as tf.python.framework.ops mean what imports of them mean."""
+
 from typing import Any as _Any
 from typing import List as _List
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.python_io: files of records."""
+
 from __future__ import annotations
 
 import gzip
@@ -42,7 +43,7 @@ class TFRecordOptions:
 
     @staticmethod
     def get_compression_type_string(options: Any) -> str:
-        """"", "ZLIB" or "GZIP": of options, of a number or of a name."""
+        """ "", "ZLIB" or "GZIP": of options, of a number or of a name."""
         return ("", "ZLIB", "GZIP")[_kind(options)]
 
 
@@ -93,10 +94,12 @@ class TFRecordWriter:
 def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
     """The records of a file. DataLossError when it is damaged."""
     from millrace.framework import errors
+
     kind = _kind(options)
     if kind == 1:
         with open(path, "rb") as raw:
             import io
+
             file: Any = io.BytesIO(zlib.decompress(raw.read()))
     else:
         file = gzip.open(path, "rb") if kind == 2 else open(path, "rb")
@@ -106,11 +109,11 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
             if not head:
                 return
             if len(head) < 12 or struct.unpack("<I", head[8:])[0] != masked_crc(head[:8]):
-                raise errors.DataLossError(None, None, "corrupted record in " + path)  # type: ignore[call-arg, arg-type]
+                raise errors.DataLossError(None, None, "corrupted record in " + path)
             size = struct.unpack("<Q", head[:8])[0]
             body = file.read(size + 4)
             if len(body) < size + 4:
-                raise errors.DataLossError(None, None, "truncated record in " + path)  # type: ignore[call-arg, arg-type]
+                raise errors.DataLossError(None, None, "truncated record in " + path)
             if size < 1 << 16 and struct.unpack("<I", body[size:])[0] != masked_crc(body[:size]):
-                raise errors.DataLossError(None, None, "corrupted record in " + path)  # type: ignore[call-arg, arg-type]
+                raise errors.DataLossError(None, None, "corrupted record in " + path)
             yield body[:size]

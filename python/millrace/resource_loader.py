@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.resource_loader: files beside the program."""
+
 from __future__ import annotations
 
 import inspect
@@ -29,7 +30,7 @@ def get_root_dir_with_all_resources() -> str:
     folder = _folder_of_caller()
     inside = folder.split(os.sep)
     runfiles = [i for i, part in enumerate(inside) if part.endswith(".runfiles")]
-    return os.sep.join(inside[:runfiles[-1] + 2]) if runfiles else folder
+    return os.sep.join(inside[: runfiles[-1] + 2]) if runfiles else folder
 
 
 def load_resource(path: str) -> bytes:

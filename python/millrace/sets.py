@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sets along the last dimension of tensors, dense or sparse."""
+
 from __future__ import annotations
 
 from typing import Any, Dict

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.signal: Fourier and cosine transforms, short-time spectra, frames, windows, the mel scale."""
+
 from __future__ import annotations
 
 import functools
@@ -17,12 +18,37 @@ from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.gen_ops import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 
-__all__ = ["dct", "fft", "fft2d", "fft3d", "fftshift", "frame", "hamming_window", "hann_window", "idct", "ifft", "ifft2d", "ifft3d", "ifftshift",
-           "inverse_stft", "inverse_stft_window_fn", "irfft", "irfft2d", "irfft3d", "linear_to_mel_weight_matrix",
-           "mfccs_from_log_mel_spectrograms", "overlap_and_add", "rfft", "rfft2d", "rfft3d", "stft"]
+__all__ = [
+    "dct",
+    "fft",
+    "fft2d",
+    "fft3d",
+    "fftshift",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "idct",
+    "ifft",
+    "ifft2d",
+    "ifft3d",
+    "ifftshift",
+    "inverse_stft",
+    "inverse_stft_window_fn",
+    "irfft",
+    "irfft2d",
+    "irfft3d",
+    "linear_to_mel_weight_matrix",
+    "mfccs_from_log_mel_spectrograms",
+    "overlap_and_add",
+    "rfft",
+    "rfft2d",
+    "rfft3d",
+    "stft",
+]
 
 
 # ---- Fourier transforms of real numbers: fft_length, if not given, is what the input has; a shorter input is padded ----
+
 
 def _lengths(x: Tensor, axes: int, inverse: bool) -> Tensor:
     known = x.get_shape()
@@ -69,6 +95,7 @@ def _real_transform(op: Callable[..., Tensor], axes: int, inverse: bool, label: 
             if lengths.get_shape().as_list()[0] not in (None, axes):
                 raise at_user_line(ValueError("Dimension must be %d but is %d: fft_length has a number an axis" % (axes, lengths.get_shape().as_list()[0])))  # type: ignore[str-format]
             return op(_padded(x, axes, lengths, inverse), lengths, name=scope)
+
     transform.__name__ = transform.__qualname__ = label
     transform.__doc__ = "The %stransform of real numbers over the last %s." % ("inverse " if inverse else "", ("axis", "two axes", "three axes")[axes - 1])
     return transform
@@ -105,6 +132,7 @@ def ifftshift(x: Any, axes: Any = None, name: Optional[str] = None) -> Tensor:
 
 
 # ---- cosine transforms (Makhoul 1980): of n numbers, by a transform of 2n ----
+
 
 def _check_dct(type: int, n: Any, axis: int, norm: Optional[str], types: Any) -> None:
     if type not in types:
@@ -173,6 +201,7 @@ def idct(input: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, nor
 
 # ---- windows ----
 
+
 def _raised_cosine(label: str, a: float, b: float) -> Callable[..., Tensor]:
     def window(window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
         dtype = dtypes.as_dtype(dtype)
@@ -188,6 +217,7 @@ def _raised_cosine(label: str, a: float, b: float) -> Callable[..., Tensor]:
                 return array_ops.ones([1], dtype)
             turns = math_ops.cast(math_ops.range(length), dtype) / math_ops.cast(gen_ops.maximum(whole, 1), dtype)
             return a - b * gen_ops.cos(2.0 * math.pi * turns)
+
     window.__name__ = window.__qualname__ = label
     window.__doc__ = "%s's window, %g - %g cos(2 pi k / n)." % (label.split("_")[0].capitalize(), a, b)
     return window
@@ -200,8 +230,8 @@ _PERIODIC_HANN = functools.partial(hann_window, periodic=True)
 
 # ---- frames ----
 
-def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0, axis: int = -1,
-          name: Optional[str] = None) -> Tensor:
+
+def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0, axis: int = -1, name: Optional[str] = None) -> Tensor:
     """Frames of the signal along an axis, each frame_step after the one before: [..., frames, frame_length, ...]."""
     with name_scope(name, "frame", [signal, frame_length, frame_step, pad_value]):
         signal = convert_to_tensor(signal)
@@ -257,6 +287,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: Optional[str] = None) ->
 
 # ---- short-time spectra ----
 
+
 def _next_power_of_two(n: Tensor) -> Tensor:
     known = constant_value(n)
     if known is not None:
@@ -265,8 +296,15 @@ def _next_power_of_two(n: Tensor) -> Tensor:
     return gen_ops.left_shift(array_ops.ones([], dtypes.int32), math_ops.cast(exponent, dtypes.int32))
 
 
-def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None, window_fn: Optional[Callable[..., Any]] = _PERIODIC_HANN,
-         pad_end: bool = False, name: Optional[str] = None) -> Tensor:
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Optional[Callable[..., Any]] = _PERIODIC_HANN,
+    pad_end: bool = False,
+    name: Optional[str] = None,
+) -> Tensor:
     """The transforms of windowed frames: [..., frames, fft_length / 2 + 1]."""
     with name_scope(name, "stft", [signals, frame_length, frame_step]):
         signals = convert_to_tensor(signals)
@@ -283,6 +321,7 @@ def stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = Non
 
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Any] = _PERIODIC_HANN, name: Optional[str] = None) -> Callable[..., Any]:
     """The window with which inverse_stft undoes an stft of forward_window_fn."""
+
     def window(frame_length: Any, dtype: Any) -> Tensor:
         with name_scope(name, "inverse_stft_window_fn", [frame_step]):
             length, step = convert_to_tensor(frame_length, dtypes.int32), convert_to_tensor(frame_step, dtypes.int32)
@@ -291,11 +330,13 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Callable[..., Any
             square = array_ops.pad(gen_ops.square(forward), [[0, overlaps * step - length]])
             weight = math_ops.reduce_sum(array_ops.reshape(square, array_ops.stack([overlaps, step])), 0)
             return forward / gen_ops.tile(weight, array_ops.stack([overlaps]))[:length]
+
     return window
 
 
-def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None, window_fn: Optional[Callable[..., Any]] = _PERIODIC_HANN,
-                 name: Optional[str] = None) -> Tensor:
+def inverse_stft(
+    stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None, window_fn: Optional[Callable[..., Any]] = _PERIODIC_HANN, name: Optional[str] = None
+) -> Tensor:
     """The signal whose frames have these transforms."""
     with name_scope(name, "inverse_stft", [stfts]):
         stfts = convert_to_tensor(stfts)
@@ -311,7 +352,7 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
         frames = array_ops.pad(frames, array_ops.stack([array_ops.zeros_like(ends), ends], axis=1))[..., :length]
         known = stfts.get_shape()
         if known.ndims is not None:
-            frames.set_shape(known.as_list()[:-1] + [None if constant_value(length) is None else int(constant_value(length))])  # type: ignore[arg-type]
+            frames.set_shape(known.as_list()[:-1] + [None if constant_value(length) is None else int(constant_value(length))])
         if window_fn is not None:
             frames = frames * window_fn(length, dtype=frames.dtype)
         return overlap_and_add(frames, step)
@@ -319,12 +360,20 @@ def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any
 
 # ---- the mel scale ----
 
+
 def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log(1.0 + np.asarray(hertz, np.float64) / 700.0)
 
 
-def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: int = 129, sample_rate: Any = 8000, lower_edge_hertz: float = 125.0,
-                                upper_edge_hertz: float = 3800.0, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+def linear_to_mel_weight_matrix(
+    num_mel_bins: int = 20,
+    num_spectrogram_bins: int = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: float = 125.0,
+    upper_edge_hertz: float = 3800.0,
+    dtype: Any = dtypes.float32,
+    name: Optional[str] = None,
+) -> Tensor:
     """[num_spectrogram_bins, num_mel_bins]: triangular bands that are even on the mel scale, as weights of frequencies."""
     dtype = dtypes.as_dtype(dtype)
     if num_mel_bins <= 0:
@@ -342,8 +391,11 @@ def linear_to_mel_weight_matrix(num_mel_bins: int = 20, num_spectrogram_bins: in
     if rate <= 0.0:
         raise at_user_line(ValueError("sample_rate must be positive. Got: %s" % rate))
     if upper_edge_hertz > rate / 2:
-        raise at_user_line(ValueError("upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). Got %s for sample_rate: %s"
-                                      % (upper_edge_hertz, rate)))
+        raise at_user_line(
+            ValueError(
+                "upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). Got %s for sample_rate: %s" % (upper_edge_hertz, rate)
+            )
+        )
     bins = _mel(np.linspace(0.0, rate / 2, num_spectrogram_bins)[1:])[:, None]
     edges = np.linspace(_mel(lower_edge_hertz), _mel(upper_edge_hertz), num_mel_bins + 2)
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
@@ -362,5 +414,6 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: Optional[st
             raise at_user_line(ValueError("num_mel_bins must be positive. Got: 0"))
         count = math_ops.cast(array_ops.shape(spectra)[-1] if bins is None else bins, dtypes.float32)
         return dct(spectra) * gen_ops.rsqrt(2.0 * count)
+
 
 __getattr__ = _not_provided.getter("signal")

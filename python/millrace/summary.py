@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.summary: records of scalars, histograms and images for TensorBoard, and the writer of event files."""
+
 from __future__ import annotations
 
 import os
@@ -41,7 +42,7 @@ def scalar(name: str, tensor: Any, collections: Any = None, family: Optional[str
     base, family = _tag(name, family)
     with name_scope(base) as scope:
         tag = (family + "/" if family else "") + scope.rstrip("/")
-        return _collect(gen_ops.scalar_summary(tag, tensor, name=scope), collections)  # type: ignore[no-any-return]
+        return _collect(gen_ops.scalar_summary(tag, tensor, name=scope), collections)
 
 
 def histogram(name: str, values: Any, collections: Any = None, family: Optional[str] = None) -> Tensor:
@@ -49,7 +50,7 @@ def histogram(name: str, values: Any, collections: Any = None, family: Optional[
     base, family = _tag(name, family)
     with name_scope(base) as scope:
         tag = (family + "/" if family else "") + scope.rstrip("/")
-        return _collect(gen_ops.histogram_summary(tag, values, name=scope), collections)  # type: ignore[no-any-return]
+        return _collect(gen_ops.histogram_summary(tag, values, name=scope), collections)
 
 
 def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Optional[str] = None, max_images: Optional[int] = None) -> Tensor:
@@ -57,7 +58,7 @@ def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None,
     base, family = _tag(name, family)
     with name_scope(base) as scope:
         tag = (family + "/" if family else "") + scope.rstrip("/")
-        return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images or max_outputs, name=scope), collections)  # type: ignore[no-any-return]
+        return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images or max_outputs, name=scope), collections)
 
 
 def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: Optional[str] = None) -> Tensor:
@@ -65,7 +66,7 @@ def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collec
     base, family = _tag(name, family)
     with name_scope(base) as scope:
         tag = (family + "/" if family else "") + scope.rstrip("/")
-        return _collect(gen_ops.audio_summary_v2(tag, tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)  # type: ignore[no-any-return]
+        return _collect(gen_ops.audio_summary_v2(tag, tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
@@ -74,8 +75,15 @@ def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
     return tensor_summary(name, tensor, metadata, collections)
 
 
-def tensor_summary(name: str, tensor: Any, summary_metadata: Any = None, collections: Any = None, summary_description: Any = None,
-                   display_name: Any = None, family: Optional[str] = None) -> Tensor:
+def tensor_summary(
+    name: str,
+    tensor: Any,
+    summary_metadata: Any = None,
+    collections: Any = None,
+    summary_description: Any = None,
+    display_name: Any = None,
+    family: Optional[str] = None,
+) -> Tensor:
     """A record of any tensor, with a name and a description to be shown beside it."""
     metadata = _definitions.SummaryMetadata()
     if summary_metadata is not None:
@@ -87,7 +95,7 @@ def tensor_summary(name: str, tensor: Any, summary_metadata: Any = None, collect
     base, family = _tag(_clean(name), family)
     with name_scope(base) as scope:
         tag = (family + "/" if family else "") + scope.rstrip("/")
-        return _collect(gen_ops.tensor_summary_v2(tag, tensor, metadata.SerializeToString(), name=scope), collections)  # type: ignore[no-any-return]
+        return _collect(gen_ops.tensor_summary_v2(tag, tensor, metadata.SerializeToString(), name=scope), collections)
 
 
 def merge(inputs: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
@@ -117,8 +125,16 @@ _METADATA_FIELD = b"\x4a"  # how field 9 of a Summary.Value begins
 class FileWriter:
     """Writes an event file for TensorBoard."""
 
-    def __init__(self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120, graph_def: Any = None,
-                 filename_suffix: Optional[str] = None, session: Any = None) -> None:
+    def __init__(
+        self,
+        logdir: Any,
+        graph: Any = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        graph_def: Any = None,
+        filename_suffix: Optional[str] = None,
+        session: Any = None,
+    ) -> None:
         del max_queue, session  # records go to the file at once; what a session runs is not written by it
         self._logdir = os.fspath(logdir).decode() if isinstance(os.fspath(logdir), bytes) else os.fspath(logdir)
         self._suffix = filename_suffix or ""
@@ -127,6 +143,7 @@ class FileWriter:
         self._tags_with_metadata: Set[str] = set()
         if graph is not None or graph_def is not None:
             from millrace.train import meta_graph
+
             self.add_graph(graph, graph_def=graph_def)
             of_graph = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
             self.add_meta_graph(meta_graph.create_meta_graph_def(graph_def=graph_def or of_graph))
@@ -180,6 +197,7 @@ class FileWriter:
 
     def _write_plugin_assets(self, graph: Graph) -> None:
         from millrace import gfile, summary_plugins
+
         for asset in summary_plugins.get_all_plugin_assets(graph):
             folder = os.path.join(self._logdir, _PLUGINS_DIR, asset.plugin_name)
             for name, contents in asset.assets().items():
@@ -254,30 +272,34 @@ class FileWriterCache:
 
 # The names of 0.x. Their tags are taken as they are.
 
+
 def scalar_summary(tags: Any, values: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
     """scalar, as it was called in 0.x."""
-    return _collect(gen_ops.scalar_summary(tags, values, name=name or "ScalarSummary"), collections)  # type: ignore[no-any-return]
+    return _collect(gen_ops.scalar_summary(tags, values, name=name or "ScalarSummary"), collections)
 
 
 def histogram_summary(tag: Any, values: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
     """histogram, as it was called in 0.x."""
-    return _collect(gen_ops.histogram_summary(tag, values, name=name or "HistogramSummary"), collections)  # type: ignore[no-any-return]
+    return _collect(gen_ops.histogram_summary(tag, values, name=name or "HistogramSummary"), collections)
 
 
 def image_summary(tag: Any, tensor: Any, max_images: int = 3, collections: Any = None, name: Optional[str] = None) -> Tensor:
     """image, as it was called in 0.x."""
-    return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images, name=name or "ImageSummary"), collections)  # type: ignore[no-any-return]
+    return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images, name=name or "ImageSummary"), collections)
 
 
 def summary_iterator(path: str) -> Any:
     """The Event messages of an event file."""
     from millrace.python_io import tf_record_iterator
+
     for record in tf_record_iterator(path):
         yield Event.FromString(record)
+
 
 def _later(name: str) -> Any:
     if name in ("all_v2_summary_ops", "initialize"):
         from millrace.contrib import summary as later
+
         return later.all_summary_ops if name == "all_v2_summary_ops" else later.initialize
     if name in ("SummaryDescription", "TaggedRunMetadata"):
         return getattr(_definitions, name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that plugins of TensorBoard find beside the events: tensorflow.python.summary.plugin_asset."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -46,6 +47,7 @@ def text_summary(name: str, tensor: Any, collections: Any = None) -> Any:
     """A record of text. ValueError unless the tensor is of strings."""
     from millrace import summary
     from millrace.framework import dtypes
+
     if tensor.dtype.base_dtype != dtypes.string:
         raise at_user_line(ValueError("Expected tensor %s to have dtype string, got %s" % (tensor.name, tensor.dtype)))
     return summary.tensor_summary(name, tensor, SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text")), collections)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.sysconfig: how this package was built, and where its library is. Op libraries of TensorFlow do not load into Millrace."""
+
 from __future__ import annotations
 
 import os
@@ -29,5 +30,6 @@ def get_compile_flags() -> List[str]:
 def get_link_flags() -> List[str]:
     """What a linker is told."""
     return ["-L%s" % get_lib(), "-lmillrace"]
+
 
 __getattr__ = _not_provided.getter("sysconfig")

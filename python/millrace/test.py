@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.test: test cases. python/millrace/testing holds what it is made of."""
+
 from typing import Any, List
 from unittest import mock  # noqa: F401
 
@@ -12,8 +13,14 @@ from millrace.testing.googletest import GetTempDir as get_temp_dir  # noqa: F401
 from millrace.testing.googletest import StubOutForTesting, main, test_src_dir_path  # noqa: F401
 from millrace.testing.gradient_checker import compute_gradient, compute_gradient_error  # noqa: F401
 from millrace.testing.test_case import TestCase  # noqa: F401
-from millrace.testing.test_util import (assert_equal_graph_def, create_local_cluster, gpu_device_name, is_built_with_cuda,  # type: ignore[attr-defined]  # noqa: F401
-                                        is_gpu_available)
+from millrace.testing.test_util import (  # noqa: F401
+    assert_equal_graph_def,
+    create_local_cluster,
+    gpu_device_name,
+    is_built_with_cuda,
+    is_gpu_available,
+)
+
 assert_equal_graph_def_v1 = assert_equal_graph_def
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.logging."""
+
 from __future__ import annotations
 
 import logging as _logging

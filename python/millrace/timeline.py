@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.client.timeline: a step's times and memory for Chrome's trace viewer."""
+
 from __future__ import annotations
 
 import collections
@@ -94,8 +95,10 @@ class Timeline:
                     arguments["waited_us"] = node.all_start_micros - node.scheduled_micros
                 duration = max(node.op_end_rel_micros, node.all_end_rel_micros, 1)
                 trace.event("X", "Op", op, pid, node.thread_id, node.all_start_micros, dur=duration, args=arguments)
-                sizes = [(_allocator(o.tensor_description.allocation_description.allocator_name), o.tensor_description.allocation_description.requested_bytes)
-                         for o in node.output]
+                sizes = [
+                    (_allocator(o.tensor_description.allocation_description.allocator_name), o.tensor_description.allocation_description.requested_bytes)
+                    for o in node.output
+                ]
                 allocator = sizes[0][0] if sizes else ""
                 made[name] = tensor = _Output(name, len(made), pid, node.thread_id, node.all_start_micros + duration, allocator, sum(s for _, s in sizes))
                 given = [o.tensor_description.allocation_description for o in node.output]

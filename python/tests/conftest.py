@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test starts with an empty default graph."""
+
 import pytest
 
 import millrace as tf

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accumulators of gradients."""
+
 import threading
 
 import numpy as np
@@ -97,9 +98,7 @@ def test_sparse_slices_in_any_order_and_more_than_once():
             values, indices = sess.run([taken.values, taken.indices])
             np.testing.assert_equal(indices, np.flatnonzero(counts))
             np.testing.assert_allclose(values, (sums / np.maximum(counts, 1)[:, None])[indices], rtol=1e-6)
-            applied = [
-                accumulator.apply_grad(i, v, local_step=1, grad_shape=[50, 3]) for i, v in gradients
-            ]
+            applied = [accumulator.apply_grad(i, v, local_step=1, grad_shape=[50, 3]) for i, v in gradients]
 
 
 def test_what_makes_no_sense():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers and kinds of errors in corners of ops, as TensorFlow gives them."""
+
 import collections
 import gzip
 
@@ -12,8 +13,11 @@ from millrace.ops import gen_ops
 
 
 # ParameterizedTruncatedNormal of TensorFlow with the seeds 3 and 5, between (-1, 2), (-0.5, 0.3) and (4, 40).
-TRUNCATED = [[0.7460805773735046, -0.6411983966827393, 0.16807787120342255], [-0.1818646490573883, 0.1740545630455017, -0.49638479948043823],
-             [4.217686653137207, 4.0518622398376465, 4.041661739349365]]
+TRUNCATED = [
+    [0.7460805773735046, -0.6411983966827393, 0.16807787120342255],
+    [-0.1818646490573883, 0.1740545630455017, -0.49638479948043823],
+    [4.217686653137207, 4.0518622398376465, 4.041661739349365],
+]
 
 
 @pytest.fixture
@@ -45,8 +49,9 @@ def test_axes_of_any_shape(sess):
 
 
 def decoded(inputs, lengths):
-    return gen_ops.ctc_greedy_decoder(tf.placeholder_with_default(np.asarray(inputs, np.float32), None),
-                                      tf.placeholder_with_default(np.array(lengths, np.int32), None))
+    return gen_ops.ctc_greedy_decoder(
+        tf.placeholder_with_default(np.asarray(inputs, np.float32), None), tf.placeholder_with_default(np.array(lengths, np.int32), None)
+    )
 
 
 def test_lengths_of_sequences(sess):
@@ -186,8 +191,9 @@ def test_what_messages_say(sess):
 
 
 def remapped(path, rows, columns, values=(), **more):
-    return gen_ops.load_and_remap_matrix(path, "m", np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float32),
-                                         num_rows=len(rows), num_cols=len(columns) or 3, **more)
+    return gen_ops.load_and_remap_matrix(
+        path, "m", np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float32), num_rows=len(rows), num_cols=len(columns) or 3, **more
+    )
 
 
 def test_matrices_with_other_rows_and_columns(sess, tmp_path):
@@ -241,9 +247,16 @@ def test_bitmaps_whatever_their_first_bytes_are(sess):
     assert image.tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 0, 0], [255, 255, 255]]]
 
 
-@pytest.mark.parametrize("ids, message", [
-    ([-1, -1, 0, 0], r"Segment id -1 out of range \[0, 1\)"), ([0, 1, 0, 1], "segment ids are not increasing"),
-    ([0, 1, 2, 0], r"Segment id 1 out of range \[0, 1\)"), ([0, 0, 0, -2], "segment ids must be >= 0"), ([0, 1], "should be the same size")])
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        ([-1, -1, 0, 0], r"Segment id -1 out of range \[0, 1\)"),
+        ([0, 1, 0, 1], "segment ids are not increasing"),
+        ([0, 1, 2, 0], r"Segment id 1 out of range \[0, 1\)"),
+        ([0, 0, 0, -2], "segment ids must be >= 0"),
+        ([0, 1], "should be the same size"),
+    ],
+)
 def test_segments_that_are_none(sess, ids, message):
     with pytest.raises(errors.InvalidArgumentError, match=message):
         sess.run(tf.segment_sum(np.ones([4, 2], np.float32), ids))
@@ -259,12 +272,14 @@ def test_places_of_sparse_segments(sess):
 
 
 def test_what_is_refused_while_the_graph_is_built(sess):
-    for build, error, message in ((lambda: tf.fill([2, -1], 7), ValueError, "Fill dimensions must be >= 0"),
-                                  (lambda: tf.clip_by_value(np.ones([2, 3, 1], np.float32), 0.0, [1.0, 2.0]), ValueError, "do not fit"),
-                                  (lambda: tf.sequence_mask([1, 2], [3, 4]), ValueError, "maxlen must be scalar"),
-                                  (lambda: tf.concat(1, 4.2), TypeError, "int32"),
-                                  (lambda: tf.gather([1, 2], 0, axis=1), ValueError, "Shape must be at least rank 2 but is rank 1"),
-                                  (lambda: tf.data.Iterator.from_structure((tf.int64, tf.float64), [None]), TypeError, "structure")):
+    for build, error, message in (
+        (lambda: tf.fill([2, -1], 7), ValueError, "Fill dimensions must be >= 0"),
+        (lambda: tf.clip_by_value(np.ones([2, 3, 1], np.float32), 0.0, [1.0, 2.0]), ValueError, "do not fit"),
+        (lambda: tf.sequence_mask([1, 2], [3, 4]), ValueError, "maxlen must be scalar"),
+        (lambda: tf.concat(1, 4.2), TypeError, "int32"),
+        (lambda: tf.gather([1, 2], 0, axis=1), ValueError, "Shape must be at least rank 2 but is rank 1"),
+        (lambda: tf.data.Iterator.from_structure((tf.int64, tf.float64), [None]), TypeError, "structure"),
+    ):
         with pytest.raises(error, match=message):
             build()
     iterator = tf.data.Iterator.from_structure((tf.int64, tf.int64))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs of 2015 to 2018 do, as they wrote it, where a stricter system stops them."""
+
 import gzip
 import io
 import os
@@ -24,8 +25,14 @@ def sess():
 def run_program(folder, text, *arguments):
     (folder / "program.py").write_text(text)
     path = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
-    return subprocess.run([sys.executable, "-m", "millrace.compat", *arguments, "program.py"], cwd=folder, text=True, check=False, capture_output=True,
-                          env={**os.environ, "PYTHONPATH": path})
+    return subprocess.run(
+        [sys.executable, "-m", "millrace.compat", *arguments, "program.py"],
+        cwd=folder,
+        text=True,
+        check=False,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
 
 
 def test_names_that_python_has_dropped(tmp_path):
@@ -50,7 +57,7 @@ def test_meta_graph_of_the_same_graph(sess, tmp_path):
     before = [op.name for op in sess.graph.get_operations()]
     saver = tf.train.import_meta_graph(str(tmp_path / "model.meta"))
     after = [op.name for op in sess.graph.get_operations()]
-    assert after[:len(before)] == before and {"a_1", "a/Assign_1", "add_1"} <= set(after)
+    assert after[: len(before)] == before and {"a_1", "a/Assign_1", "add_1"} <= set(after)
     with tf.Session() as other:
         saver.restore(other, str(tmp_path / "model"))
         assert other.run(total).tolist() == [3] and other.run("add:0").tolist() == [3]
@@ -79,8 +86,11 @@ def test_weighted_moments_take_counts(sess):
 
 
 def test_placement_names_the_nodes_of_the_program(tmp_path):
-    made = run_program(tmp_path, "import tensorflow as tf\nwith tf.Session(config=tf.ConfigProto(log_device_placement=True)) as s:\n"
-                                 "    s.run(tf.negative(tf.constant([1.0], name='start'), name='turned'))\n")
+    made = run_program(
+        tmp_path,
+        "import tensorflow as tf\nwith tf.Session(config=tf.ConfigProto(log_device_placement=True)) as s:\n"
+        "    s.run(tf.negative(tf.constant([1.0], name='start'), name='turned'))\n",
+    )
     assert "turned: (Neg): /job:localhost/replica:0/task:0/device:CPU:0" in made.stderr and "start: (Const): " in made.stderr
 
 
@@ -143,6 +153,7 @@ def test_statistics_in_two_steps(sess):
 
 def test_arguments_of_layers():
     from millrace import layers_utils as utils
+
     assert utils.normalize_tuple(3, 2, "size") == (3, 3) and utils.normalize_tuple([1, 2], 2, "size") == (1, 2)
     with pytest.raises(ValueError, match="`size` argument must be a tuple of 2 integers"):
         utils.normalize_tuple([1, 2, 3], 2, "size")
@@ -180,22 +191,28 @@ def test_tables_from_files(tmp_path):
 
 
 def test_arrays_of_one_element_as_counts(tmp_path):
-    made = run_program(tmp_path, "import numpy as np\nn = np.frombuffer(b'\\0\\0\\0\\3', '>u4')\nprint(list(range(n)), [5, 6, 7, 8][n], b'abcdef'[:n])\n"
-                                 "print(np.arange(4)[n], np.zeros(n))\ntry:\n    [1][np.array([1, 2])]\nexcept TypeError as e:\n    print(e)\n")
+    made = run_program(
+        tmp_path,
+        "import numpy as np\nn = np.frombuffer(b'\\0\\0\\0\\3', '>u4')\nprint(list(range(n)), [5, 6, 7, 8][n], b'abcdef'[:n])\n"
+        "print(np.arange(4)[n], np.zeros(n))\ntry:\n    [1][np.array([1, 2])]\nexcept TypeError as e:\n    print(e)\n",
+    )
     assert made.stdout == ("[0, 1, 2] 8 b'abc'\n[3] [0. 0. 0.]\nonly integer scalar arrays can be converted to a scalar index\n"), made.stderr
 
 
 def test_first_names_of_arguments_of_layers(sess):
     image = tf.ones([1, 2, 2, 3])
     conv = tf.contrib.layers.convolution2d(image, num_output_channels=4, kernel_size=(1, 1), weight_init=tf.constant_initializer(-1.0), stride=(1, 1))
-    dense = tf.contrib.layers.fully_connected(tf.ones([1, 2]), num_output_units=2, weight_init=tf.constant_initializer(-1.0),
-                                              bias_init=tf.constant_initializer(0.5), name="first")
+    dense = tf.contrib.layers.fully_connected(
+        tf.ones([1, 2]), num_output_units=2, weight_init=tf.constant_initializer(-1.0), bias_init=tf.constant_initializer(0.5), name="first"
+    )
     sess.run(tf.global_variables_initializer())
     assert sess.run(conv)[0, 0, 0].tolist() == [-3] * 4 and sess.run(dense).tolist() == [[-1.5, -1.5]] and dense.op.name.startswith("first")
 
 
 def test_what_cannot_be_placed_is_named_as_in_the_program(tmp_path):
-    made = run_program(tmp_path, "import tensorflow as tf\nwith tf.device('/gpu:1'):\n    total = tf.constant([1.0], name='one') + 1.0\ntf.Session().run(total)\n")
+    made = run_program(
+        tmp_path, "import tensorflow as tf\nwith tf.device('/gpu:1'):\n    total = tf.constant([1.0], name='one') + 1.0\ntf.Session().run(total)\n"
+    )
     assert "Cannot assign a device for node 'add' (folded) at " in made.stderr and "program.py:3: no device matches '/device:GPU:1'" in made.stderr
     assert "allow_soft_placement" in made.stderr
 
@@ -244,6 +261,7 @@ def test_folders_of_contrib_as_attributes():
 @pytest.mark.parametrize("mini_batch", [False, True])
 def test_clusters(metric, mini_batch):
     from millrace.contrib.factorization import KMeans
+
     centres = np.array([[0, 5], [5, 0], [5, 5]], np.float32)
     data = np.repeat(centres, 40, 0) + np.random.RandomState(0).randn(120, 2).astype(np.float32) * 0.1
     with tf.Graph().as_default(), tf.Session() as session:
@@ -255,7 +273,7 @@ def test_clusters(metric, mini_batch):
         for _ in range(20):
             session.run(train, {x: data})
         ids, distances, done = session.run([nearest[0], scores[0], ready], {x: data})
-    assert done and sorted(np.bincount(ids)) == [40, 40, 40] and all(len(set(ids[i:i + 40])) == 1 for i in (0, 40, 80)) and distances.max() < 0.2
+    assert done and sorted(np.bincount(ids)) == [40, 40, 40] and all(len(set(ids[i : i + 40])) == 1 for i in (0, 40, 80)) and distances.max() < 0.2
 
 
 def test_an_optimizer_outside_the_graph(sess):
@@ -274,6 +292,7 @@ def test_an_optimizer_outside_the_graph(sess):
 
 def test_tools(sess, tmp_path, capsys):
     from millrace.tools import freeze_graph, inspect_checkpoint
+
     x = tf.placeholder(tf.float32, [2], name="x")
     tf.multiply(x, tf.Variable([2.0, 3.0], name="w"), name="y")
     saver = tf.train.Saver()
@@ -287,7 +306,7 @@ def test_tools(sess, tmp_path, capsys):
     freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, path, "y", "save/restore_all", "save/Const:0", str(tmp_path / "frozen.pb"), True, "")
     frozen = tf.GraphDef.FromString((tmp_path / "frozen.pb").read_bytes())
     with tf.Graph().as_default(), tf.Session() as other:
-        y, = tf.import_graph_def(frozen, return_elements=["y:0"])
+        (y,) = tf.import_graph_def(frozen, return_elements=["y:0"])
         assert other.run(y, {"import/x:0": [1, 1]}).tolist() == [2, 3] and not any(n.op.startswith("Variable") for n in frozen.node)
     frozen = freeze_graph.freeze_graph("", "", True, path, "y", input_meta_graph=path + ".meta")
     assert frozen.SerializeToString() == (tmp_path / "frozen.pb").read_bytes()
@@ -310,7 +329,9 @@ def test_benchmarks(sess, capsys):
 
 
 def test_benchmarks_of_a_program(tmp_path):
-    made = run_program(tmp_path, """
+    made = run_program(
+        tmp_path,
+        """
 import tensorflow as tf
 class Some(tf.test.Benchmark):
     def benchmarkOne(self):
@@ -318,12 +339,14 @@ class Some(tf.test.Benchmark):
     def benchmarkTwo(self):
         raise SystemExit("not asked for")
 tf.test.main(["program", "--benchmarks=Some.*One"])
-""")
+""",
+    )
     assert (made.returncode, made.stdout) == (0, 'entry {\n  name: "Some.benchmarkOne"\n  iters: 1\n  wall_time: 0.5\n}\n\n'), made.stderr
 
 
 def test_the_debugger_says_what_to_use():
     from millrace import names
+
     debug = names.module("python.debug")
     with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession is not provided yet: use tf.add_check_numerics_ops"):
         debug.LocalCLIDebugWrapperSession(None)
@@ -339,8 +362,16 @@ def test_a_number_as_the_default_of_a_boolean_flag():
 
 def test_types_of_lists_of_numpys_scalars(sess):
     """They count as Python's numbers, while arrays keep theirs."""
-    for value, expected in (([np.int64(1)], tf.int32), ([np.float64(1.5), 2], tf.float32), ([[np.int32(1), np.int64(2)]], tf.int32), ([np.int64(2 ** 40)], tf.int64),
-                            (np.int64(1), tf.int64), (np.arange(3), tf.int64), ([np.uint8(3)], tf.uint8), ([np.float16(1)], tf.float16)):
+    for value, expected in (
+        ([np.int64(1)], tf.int32),
+        ([np.float64(1.5), 2], tf.float32),
+        ([[np.int32(1), np.int64(2)]], tf.int32),
+        ([np.int64(2**40)], tf.int64),
+        (np.int64(1), tf.int64),
+        (np.arange(3), tf.int64),
+        ([np.uint8(3)], tf.uint8),
+        ([np.float16(1)], tf.float16),
+    ):
         assert tf.convert_to_tensor(value).dtype == expected, value
     labels = tf.gather(tf.convert_to_tensor([np.argmax(row) for row in np.eye(3)]), [2, 0])
     assert sess.run(tf.equal(labels, tf.cast(tf.argmax([[0, 0, 1], [0, 1, 0]], 1), tf.int32))).tolist() == [True, False]
@@ -354,7 +385,7 @@ def test_safe_look_ups(sess):
     assert sess.run(look(table, ids)).tolist() == [[[5.5, 11], [0, 0]], [[0, 0], [100, 200]]]
     assert sess.run(look([table], ids, combiner="sum", default_id=1)).tolist() == [[[11, 22], [10, 20]], [[10, 20], [100, 200]]]
     assert sess.run(look(table, ids, shares)).tolist() == [[[13 / 4, 26 / 4], [0, 0]], [[0, 0], [0, 0]]]
-    np.testing.assert_allclose(sess.run(look(table, ids, shares, "sqrtn"))[0, 0], np.array([13, 26]) / 10 ** 0.5, rtol=1e-6)
+    np.testing.assert_allclose(sess.run(look(table, ids, shares, "sqrtn"))[0, 0], np.array([13, 26]) / 10**0.5, rtol=1e-6)
     assert sess.run(look(table, ids, shares, "sum"))[1, 1].tolist() == [-100, -200]
     assert look(table, ids).get_shape().as_list() == [2, 2, 2]
 
@@ -362,13 +393,37 @@ def test_safe_look_ups(sess):
 def test_matrices_of_a_form(sess):
     full = np.array([[2.0, 7.0], [1.0, 4.0]], np.float32)
     lower, x = np.tril(full), np.array([[1.0], [3.0]], np.float32)
-    for made, dense in ((tf.linalg.LinearOperatorLowerTriangular(full), lower), (tf.contrib.linalg.LinearOperatorTriL(full), lower),
-                        (tf.linalg.LinearOperatorDiag([2.0, 4.0]), np.diag([2, 4])), (tf.linalg.LinearOperatorFullMatrix(full), full),
-                        (tf.linalg.LinearOperatorIdentity(2), np.eye(2))):
-        got = sess.run([made.to_dense(), made.matmul(x), made.matvec(x[:, 0]), made.solve(x), made.determinant(), made.log_abs_determinant(), made.trace(),
-                        made.add_to_tensor(full), made.matmul(x, adjoint=True)])
-        expected = [dense, dense @ x, dense @ x[:, 0], np.linalg.solve(dense, x), np.linalg.det(dense), np.log(np.linalg.det(dense)), np.trace(dense),
-                    dense + full, dense.T @ x]
+    for made, dense in (
+        (tf.linalg.LinearOperatorLowerTriangular(full), lower),
+        (tf.contrib.linalg.LinearOperatorTriL(full), lower),
+        (tf.linalg.LinearOperatorDiag([2.0, 4.0]), np.diag([2, 4])),
+        (tf.linalg.LinearOperatorFullMatrix(full), full),
+        (tf.linalg.LinearOperatorIdentity(2), np.eye(2)),
+    ):
+        got = sess.run(
+            [
+                made.to_dense(),
+                made.matmul(x),
+                made.matvec(x[:, 0]),
+                made.solve(x),
+                made.determinant(),
+                made.log_abs_determinant(),
+                made.trace(),
+                made.add_to_tensor(full),
+                made.matmul(x, adjoint=True),
+            ]
+        )
+        expected = [
+            dense,
+            dense @ x,
+            dense @ x[:, 0],
+            np.linalg.solve(dense, x),
+            np.linalg.det(dense),
+            np.log(np.linalg.det(dense)),
+            np.trace(dense),
+            dense + full,
+            dense.T @ x,
+        ]
         for a, b in zip(got, expected):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -395,6 +450,7 @@ def test_columns_of_words_that_are_no_arrays(sess):
     class Column:  # as pandas has them
         def __array__(self, dtype=None, copy=None):
             return np.array(["a", "bc"], object)
+
     assert sess.run(tf.convert_to_tensor(Column())).tolist() == [b"a", b"bc"]
     assert sess.run(tf.SparseTensor([[0, 0], [1, 0]], Column(), [2, 1]).values).tolist() == [b"a", b"bc"]
 
@@ -406,7 +462,10 @@ def test_an_evaluation_in_a_session(sess):
 
 
 def test_indices_and_truth_of_old_numpy(tmp_path):
-    made = run_program(tmp_path, "import numpy as np\na = np.arange(6).reshape(2, 3)\nprint(a[[slice(0, 1), slice(1, 3)]], a[[Ellipsis, 0]], a[[1, 0]][:, 0])\n"
-                                 "a[[slice(None), 2]] = 9\nprint(a.tolist(), bool(np.zeros(0)), not a[a > 9], np.max([[1, 2], [3]]), np.testing.utils is not None)\n"
-                                 "try:\n    bool(a)\nexcept ValueError as e:\n    print('ambiguous' in str(e))\n")
+    made = run_program(
+        tmp_path,
+        "import numpy as np\na = np.arange(6).reshape(2, 3)\nprint(a[[slice(0, 1), slice(1, 3)]], a[[Ellipsis, 0]], a[[1, 0]][:, 0])\n"
+        "a[[slice(None), 2]] = 9\nprint(a.tolist(), bool(np.zeros(0)), not a[a > 9], np.max([[1, 2], [3]]), np.testing.utils is not None)\n"
+        "try:\n    bool(a)\nexcept ValueError as e:\n    print('ambiguous' in str(e))\n",
+    )
     assert made.stdout == "[[1 2]] [0 3] [3 0]\n[[0, 1, 9], [3, 4, 9]] False True [3] True\nTrue\n", made.stderr

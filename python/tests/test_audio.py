@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sounds: files, and what frequencies they have."""
+
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ def test_files():
     assert more.audio.get_shape().as_list() == [12, 3]
     with tf.Session() as session:
         got, rate = session.run(list(sound), {contents: data})
-        assert rate == 8000 and np.abs(got - samples).max() < 2 ** -15
+        assert rate == 8000 and np.abs(got - samples).max() < 2**-15
         padded = session.run(more.audio, {contents: data})
         assert padded[:10, 2].tolist() == got[:, 1].tolist() and not padded[10:].any()
         for cut in range(len(data)):
@@ -45,15 +46,20 @@ def test_spectrograms():
     assert spectrogram.get_shape().as_list() == [2, 3, 65]
     got = run(spectrogram)
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(128) / 128)
-    expected = [np.abs(np.fft.rfft(wave[i:i + 128, 0] * window)) ** 2 for i in (0, 100, 200)]
+    expected = [np.abs(np.fft.rfft(wave[i : i + 128, 0] * window)) ** 2 for i in (0, 100, 200)]
     assert np.allclose(got[0], expected, rtol=1e-4, atol=1e-4) and got[0, 0].argmax() == 16 and not got[1].any()
     cepstrum = run(tf.audio.mfcc(got, 8000, dct_coefficient_count=5))
     assert cepstrum.shape == (2, 3, 5) and np.isfinite(cepstrum).all()
-    for options in (dict(upper_frequency_limit=float("inf")), dict(lower_frequency_limit=-1.0), dict(dct_coefficient_count=50), dict(filterbank_channel_count=0)):
+    for options in (
+        dict(upper_frequency_limit=float("inf")),
+        dict(lower_frequency_limit=-1.0),
+        dict(dct_coefficient_count=50),
+        dict(filterbank_channel_count=0),
+    ):
         with tf.Graph().as_default(), pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
             run(tf.audio.mfcc(got, 8000, **options))
     with tf.Graph().as_default(), pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
-        run(tf.audio.audio_spectrogram(wave, window_size=2 ** 40, stride=1))
+        run(tf.audio.audio_spectrogram(wave, window_size=2**40, stride=1))
 
 
 def test_the_old_path():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bands of matrices and functions of matrices under their public names."""
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Millrace and TensorFlow in one process, imported in either order. MILLRACE_TF_PYTHON names a Python that has TensorFlow."""
+
 import os
 import subprocess
 
@@ -48,6 +49,11 @@ print("fine")
 @pytest.mark.parametrize("first", list(IMPORTS))
 def test_both_in_one_process(first):
     second = next(n for n in IMPORTS if n != first)
-    done = subprocess.run([PYTHON, "-c", PROGRAM % (IMPORTS[first], IMPORTS[second])], capture_output=True, text=True, timeout=250,
-                          env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(millrace.__file__))})
+    done = subprocess.run(
+        [PYTHON, "-c", PROGRAM % (IMPORTS[first], IMPORTS[second])],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(millrace.__file__))},
+    )
     assert done.returncode == 0 and "fine" in done.stdout, done.stderr[-3000:]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tails of distributions, bijectors, what they make of distributions, and divergences."""
+
 import math
 
 import numpy as np
@@ -28,7 +29,14 @@ def test_tails_and_their_gradients_are_finite():
         x = tf.constant(np.array([-50, -12, -3, 0, 3, 12], dtype))
         logs = ds.Normal(dtype(0), dtype(1)).log_cdf(x)
         got, slope = values(logs, tf.gradients(logs, x)[0])
-        exact = [-1254.8313611394, -75.4106730015, math.log(0.5 * math.erfc(3 / math.sqrt(2))), math.log(0.5), math.log1p(-0.5 * math.erfc(3 / math.sqrt(2))), 0]
+        exact = [
+            -1254.8313611394,
+            -75.4106730015,
+            math.log(0.5 * math.erfc(3 / math.sqrt(2))),
+            math.log(0.5),
+            math.log1p(-0.5 * math.erfc(3 / math.sqrt(2))),
+            0,
+        ]
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-6)
         assert np.isfinite(slope).all() and abs(slope[0] - 50) < 0.1
     p = np.array([1e-30, 1e-6, 0.1, 0.5, 0.9, 1 - 1e-6])
@@ -41,8 +49,14 @@ def test_tails_and_their_gradients_are_finite():
     assert values(ds.StudentT(1.0, 0.0, 1.0).cdf(1.0)) == pytest.approx(0.75, rel=1e-5)
 
 
-BIJECTORS = [(B.Exp(), [-1.0, 0.5]), (B.Sigmoid(), [-2.0, 3.0]), (B.Softplus(), [-5.0, 0.1]), (B.Softplus(hinge_softness=0.5), [-1.0, 2.0]),
-             (B.PowerTransform(power=0.5), [0.3, 2.0]), (B.Invert(B.Exp()), [0.5, 2.0])]
+BIJECTORS = [
+    (B.Exp(), [-1.0, 0.5]),
+    (B.Sigmoid(), [-2.0, 3.0]),
+    (B.Softplus(), [-5.0, 0.1]),
+    (B.Softplus(hinge_softness=0.5), [-1.0, 2.0]),
+    (B.PowerTransform(power=0.5), [0.3, 2.0]),
+    (B.Invert(B.Exp()), [0.5, 2.0]),
+]
 
 
 @pytest.mark.parametrize("kind", range(len(BIJECTORS) + 2))
@@ -50,7 +64,9 @@ def test_bijectors_against_differences(kind):
     if kind < len(BIJECTORS):
         b, x = BIJECTORS[kind]
     else:
-        b, x = [(B.AffineScalar(shift=1.0, scale=-2.0), [0.5, 3.0]), (B.Chain([B.Exp(), B.AffineScalar(shift=1.0, scale=2.0)]), [-1.0, 0.5])][kind - len(BIJECTORS)]
+        b, x = [(B.AffineScalar(shift=1.0, scale=-2.0), [0.5, 3.0]), (B.Chain([B.Exp(), B.AffineScalar(shift=1.0, scale=2.0)]), [-1.0, 0.5])][
+            kind - len(BIJECTORS)
+        ]
     x = np.array(x, np.float32)
     t = tf.constant(x)
     y = b.forward(t)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints written while training goes on, the best ones kept, and what a checkpoint lacks."""
+
 import os
 import random
 import signal

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables that begin with a checkpoint's values, hooks of 1.4, and sessions that are made anew."""
+
 import os
 
 import numpy as np
@@ -114,6 +115,7 @@ def test_variables_are_placed_in_turn():
 
 def test_a_meta_graph_takes_what_it_is_given():
     from millrace.train import meta_graph
+
     with tf.Graph().as_default() as graph:
         tf.constant(1.0, name="c")
         made = meta_graph.create_meta_graph_def(graph_def=graph.as_graph_def(add_shapes=True))

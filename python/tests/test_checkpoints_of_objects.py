@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.train.Checkpoint and CheckpointManager. MILLRACE_TF_PYTHON names a Python that has TensorFlow, which then reads our files and writes others."""
+
 import os
 import subprocess
 
@@ -39,8 +40,13 @@ def test_values_go_by_objects_and_not_by_names(tmp_path):
     session.run(step)
     wanted = session.run(values)
     keys = set(tf.train.load_checkpoint(path).get_variable_to_shape_map())
-    assert {"b/.ATTRIBUTES/VARIABLE_VALUE", "b/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE", "_CHECKPOINTABLE_OBJECT_GRAPH",
-            "optimizer/beta1_power/.ATTRIBUTES/VARIABLE_VALUE", "save_counter/.ATTRIBUTES/VARIABLE_VALUE"} <= keys
+    assert {
+        "b/.ATTRIBUTES/VARIABLE_VALUE",
+        "b/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE",
+        "_CHECKPOINTABLE_OBJECT_GRAPH",
+        "optimizer/beta1_power/.ATTRIBUTES/VARIABLE_VALUE",
+        "save_counter/.ATTRIBUTES/VARIABLE_VALUE",
+    } <= keys
     with tf.Graph().as_default():
         session, checkpoint, values, step = trained(False, 0)
         status = checkpoint.restore(path)
@@ -94,8 +100,17 @@ def test_layers_and_models(tmp_path):
         session.run(tf.global_variables_initializer())
         path = tf.train.Checkpoint(model=model, dense=dense).save(tmp_path / "m")
         assert set(tf.train.load_checkpoint(path).get_variable_to_shape_map()) == {"_CHECKPOINTABLE_OBJECT_GRAPH"} | {
-            n + "/.ATTRIBUTES/VARIABLE_VALUE" for n in ("model/layer_with_weights-0/kernel", "model/layer_with_weights-0/bias", "save_counter",
-                                                        "model/layer_with_weights-1/kernel", "model/layer_with_weights-1/bias", "dense/kernel", "dense/bias")}
+            n + "/.ATTRIBUTES/VARIABLE_VALUE"
+            for n in (
+                "model/layer_with_weights-0/kernel",
+                "model/layer_with_weights-0/bias",
+                "save_counter",
+                "model/layer_with_weights-1/kernel",
+                "model/layer_with_weights-1/bias",
+                "dense/kernel",
+                "dense/bias",
+            )
+        }
 
 
 def test_mistakes(tmp_path):

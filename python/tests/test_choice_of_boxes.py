@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.image's choices of boxes, by name."""
+
 import numpy as np
 
 import millrace as tf

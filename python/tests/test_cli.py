@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program `millrace`."""
+
 import json
 import os
 import random
@@ -120,9 +121,16 @@ def test_differences_are_an_exit_status(capsys, model):
 def test_records_and_events(capsys, tmp_path):
     with tf.python_io.TFRecordWriter(str(tmp_path / "r")) as writer:
         for i in range(3):
-            writer.write(tf.train.Example(features=tf.train.Features(feature={
-                "n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i] * i)),
-                "s": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"]))})).SerializeToString())
+            writer.write(
+                tf.train.Example(
+                    features=tf.train.Features(
+                        feature={
+                            "n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i] * i)),
+                            "s": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])),
+                        }
+                    )
+                ).SerializeToString()
+            )
     facts = _facts(capsys, "inspect", tmp_path / "r")
     assert facts["records"] == 3 and facts["features"]["n"] == {"type": ["int64"], "values": [0, 1, 2], "examples": 3}
     writer = tf.summary.FileWriter(str(tmp_path / "logs"))
@@ -147,11 +155,23 @@ def test_what_is_no_model_is_refused_in_one_line(capsys, tmp_path):
         assert status == 2 and not out and err.count("\n") == 1 and str(tmp_path / name) in err, (name, err)
 
 
-@pytest.mark.parametrize("header", [
-    b"", b"[]", b"{", b"\xff", b'{"a": 1}', b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}',
-    b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b'{"a": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}}',
-    b'{"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}', b'{"a": {"dtype": "F32", "shape": [25], "data_offsets": [0, 100]}}',
-    b'{"a": {"dtype": "F32", "shape": [true], "data_offsets": [0, 4]}}', b'{"a": {"shape": [1], "data_offsets": [0, 4]}}'])
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"a": 1}',
+        b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}}',
+        b'{"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [25], "data_offsets": [0, 100]}}',
+        b'{"a": {"dtype": "F32", "shape": [true], "data_offsets": [0, 4]}}',
+        b'{"a": {"shape": [1], "data_offsets": [0, 4]}}',
+    ],
+)
 def test_damaged_safetensors_are_refused(tmp_path, header):
     path = tmp_path / "a.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))

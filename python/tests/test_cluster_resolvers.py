@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.distribute.cluster_resolver: what resolvers say of clusters."""
+
 import json
 import types
 
@@ -29,8 +30,13 @@ def test_tf_config(monkeypatch):
 
 
 def test_slurm(monkeypatch):
-    for name, value in {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "5", "SLURM_STEP_NODELIST": "t02n[13,41],t02n43", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1",
-                        "SLURMD_NODENAME": "t02n41"}.items():
+    for name, value in {
+        "SLURM_PROCID": "3",
+        "SLURM_STEP_NUM_TASKS": "5",
+        "SLURM_STEP_NODELIST": "t02n[13,41],t02n43",
+        "SLURM_STEP_TASKS_PER_NODE": "2(x2),1",
+        "SLURMD_NODENAME": "t02n41",
+    }.items():
         monkeypatch.setenv(name, value)
     found = resolvers.SlurmClusterResolver({"ps": 1, "worker": 4}, port_base=8888)
     assert found.cluster_spec().as_dict() == {"ps": ["t02n13:8888"], "worker": ["t02n13:8889", "t02n41:8888", "t02n41:8889", "t02n43:8888"]}
@@ -45,7 +51,9 @@ def test_slurm(monkeypatch):
 
 
 def test_simple_ones_and_unions():
-    one = resolvers.SimpleClusterResolver(tf.train.ClusterSpec({"ps": ["a:1"], "worker": ["b:2"]}), master="b:2", task_type="worker", task_id=0, rpc_layer="grpc")
+    one = resolvers.SimpleClusterResolver(
+        tf.train.ClusterSpec({"ps": ["a:1"], "worker": ["b:2"]}), master="b:2", task_type="worker", task_id=0, rpc_layer="grpc"
+    )
     two = resolvers.SimpleClusterResolver(tf.train.ClusterSpec({"worker": ["c:3"], "chief": {1: "d:4"}}))
     assert one.master() == "grpc://b:2" and one.master("ps", 0) == "grpc://a:1" and one.num_accelerators() == {}
     both = resolvers.UnionResolver(one, two)
@@ -72,6 +80,7 @@ def test_kubernetes():
 
         def list_pod_for_all_namespaces(self, label_selector):
             return types.SimpleNamespace(items=self.pods[label_selector])
+
     found = resolvers.KubernetesClusterResolver({"worker": ["job=worker"], "ps": ["job=ps"]}, tf_server_port=7, override_client=Client())
     assert found.cluster_spec().as_dict() == {"worker": ["10.0.0.3:7"], "ps": ["10.0.0.1:7", "10.0.0.2:7"]}
     assert found.master() == "grpc://10.0.0.3:7" and found.master("ps", 1) == "grpc://10.0.0.2:7"

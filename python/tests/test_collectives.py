@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collective ops: among the devices of a process, and among processes."""
+
 import os
 import subprocess
 import sys
@@ -31,9 +32,16 @@ def _run(fetches, target="", feed=None):
         return session.run(fetches, feed)
 
 
-@pytest.mark.parametrize("merge_op, final_op, want", [
-    ("Add", "Id", lambda v: sum(v)), ("Add", "Div", lambda v: sum(v) / len(v)), ("Mul", "Id", lambda v: np.prod(v, axis=0)),
-    ("Max", "Id", lambda v: np.max(v, axis=0)), ("Min", "Id", lambda v: np.min(v, axis=0))])
+@pytest.mark.parametrize(
+    "merge_op, final_op, want",
+    [
+        ("Add", "Id", lambda v: sum(v)),
+        ("Add", "Div", lambda v: sum(v) / len(v)),
+        ("Mul", "Id", lambda v: np.prod(v, axis=0)),
+        ("Max", "Id", lambda v: np.max(v, axis=0)),
+        ("Min", "Id", lambda v: np.min(v, axis=0)),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64"])
 def test_reductions_within_a_process(merge_op, final_op, want, dtype):
     values = (np.random.RandomState(0).randint(-9, 9, [3, 5, 7]) * (1 if "int" in dtype else 0.25)).astype(dtype)
@@ -51,8 +59,7 @@ def test_odd_sizes(shape):
     values = [np.float32(np.random.RandomState(i).standard_normal(shape)) for i in range(4)]
     with tf.Graph().as_default():
         holders = _members(4, lambda i: tf.placeholder(tf.float32, shape))
-        results = _run(_members(4, lambda i: collective_ops.all_reduce(tf.identity(holders[i]), 4, 1, 1, "Add", "Id")),
-                       feed=dict(zip(holders, values)))
+        results = _run(_members(4, lambda i: collective_ops.all_reduce(tf.identity(holders[i]), 4, 1, 1, "Add", "Id")), feed=dict(zip(holders, values)))
     want = ((values[0] + values[1]) + values[2]) + values[3]  # in the order of the devices
     assert all(r.tobytes() == np.asarray(want).tobytes() for r in results)
 
@@ -62,8 +69,14 @@ def test_gather_and_broadcast_within_a_process():
         gathered = _members(3, lambda i: collective_ops.all_gather(tf.constant([[i, i + 0.5]]), 3, 1, 1))
         assert gathered[0].get_shape().as_list() == [3, 2]
         value = np.arange(6, dtype=np.int32).reshape(2, 3)
-        sent = _members(3, lambda i: collective_ops.broadcast_send(tf.constant(value), [2, 3], tf.int32, 3, 1, 2) if i == 1
-                        else collective_ops.broadcast_recv([2, 3], tf.int32, 3, 1, 2))
+        sent = _members(
+            3,
+            lambda i: (
+                collective_ops.broadcast_send(tf.constant(value), [2, 3], tf.int32, 3, 1, 2)
+                if i == 1
+                else collective_ops.broadcast_recv([2, 3], tf.int32, 3, 1, 2)
+            ),
+        )
         rows, copies = _run([gathered, sent])
     assert all(r.tolist() == [[0, 0.5], [1, 1.5], [2, 2.5]] for r in rows)
     assert all((c == value).all() for c in copies)
@@ -82,9 +95,12 @@ def test_again_and_again_and_several_at_once():
 
 def test_in_a_loop():
     with tf.Graph().as_default():
+
         def member(i):
-            return tf.while_loop(lambda n, v: n < 5, lambda n, v: (n + 1, collective_ops.all_reduce(tf.identity(v), 2, 1, 1, "Add", "Id")),
-                                 [0, tf.constant(float(i + 1))])[1]
+            return tf.while_loop(
+                lambda n, v: n < 5, lambda n, v: (n + 1, collective_ops.all_reduce(tf.identity(v), 2, 1, 1, "Add", "Id")), [0, tf.constant(float(i + 1))]
+            )[1]
+
         assert _run(_members(2, member)) == [48.0, 48.0]
 
 
@@ -116,16 +132,23 @@ def test_members_that_disagree():
     _refused(lambda i: collective_ops.all_reduce(tf.zeros([2], [tf.int32, tf.int64][i]), 2, 1, 1, "Add", "Id"), "int32[2]", "int64[2]")
     _refused(lambda i: collective_ops.all_reduce(tf.zeros([2]), 2 + i, 1, 1, "Add", "Id"), "group of 2", "group of 3")
     _refused(lambda i: collective_ops.all_reduce(tf.zeros([2]), 2, 1, 1, ["Add", "Max"][i], "Id"), "Add, Id", "Max, Id")
-    _refused(lambda i: collective_ops.all_gather(tf.zeros([2]), 2, 1, 1) if i else collective_ops.all_reduce(tf.zeros([2]), 2, 1, 1, "Add", "Id"),
-             "CollectiveGather", "CollectiveReduce")
+    _refused(
+        lambda i: collective_ops.all_gather(tf.zeros([2]), 2, 1, 1) if i else collective_ops.all_reduce(tf.zeros([2]), 2, 1, 1, "Add", "Id"),
+        "CollectiveGather",
+        "CollectiveReduce",
+    )
     _refused(lambda i: collective_ops.broadcast_recv([2], tf.float32, 2, 1, 1), "nobody sends")
     _refused(lambda i: collective_ops.broadcast_send(tf.zeros([2]), [2], tf.float32, 2, 1, 1), "both", "CPU:0", "CPU:1")
-    _refused(lambda i: collective_ops.broadcast_recv([3], tf.float32, 2, 1, 1) if i else
-             collective_ops.broadcast_send(tf.zeros([2]), [2], tf.float32, 2, 1, 1), "[2]", "[3]")
+    _refused(
+        lambda i: collective_ops.broadcast_recv([3], tf.float32, 2, 1, 1) if i else collective_ops.broadcast_send(tf.zeros([2]), [2], tf.float32, 2, 1, 1),
+        "[2]",
+        "[3]",
+    )
     _refused(lambda i: tf.raw_ops.CollectiveGather(input=tf.constant(1.0), group_size=2, group_key=1, instance_key=1, shape=None), "scalars")
 
     def twice(i):
         return [collective_ops.all_reduce(tf.zeros([2]), 2, 1, 1, "Add", "Id") for _ in range(2 if i == 0 else 0)]
+
     _refused(twice, "twice", "CPU:0")
 
 
@@ -157,8 +180,12 @@ def _start_workers(n):
     if not _HAS_GRPC:
         pytest.skip("libmillrace_grpc.so is not built")
     cluster = "worker=" + ",".join("localhost:%d" % _unused_port() for _ in range(n))
-    tasks = [subprocess.Popen([sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", "worker", "--task", str(i)],
-                              stdout=subprocess.PIPE, text=True) for i in range(n)]
+    tasks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", "worker", "--task", str(i)], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(n)
+    ]
     for task in tasks:
         assert "listens at" in task.stdout.readline()
     return ["grpc://" + a for a in cluster.split("=")[1].split(",")], tasks
@@ -194,8 +221,15 @@ def test_among_processes_in_one_graph(three_workers, size):
         holders = _members(3, lambda i: tf.placeholder(tf.float32, [size]), tasks=True)
         sums = _members(3, lambda i: collective_ops.all_reduce(tf.identity(holders[i]), 3, 1, 1, "Add", "Id"), tasks=True)
         rows = _members(3, lambda i: collective_ops.all_gather(tf.identity(holders[i]), 3, 1, 2), tasks=True)
-        copies = _members(3, lambda i: collective_ops.broadcast_send(tf.identity(holders[2]), [size], tf.float32, 3, 1, 3) if i == 2
-                          else collective_ops.broadcast_recv([size], tf.float32, 3, 1, 3), tasks=True)
+        copies = _members(
+            3,
+            lambda i: (
+                collective_ops.broadcast_send(tf.identity(holders[2]), [size], tf.float32, 3, 1, 3)
+                if i == 2
+                else collective_ops.broadcast_recv([size], tf.float32, 3, 1, 3)
+            ),
+            tasks=True,
+        )
         feed = dict(zip(holders, values))
         for _ in range(2):
             got = session.run([sums, rows, copies], feed)
@@ -217,6 +251,7 @@ def test_among_processes_each_with_its_own_client(three_workers):
                     results[i].append(session.run(total, {x: np.full([1000], i + k, np.float32)}))
         except Exception as failure:
             failures.append(failure)
+
     threads = [threading.Thread(target=client, args=(i,)) for i in range(3)]
     for t in threads:
         t.start()
@@ -238,6 +273,7 @@ def test_one_client_fails_and_the_others_hear_of_it(three_workers):
                 session.run(total, options=tf.RunOptions(timeout_in_ms=500) if i == 1 else None)
             except tf.errors.OpError as failure:
                 told.append((i, failure))
+
     began = time.time()
     threads = [threading.Thread(target=client, args=(i,)) for i in (0, 1)]  # 2 never comes
     for t in threads:
@@ -261,6 +297,7 @@ def test_a_process_dies_in_the_middle():
                     session.run(total)
             except tf.errors.OpError as failure:
                 told.append((i, failure))
+
     threads = [threading.Thread(target=client, args=(i,), daemon=True) for i in range(3)]
     try:
         for t in threads:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What contrib has beyond tf.nn: conditional random fields, cells; and the namespaces and modules of other versions."""
+
 import itertools
 import sys
 
@@ -9,10 +10,14 @@ import pytest
 import millrace as tf
 
 CELLS = {
-    "nas": lambda r: r.NASCell(6), "nas projected": lambda r: r.NASCell(6, 3, use_biases=True),
-    "normalised": lambda r: r.LayerNormBasicLSTMCell(6, dropout_keep_prob=0.9), "not normalised": lambda r: r.LayerNormBasicLSTMCell(6, layer_norm=False),
-    "update gate": lambda r: r.UGRNNCell(6), "highway": lambda r: r.HighwayWrapper(r.GRUCell(4)),
-    "attention": lambda r: r.AttentionCellWrapper(r.BasicLSTMCell(6), 3), "attention, flat": lambda r: r.AttentionCellWrapper(r.GRUCell(6), 3, state_is_tuple=False),
+    "nas": lambda r: r.NASCell(6),
+    "nas projected": lambda r: r.NASCell(6, 3, use_biases=True),
+    "normalised": lambda r: r.LayerNormBasicLSTMCell(6, dropout_keep_prob=0.9),
+    "not normalised": lambda r: r.LayerNormBasicLSTMCell(6, layer_norm=False),
+    "update gate": lambda r: r.UGRNNCell(6),
+    "highway": lambda r: r.HighwayWrapper(r.GRUCell(4)),
+    "attention": lambda r: r.AttentionCellWrapper(r.BasicLSTMCell(6), 3),
+    "attention, flat": lambda r: r.AttentionCellWrapper(r.GRUCell(6), 3, state_is_tuple=False),
     "coupled": lambda r: r.CoupledInputForgetGateLSTMCell(6, use_peepholes=True, num_proj=5, proj_clip=0.9),
     "coupled, flat": lambda r: r.CoupledInputForgetGateLSTMCell(6, state_is_tuple=False, layer_norm=True),
 }
@@ -80,8 +85,10 @@ def test_conditional_random_fields():
         assert np.isfinite(sess.run(made, {unary: x})).all()
         logs, slope, (paths, scores) = sess.run([logs, slope, best], {unary: x})
     for b, length in enumerate(lengths):
+
         def score(path):
             return sum(x[b, t, path[t]] for t in range(length)) + sum(transitions[path[t], path[t + 1]] for t in range(length - 1))
+
         every = list(itertools.product(range(3), repeat=length))
         sums = np.array([score(path) for path in every])
         assert logs[b] == pytest.approx(score(tags[b]) - np.log(np.exp(sums).sum()), abs=1e-4)
@@ -92,8 +99,10 @@ def test_conditional_random_fields():
 
 def test_templates():
     with tf.Graph().as_default(), tf.Session() as sess:
+
         def line(x, start):
             return x * tf.get_variable("w", [], initializer=tf.constant_initializer(start))
+
         twice = tf.make_template("line", line, start=2.0)
         a, b, other = twice(1.0), twice(10.0), tf.make_template("line", line)(1.0, start=3.0)
         assert [v.name for v in tf.global_variables()] == ["line/w:0", "line_1/w:0"] and twice.variable_scope.name == "line"
@@ -132,10 +141,12 @@ def test_lists_that_python_3_makes_lazily():
 
 def test_texts_of_the_tutorials(tmp_path, monkeypatch):
     from millrace.compat import imports
+
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     imports.install()
     from tensorflow.models.rnn.ptb import reader
     from tensorflow.models.rnn.translate import data_utils
+
     for part, text in (("train", " the cat sat \n the mat \n"), ("valid", " the dog sat \n"), ("test", " cat \n")):
         (tmp_path / ("ptb.%s.txt" % part)).write_text(text)
     train, valid, test, count = reader.ptb_raw_data(str(tmp_path))
@@ -165,8 +176,14 @@ def test_an_activation_that_the_library_does_not_know():
     np.testing.assert_allclose(made[0], made[1], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("make, size", [(lambda c, **k: c.BasicLSTMCell(6, **k), 12), (lambda c, **k: c.LSTMCell(6, num_proj=4, **k), 10),
-                                        (lambda c, **k: c.MultiRNNCell([c.BasicLSTMCell(5, **k), c.GRUCell(4)], **k), 14)])
+@pytest.mark.parametrize(
+    "make, size",
+    [
+        (lambda c, **k: c.BasicLSTMCell(6, **k), 12),
+        (lambda c, **k: c.LSTMCell(6, num_proj=4, **k), 10),
+        (lambda c, **k: c.MultiRNNCell([c.BasicLSTMCell(5, **k), c.GRUCell(4)], **k), 14),
+    ],
+)
 def test_states_in_one_tensor_as_in_0_x(make, size):
     x, start = np.random.RandomState(0).randn(3, 4, 5).astype(np.float32), np.full([3, size], 0.1, np.float32)
     made = []
@@ -185,10 +202,13 @@ def test_states_in_one_tensor_as_in_0_x(make, size):
 
 def test_a_gradient_that_calls_a_function_without_a_public_name():
     from millrace.ops import gen_ops
+
     with tf.Graph().as_default() as graph, tf.Session() as sess:
+
         @tf.RegisterGradient("Guided")
         def _guided(op, grad):
             return tf.where(grad > 0, gen_ops._relu_grad(grad, op.outputs[0]), tf.zeros_like(grad))
+
         x = tf.constant([1.0, -2.0, 3.0])
         with graph.gradient_override_map({"Relu": "Guided"}):
             y = tf.nn.relu(x)
@@ -207,6 +227,7 @@ def test_what_libraries_take_from_python_util():
     @util.deprecated("2017-01-01", "no longer")
     def old(x=1, *, y=2):
         return x + y
+
     with doubled(2) as four:
         assert four == 4
     assert old() == 3 and util.getargspec(old).args == ["x"] and util.deprecated_argument_lookup("axis", None, "dim", 1) == 1
@@ -216,8 +237,12 @@ def test_losses_by_all_their_names():
     old, x, y, k = tf.contrib.losses, [[1.0, 2.0], [3.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [1, 0]
     with tf.Graph().as_default(), tf.Session() as sess:
         x, y = tf.constant(x), tf.constant(y)
-        for made in (old.softmax_cross_entropy(x, y), old.softmax_cross_entropy(logits=x, onehot_labels=y), old.sparse_softmax_cross_entropy(x, k),
-                     tf.contrib.slim.losses.softmax_cross_entropy(x, labels=y, weight=2.0) / 2.0):
+        for made in (
+            old.softmax_cross_entropy(x, y),
+            old.softmax_cross_entropy(logits=x, onehot_labels=y),
+            old.sparse_softmax_cross_entropy(x, k),
+            tf.contrib.slim.losses.softmax_cross_entropy(x, labels=y, weight=2.0) / 2.0,
+        ):
             assert sess.run(made) == pytest.approx((np.log(1 + np.exp(-1)) + np.log(1 + np.exp(-3))) / 2, rel=1e-5)
         assert sess.run([old.sum_of_squares(x, y), old.sum_of_squares(predictions=x, targets=y, weight=0.5), old.absolute_difference(x, y)]) == [1.5, 0.75, 1]
         assert sess.run([old.mean_pairwise_squared_error(x, y), tf.losses.mean_pairwise_squared_error(y, x)]) == [2, 4]
@@ -227,11 +252,15 @@ def test_losses_by_all_their_names():
             old.sum_of_squares(x, y, 1.0, None, 5, 6, 7)
 
 
-@pytest.mark.parametrize("function", [
-    lambda inputs, labels: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
-    lambda labels, inputs: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
-    lambda labels, logits: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits),
-    lambda y, z: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=z)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda inputs, labels: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
+        lambda labels, inputs: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
+        lambda labels, logits: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+        lambda y, z: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=z),
+    ],
+)
 def test_loss_functions_of_each_version(function):
     with tf.Graph().as_default(), tf.Session() as sess:
         logits, target, weight = tf.constant([[1.0, 2.0, 0.0]]), tf.constant([1]), tf.constant([1.0])
@@ -273,14 +302,24 @@ def test_convolutions_of_each_rank():
         image = layers.conv2d(tf.ones([1, 4, 4, 2]), 3, [3, 3], rate=2)
         sess.run(tf.global_variables_initializer())
         assert [v.shape for v in sess.run([row, block, image])] == [(2, 3, 4), (2, 4, 4, 4, 5), (1, 4, 4, 3)]
-        assert [v.op.name for v in tf.trainable_variables()] == ["Conv/weights", "Conv/biases", "block/weights", "block/biases", "Conv_1/weights", "Conv_1/biases"]
+        assert [v.op.name for v in tf.trainable_variables()] == [
+            "Conv/weights",
+            "Conv/biases",
+            "block/weights",
+            "block/biases",
+            "Conv_1/weights",
+            "Conv_1/biases",
+        ]
 
 
 def test_the_name_in_the_third_place_as_in_0_x():
     with tf.Graph().as_default(), tf.Session() as sess:
         logits, classes, dense = tf.constant([[1.0, 2.0]]), tf.constant([1]), tf.constant([[0.0, 1.0]])
-        made = [tf.nn.sparse_softmax_cross_entropy_with_logits(logits, classes, "a"), tf.nn.softmax_cross_entropy_with_logits(logits, dense, "b"),
-                tf.nn.softmax_cross_entropy_with_logits(logits, dense, -1, "c")]
+        made = [
+            tf.nn.sparse_softmax_cross_entropy_with_logits(logits, classes, "a"),
+            tf.nn.softmax_cross_entropy_with_logits(logits, dense, "b"),
+            tf.nn.softmax_cross_entropy_with_logits(logits, dense, -1, "c"),
+        ]
         np.testing.assert_allclose(sess.run(made), [[np.log(1 + np.exp(-1))]] * 3, rtol=1e-5)
         assert [m.op.name.split("/")[0] for m in made] == ["a", "b", "c"]
         assert tf.nn.sigmoid_cross_entropy_with_logits(logits, dense, "d").op.name == "d"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages of tf.contrib that programs of 2016 to 2019 use: gan, summary, image, learn's first parts, all_reduce, and names beside them."""
+
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ def _graph():
 
 
 # ---- GANs ----
+
 
 def _model(kind="gan", **more):
     real = tf.random_normal([16, 2], 3.0, seed=1)
@@ -45,17 +47,23 @@ def test_losses_of_gans():
     w = gan.losses.wargs
     cross = lambda x, z: np.mean(np.maximum(x, 0) - x * z + np.log1p(np.exp(-abs(x))))
     wanted = {
-        w.wasserstein_generator_loss(made): -made.mean(), w.wasserstein_discriminator_loss(real, made): made.mean() - real.mean(),
+        w.wasserstein_generator_loss(made): -made.mean(),
+        w.wasserstein_discriminator_loss(real, made): made.mean() - real.mean(),
         w.minimax_discriminator_loss(real, made): cross(real, 1 - 0.125) + cross(made, 0),
-        w.minimax_generator_loss(made): -(cross(np.ones(1), 1) + cross(made, 0)), w.modified_generator_loss(made): cross(made, 1),
-        w.least_squares_generator_loss(made): ((made - 1) ** 2).mean() / 2, w.least_squares_discriminator_loss(real, made): (((real - 1) ** 2).mean() + (made ** 2).mean()) / 2,
-        w.cycle_consistency_loss(real, made, real, real + 1): (abs(real - made).mean() + 1) / 2}
+        w.minimax_generator_loss(made): -(cross(np.ones(1), 1) + cross(made, 0)),
+        w.modified_generator_loss(made): cross(made, 1),
+        w.least_squares_generator_loss(made): ((made - 1) ** 2).mean() / 2,
+        w.least_squares_discriminator_loss(real, made): (((real - 1) ** 2).mean() + (made**2).mean()) / 2,
+        w.cycle_consistency_loss(real, made, real, real + 1): (abs(real - made).mean() + 1) / 2,
+    }
     with tf.Session() as session:
         for tensor, value in wanted.items():
             assert session.run(tensor) == pytest.approx(value, rel=1e-5), tensor.name
         slope = w.wasserstein_gradient_penalty(np.zeros((4, 3), "f"), np.ones((4, 3), "f"), None, lambda x, z: tf.reduce_sum(x * [3.0, 0, 4], 1), "d")
         assert session.run(slope) == pytest.approx(16, rel=1e-5)  # (5 - 1)^2
-        one_sided = w.wasserstein_gradient_penalty(np.zeros((4, 3), "f"), np.ones((4, 3), "f"), None, lambda x, z: tf.reduce_sum(x * 0.1, 1), "d", one_sided=True)
+        one_sided = w.wasserstein_gradient_penalty(
+            np.zeros((4, 3), "f"), np.ones((4, 3), "f"), None, lambda x, z: tf.reduce_sum(x * 0.1, 1), "d", one_sided=True
+        )
         assert session.run(one_sided) == 0
 
 
@@ -65,7 +73,10 @@ def test_losses_of_models():
     own = gan.losses.least_squares_generator_loss(model)
     penalty = tf.losses.get_regularization_loss("Generator")
     mixed = gan.losses.combine_adversarial_loss(loss, model, tf.reduce_sum(model.generated_data), gradient_ratio=2.0, gradient_summaries=False)
-    parts = [tf.global_norm(tf.gradients(t, model.generator_variables)) for t in (tf.reduce_sum(model.generated_data), mixed.generator_loss - tf.reduce_sum(model.generated_data))]
+    parts = [
+        tf.global_norm(tf.gradients(t, model.generator_variables))
+        for t in (tf.reduce_sum(model.generated_data), mixed.generator_loss - tf.reduce_sum(model.generated_data))
+    ]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         a, b, c = session.run([loss.generator_loss, own, penalty])
@@ -82,8 +93,14 @@ def test_losses_of_models():
         gan.gan_model(lambda z: z, lambda x, z: x, tf.zeros([4, 3]), tf.zeros([4, 2]), "g", "d")
 
 
-@pytest.mark.parametrize("kind, more", [("gan", dict(gradient_penalty_weight=1.0)), ("infogan", dict(mutual_information_penalty_weight=1.0)),
-                                        ("acgan", dict(aux_cond_generator_weight=1.0, aux_cond_discriminator_weight=0.5))])
+@pytest.mark.parametrize(
+    "kind, more",
+    [
+        ("gan", dict(gradient_penalty_weight=1.0)),
+        ("infogan", dict(mutual_information_penalty_weight=1.0)),
+        ("acgan", dict(aux_cond_generator_weight=1.0, aux_cond_discriminator_weight=0.5)),
+    ],
+)
 def test_gans_train(kind, more, tmp_path):
     model = _model(kind)
     loss = gan.gan_loss(model, tensor_pool_fn=lambda v: gan.features.tensor_pool(v, pool_size=4), **more)
@@ -101,8 +118,16 @@ def test_gans_as_estimators(tmp_path):
     def judge(x, z, mode):
         return tf.layers.dense(x, 1)
 
-    estimator = gan.estimator.GANEstimator(str(tmp_path), generate, judge, gan.losses.wasserstein_generator_loss, gan.losses.wasserstein_discriminator_loss,
-                                           tf.train.AdamOptimizer(0.01), tf.train.AdamOptimizer(0.01), add_summaries=gan.estimator.SummaryType.VARIABLES)
+    estimator = gan.estimator.GANEstimator(
+        str(tmp_path),
+        generate,
+        judge,
+        gan.losses.wasserstein_generator_loss,
+        gan.losses.wasserstein_discriminator_loss,
+        tf.train.AdamOptimizer(0.01),
+        tf.train.AdamOptimizer(0.01),
+        add_summaries=gan.estimator.SummaryType.VARIABLES,
+    )
     noise = np.random.RandomState(0).randn(40, 3).astype("f")
     data = lambda: tf.data.Dataset.from_tensor_slices((noise, noise[:, :2])).repeat().batch(8)
     estimator.train(data, steps=5)
@@ -162,6 +187,7 @@ def test_scores_of_images(tmp_path):
 
 # ---- others ----
 
+
 def test_summaries_that_write_themselves(tmp_path):
     S = contrib.summary
     step = tf.train.get_or_create_global_step()
@@ -185,7 +211,7 @@ def test_summaries_that_write_themselves(tmp_path):
             session.run(writer.close())
             with pytest.raises(tf.errors.OpError, match="closed"):
                 session.run(S.all_summary_ops())
-    path, = tmp_path.iterdir()
+    (path,) = tmp_path.iterdir()
     found = [(e.step, v.tag) for e in tf.train.summary_iterator(str(path)) for v in e.summary.value]
     assert sorted(found) == sorted([(7, "g")] * 4 + [(at, tag) for at in (0, 2) for tag in ("f/a", "h", "i/image/0")])
     with pytest.raises(RuntimeError, match="No default"):
@@ -227,8 +253,9 @@ def test_parts_of_the_first_learn(tmp_path):
     model.save(str(tmp_path))
     again = learn.TensorFlowEstimator(learn.models.logistic_regression, n_classes=2, verbose=0).load(str(tmp_path))
     np.testing.assert_array_equal(again.predict_proba(x), model.predict_proba(x))
-    deep = learn.TensorFlowEstimator(lambda a, b: learn.models.linear_regression(learn.ops.dnn(a, [8], tf.nn.tanh), b), verbose=0, steps=400,
-                                     optimizer="Adam", learning_rate=0.02).fit(x, x.sum(1))
+    deep = learn.TensorFlowEstimator(
+        lambda a, b: learn.models.linear_regression(learn.ops.dnn(a, [8], tf.nn.tanh), b), verbose=0, steps=400, optimizer="Adam", learning_rate=0.02
+    ).fit(x, x.sum(1))
     assert deep.score(x, x.sum(1)) > 0.9
     with pytest.raises(NotImplementedError, match="call load"):
         learn.TensorFlowEstimator.restore(str(tmp_path))
@@ -254,7 +281,9 @@ def test_batches_of_examples_by_queues(tmp_path):
     path = str(tmp_path / "x.records")
     with tf.python_io.TFRecordWriter(path) as writer:
         for i in range(10):
-            writer.write(tf.train.Example(features=tf.train.Features(feature={"a": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString())
+            writer.write(
+                tf.train.Example(features=tf.train.Features(feature={"a": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString()
+            )
     made = learn.read_batch_features(path, 4, {"a": tf.FixedLenFeature([1], tf.int64)}, tf.TFRecordReader, randomize_input=False, num_epochs=1)
     with tf.train.MonitoredSession() as session:
         seen = []
@@ -270,8 +299,14 @@ def test_batches_of_examples_by_queues(tmp_path):
 def test_reductions_over_towers():
     towers = [tf.constant([1.0, 4]), tf.constant([2.0, 3]), tf.constant([3.0, 2])]
     R = contrib.all_reduce
-    made = [R.build_ring_all_reduce(towers, 1, 1, [0, 1, 2], tf.add, lambda t: t / 3), R.build_nccl_then_shuffle(towers, ["/cpu:0"], tf.add, tf.add_n),
-            R.build_shuffle_all_reduce(towers, ["/cpu:0"], tf.add_n), contrib.nccl.all_max(towers), contrib.nccl.all_prod(towers), contrib.nccl.all_min(towers)]
+    made = [
+        R.build_ring_all_reduce(towers, 1, 1, [0, 1, 2], tf.add, lambda t: t / 3),
+        R.build_nccl_then_shuffle(towers, ["/cpu:0"], tf.add, tf.add_n),
+        R.build_shuffle_all_reduce(towers, ["/cpu:0"], tf.add_n),
+        contrib.nccl.all_max(towers),
+        contrib.nccl.all_prod(towers),
+        contrib.nccl.all_min(towers),
+    ]
     with tf.Session() as session:
         for got, wanted in zip(session.run(made), ([2, 3], [6, 9], [6, 9], [3, 4], [6, 24], [1, 2])):
             assert [g.tolist() for g in got] == [wanted] * 3
@@ -324,6 +359,7 @@ def test_modules_take_out_what_is_not_documented():
     import types
 
     from millrace.compat import util
+
     module = sys.modules["_some_module"] = types.ModuleType("_some_module", "Text.\n\n@@kept\n")
     module.kept, module.listed, module.hidden = 1, 2, 3
     util.remove_undocumented("_some_module", ["listed"])

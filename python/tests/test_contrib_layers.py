@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of tf.contrib.layers and cells of tf.contrib.rnn, by values."""
+
 import numpy as np
 import pytest
 
@@ -17,8 +18,10 @@ def sess():
 def test_averages_of_values_alone(sess):
     x = np.random.RandomState(0).rand(10, 2, 2, 3)
     training = tf.placeholder(tf.bool, [])
-    made = [layers.batch_norm(tf.constant(x, tf.float32), decay=0.1, updates_collections=None, zero_debias_moving_mean=True, is_training=is_training,
-                              scope=scope) for scope, is_training in (("fixed", True), ("fed", training))]
+    made = [
+        layers.batch_norm(tf.constant(x, tf.float32), decay=0.1, updates_collections=None, zero_debias_moving_mean=True, is_training=is_training, scope=scope)
+        for scope, is_training in (("fixed", True), ("fed", training))
+    ]
     means = [v for v in tf.global_variables() if v.op.name.endswith("moving_mean")]
     sess.run(tf.global_variables_initializer())
     sess.run(made[1], {training: False})
@@ -27,7 +30,10 @@ def test_averages_of_values_alone(sess):
         sess.run(made, {training: True})
         for value in sess.run(means):
             np.testing.assert_allclose(value, x.mean((0, 1, 2)), rtol=1e-5)  # from the first step on
-    assert len(tf.contrib.framework.get_model_variables()) == 2 * 5 and sess.run([v for v in tf.global_variables() if v.op.name.endswith("local_step")]) == [2, 2]
+    assert len(tf.contrib.framework.get_model_variables()) == 2 * 5 and sess.run([v for v in tf.global_variables() if v.op.name.endswith("local_step")]) == [
+        2,
+        2,
+    ]
 
 
 def test_averages_stay_whole_under_a_partitioner(sess):
@@ -43,7 +49,7 @@ def test_gdn(sess, inverse):
     made = layers.gdn(tf.constant(x), inverse=inverse)
     first = layers.gdn(tf.constant(x.transpose(0, 3, 1, 2)), inverse=inverse, data_format="channels_first", name="first")
     sess.run(tf.global_variables_initializer())
-    root = np.sqrt(1 + 0.1 * x ** 2)
+    root = np.sqrt(1 + 0.1 * x**2)
     np.testing.assert_allclose(sess.run(made), x * root if inverse else x / root, rtol=1e-5)
     np.testing.assert_allclose(sess.run(first).transpose(0, 2, 3, 1), sess.run(made), rtol=1e-5)
     beta = next(v for v in tf.trainable_variables() if v.op.name == "gdn/reparam_beta")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditionals and loops whose parts are Python functions."""
+
 import numpy as np
 import pytest
 
@@ -48,7 +49,7 @@ def test_lookups_inside_a_conditional_inside_a_loop_have_gradients():
         return i + 1, a + row
 
     _, a = tf.while_loop(lambda i, a: i < 3, body, [0, tf.ones([3, 2])])
-    gradient, = tf.gradients(a, table)
+    (gradient,) = tf.gradients(a, table)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(session.run(tf.convert_to_tensor(gradient)), [[6, 6]] + [[0, 0]] * 4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches and loops as objects, what they keep from being fetched and fed, and values that are no plain tensors in them."""
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets and iterators: values, structures, ends and errors."""
+
 import gzip
 
 import numpy as np
@@ -244,9 +245,9 @@ def test_sizes_that_no_machine_has():
             return session.run(data.make_one_shot_iterator().get_next(), options=tf.RunOptions(timeout_in_ms=milliseconds))
 
     numbers = tf.data.Dataset.range(3)
-    assert first(numbers.batch(2 ** 62)).tolist() == [0, 1, 2]
-    assert first(numbers.shuffle(2 ** 62)) in (0, 1, 2)
-    for endless in (numbers.repeat().shuffle(2 ** 62), numbers.repeat().skip(2 ** 62), numbers.repeat().filter(lambda n: n > 5)):
+    assert first(numbers.batch(2**62)).tolist() == [0, 1, 2]
+    assert first(numbers.shuffle(2**62)) in (0, 1, 2)
+    for endless in (numbers.repeat().shuffle(2**62), numbers.repeat().skip(2**62), numbers.repeat().filter(lambda n: n > 5)):
         with pytest.raises(tf.errors.DeadlineExceededError):
             first(endless, milliseconds=300)
     tower = numbers
@@ -329,8 +330,7 @@ def test_several_devices():
     begin = gen_ops.multi_device_iterator_init(source, handle, np.int64(2))
     incarnation = tf.placeholder(tf.int64, [])
     again = gen_ops.multi_device_iterator_from_string_handle(gen_ops.multi_device_iterator_to_string_handle(handle), [tf.int64], [[]])
-    shards = [gen_ops.multi_device_iterator_get_next_from_shard(h, np.int32(i), incarnation, [tf.int64], [[]])[0]
-              for i, h in enumerate((handle, again))]
+    shards = [gen_ops.multi_device_iterator_get_next_from_shard(h, np.int32(i), incarnation, [tf.int64], [[]])[0] for i, h in enumerate((handle, again))]
     with tf.Session() as session:
         now = {incarnation: session.run(begin)}
         assert [session.run(shards[1], now) for _ in range(2)] == [1, 3]
@@ -387,8 +387,7 @@ def test_elements_that_may_be_missing():
 def test_slices_of_sparse_tensors():
     sparse = tf.SparseTensor([[0, 0], [0, 2], [2, 1]], ["a", "b", "c"], [3, 3])
     slices = read(tf.data.Dataset.from_sparse_tensor_slices(sparse))
-    assert [(i.tolist(), v.tolist(), s.tolist()) for i, v, s in slices] == [
-        ([[0], [2]], [b"a", b"b"], [3]), ([], [], [3]), ([[1]], [b"c"], [3])]
+    assert [(i.tolist(), v.tolist(), s.tolist()) for i, v, s in slices] == [([[0], [2]], [b"a", b"b"], [3]), ([], [], [3]), ([[1]], [b"c"], [3])]
     with tf.Session() as session:
         mixed = tf.data.Dataset.from_sparse_tensor_slices(tf.SparseTensor([[1, 0], [0, 0]], [1, 2], [2, 2])).make_initializable_iterator()
         with pytest.raises(tf.errors.UnimplementedError, match="ordered in the batch dimension"):
@@ -405,6 +404,7 @@ def test_elements_that_say_whether_they_stay():
 
 def function_of(name, types, body):
     """The name of a function of the graph."""
+
     @Defun(*types, func_name=name)
     def made(*args):
         return body(*args)
@@ -438,8 +438,16 @@ def test_generators_of_the_graph():
         with tf.control_dependencies([gen_ops.assign_add_variable_op(handle, tf.constant(1, tf.int64))]):
             return tf.identity(start)
 
-    made = gen_ops.generator_dataset([tf.constant(7, tf.int64)], [counter.handle], [ended.handle], init_func=state, next_func=following,
-                                     finalize_func=function_of("end", [tf.int64, tf.resource], end), output_types=[tf.int64], output_shapes=[[]])
+    made = gen_ops.generator_dataset(
+        [tf.constant(7, tf.int64)],
+        [counter.handle],
+        [ended.handle],
+        init_func=state,
+        next_func=following,
+        finalize_func=function_of("end", [tf.int64, tf.resource], end),
+        output_types=[tf.int64],
+        output_shapes=[[]],
+    )
     begin, element, _ = variant_pipeline(made, [tf.int64], [[]])
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

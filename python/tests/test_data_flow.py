@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Barriers, areas by key, tf.case, Fourier transforms, operations as variables."""
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tf.data has of TensorFlow 1.13 to 1.15: sizes, reducers, databases, record files, positions of iterators in checkpoints."""
+
 import sqlite3
 
 import numpy as np
@@ -29,14 +30,37 @@ def elements(session, dataset):
 
 def test_sizes(session):
     ten = Dataset.range(10)
-    known = [(ten, 10), (ten.repeat(3), 30), (ten.take(4), 4), (ten.take(-1), 10), (ten.skip(3), 7), (ten.skip(30), 0), (ten.batch(3), 4),
-             (ten.batch(3, drop_remainder=True), 3), (ten.concatenate(ten), 20), (ten.shard(3, 0), 4), (ten.shard(3, 1), 3), (Dataset.range(10, 0, -3), 4),
-             (ten.map(lambda x: x + 1).shuffle(3).prefetch(1).cache(), 10), (ten.repeat(0), 0), (Dataset.from_tensor_slices([1, 2, 3]).padded_batch(2, []), 2),
-             (Dataset.zip((ten, ten.repeat())), 10), (Dataset.from_tensors(1), 1)]
+    known = [
+        (ten, 10),
+        (ten.repeat(3), 30),
+        (ten.take(4), 4),
+        (ten.take(-1), 10),
+        (ten.skip(3), 7),
+        (ten.skip(30), 0),
+        (ten.batch(3), 4),
+        (ten.batch(3, drop_remainder=True), 3),
+        (ten.concatenate(ten), 20),
+        (ten.shard(3, 0), 4),
+        (ten.shard(3, 1), 3),
+        (Dataset.range(10, 0, -3), 4),
+        (ten.map(lambda x: x + 1).shuffle(3).prefetch(1).cache(), 10),
+        (ten.repeat(0), 0),
+        (Dataset.from_tensor_slices([1, 2, 3]).padded_batch(2, []), 2),
+        (Dataset.zip((ten, ten.repeat())), 10),
+        (Dataset.from_tensors(1), 1),
+    ]
     for dataset, count in known:
         assert len(elements(session, dataset)) == count
-    others = [(ten.repeat(), -1), (ten.repeat().repeat(2), -1), (ten.repeat().take(4), 4), (ten.filter(lambda x: x > 3), -2), (ten.concatenate(ten.repeat()), -1),
-              (ten.filter(lambda x: x > 3).repeat(), -2), (ten.repeat().batch(2), -1), (ten.repeat().repeat(0), 0)]
+    others = [
+        (ten.repeat(), -1),
+        (ten.repeat().repeat(2), -1),
+        (ten.repeat().take(4), 4),
+        (ten.filter(lambda x: x > 3), -2),
+        (ten.concatenate(ten.repeat()), -1),
+        (ten.filter(lambda x: x > 3).repeat(), -2),
+        (ten.repeat().batch(2), -1),
+        (ten.repeat().repeat(0), 0),
+    ]
     asked = [experimental.cardinality(d) for d, _ in known + others]
     assert session.run(asked) == [c for _, c in known + others]
     assert (experimental.INFINITE_CARDINALITY, experimental.UNKNOWN_CARDINALITY) == (-1, -2)

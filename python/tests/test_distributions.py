@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions against sums and integrals of their own densities; tests/programs/distributions.py has those that TensorFlow 2 still has."""
+
 import numpy as np
 import pytest
 
@@ -40,8 +41,11 @@ def statistic(kind, name):
 
 def compare(kind, value, weights, sess):
     logs = kind.log_prob(value)
-    expected = {"mean": lambda p, v: np.sum(p * v), "variance": lambda p, v: np.sum(p * v * v) - np.sum(p * v) ** 2,
-                "entropy": lambda p, v: -np.sum(p * np.log(np.maximum(p / weights, 1e-300)))}
+    expected = {
+        "mean": lambda p, v: np.sum(p * v),
+        "variance": lambda p, v: np.sum(p * v * v) - np.sum(p * v) ** 2,
+        "entropy": lambda p, v: -np.sum(p * np.log(np.maximum(p / weights, 1e-300))),
+    }
     p = np.exp(sess.run(logs).astype(np.float64)) * weights
     assert abs(p.sum() - 1) < 2e-3
     v = np.asarray(value, np.float64)
@@ -90,7 +94,7 @@ def test_probabilities_agree_with_their_sums_and_samples(name):
                 assert sess.run(tensor) == pytest.approx(expected, rel=2e-3, abs=2e-4), what
         if name != "binomial":
             drawn = sess.run(kind.sample(20000, seed=1))
-            assert np.abs(np.bincount(drawn.astype(int), minlength=len(v))[:len(v)] / 20000.0 - p).max() < 0.02
+            assert np.abs(np.bincount(drawn.astype(int), minlength=len(v))[: len(v)] / 20000.0 - p).max() < 0.02
 
 
 def test_normal_vectors():
@@ -98,7 +102,7 @@ def test_normal_vectors():
     lower = np.tril(rng.randn(3, 3)).astype(np.float32) + 2 * np.eye(3, dtype=np.float32)
     covariance, loc, x = lower.dot(lower.T), rng.randn(3).astype(np.float32), rng.randn(5, 3).astype(np.float32)
     z = np.linalg.solve(lower, (x - loc).T)
-    expected = -0.5 * (z ** 2).sum(0) - 1.5 * np.log(2 * np.pi) - np.log(np.abs(np.diag(lower))).sum()
+    expected = -0.5 * (z**2).sum(0) - 1.5 * np.log(2 * np.pi) - np.log(np.abs(np.diag(lower))).sum()
     with tf.Graph().as_default(), tf.Session() as sess:
         full, tril = ds.MultivariateNormalFullCovariance(loc, covariance), ds.MultivariateNormalTriL(loc, lower)
         diagonal = ds.MultivariateNormalDiag(loc, np.diag(lower).copy())
@@ -111,7 +115,9 @@ def test_normal_vectors():
         np.testing.assert_allclose(sess.run(diagonal.entropy()), sess.run(by_hand.entropy()), rtol=1e-5)
         same = ds.MultivariateNormalTriL(loc, np.diag(np.diag(lower)).astype(np.float32))
         assert sess.run(ds.kl(diagonal, same)) == pytest.approx(0, abs=1e-5)
-        assert sess.run(ds.kl(tril, diagonal)) == pytest.approx(np.mean(sess.run((lambda s: tril.log_prob(s) - diagonal.log_prob(s))(tril.sample(40000, 1)))), rel=0.05)
+        assert sess.run(ds.kl(tril, diagonal)) == pytest.approx(
+            np.mean(sess.run((lambda s: tril.log_prob(s) - diagonal.log_prob(s))(tril.sample(40000, 1)))), rel=0.05
+        )
         np.testing.assert_allclose(np.cov(sess.run(tril.sample(40000, 2)).T), covariance, rtol=0.1, atol=0.3)
 
 
@@ -162,10 +168,12 @@ def test_parameters_and_copies():
 
 
 def test_validated_arguments_are_checked_in_the_step():
-    bad = [(tf.distributions.Bernoulli(probs=[0.5], validate_args=True), [2], "cannot exceed 1"),
-           (tf.distributions.Multinomial(4.0, probs=[0.5, 0.5], validate_args=True), [1.0, 2.0], "must sum to `self.total_count`"),
-           (tf.distributions.DirichletMultinomial(4.0, [1.0, 1.0], validate_args=True), [-1.0, 5.0], "must be non-negative"),
-           (tf.distributions.Dirichlet([1.0, 1.0], validate_args=True), [0.5, 0.6], "must sum to `1`")]
+    bad = [
+        (tf.distributions.Bernoulli(probs=[0.5], validate_args=True), [2], "cannot exceed 1"),
+        (tf.distributions.Multinomial(4.0, probs=[0.5, 0.5], validate_args=True), [1.0, 2.0], "must sum to `self.total_count`"),
+        (tf.distributions.DirichletMultinomial(4.0, [1.0, 1.0], validate_args=True), [-1.0, 5.0], "must be non-negative"),
+        (tf.distributions.Dirichlet([1.0, 1.0], validate_args=True), [0.5, 0.6], "must sum to `1`"),
+    ]
     with tf.Session() as session:
         for distribution, value, message in bad:
             with pytest.raises(tf.errors.InvalidArgumentError, match=message):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of docs/ are true: their programs run, their commands exist, their links lead somewhere, and every setting is told."""
+
 import glob
 import os
 import re
@@ -23,9 +24,9 @@ _BEFORE = {
     "placement.md": "import millrace as tf\n",
     "traces.md": "import millrace as tf\ndef train():\n  with tf.Graph().as_default(), tf.Session() as s:\n    x = tf.random_uniform([3]) * 2.0\n    for _ in range(25): s.run(x)\n",
     "checkpoints.md": "import millrace as tf\nv = tf.get_variable('v', [2])\ntrain = v.assign_add([1.0, 1.0])\naccuracy = 0.5\nsession = tf.Session()\n"
-                      "session.run(tf.global_variables_initializer())\nimport os; os.mkdir('run')\n",
+    "session.run(tf.global_variables_initializer())\nimport os; os.mkdir('run')\n",
     "onnx.md": "import millrace\nimport millrace.onnx\nimport millrace as tf\nwith tf.Graph().as_default() as g:\n  tf.nn.relu(tf.placeholder(tf.float32, [2], name='x'), name='y')\n"
-               "graph_def = g.as_graph_def()\n",
+    "graph_def = g.as_graph_def()\n",
 }
 
 
@@ -60,8 +61,22 @@ def test_cpp_of_a_page_runs(page, tmp_path):
         source, program = str(tmp_path / ("p%d.cc" % i)), str(tmp_path / ("p%d" % i))
         with open(source, "w") as file:
             file.write(block)
-        subprocess.run([compiler, "-std=c++20", "-Wall", source, "-o", program, *("-I" + d for d in includes), "-L" + os.path.dirname(library), "-lmillrace",
-                        "-Wl,-rpath," + os.path.dirname(library)], check=True, timeout=300)
+        subprocess.run(
+            [
+                compiler,
+                "-std=c++20",
+                "-Wall",
+                source,
+                "-o",
+                program,
+                *("-I" + d for d in includes),
+                "-L" + os.path.dirname(library),
+                "-lmillrace",
+                "-Wl,-rpath," + os.path.dirname(library),
+            ],
+            check=True,
+            timeout=300,
+        )
         assert subprocess.run([program], cwd=tmp_path, timeout=100).returncode == 0
 
 
@@ -89,8 +104,13 @@ def test_commands_of_pages_exist(capsys):
 
 
 def test_every_setting_is_told():
-    source = "".join(_text(p) for folder in ("src", "python/millrace") for end in ("cc", "py") for p in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True)
-                     if not p.endswith(("_test.cc", "gen_ops.py")))
+    source = "".join(
+        _text(p)
+        for folder in ("src", "python/millrace")
+        for end in ("cc", "py")
+        for p in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True)
+        if not p.endswith(("_test.cc", "gen_ops.py"))
+    )
     read = set(re.findall(r"(?:getenv|environ\.get|environ\[)\(?\"(MILLRACE_\w+)\"", source)) | set(re.findall(r"= \"(MILLRACE_[A-Z_]+)\"", source))
     told = set(re.findall(r"`(MILLRACE_\w+)`", _text(os.path.join(DOCS, "running.md"))))
     assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_SWITCHED_OFF_STAGES"} <= read

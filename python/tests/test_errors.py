@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What errors of running carry: the class, .op, .node_def, .message, .error_code, the line that made the node, and its inputs."""
+
 import os
 import tempfile
 
@@ -9,10 +10,23 @@ import pytest
 import millrace as tf
 
 CODES = {
-    "CancelledError": 1, "UnknownError": 2, "InvalidArgumentError": 3, "DeadlineExceededError": 4, "NotFoundError": 5,
-    "AlreadyExistsError": 6, "PermissionDeniedError": 7, "ResourceExhaustedError": 8, "FailedPreconditionError": 9,
-    "AbortedError": 10, "OutOfRangeError": 11, "UnimplementedError": 12, "InternalError": 13, "UnavailableError": 14,
-    "DataLossError": 15, "UnauthenticatedError": 16}
+    "CancelledError": 1,
+    "UnknownError": 2,
+    "InvalidArgumentError": 3,
+    "DeadlineExceededError": 4,
+    "NotFoundError": 5,
+    "AlreadyExistsError": 6,
+    "PermissionDeniedError": 7,
+    "ResourceExhaustedError": 8,
+    "FailedPreconditionError": 9,
+    "AbortedError": 10,
+    "OutOfRangeError": 11,
+    "UnimplementedError": 12,
+    "InternalError": 13,
+    "UnavailableError": 14,
+    "DataLossError": 15,
+    "UnauthenticatedError": 16,
+}
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -31,7 +45,7 @@ def _never_fed():
 
 
 def _timeout(session):
-    loop = tf.while_loop(lambda i: i < 2 ** 62, lambda i: i + 1, [tf.constant(0, tf.int64)], name="culprit")
+    loop = tf.while_loop(lambda i: i < 2**62, lambda i: i + 1, [tf.constant(0, tf.int64)], name="culprit")
     session.run(loop, options=tf.RunOptions(timeout_in_ms=50))
 
 
@@ -59,7 +73,7 @@ AT_RUN = {
     "a counter": (tf.errors.OutOfRangeError, "culprit", _counted),
     "a limit": (tf.errors.DeadlineExceededError, None, _timeout),
     "a key": (tf.errors.NotFoundError, None, _missing_key),
-    "memory": (tf.errors.ResourceExhaustedError, "culprit", lambda s: s.run(tf.fill([2 ** 50], tf.zeros([]), name="culprit"))),
+    "memory": (tf.errors.ResourceExhaustedError, "culprit", lambda s: s.run(tf.fill([2**50], tf.zeros([]), name="culprit"))),
 }
 
 
@@ -85,8 +99,11 @@ def test_error_of_a_step(kind):
 @pytest.mark.parametrize("loop", [False, True], ids=["straight", "in a loop"])
 def test_what_a_node_was_given(loop):
     x, y = tf.placeholder(tf.float32, name="x"), tf.placeholder(tf.float32, name="y")
-    z = tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, tf.matmul(x, y)), [0, x], shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1] \
-        if loop else tf.matmul(x, y)
+    z = (
+        tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, tf.matmul(x, y)), [0, x], shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1]
+        if loop
+        else tf.matmul(x, y)
+    )
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=r"\n\t given float \[2,3\], float \[4,2\]\n"):
         session.run(z, {x: np.ones([2, 3]), y: np.ones([4, 2])})
 
@@ -109,8 +126,7 @@ def test_long_lists_of_inputs_are_cut():
     assert "given float [1], float [2]" in str(caught.value) and "float [8] and 32 more\n" in str(caught.value)
     assert "and 34 more" in str(caught.value) and len(str(caught.value).splitlines()) <= 12
     with pytest.raises(ValueError) as built:
-        tf.add_n([tf.placeholder(tf.float32, [1])] +
-                 [tf.placeholder(tf.float32, [2]) for _ in range(39)])
+        tf.add_n([tf.placeholder(tf.float32, [1])] + [tf.placeholder(tf.float32, [2]) for _ in range(39)])
     assert len(str(built.value).splitlines()) <= 12, built.value
 
 
@@ -124,4 +140,4 @@ def test_a_line_is_not_taken_for_its_beginning():
 
 
 def test_sizes_beyond_32_bits():
-    assert tf.fill([2 ** 40, 2], 1.0).get_shape().as_list() == [2 ** 40, 2]
+    assert tf.fill([2**40, 2], 1.0).get_shape().as_list() == [2**40, 2]

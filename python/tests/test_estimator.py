@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators, their input functions, and columns of tables."""
+
 import json
 import os
 
@@ -84,8 +85,9 @@ def test_export(trained, tmp_path):
 
 def test_turns(tmp_path):
     made = tf.estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
-    results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(num_epochs=None), max_steps=4),
-                                                 tf.estimator.EvalSpec(inputs(), steps=None, throttle_secs=1e-3))
+    results, _ = tf.estimator.train_and_evaluate(
+        made, tf.estimator.TrainSpec(inputs(num_epochs=None), max_steps=4), tf.estimator.EvalSpec(inputs(), steps=None, throttle_secs=1e-3)
+    )
     assert results["global_step"] == 4
     results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(batch_size=100)), tf.estimator.EvalSpec(inputs()))
     assert results["global_step"] == 7
@@ -123,10 +125,15 @@ def test_what_a_model_function_must_answer(tmp_path):
     assert (config.save_checkpoints_secs, config.replace(save_checkpoints_secs=9).save_checkpoints_steps) == (None, None)
 
 
-@pytest.mark.parametrize("make,metric,bound", [
-    (lambda c: tf.estimator.LinearClassifier(c), "accuracy", 0.95), (lambda c: tf.estimator.DNNClassifier([8], c), "accuracy", 0.95),
-    (lambda c: tf.estimator.DNNClassifier([8], c, n_classes=3, optimizer=tf.train.AdamOptimizer(0.1), dropout=0.1), "accuracy", 0.95),
-    (lambda c: tf.estimator.DNNLinearCombinedClassifier(linear_feature_columns=c, dnn_feature_columns=c, dnn_hidden_units=[4]), "auc", 0.95)])
+@pytest.mark.parametrize(
+    "make,metric,bound",
+    [
+        (lambda c: tf.estimator.LinearClassifier(c), "accuracy", 0.95),
+        (lambda c: tf.estimator.DNNClassifier([8], c), "accuracy", 0.95),
+        (lambda c: tf.estimator.DNNClassifier([8], c, n_classes=3, optimizer=tf.train.AdamOptimizer(0.1), dropout=0.1), "accuracy", 0.95),
+        (lambda c: tf.estimator.DNNLinearCombinedClassifier(linear_feature_columns=c, dnn_feature_columns=c, dnn_hidden_units=[4]), "auc", 0.95),
+    ],
+)
 def test_classifiers(make, metric, bound, tmp_path):
     made = make([tf.feature_column.numeric_column("x", shape=[3])])
     made.train(inputs(shuffle=True, num_epochs=None, batch_size=32), steps=150)
@@ -158,16 +165,27 @@ def test_columns():
     with tf.Graph().as_default(), tf.Session() as sess:
         features = {k: tf.constant(v) for k, v in features.items()}
         features["words"] = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], ["a", "b", "b"], [3, 2])
-        made = {c.name: fc.input_layer(features, [c]) for c in (age, buckets, fc.indicator_column(word), fc.indicator_column(words), fc.indicator_column(number))}
+        made = {
+            c.name: fc.input_layer(features, [c]) for c in (age, buckets, fc.indicator_column(word), fc.indicator_column(words), fc.indicator_column(number))
+        }
         embedded = fc.input_layer(features, [fc.embedding_column(words, 2, "sum", initializer=ones)])
         linear = fc.linear_model(features, [word, buckets])
         sess.run([tf.global_variables_initializer(), tf.tables_initializer()])
         got = {name: value.tolist() for name, value in sess.run(made).items()}
-        assert got == {"age": [[1], [2], [3.5]], "age_bucketized": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "word_indicator": [[0, 1], [0, 0], [0, 0]],
-                       "words_indicator": [[1, 1], [0, 0], [0, 1]], "id_indicator": [[0, 1, 0], [1, 0, 0], [0, 0, 1]]}
+        assert got == {
+            "age": [[1], [2], [3.5]],
+            "age_bucketized": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+            "word_indicator": [[0, 1], [0, 0], [0, 0]],
+            "words_indicator": [[1, 1], [0, 0], [0, 1]],
+            "id_indicator": [[0, 1, 0], [1, 0, 0], [0, 0, 1]],
+        }
         assert sess.run(embedded).tolist() == [[2, 2], [0, 0], [1, 1]] and sess.run(linear).tolist() == [[0]] * 3
-        assert {v.op.name for v in tf.global_variables()} == {"input_layer_5/words_embedding/embedding_weights", "linear_model/word/weights",
-                                                              "linear_model/age_bucketized/weights", "linear_model/bias_weights"}
+        assert {v.op.name for v in tf.global_variables()} == {
+            "input_layer_5/words_embedding/embedding_weights",
+            "linear_model/word/weights",
+            "linear_model/age_bucketized/weights",
+            "linear_model/bias_weights",
+        }
         with pytest.raises(ValueError, match="Feature missing is not in features dictionary.*test_estimator.py"):
             fc.input_layer(features, [fc.numeric_column("missing")])
         with pytest.raises(ValueError, match="wrap a categorical column with an embedding_column or indicator_column"):
@@ -242,7 +260,9 @@ def test_exporters_keep_what_they_should(tmp_path):
 
 
 def test_a_cluster_of_the_environment(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"chief": ["h0:1"], "worker": ["h1:1", "h2:1"], "ps": ["h3:1"]}, "task": {"type": "worker", "index": 1}}))
+    monkeypatch.setenv(
+        "TF_CONFIG", json.dumps({"cluster": {"chief": ["h0:1"], "worker": ["h1:1", "h2:1"], "ps": ["h3:1"]}, "task": {"type": "worker", "index": 1}})
+    )
     config = tf.estimator.RunConfig()
     assert (config.task_type, config.task_id, config.master, config.is_chief) == ("worker", 1, "grpc://h2:1", False)
     assert (config.num_ps_replicas, config.num_worker_replicas, config.global_id_in_cluster) == (1, 3, 3)
@@ -266,7 +286,9 @@ def test_heads_and_more_metrics():
     made = tf.estimator.LinearEstimator(head, [tf.feature_column.numeric_column("x", shape=[3])], optimizer=tf.train.GradientDescentOptimizer(1e-9))
     ones = tf.estimator.inputs.numpy_input_fn({"x": X}, np.ones(300, np.float32), shuffle=False)
     made.train(ones, steps=1)
-    more = tf.estimator.add_metrics(made, lambda labels, predictions: {"worst": tf.metrics.mean(tf.reduce_max(tf.abs(predictions["predictions"][:, 0] - labels)))})
+    more = tf.estimator.add_metrics(
+        made, lambda labels, predictions: {"worst": tf.metrics.mean(tf.reduce_max(tf.abs(predictions["predictions"][:, 0] - labels)))}
+    )
     results = more.evaluate(ones)
     assert abs(results["loss"] - 1) < 1e-3 and abs(results["worst"] - 1) < 1e-3  # a mean, of absolute differences
     with pytest.raises(ValueError, match="not expected args"):

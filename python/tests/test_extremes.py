@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The largest and the smallest of numbers with NaN among them is NaN, wherever it stands."""
+
 import numpy as np
 import pytest
 

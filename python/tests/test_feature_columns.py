@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns beyond those of test_estimator.py, and those of tf.contrib.layers."""
+
 import copy
 
 import numpy as np
@@ -31,8 +32,10 @@ def rows_of(*values):
     return lambda shape, dtype=None, partition_info=None: tf.constant(values, tf.float32)
 
 
-@pytest.mark.parametrize("combiner, expected", [("sum", [[13, 26], [0, 0], [300, 600]]), ("mean", [[13 / 4, 26 / 4], [0, 0], [100, 200]]),
-                                                ("sqrtn", [[13 / 10 ** 0.5, 26 / 10 ** 0.5], [0, 0], [100, 200]])])
+@pytest.mark.parametrize(
+    "combiner, expected",
+    [("sum", [[13, 26], [0, 0], [300, 600]]), ("mean", [[13 / 4, 26 / 4], [0, 0], [100, 200]]), ("sqrtn", [[13 / 10**0.5, 26 / 10**0.5], [0, 0], [100, 200]])],
+)
 def test_weights_of_values(sess, combiner, expected):
     table = rows_of([1, 2], [10, 20], [100, 200])
     column = fc.weighted_categorical_column(fc.categorical_column_with_vocabulary_list("word", ["a", "b", "c"]), "share")
@@ -74,8 +77,11 @@ def test_crossed_columns(sess):
     assert sess.run(ids_of(three, dict(features, other=words(["x", "y"], [], ["z"], ["x"])))).shape == (4, 4)
     many = ids_of(fc.crossed_column(["w", "v"], 4), {"w": ["%d" % i for i in range(400)], "v": ["x"] * 400})
     assert sorted(np.bincount(sess.run(many).ravel()))[0] > 50
-    for keys, message in ((["word"], "length > 1"), (["word", fc.numeric_column("n")], "Unsupported key type"),
-                          (["word", fc.categorical_column_with_hash_bucket("h", 5)], "not supported for crossing")):
+    for keys, message in (
+        (["word"], "length > 1"),
+        (["word", fc.numeric_column("n")], "Unsupported key type"),
+        (["word", fc.categorical_column_with_hash_bucket("h", 5)], "not supported for crossing"),
+    ):
         with pytest.raises(ValueError, match=message + ".*test_feature_columns.py"):
             fc.crossed_column(keys, 10)
 
@@ -88,13 +94,25 @@ def test_crossed_columns_hash_as_in_tensorflow(sess):
 
 def test_what_is_parsed(sess):
     word = fc.categorical_column_with_hash_bucket("word", 10)
-    columns = [fc.embedding_column(word, 2), fc.bucketized_column(fc.numeric_column("n", [2], default_value=[0.0, 1.0]), [5.0]),
-               fc.weighted_categorical_column(fc.categorical_column_with_identity("id", 3), "share"), fc.crossed_column(["left", "word"], 5)]
+    columns = [
+        fc.embedding_column(word, 2),
+        fc.bucketized_column(fc.numeric_column("n", [2], default_value=[0.0, 1.0]), [5.0]),
+        fc.weighted_categorical_column(fc.categorical_column_with_identity("id", 3), "share"),
+        fc.crossed_column(["left", "word"], 5),
+    ]
     spec = fc.make_parse_example_spec(columns)
-    assert spec == {"word": tf.VarLenFeature(tf.string), "n": tf.FixedLenFeature((2,), tf.float32, (0.0, 1.0)), "id": tf.VarLenFeature(tf.int64),
-                    "share": tf.VarLenFeature(tf.float32), "left": tf.VarLenFeature(tf.string)}
-    features = {"word": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])), "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[2])),
-                "share": tf.train.Feature(float_list=tf.train.FloatList(value=[0.5]))}
+    assert spec == {
+        "word": tf.VarLenFeature(tf.string),
+        "n": tf.FixedLenFeature((2,), tf.float32, (0.0, 1.0)),
+        "id": tf.VarLenFeature(tf.int64),
+        "share": tf.VarLenFeature(tf.float32),
+        "left": tf.VarLenFeature(tf.string),
+    }
+    features = {
+        "word": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])),
+        "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[2])),
+        "share": tf.train.Feature(float_list=tf.train.FloatList(value=[0.5])),
+    }
     data = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
     made = fc.input_layer(tf.parse_example([data], spec), columns[:2] + [fc.indicator_column(columns[2])])
     assert run(sess, made)[0, -3:].tolist() == [0, 0, 0.5] or run(sess, made)[0].tolist().count(0.5) == 1
@@ -109,7 +127,10 @@ def test_collections_and_variables_of_columns(sess):
     made = fc.linear_model({"word": [["a"], ["c"]], "n": [[1.0], [2.0]]}, [word, n], units=3, weight_collections=["kept"], cols_to_vars=noted)
     assert run(sess, made).tolist() == [[0, 0, 0]] * 2
     assert {k if k == "bias" else k.name: [v.op.name for v in vs] for k, vs in noted.items()} == {
-        "word": ["linear_model/word/weights"], "n": ["linear_model/n/weights"], "bias": ["linear_model/bias_weights"]}
+        "word": ["linear_model/word/weights"],
+        "n": ["linear_model/n/weights"],
+        "bias": ["linear_model/bias_weights"],
+    }
     assert len(tf.get_collection("kept")) == 3
 
 
@@ -125,7 +146,11 @@ def test_columns_of_contrib(sess):
     logits, variables, bias = layers.weighted_sum_from_feature_columns(tensors, [age, city, hashed, layers.crossed_column([city, hashed], 50)], 2, scope="wide")
     assert run(sess, logits).tolist() == [[0, 0], [0, 0]] and bias.op.name == "wide/bias_weight"
     assert {c.name: v[0].op.name for c, v in variables.items()} == {
-        "age": "wide/age/weight", "city": "wide/city/weights", "job": "wide/job/weights", "city_X_job": "wide/city_X_job/weights"}
+        "age": "wide/age/weight",
+        "city": "wide/city/weights",
+        "job": "wide/job/weights",
+        "city_X_job": "wide/city_X_job/weights",
+    }
     tf.assign(variables[hashed][0], tf.ones([100, 2])).eval()
     tf.assign(variables[age][0], [[1.0, 2.0]]).eval()
     assert sess.run(logits).tolist() == [[21, 41], [51, 101]]  # the mean of two jobs is one
@@ -197,24 +222,25 @@ def test_scattered_and_shared_rows_of_contrib(sess):
 def test_mistakes_with_columns_of_contrib(sess):
     city = layers.sparse_column_with_keys("city", ["Rome"])
     for call, error, message in (
-            (lambda: layers.input_from_feature_columns({"city": ["Rome"]}, [city]), ValueError, "Error creating input layer for column: city"),
-            (lambda: layers.weighted_sum_from_feature_columns({"city": ["Rome"]}, [layers.embedding_column(city, 2)], 1), ValueError, "weighted sum"),
-            (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), ValueError, "Feature n is not in"),
-            (lambda: layers.real_valued_column("n", dimension=0), ValueError, "dimension must be greater than 0"),
-            (lambda: layers.real_valued_column("n", 2, [1.0, "x"]), TypeError, "default_value must be compatible with dtype"),
-            (lambda: layers.real_valued_column("n", 2, [1.0]), ValueError, "The length of default_value must be equal to dimension"),
-            (lambda: layers.bucketized_column("n", [1.0]), TypeError, "source_column must be an instance of _RealValuedColumn"),
-            (lambda: layers.input_from_feature_columns({"n": [1.0]}, {"n": layers.real_valued_column("n")}), ValueError, "found dict"),
-            (lambda: layers.sparse_column_with_keys("n", ["a"], combiner="best"), ValueError, "combiner must be one of"),
-            (lambda: layers.check_feature_columns([city, city]), ValueError, "Duplicate feature column"),
-            (lambda: layers.crossed_column([city, layers.real_valued_column("n")], 5), TypeError, "columns must be a set"),
-            (lambda: layers.embedding_column(city, 2, ckpt_to_load_from="x"), ValueError, "Must specify both")):
+        (lambda: layers.input_from_feature_columns({"city": ["Rome"]}, [city]), ValueError, "Error creating input layer for column: city"),
+        (lambda: layers.weighted_sum_from_feature_columns({"city": ["Rome"]}, [layers.embedding_column(city, 2)], 1), ValueError, "weighted sum"),
+        (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), ValueError, "Feature n is not in"),
+        (lambda: layers.real_valued_column("n", dimension=0), ValueError, "dimension must be greater than 0"),
+        (lambda: layers.real_valued_column("n", 2, [1.0, "x"]), TypeError, "default_value must be compatible with dtype"),
+        (lambda: layers.real_valued_column("n", 2, [1.0]), ValueError, "The length of default_value must be equal to dimension"),
+        (lambda: layers.bucketized_column("n", [1.0]), TypeError, "source_column must be an instance of _RealValuedColumn"),
+        (lambda: layers.input_from_feature_columns({"n": [1.0]}, {"n": layers.real_valued_column("n")}), ValueError, "found dict"),
+        (lambda: layers.sparse_column_with_keys("n", ["a"], combiner="best"), ValueError, "combiner must be one of"),
+        (lambda: layers.check_feature_columns([city, city]), ValueError, "Duplicate feature column"),
+        (lambda: layers.crossed_column([city, layers.real_valued_column("n")], 5), TypeError, "columns must be a set"),
+        (lambda: layers.embedding_column(city, 2, ckpt_to_load_from="x"), ValueError, "Must specify both"),
+    ):
         with pytest.raises(error, match=message + ".*test_feature_columns.py"):
             call()
 
 
 def test_columns_of_arrays(sess):
-    one, = layers.infer_real_valued_columns(tf.zeros([5, 3]))
+    (one,) = layers.infer_real_valued_columns(tf.zeros([5, 3]))
     assert (one.name, one.dimension) == ("", 3)
     assert [c.dimension for c in layers.infer_real_valued_columns({"a": tf.zeros([5]), "b": tf.zeros([5, 2], tf.int32)})] == [1, 2]
     with pytest.raises(ValueError, match="integer or floating"):
@@ -224,21 +250,22 @@ def test_columns_of_arrays(sess):
 def test_columns_say_what_is_wrong():
     word, number = fc.categorical_column_with_vocabulary_list("w", ["a"]), fc.numeric_column("n")
     for call, error, message in (
-            (lambda: fc.numeric_column("n", shape=[2], default_value=[1.0]), ValueError, "The shape of default_value"),
-            (lambda: fc.numeric_column("n", default_value="x"), TypeError, "default_value must be compatible"),
-            (lambda: fc.numeric_column("n", shape=[1.0]), TypeError, "shape dimensions must be integer"),
-            (lambda: fc.bucketized_column(number, [2.0, 1.0]), ValueError, "boundaries must be a sorted list"),
-            (lambda: fc.categorical_column_with_vocabulary_list("w", ["a", "a"]), ValueError, "Duplicate keys"),
-            (lambda: fc.categorical_column_with_vocabulary_list("w", ["a"], tf.int64), ValueError, "do not match"),
-            (lambda: fc.categorical_column_with_vocabulary_file("w", "none.txt"), ValueError, "does not exist"),
-            (lambda: fc.categorical_column_with_identity("i", 2, default_value=2), ValueError, "not in range"),
-            (lambda: fc.embedding_column(word, 2, initializer=0.5), ValueError, "initializer must be callable"),
-            (lambda: fc.shared_embedding_columns([word, fc.categorical_column_with_identity("i", 1)], 2), ValueError, "must have the same type"),
-            (lambda: fc.input_layer({"w": ["a"]}, [word]), ValueError, "must be a _DenseColumn"),
-            (lambda: fc.linear_model({"n": [1.0, 2.0], "m": [1.0]}, [number, fc.numeric_column("m")]), ValueError, "of each feature must be same"),
-            (lambda: fc.linear_model({"n": 1.0}, [number]), ValueError, "cannot have rank 0"),
-            (lambda: fc.linear_model({"n": words(["1"])}, [number]), ValueError, "SparseTensor is not supported"),
-            (lambda: fc.sequence_numeric_column("n", dtype=tf.string), ValueError, "convertible to float")):
+        (lambda: fc.numeric_column("n", shape=[2], default_value=[1.0]), ValueError, "The shape of default_value"),
+        (lambda: fc.numeric_column("n", default_value="x"), TypeError, "default_value must be compatible"),
+        (lambda: fc.numeric_column("n", shape=[1.0]), TypeError, "shape dimensions must be integer"),
+        (lambda: fc.bucketized_column(number, [2.0, 1.0]), ValueError, "boundaries must be a sorted list"),
+        (lambda: fc.categorical_column_with_vocabulary_list("w", ["a", "a"]), ValueError, "Duplicate keys"),
+        (lambda: fc.categorical_column_with_vocabulary_list("w", ["a"], tf.int64), ValueError, "do not match"),
+        (lambda: fc.categorical_column_with_vocabulary_file("w", "none.txt"), ValueError, "does not exist"),
+        (lambda: fc.categorical_column_with_identity("i", 2, default_value=2), ValueError, "not in range"),
+        (lambda: fc.embedding_column(word, 2, initializer=0.5), ValueError, "initializer must be callable"),
+        (lambda: fc.shared_embedding_columns([word, fc.categorical_column_with_identity("i", 1)], 2), ValueError, "must have the same type"),
+        (lambda: fc.input_layer({"w": ["a"]}, [word]), ValueError, "must be a _DenseColumn"),
+        (lambda: fc.linear_model({"n": [1.0, 2.0], "m": [1.0]}, [number, fc.numeric_column("m")]), ValueError, "of each feature must be same"),
+        (lambda: fc.linear_model({"n": 1.0}, [number]), ValueError, "cannot have rank 0"),
+        (lambda: fc.linear_model({"n": words(["1"])}, [number]), ValueError, "SparseTensor is not supported"),
+        (lambda: fc.sequence_numeric_column("n", dtype=tf.string), ValueError, "convertible to float"),
+    ):
         with tf.Graph().as_default(), pytest.raises(error, match="(?s)" + message + ".*test_feature_columns.py"):
             call()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.gfile and file_io: places for reading and writing, what may be overwritten, kinds of errors; nested structures."""
+
 import collections
 import os
 
@@ -47,8 +48,12 @@ def test_nothing_is_overwritten_by_accident(tmp_path):
     file_io.atomic_write_string_to_file(b, "new")
     tf.gfile.Rename(a, b, overwrite=True)
     assert file_io.read_file_to_string(b) == "a" and tf.io.gfile.listdir(str(tmp_path)) == ["b"]
-    for function, error in ((tf.gfile.Remove, tf.errors.NotFoundError), (tf.gfile.ListDirectory, tf.errors.NotFoundError),
-                            (tf.gfile.Stat, tf.errors.NotFoundError), (tf.gfile.DeleteRecursively, tf.errors.NotFoundError)):
+    for function, error in (
+        (tf.gfile.Remove, tf.errors.NotFoundError),
+        (tf.gfile.ListDirectory, tf.errors.NotFoundError),
+        (tf.gfile.Stat, tf.errors.NotFoundError),
+        (tf.gfile.DeleteRecursively, tf.errors.NotFoundError),
+    ):
         with pytest.raises(error):
             function(a)
     with pytest.raises(tf.errors.AlreadyExistsError):
@@ -63,21 +68,23 @@ def test_structures():
     assert nest.map_structure(lambda a, b: a + b, pair(1, [2]), pair(3, [4])) == pair(4, [6])
     assert nest.get_traverse_shallow_structure(lambda s: not isinstance(s, list), ((1, [2]), 3)) == ((True, False), True)
     for error, text, call in [
-            (TypeError, "same sequence type", lambda: nest.assert_same_structure([1], (1,))),
-            (ValueError, "same number of elements", lambda: nest.assert_same_structure([1], [1, 2])),
-            (ValueError, "same nested structure", lambda: nest.assert_same_structure([1, [2]], [[1], 2])),
-            (ValueError, "same set of keys", lambda: nest.assert_same_structure({"a": 1}, {"b": 1})),
-            (ValueError, "is not unique", lambda: nest.flatten_dict_items({"a": 1, ("a",): (2,)})),
-            (ValueError, "Structure had 1 elements, but flat_sequence had 2", lambda: nest.pack_sequence_as([0], [1, 2])),
-            (TypeError, "func must be callable", lambda: nest.map_structure(1, [1])),
-            (ValueError, "at least one structure", lambda: nest.map_structure(abs)),
-            (TypeError, "must also be a sequence", lambda: nest.flatten_up_to([1], 1))]:
+        (TypeError, "same sequence type", lambda: nest.assert_same_structure([1], (1,))),
+        (ValueError, "same number of elements", lambda: nest.assert_same_structure([1], [1, 2])),
+        (ValueError, "same nested structure", lambda: nest.assert_same_structure([1, [2]], [[1], 2])),
+        (ValueError, "same set of keys", lambda: nest.assert_same_structure({"a": 1}, {"b": 1})),
+        (ValueError, "is not unique", lambda: nest.flatten_dict_items({"a": 1, ("a",): (2,)})),
+        (ValueError, "Structure had 1 elements, but flat_sequence had 2", lambda: nest.pack_sequence_as([0], [1, 2])),
+        (TypeError, "func must be callable", lambda: nest.map_structure(1, [1])),
+        (ValueError, "at least one structure", lambda: nest.map_structure(abs)),
+        (TypeError, "must also be a sequence", lambda: nest.flatten_up_to([1], 1)),
+    ]:
         with pytest.raises(error, match=text):
             call()
 
 
 def test_what_a_writer_puts_beside_a_graph(tmp_path):
     from millrace import names
+
     plugins = names.find("python.summary.plugin_asset")
 
     class Asset(plugins.PluginAsset):
@@ -120,6 +127,6 @@ def test_metadata_of_summaries_are_written_once(tmp_path):
         writer.add_summary(made, step)
         assert made.value[0].HasField("metadata")
     writer.close()
-    path, = tmp_path.iterdir()
+    (path,) = tmp_path.iterdir()
     values = [v for event in tf.train.summary_iterator(str(path)) for v in event.summary.value]
     assert [(v.tag, v.simple_value, v.HasField("metadata")) for v in values] == [("a", 0, True), ("a", 1, False), ("b", 2, True)]

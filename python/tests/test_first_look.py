@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees who looks at objects and asks for help."""
+
 import inspect
 
 import numpy as np
@@ -18,14 +19,18 @@ def test_objects_say_what_they_are():
         dense.apply(tf.placeholder(tf.float32, [None, 2]))
         optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
         for made, wanted in (
-                (sparse, "<tf.SparseTensor 'SparseTensor/values' shape=(3, 4) dtype=float32, 1 stored>"),
-                (tf.FIFOQueue(3, [tf.float32, tf.string], [[2], []], name="q"), "<tf.FIFOQueue 'q' of (float32 (2,), string ())>"),
-                (cell, "<BasicLSTMCell, state LSTMStateTuple(c=4, h=4), output 4>"), (dense, "<Dense 'd', weights (2, 3), (3,)>"),
-                (optimizer, "<MomentumOptimizer 'Momentum', learning_rate=0.1, momentum=0.9>"), (table, "<tf.HashTable 'hash_table' from string to int64>"),
-                (tf.TensorArray(tf.int32, 3, element_shape=[2]), "<tf.TensorArray dtype=int32, element shape (2,)>"),
-                (tf.get_variable_scope(), "<VariableScope ''>"), (tf.train.Saver(max_to_keep=3), "<Saver of 2 objects, keeps 3>"),
-                (tf.get_variable("p", [4, 2], partitioner=tf.fixed_size_partitioner(2)), "<tf.PartitionedVariable 'p' shape=(4, 2) dtype=float32, in 2 parts>"),
-                (tf.train.Coordinator(), "<Coordinator, running, 0 threads>")):
+            (sparse, "<tf.SparseTensor 'SparseTensor/values' shape=(3, 4) dtype=float32, 1 stored>"),
+            (tf.FIFOQueue(3, [tf.float32, tf.string], [[2], []], name="q"), "<tf.FIFOQueue 'q' of (float32 (2,), string ())>"),
+            (cell, "<BasicLSTMCell, state LSTMStateTuple(c=4, h=4), output 4>"),
+            (dense, "<Dense 'd', weights (2, 3), (3,)>"),
+            (optimizer, "<MomentumOptimizer 'Momentum', learning_rate=0.1, momentum=0.9>"),
+            (table, "<tf.HashTable 'hash_table' from string to int64>"),
+            (tf.TensorArray(tf.int32, 3, element_shape=[2]), "<tf.TensorArray dtype=int32, element shape (2,)>"),
+            (tf.get_variable_scope(), "<VariableScope ''>"),
+            (tf.train.Saver(max_to_keep=3), "<Saver of 2 objects, keeps 3>"),
+            (tf.get_variable("p", [4, 2], partitioner=tf.fixed_size_partitioner(2)), "<tf.PartitionedVariable 'p' shape=(4, 2) dtype=float32, in 2 parts>"),
+            (tf.train.Coordinator(), "<Coordinator, running, 0 threads>"),
+        ):
             assert repr(made) == wanted
         assert before == "<Dense 'd', not built yet>"
         last = graph.get_operations()[-1].name
@@ -46,8 +51,26 @@ def test_notebooks_show_values_and_places():
         assert "&lt;" in tf.constant("<b>")._repr_html_()
 
 
-@pytest.mark.parametrize("name", ["matmul", "nn.conv2d", "reshape", "concat", "placeholder", "gather", "nn.sparse_softmax_cross_entropy_with_logits", "cond",
-                                  "while_loop", "transpose", "one_hot", "stack", "split", "nn.embedding_lookup", "nn.bias_add"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "matmul",
+        "nn.conv2d",
+        "reshape",
+        "concat",
+        "placeholder",
+        "gather",
+        "nn.sparse_softmax_cross_entropy_with_logits",
+        "cond",
+        "while_loop",
+        "transpose",
+        "one_hot",
+        "stack",
+        "split",
+        "nn.embedding_lookup",
+        "nn.bias_add",
+    ],
+)
 def test_help_has_shapes_and_errors(name):
     function = tf
     for part in name.split("."):
@@ -60,14 +83,23 @@ def test_the_errors_are_those_that_help_tells():
     x = tf.placeholder
     with tf.Graph().as_default(), tf.Session() as session:
         for error, mistake in (
-                (ValueError, lambda: tf.matmul(x(tf.float32, [2, 3]), tf.ones([2, 3]))), (ValueError, lambda: tf.matmul(x(tf.float32, [2, 3]), tf.ones([3, 2], tf.float64))),
-                (ValueError, lambda: tf.nn.conv2d(tf.ones([2, 3]), tf.ones([1, 1, 1, 1]), [1, 1, 1, 1], "SAME")),
-                (tf.errors.InvalidArgumentError, lambda: session.run(tf.gather(tf.ones([2]), tf.constant([2]) + 0))),
-                (ValueError, lambda: tf.concat([tf.ones([2, 3]), tf.ones([3, 3])], 1)), (TypeError, lambda: tf.concat([tf.ones([2]), tf.ones([2], tf.int32)], 0)),
-                (tf.errors.InvalidArgumentError, lambda: session.run(x(tf.float32) + 1.0)), (TypeError, lambda: tf.cond(True, tf.no_op, tf.no_op)),
-                (TypeError, lambda: tf.while_loop(1, lambda i: i, [0])), (ValueError, lambda: tf.while_loop(lambda i: i < 3, lambda i: [i, i], [0])),
-                (ValueError, lambda: tf.transpose(tf.ones([2, 3]), [0])), (ValueError, lambda: tf.one_hot([1], 3, axis=5)), (ValueError, lambda: tf.stack([tf.ones([2]), tf.ones([3])])),
-                (ValueError, lambda: tf.split(tf.ones([3]), 2)), (ValueError, lambda: tf.nn.embedding_lookup([], [0])), (ValueError, lambda: tf.nn.bias_add(tf.ones([2, 3]), tf.ones([2])))):
+            (ValueError, lambda: tf.matmul(x(tf.float32, [2, 3]), tf.ones([2, 3]))),
+            (ValueError, lambda: tf.matmul(x(tf.float32, [2, 3]), tf.ones([3, 2], tf.float64))),
+            (ValueError, lambda: tf.nn.conv2d(tf.ones([2, 3]), tf.ones([1, 1, 1, 1]), [1, 1, 1, 1], "SAME")),
+            (tf.errors.InvalidArgumentError, lambda: session.run(tf.gather(tf.ones([2]), tf.constant([2]) + 0))),
+            (ValueError, lambda: tf.concat([tf.ones([2, 3]), tf.ones([3, 3])], 1)),
+            (TypeError, lambda: tf.concat([tf.ones([2]), tf.ones([2], tf.int32)], 0)),
+            (tf.errors.InvalidArgumentError, lambda: session.run(x(tf.float32) + 1.0)),
+            (TypeError, lambda: tf.cond(True, tf.no_op, tf.no_op)),
+            (TypeError, lambda: tf.while_loop(1, lambda i: i, [0])),
+            (ValueError, lambda: tf.while_loop(lambda i: i < 3, lambda i: [i, i], [0])),
+            (ValueError, lambda: tf.transpose(tf.ones([2, 3]), [0])),
+            (ValueError, lambda: tf.one_hot([1], 3, axis=5)),
+            (ValueError, lambda: tf.stack([tf.ones([2]), tf.ones([3])])),
+            (ValueError, lambda: tf.split(tf.ones([3]), 2)),
+            (ValueError, lambda: tf.nn.embedding_lookup([], [0])),
+            (ValueError, lambda: tf.nn.bias_add(tf.ones([2, 3]), tf.ones([2]))),
+        ):
             with pytest.raises(error):
                 mistake()
         assert (session.run(tf.one_hot([7], 3)) == 0).all()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.framework.function.Defun."""
+
 import numpy as np
 import pytest
 
@@ -28,7 +29,7 @@ def test_a_node_calls_it(sess):
     assert [f.signature.name for f in library] == [both.name] and [a.name for a in library[0].signature.input_arg] == ["x", "y"]
     again = tf.Graph()
     with again.as_default(), tf.Session() as other:  # the GraphDef carries it
-        y, = tf.import_graph_def(sess.graph.as_graph_def(), return_elements=["first:1"])
+        (y,) = tf.import_graph_def(sess.graph.as_graph_def(), return_elements=["first:1"])
         assert other.run(y).tolist() == [7, 8]
 
 
@@ -45,6 +46,7 @@ def test_a_gradient_in_python(sess):
     @function.Defun(tf.float32, python_grad_func=lambda op, dy: -dy)
     def passed(x):
         return tf.identity(x)
+
     assert sess.run(tf.gradients(passed(y), x)[0]).tolist() == [-100, -100]
 
 
@@ -85,6 +87,7 @@ def test_types_of_each_call(sess):
     @function.Defun()
     def total(*xs):
         return tf.add_n(list(xs))
+
     assert sess.run([total(1.0, 2.0), total(1.0, 2.0, 4.0)]) == [3, 7]
 
 
@@ -106,6 +109,7 @@ def test_functions_in_functions_and_operations(sess):
     @function.Defun()
     def constant():
         return tf.constant(4.0)
+
     assert sess.run(constant()) == 4
 
 
@@ -135,17 +139,19 @@ def test_tensors_and_variables_from_outside_become_arguments(sess):
 
 def test_mistakes(sess):
     for make, error, message in (
-            (lambda: function.Defun(tf.float32)(lambda x, y: x), ValueError, "same number of arguments"),
-            (lambda: function.Defun(tf.float32)(lambda x: x * 2)(1.0, 2.0), ValueError, "Expected number of arguments: 1, received: 2"),
-            (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), tf.errors.InvalidArgumentError, "equal in size to outputs"),
-            (lambda: function.Defun(tf.float32)(lambda x: [x, None])(1.0), ValueError, "can not return None"),
-            (lambda: function.Defun(tf.float32, python_grad_func=len, grad_func=len), ValueError, "Gradient defined twice")):
+        (lambda: function.Defun(tf.float32)(lambda x, y: x), ValueError, "same number of arguments"),
+        (lambda: function.Defun(tf.float32)(lambda x: x * 2)(1.0, 2.0), ValueError, "Expected number of arguments: 1, received: 2"),
+        (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), tf.errors.InvalidArgumentError, "equal in size to outputs"),
+        (lambda: function.Defun(tf.float32)(lambda x: [x, None])(1.0), ValueError, "can not return None"),
+        (lambda: function.Defun(tf.float32, python_grad_func=len, grad_func=len), ValueError, "Gradient defined twice"),
+    ):
         with pytest.raises(error, match=message + ".*test_function.py"):
             make()
 
 
 def test_path():
     from millrace import names
+
     assert names.module("python.framework.function") is function
 
 

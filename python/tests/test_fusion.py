@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions and products that take in what follows them give the same bits as the ops one by one."""
+
 import numpy as np
 import pytest
 
@@ -35,11 +36,18 @@ def _norm(x, draw):
     return tf.nn.fused_batch_norm(x, values[0], values[1], values[2], values[3], epsilon=0.01, is_training=False)[0]
 
 
-@pytest.mark.parametrize("shape, filters, stride, padding", [
-    ((2, 14, 14, 16), (3, 3, 16, 32), 1, "SAME"), ((1, 56, 56, 64), (1, 1, 64, 256), 1, "SAME"),
-    ((3, 9, 7, 5), (2, 3, 5, 3), 2, "VALID"), ((1, 7, 7, 512), (1, 1, 512, 256), 1, "SAME"),
-    ((4, 3, 3, 8), (3, 3, 8, 17), 1, "VALID"), ((1, 2, 2, 1), (1, 1, 1, 1), 1, "SAME"), ((1, 30, 30, 4), (7, 7, 2, 6), 2, "SAME"),
-])
+@pytest.mark.parametrize(
+    "shape, filters, stride, padding",
+    [
+        ((2, 14, 14, 16), (3, 3, 16, 32), 1, "SAME"),
+        ((1, 56, 56, 64), (1, 1, 64, 256), 1, "SAME"),
+        ((3, 9, 7, 5), (2, 3, 5, 3), 2, "VALID"),
+        ((1, 7, 7, 512), (1, 1, 512, 256), 1, "SAME"),
+        ((4, 3, 3, 8), (3, 3, 8, 17), 1, "VALID"),
+        ((1, 2, 2, 1), (1, 1, 1, 1), 1, "SAME"),
+        ((1, 30, 30, 4), (7, 7, 2, 6), 2, "SAME"),
+    ],
+)
 @pytest.mark.parametrize("parts", ["b", "n", "bn", "bnr", "nsr", "nsr6", "s", "bs6", "r", "6"])
 def test_convolution(shape, filters, stride, padding, parts):
     draw = np.random.RandomState(1)

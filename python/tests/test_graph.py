@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs as programs see them: names, scopes, devices, control dependencies, collections, import and export."""
+
 import numpy as np
 import pytest
 
@@ -100,7 +101,7 @@ def test_import_replaces_and_returns():
     assert [n.name for n in again.node] == [n.name for n in definition.node]
     with tf.Graph().as_default():
         z = tf.constant(5.0)
-        y, = tf.import_graph_def(again, input_map={"x:0": z}, return_elements=["y:0"])
+        (y,) = tf.import_graph_def(again, input_map={"x:0": z}, return_elements=["y:0"])
         assert y.name == "import/y:0"
         with tf.Session() as session:
             assert session.run(y) == 10
@@ -119,10 +120,24 @@ def test_operators():
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     one = np.ones((2, 2), np.float32)
     with tf.Session() as session:
-        for tensor, wanted in [(x + 1, [[2, 3], [4, 5]]), (1 - x, [[0, -1], [-2, -3]]), (one * x, [[1, 2], [3, 4]]), (x / 2, [[.5, 1], [1.5, 2]]),
-                               (x ** 2, [[1, 4], [9, 16]]), (-x, [[-1, -2], [-3, -4]]), (x[1], [3, 4]), (x[:, None, ::-1], [[[2, 1]], [[4, 3]]]),
-                               (x[..., -1], [2, 4]), (x // 2, [[0, 1], [1, 2]]), (x % 2, [[1, 0], [1, 0]]), (abs(-x), [[1, 2], [3, 4]]),
-                               (x > 2, [[False, False], [True, True]]), (tf.constant(7) // 2, 3), (tf.constant(7) / 2, 3.5), (x @ x, [[7, 10], [15, 22]])]:
+        for tensor, wanted in [
+            (x + 1, [[2, 3], [4, 5]]),
+            (1 - x, [[0, -1], [-2, -3]]),
+            (one * x, [[1, 2], [3, 4]]),
+            (x / 2, [[0.5, 1], [1.5, 2]]),
+            (x**2, [[1, 4], [9, 16]]),
+            (-x, [[-1, -2], [-3, -4]]),
+            (x[1], [3, 4]),
+            (x[:, None, ::-1], [[[2, 1]], [[4, 3]]]),
+            (x[..., -1], [2, 4]),
+            (x // 2, [[0, 1], [1, 2]]),
+            (x % 2, [[1, 0], [1, 0]]),
+            (abs(-x), [[1, 2], [3, 4]]),
+            (x > 2, [[False, False], [True, True]]),
+            (tf.constant(7) // 2, 3),
+            (tf.constant(7) / 2, 3.5),
+            (x @ x, [[7, 10], [15, 22]]),
+        ]:
             np.testing.assert_array_equal(session.run(tensor), np.array(wanted))
         i = tf.constant(1)
         np.testing.assert_array_equal(session.run(x[i:, :i]), [[3]])
@@ -138,13 +153,25 @@ def test_both_dialects():
     assert tf.reduce_sum(a, reduction_indices=1, keep_dims=True).get_shape().as_list() == [2, 1]
     assert tf.expand_dims(a, dim=0).get_shape().as_list() == [1, 2, 3]
     assert tf.argmax(a, dimension=1).get_shape().as_list() == [2]
-    for name in ("mul", "sub", "neg", "pack", "unpack", "select", "initialize_all_variables", "scalar_summary", "merge_all_summaries", "op_scope",
-                 "all_variables"):
+    for name in (
+        "mul",
+        "sub",
+        "neg",
+        "pack",
+        "unpack",
+        "select",
+        "initialize_all_variables",
+        "scalar_summary",
+        "merge_all_summaries",
+        "op_scope",
+        "all_variables",
+    ):
         assert callable(getattr(tf, name))
     assert tf.zeros_initializer([2]).get_shape() == tf.zeros_initializer()([2]).get_shape()
     logits, labels = tf.ones([2, 3]), tf.ones([2, 3]) / 3
-    assert tf.nn.softmax_cross_entropy_with_logits(logits, labels).get_shape() == tf.nn.softmax_cross_entropy_with_logits(
-        labels=labels, logits=logits).get_shape()
+    assert (
+        tf.nn.softmax_cross_entropy_with_logits(logits, labels).get_shape() == tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits).get_shape()
+    )
 
 
 def test_gradient_override():
@@ -209,7 +236,7 @@ def test_noted_shapes_are_taken_over_and_not_kept():
         tf.identity(x, name="y").set_shape([2, 3])
         noted = graph.as_graph_def(add_shapes=True)
     with tf.Graph().as_default() as graph:
-        y, = tf.import_graph_def(noted, return_elements=["y:0"])
+        (y,) = tf.import_graph_def(noted, return_elements=["y:0"])
         assert y.shape.as_list() == [2, 3]
         assert not any("_output_shapes" in node.attr for node in graph.as_graph_def().node)
 

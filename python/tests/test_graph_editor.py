@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.graph_editor, metric_learning, and OpDefLibrary."""
+
 import numpy as np
 import pytest
 
@@ -84,9 +85,15 @@ def test_losses_of_embeddings():
     cross = -(same * (logits - np.log(np.exp(logits).sum(1, keepdims=True)))).sum(1).mean()
     near = np.array([1, 0, 1, 0, 0, 1])
     distance = np.sqrt(((e - p) ** 2).sum(1))
-    contrast = (near * distance ** 2 + (1 - near) * np.maximum(1 - distance, 0) ** 2).mean()
+    contrast = (near * distance**2 + (1 - near) * np.maximum(1 - distance, 0) ** 2).mean()
     with tf.Session() as session:
-        made = session.run([metric_learning.triplet_semihard_loss(labels, e, 0.5), metric_learning.npairs_loss(labels, e, p, 0.01),
-                            metric_learning.contrastive_loss(near, e, p), metric_learning.pairwise_distance(e)])
-    np.testing.assert_allclose(made[:3], [total / pairs, cross + 0.0025 * ((e ** 2).sum(1).mean() + (p ** 2).sum(1).mean()), contrast], rtol=1e-5)
+        made = session.run(
+            [
+                metric_learning.triplet_semihard_loss(labels, e, 0.5),
+                metric_learning.npairs_loss(labels, e, p, 0.01),
+                metric_learning.contrastive_loss(near, e, p),
+                metric_learning.pairwise_distance(e),
+            ]
+        )
+    np.testing.assert_allclose(made[:3], [total / pairs, cross + 0.0025 * ((e**2).sum(1).mean() + (p**2).sum(1).mean()), contrast], rtol=1e-5)
     np.testing.assert_allclose(made[3], np.sqrt(square), atol=1e-4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loop that adds operations between runs is told so once, with its line."""
+
 import re
 import warnings
 
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 
 import millrace as tf
-
 
 
 def line_of(mark):
@@ -22,12 +22,14 @@ def caught(function):
     return [w for w in seen if issubclass(w.category, RuntimeWarning)]
 
 
-GOLDEN = ("The graph grows in a loop: operations made here were new in four runs (the graph has 11 now). Each such run is prepared anew, "
-          "and the memory comes back with the graph only. Make them before the loop and feed what changes; Graph.finalize() makes it an error.")
+GOLDEN = (
+    "The graph grows in a loop: operations made here were new in four runs (the graph has 11 now). Each such run is prepared anew, "
+    "and the memory comes back with the graph only. Make them before the loop and feed what changes; Graph.finalize() makes it an error."
+)
 
 
 def test_a_growing_loop_warns_once_at_the_fourth_run():
-    values = tf.constant(np.arange(10.))
+    values = tf.constant(np.arange(10.0))
     runs = []
     session = tf.Session()
 
@@ -49,7 +51,7 @@ def _count(seen):
 
 
 def test_a_callable_is_looked_at_too():
-    x = tf.constant(1.)
+    x = tf.constant(1.0)
     session = tf.Session()
     call = session.make_callable(x)
     seen = caught(lambda: [(call(), tf.identity(x)) for _ in range(20)])
@@ -57,31 +59,32 @@ def test_a_callable_is_looked_at_too():
 
 
 def test_runs_in_between_do_not_hide_it():
-    x = tf.constant(1.)
+    x = tf.constant(1.0)
     session = tf.Session()
-    seen = caught(lambda: [(session.run(x + 1.), session.run(x), session.run(x)) for _ in range(20)])
+    seen = caught(lambda: [(session.run(x + 1.0), session.run(x), session.run(x)) for _ in range(20)])
     assert len(seen) == 1
 
 
 def test_a_program_that_builds_and_runs_by_turns_is_not_blamed():
     def program():
         with tf.Session() as session:
-            a = tf.constant(1.)
+            a = tf.constant(1.0)
             session.run(a)
-            b = a + 1.
+            b = a + 1.0
             session.run(b)
-            c = b * 2.
+            c = b * 2.0
             session.run(c)
             d = tf.sqrt(c)
             session.run(d)
             for _ in range(100):
                 session.run([a, b, c, d])
+
     assert caught(program) == []
 
 
 def test_finalize_makes_it_an_error():
-    x = tf.constant(1.)
+    x = tf.constant(1.0)
     x.graph.finalize()
     with tf.Session() as session:
         with pytest.raises(RuntimeError, match="finalized"):
-            session.run(x + 1.)
+            session.run(x + 1.0)

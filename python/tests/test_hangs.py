@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The museum: what other systems' clusters hang in. Each ends here, in time, and says why."""
+
 import subprocess
 import sys
 import threading
@@ -40,6 +41,7 @@ def _in_thread(work):
             work()
         except Exception as e:  # pylint: disable=broad-except
             raised.append(e)
+
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, raised
@@ -173,10 +175,12 @@ def test_a_worker_that_is_killed_does_not_starve_the_others_of_tokens(tmp_path):
                 optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2)
                 train = optimizer.minimize(tf.square(w - 1), global_step=global_step)
                 hook = optimizer.make_session_run_hook(i == 0)
-            with tf.train.MonitoredTrainingSession(workers[i].target, is_chief=i == 0, hooks=[hook],
-                                                   config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i])) as session:
+            with tf.train.MonitoredTrainingSession(
+                workers[i].target, is_chief=i == 0, hooks=[hook], config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i])
+            ) as session:
                 while not session.should_stop() and len(seen) < steps:
                     seen.append(session.run([global_step, train])[0])
+
     first, second, third = [], [], []
     chief, chief_raised = _in_thread(lambda: replica(0, 6, first))
     time.sleep(1.5)  # or else the other finds nothing to begin with, and looks again after 30 s
@@ -192,12 +196,15 @@ def test_a_worker_that_is_killed_does_not_starve_the_others_of_tokens(tmp_path):
 
 def test_a_client_that_is_killed_leaves_no_step_behind():
     server = tf.train.Server.create_local_server()
-    program = """
+    program = (
+        """
 import millrace as tf
 queue = tf.FIFOQueue(1, [tf.float32], shared_name="of_the_dead")
 print("waits", flush=True)
 tf.Session(%r).run(queue.dequeue())
-""" % server.target
+"""
+        % server.target
+    )
     client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert b"waits" in client.stdout.readline()
     time.sleep(1)

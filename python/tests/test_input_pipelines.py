@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.train's queues of input: what they give, how long, and what their nodes are called."""
+
 import contextlib
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_no_strings():
 def test_ranges_slices_and_rows():
     assert until_the_end(tf.train.range_input_producer(4, num_epochs=1, shuffle=False).dequeue()) == [0, 1, 2, 3]
     tf.reset_default_graph()
-    rows = tf.train.input_producer([[1., 2.], [3., 4.]], num_epochs=1, shuffle=False).dequeue()
+    rows = tf.train.input_producer([[1.0, 2.0], [3.0, 4.0]], num_epochs=1, shuffle=False).dequeue()
     assert [r.tolist() for r in until_the_end(rows)] == [[1, 2], [3, 4]]
     tf.reset_default_graph()
     pair = tf.train.slice_input_producer([tf.constant(["a", "b", "c"]), tf.constant([[1], [2], [3]])], num_epochs=1, seed=4)
@@ -121,7 +122,7 @@ def test_batches_of_many_and_of_dicts():
     found = until_the_end(batch)
     assert [f["b"].tolist() for f in found] == [[0, 0, 1, -1], [2, -2, 3, -3]]
     assert found[1]["a"].tolist() == [b"2", b"2", b"3", b"3"]
-    assert list(tf.train.batch({"x": tf.constant(1.)}, 2)) == ["x"]
+    assert list(tf.train.batch({"x": tf.constant(1.0)}, 2)) == ["x"]
 
 
 def test_batches_that_are_padded():
@@ -174,14 +175,14 @@ def test_only_what_is_to_be_kept():
 
 
 def test_arguments_of_old_programs():
-    assert tf.train.batch(tensor_list=[tf.constant(1.)], batch_size=2).get_shape().as_list() == [2]
-    assert tf.train.shuffle_batch(tensor_list=[tf.constant(1.)], batch_size=2, capacity=5, min_after_dequeue=1).get_shape().as_list() == [2]
-    assert tf.train.batch_join(tensor_list_list=[[tf.constant(1.)]], batch_size=2).get_shape().as_list() == [2]
+    assert tf.train.batch(tensor_list=[tf.constant(1.0)], batch_size=2).get_shape().as_list() == [2]
+    assert tf.train.shuffle_batch(tensor_list=[tf.constant(1.0)], batch_size=2, capacity=5, min_after_dequeue=1).get_shape().as_list() == [2]
+    assert tf.train.batch_join(tensor_list_list=[[tf.constant(1.0)]], batch_size=2).get_shape().as_list() == [2]
 
 
 def test_what_does_not_fit():
     with pytest.raises(TypeError, match="types to be consistent"):
-        tf.train.batch_join([[tf.constant(1)], [tf.constant(1.)]], 2)
+        tf.train.batch_join([[tf.constant(1)], [tf.constant(1.0)]], 2)
     with pytest.raises(ValueError):
         tf.train.batch_join([[tf.constant([1])], [tf.constant([1, 2])]], 2)
     with pytest.raises(ValueError, match="at least one"):
@@ -193,10 +194,26 @@ def test_what_does_not_fit():
 def test_names_of_nodes():
     tf.train.batch([tf.train.string_input_producer(["a"]).dequeue()], 2)
     names = node_names()
-    for name in ("input_producer", "input_producer/input_producer_EnqueueMany", "input_producer/input_producer_Close",
-                 "input_producer/input_producer_Close_1", "input_producer/input_producer_Size", "input_producer/fraction_of_32_full",
-                 "input_producer/RandomShuffle", "input_producer_Dequeue", "batch/fifo_queue", "batch/fifo_queue_enqueue", "batch/fifo_queue_Close",
-                 "batch/fifo_queue_Size", "batch/Cast", "batch/mul/y", "batch/mul", "batch/fraction_of_32_full/tags", "batch/n", "batch"):
+    for name in (
+        "input_producer",
+        "input_producer/input_producer_EnqueueMany",
+        "input_producer/input_producer_Close",
+        "input_producer/input_producer_Close_1",
+        "input_producer/input_producer_Size",
+        "input_producer/fraction_of_32_full",
+        "input_producer/RandomShuffle",
+        "input_producer_Dequeue",
+        "batch/fifo_queue",
+        "batch/fifo_queue_enqueue",
+        "batch/fifo_queue_Close",
+        "batch/fifo_queue_Size",
+        "batch/Cast",
+        "batch/mul/y",
+        "batch/mul",
+        "batch/fraction_of_32_full/tags",
+        "batch/n",
+        "batch",
+    ):
         assert name in names, name
     assert [r.name for r in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)] == ["input_producer", "batch/fifo_queue"]
 
@@ -233,7 +250,7 @@ def test_rows_of_sparse_tensors():
 @pytest.mark.skipif(hasattr(gen_ops, "add_sparse_to_tensors_map"), reason="sparse tensors can be batched")
 def test_sparse_tensors_are_refused():
     with pytest.raises(NotImplementedError, match="Sparse tensors in batches"):
-        tf.train.batch([tf.SparseTensor([[0]], [1.], [1])], 2)
+        tf.train.batch([tf.SparseTensor([[0]], [1.0], [1])], 2)
 
 
 def test_buckets():
@@ -246,8 +263,9 @@ def test_buckets():
 
 def test_buckets_by_length():
     n = numbers(20)
-    lengths, batch = tf.contrib.training.bucket_by_sequence_length(n % 10 + 1, [tf.fill([n % 10 + 1], n)], 2, [4, 7], dynamic_pad=True,
-                                                                   allow_smaller_final_batch=True)
+    lengths, batch = tf.contrib.training.bucket_by_sequence_length(
+        n % 10 + 1, [tf.fill([n % 10 + 1], n)], 2, [4, 7], dynamic_pad=True, allow_smaller_final_batch=True
+    )
     found = until_the_end([lengths, batch])
     assert sorted(i for a, _ in found for i in a) == sorted(list(range(1, 11)) * 2)
     assert all(b.shape == (len(a), max(a)) and len({(i >= 4) + (i >= 7) for i in a}) == 1 for a, b in found)

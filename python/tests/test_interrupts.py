@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C stops a step within 100 ms, wherever it is, and the session can be used afterwards."""
+
 import os
 import signal
 import subprocess
@@ -96,8 +97,9 @@ RUNS = {
 
 
 def program(text, timeout=60):
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.split()
 
@@ -109,7 +111,7 @@ def interrupted(step, run):
 
 def share_of_the_machine():
     """Where more threads want to run than there are cores, each gets its share of the time only."""
-    return min(1., os.cpu_count() / max(os.getloadavg()[0], 1.))
+    return min(1.0, os.cpu_count() / max(os.getloadavg()[0], 1.0))
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=[s.replace(" ", "_") for s in STEPS])
@@ -223,11 +225,17 @@ def test_closing_the_session_does_not_wait_for_a_kernel():
     assert (time.monotonic() - begin) * share_of_the_machine() < 0.5
 
 
-@pytest.mark.parametrize("change", [
-    lambda v: v.assign_add(tf.ones_like(v)), lambda v: v.assign(v + 1.0), lambda v: tf.train.GradientDescentOptimizer(1.0).minimize(-tf.reduce_sum(v)),
-    lambda v: tf.train.AdamOptimizer(1.0).minimize(-tf.reduce_sum(v)),
-    lambda v: tf.scatter_add(v, tf.range(v.get_shape()[0].value), tf.ones_like(v))],
-    ids=["assign_add", "assign", "gradient_descent", "adam", "scatter_add"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v.assign_add(tf.ones_like(v)),
+        lambda v: v.assign(v + 1.0),
+        lambda v: tf.train.GradientDescentOptimizer(1.0).minimize(-tf.reduce_sum(v)),
+        lambda v: tf.train.AdamOptimizer(1.0).minimize(-tf.reduce_sum(v)),
+        lambda v: tf.scatter_add(v, tf.range(v.get_shape()[0].value), tf.ones_like(v)),
+    ],
+    ids=["assign_add", "assign", "gradient_descent", "adam", "scatter_add"],
+)
 def test_what_is_stopped_changes_variables_wholly_or_not_at_all(change):
     v = tf.Variable(tf.zeros([20000000]))
     step = change(v).op if hasattr(change(v), "op") else change(v)
@@ -246,19 +254,26 @@ def test_what_is_stopped_changes_variables_wholly_or_not_at_all(change):
     assert stopped
 
 
-@pytest.mark.parametrize("left", ["""
+@pytest.mark.parametrize(
+    "left",
+    [
+        """
         step = tf.py_func(lambda: [None for _ in iter(int, 1)], [], [])
         later(0.2)
         try:
             session.run(step)
         except KeyboardInterrupt:
-            pass""", """
+            pass""",
+        """
         def work():
             while True:
                 session.run(alive)
         for _ in range(4):
             threading.Thread(target=work, daemon=True).start()
-        time.sleep(0.3)"""], ids=["a_function", "threads_that_run_steps"])
+        time.sleep(0.3)""",
+    ],
+    ids=["a_function", "threads_that_run_steps"],
+)
 def test_what_still_runs_at_the_end_does_not_hold_up_the_process(left):
     program(PROLOGUE + textwrap.dedent(left), timeout=30)
 

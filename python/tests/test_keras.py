@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras. Numbers that are written down are what Keras 3.15 gives for the same weights and data."""
+
 import os
 
 import numpy as np
@@ -26,7 +27,8 @@ CASES = {
     "lstm": (lambda: L.LSTM(4, recurrent_activation="sigmoid", return_sequences=True), [70.02041, 0.10964, 1.18782, 1.18641, 1.18503]),
     "gru": (lambda: L.GRU(4, recurrent_activation="sigmoid"), [78.89585, 0.07685, 1.10673, 1.10651, 1.10629]),
     "rnn": (lambda: L.SimpleRNN(4), [72.09041, 0.09006, 1.12176, 1.12103, 1.1203]),
-    "bi": (lambda: L.Bidirectional(L.LSTM(4, recurrent_activation="sigmoid")), [87.25398, 0.0865, 1.09615, 1.09607, 1.09599])}
+    "bi": (lambda: L.Bidirectional(L.LSTM(4, recurrent_activation="sigmoid")), [87.25398, 0.0865, 1.09615, 1.09607, 1.09599]),
+}
 
 
 def results(model, x, y):
@@ -43,9 +45,18 @@ def test_layers_along_sequences_and_images():
         model = keras.Sequential([L.TimeDistributed(L.Dense(3), input_shape=(6, 3)), make(), L.Flatten(), L.Dense(3, activation="softmax")])
         filled(model, random)
         np.testing.assert_allclose(results(model, x, y), expected, atol=2e-4, err_msg=name)
-    model = keras.Sequential([
-        L.Conv2D(4, 3, activation="relu", input_shape=(8, 8, 2)), L.MaxPooling2D(), L.UpSampling2D(), L.Conv2DTranspose(3, 3, strides=2, padding="same"),
-        L.ZeroPadding2D(1), L.AveragePooling2D(2), L.GlobalAveragePooling2D(), L.Dense(3, activation="softmax", kernel_regularizer="l2")])
+    model = keras.Sequential(
+        [
+            L.Conv2D(4, 3, activation="relu", input_shape=(8, 8, 2)),
+            L.MaxPooling2D(),
+            L.UpSampling2D(),
+            L.Conv2DTranspose(3, 3, strides=2, padding="same"),
+            L.ZeroPadding2D(1),
+            L.AveragePooling2D(2),
+            L.GlobalAveragePooling2D(),
+            L.Dense(3, activation="softmax", kernel_regularizer="l2"),
+        ]
+    )
     filled(model, random)
     np.testing.assert_allclose(results(model, images, y), [84.33915, 0.05195, 1.11151, 1.11128, 1.11106], atol=2e-4)
 
@@ -53,12 +64,19 @@ def test_layers_along_sequences_and_images():
 OPTIMIZERS = {
     "SGD": (dict(lr=0.1, momentum=0.9, nesterov=True), [1.30535, 1.27663, 1.23894, 1.19654, 1.15391]),
     "RMSprop": (dict(lr=0.01), [1.30535, 1.26746, 1.24251, 1.223, 1.20668]),
-    "Adadelta": (dict(lr=1.0), [1.30535, 1.3036, 1.30183, 1.30006, 1.29828]), "Adam": (dict(lr=0.02), [1.30535, 1.28106, 1.25793, 1.236, 1.21527])}
+    "Adadelta": (dict(lr=1.0), [1.30535, 1.3036, 1.30183, 1.30006, 1.29828]),
+    "Adam": (dict(lr=0.02), [1.30535, 1.28106, 1.25793, 1.236, 1.21527]),
+}
 
 
-@pytest.mark.parametrize("name, arguments, expected", [(n, *v) for n, v in OPTIMIZERS.items()] + [
-    ("SGD", dict(lr=0.1, clipnorm=0.5), [1.30535, 1.29008, 1.27546, 1.26149, 1.24815]),
-    ("SGD", dict(lr=0.5, clipvalue=0.01), [1.30535, 1.29918, 1.29307, 1.28703, 1.28106])])
+@pytest.mark.parametrize(
+    "name, arguments, expected",
+    [(n, *v) for n, v in OPTIMIZERS.items()]
+    + [
+        ("SGD", dict(lr=0.1, clipnorm=0.5), [1.30535, 1.29008, 1.27546, 1.26149, 1.24815]),
+        ("SGD", dict(lr=0.5, clipvalue=0.01), [1.30535, 1.29918, 1.29307, 1.28703, 1.28106]),
+    ],
+)
 def test_optimizers(name, arguments, expected):
     random = np.random.RandomState(0)
     x = random.randn(40, 6, 3).astype("f")[:, 0]
@@ -74,10 +92,20 @@ def test_optimizers(name, arguments, expected):
 def test_losses():
     y, p = np.array([[0.0, 1.0, 0.0]], "f"), np.array([[0.2, 0.7, 0.1]], "f")
     d = p - y
-    expected = {"mse": np.mean(d ** 2), "mae": np.mean(abs(d)), "hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0)), "categorical_crossentropy": -np.log(0.7),
-                "binary_crossentropy": -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)), "logcosh": np.mean(np.log(np.cosh(d))),
-                "poisson": np.mean(p - y * np.log(p)), "cosine_proximity": -0.7 / np.linalg.norm(p), "categorical_accuracy": 1, "binary_accuracy": 1,
-                "msle": np.mean((np.log(y + 1) - np.log(p + 1)) ** 2), "squared_hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0) ** 2)}
+    expected = {
+        "mse": np.mean(d**2),
+        "mae": np.mean(abs(d)),
+        "hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0)),
+        "categorical_crossentropy": -np.log(0.7),
+        "binary_crossentropy": -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)),
+        "logcosh": np.mean(np.log(np.cosh(d))),
+        "poisson": np.mean(p - y * np.log(p)),
+        "cosine_proximity": -0.7 / np.linalg.norm(p),
+        "categorical_accuracy": 1,
+        "binary_accuracy": 1,
+        "msle": np.mean((np.log(y + 1) - np.log(p + 1)) ** 2),
+        "squared_hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0) ** 2),
+    }
     for name, value in expected.items():
         made = K.get_value((keras.metrics if "accuracy" in name else keras.losses).get(name)(tf.constant(y), tf.constant(p)))
         np.testing.assert_allclose(np.ravel(made), [value], rtol=1e-4, err_msg=name)
@@ -140,9 +168,19 @@ def test_callbacks(tmp_path):
     model.compile(keras.optimizers.SGD(0.5), "mse")
     rates = []
     C = keras.callbacks
-    made = model.fit(x, y, epochs=3, verbose=0, callbacks=[
-        C.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1)), C.LambdaCallback(on_epoch_end=lambda e, logs: rates.append(K.get_value(model.optimizer.lr))),
-        C.CSVLogger(str(tmp_path / "log.csv")), C.TensorBoard(str(tmp_path / "board")), C.ModelCheckpoint(str(tmp_path / "w-{epoch}"), "loss", save_best_only=True)])
+    made = model.fit(
+        x,
+        y,
+        epochs=3,
+        verbose=0,
+        callbacks=[
+            C.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1)),
+            C.LambdaCallback(on_epoch_end=lambda e, logs: rates.append(K.get_value(model.optimizer.lr))),
+            C.CSVLogger(str(tmp_path / "log.csv")),
+            C.TensorBoard(str(tmp_path / "board")),
+            C.ModelCheckpoint(str(tmp_path / "w-{epoch}"), "loss", save_best_only=True),
+        ],
+    )
     np.testing.assert_allclose(rates, [0.1, 0.05, 0.1 / 3], rtol=1e-6)
     assert (tmp_path / "log.csv").read_text().startswith("epoch,loss\n0,") and len(made.epoch) == 3
     assert any("tfevents" in n for n in os.listdir(tmp_path / "board")) and (tmp_path / "w-3.index").exists()
@@ -150,7 +188,7 @@ def test_callbacks(tmp_path):
     assert len(model.fit(x, y, epochs=50, verbose=0, callbacks=[stop]).epoch) == 3
     K.set_value(model.optimizer.lr, 0.1)
     model.fit(x, y, epochs=4, verbose=0, callbacks=[C.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10)])
-    assert K.get_value(model.optimizer.lr) == pytest.approx(0.1 * 0.5 ** 3)
+    assert K.get_value(model.optimizer.lr) == pytest.approx(0.1 * 0.5**3)
     assert len(model.fit(x, np.full(40, np.nan), epochs=9, verbose=0, callbacks=[C.TerminateOnNaN()]).epoch) == 1
 
 
@@ -160,6 +198,7 @@ def test_weights_in_files_and_generators(tmp_path):
         model = keras.Sequential([L.Dense(2, input_shape=(3,))])
         model.compile("adam", "mse")
         return model
+
     model = make()
     batches = ((np.ones([8, 3]) * i, np.ones([8, 2]) * i) for i in range(100))
     history = model.fit_generator(batches, steps_per_epoch=5, epochs=4, verbose=0)
@@ -212,23 +251,32 @@ def test_mistakes():
     model = keras.Sequential([L.Dense(2, input_shape=(3,))])
     x = keras.Input((3,))
     for call, error, message in (
-            (lambda: model.fit(np.ones([2, 3]), np.ones([2, 2]), verbose=0), RuntimeError, "must compile"),
-            (lambda: model.predict(np.ones([2, 4])), ValueError, "expected dense_input to have shape \\(3,\\)"),
-            (lambda: L.Dense(2, activation="none"), ValueError, "Unknown activation function: none"),
-            (lambda: L.Dense(2, colour=1), TypeError, "Keyword argument not understood: colour"),
-            (lambda: keras.Model(x, tf.identity(L.Dense(1)(x))), ValueError, "Wrap what computes it in a Lambda layer"),
-            (lambda: keras.Model(keras.Input((2,)), L.Dense(1)(x)), ValueError, "Graph disconnected"),
-            (lambda: model.set_weights([]), ValueError, "weight list of length 0"),
-            (lambda: model.compile("none", "mse"), ValueError, "Could not interpret optimizer"),
-            (lambda: keras.Sequential([L.LSTM(2, stateful=True, input_shape=(3, 1))]), ValueError, "needs to know its batch size"), (lambda: keras.applications.VGG16(), NotImplementedError, "slim.nets")):
+        (lambda: model.fit(np.ones([2, 3]), np.ones([2, 2]), verbose=0), RuntimeError, "must compile"),
+        (lambda: model.predict(np.ones([2, 4])), ValueError, "expected dense_input to have shape \\(3,\\)"),
+        (lambda: L.Dense(2, activation="none"), ValueError, "Unknown activation function: none"),
+        (lambda: L.Dense(2, colour=1), TypeError, "Keyword argument not understood: colour"),
+        (lambda: keras.Model(x, tf.identity(L.Dense(1)(x))), ValueError, "Wrap what computes it in a Lambda layer"),
+        (lambda: keras.Model(keras.Input((2,)), L.Dense(1)(x)), ValueError, "Graph disconnected"),
+        (lambda: model.set_weights([]), ValueError, "weight list of length 0"),
+        (lambda: model.compile("none", "mse"), ValueError, "Could not interpret optimizer"),
+        (lambda: keras.Sequential([L.LSTM(2, stateful=True, input_shape=(3, 1))]), ValueError, "needs to know its batch size"),
+        (lambda: keras.applications.VGG16(), NotImplementedError, "slim.nets"),
+    ):
         with pytest.raises(error, match=message):
             call()
 
 
 def test_paths():
     from millrace import names
-    for path, real in (("keras.layers", L), ("python.keras.layers", L), ("contrib.keras.api.keras.models", keras.models), ("keras.losses", keras.losses),
-                       ("python.keras.backend", K), ("keras.preprocessing.sequence", keras.preprocessing.sequence)):
+
+    for path, real in (
+        ("keras.layers", L),
+        ("python.keras.layers", L),
+        ("contrib.keras.api.keras.models", keras.models),
+        ("keras.losses", keras.losses),
+        ("python.keras.backend", K),
+        ("keras.preprocessing.sequence", keras.preprocessing.sequence),
+    ):
         assert names.module(path) is real, path
     assert names.module("python.keras").Model is names.module("python.keras._impl.keras").Model is keras.Model
     assert tf.contrib.keras.Sequential is keras.Sequential

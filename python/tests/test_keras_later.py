@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers, constraints, data sets and wrappers that tf.keras got with TensorFlow 1.12 to 1.15; feature columns as layers; scaled losses."""
+
 import numpy as np
 import pytest
 
@@ -110,9 +111,11 @@ def test_separable_convolutions_of_sequences():
 
 
 def _features():
-    return {"ids": tf.SparseTensor([[0, 0], [1, 0], [1, 1], [2, 2]], [2, 0, 1, 1], [3, 3]),
-            "words": tf.SparseTensor([[0, 0], [1, 1], [2, 2]], ["a", "b", "x"], [3, 3]),
-            "numbers": tf.SparseTensor([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [1, 3], [2, 5]], [1.0, 2, 3, 4, 5, 6, 7], [3, 6])}
+    return {
+        "ids": tf.SparseTensor([[0, 0], [1, 0], [1, 1], [2, 2]], [2, 0, 1, 1], [3, 3]),
+        "words": tf.SparseTensor([[0, 0], [1, 1], [2, 2]], ["a", "b", "x"], [3, 3]),
+        "numbers": tf.SparseTensor([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [1, 3], [2, 5]], [1.0, 2, 3, 4, 5, 6, 7], [3, 6]),
+    }
 
 
 def test_columns_of_sequences(tmp_path):
@@ -128,8 +131,10 @@ def test_columns_of_sequences(tmp_path):
     np.testing.assert_array_equal(values[0], [[5, 6, 0, 0, 1, 1, 2], [0, 0, 0, 0, 0, 0.5, 0.5], [0, 0, 0, 0, 0, 0.5, 0.5]])
     np.testing.assert_array_equal(values[1, :2], [[1, 2, 1, 0, 0, 3, 4], [3, 4, 0, 1, 0, 5, 6]])
     (tmp_path / "words").write_text("a\nb\n")
-    for words in (columns.sequence_categorical_column_with_vocabulary_list("words", ["a", "b"], num_oov_buckets=1),
-                  columns.sequence_categorical_column_with_vocabulary_file("words", str(tmp_path / "words"), num_oov_buckets=1)):
+    for words in (
+        columns.sequence_categorical_column_with_vocabulary_list("words", ["a", "b"], num_oov_buckets=1),
+        columns.sequence_categorical_column_with_vocabulary_file("words", str(tmp_path / "words"), num_oov_buckets=1),
+    ):
         made = tf.contrib.feature_column.sequence_input_layer(_features(), [columns.indicator_column(words)])
         session.run(tf.tables_initializer())
         values, lengths = session.run(made)
@@ -188,8 +193,9 @@ def test_data_sets_of_words(tmp_path, monkeypatch):
 
 def test_wrappers_for_scikit_learn():
     def build(units=8, last=1):
-        model = keras.Sequential([keras.layers.Dense(units, activation="relu", input_shape=(2,)),
-                                  keras.layers.Dense(last, activation="softmax" if last > 1 else None)])
+        model = keras.Sequential(
+            [keras.layers.Dense(units, activation="relu", input_shape=(2,)), keras.layers.Dense(last, activation="softmax" if last > 1 else None)]
+        )
         model.compile(keras.optimizers.Adam(0.05), "categorical_crossentropy" if last > 1 else "mse", metrics=["accuracy"] if last > 1 else None)
         return model
 
@@ -226,7 +232,7 @@ def test_scaled_losses():
     assert scales == [8, 16, 16, 8, 8, 4] and session.run(step) == 4
     np.testing.assert_allclose(session.run(v), [-1, 0])
     fixed = E.MixedPrecisionLossScaleOptimizer(tf.train.GradientDescentOptimizer(0.5), 128)
-    (g, _), = fixed.compute_gradients(tf.reduce_sum(v * v), [v])
+    ((g, _),) = fixed.compute_gradients(tf.reduce_sum(v * v), [v])
     session.run(v.assign([1.0, 2]))
     np.testing.assert_allclose(session.run(g), [2, 4])
     with pytest.raises(ValueError, match="at least 1"):

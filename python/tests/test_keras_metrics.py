@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of tf.keras that count over batches, against NumPy; learning rate schedules; what callbacks are told."""
+
 import math
 
 import numpy as np
@@ -49,8 +50,14 @@ def test_counts_and_shares(weighted):
     said = p[None] > np.array([[0.2], [0.7]])
     tp, fp = (w * y * said).sum(1), (w * (1 - y) * said).sum(1)
     fn, tn = (w * y * ~said).sum(1), (w * (1 - y) * ~said).sum(1)
-    for name, wanted in {"TruePositives": tp, "FalsePositives": fp, "FalseNegatives": fn, "TrueNegatives": tn, "Precision": tp / (tp + fp),
-                         "Recall": tp / (tp + fn)}.items():
+    for name, wanted in {
+        "TruePositives": tp,
+        "FalsePositives": fp,
+        "FalseNegatives": fn,
+        "TrueNegatives": tn,
+        "Precision": tp / (tp + fp),
+        "Recall": tp / (tp + fn),
+    }.items():
         np.testing.assert_allclose(counted(getattr(M, name)(thresholds=[0.2, 0.7]), batches), wanted, rtol=1e-5, err_msg=name)
         one = counted(getattr(M, name)(0.7), batches)
         assert one.shape == () and one == pytest.approx(wanted[1], rel=1e-5)
@@ -101,7 +108,9 @@ def classes(weighted):
     made = []
     for _ in range(2):
         p = state.rand(12, 6)
-        made.append(((np.eye(6)[state.randint(0, 6, 12)].astype("f"), (p / p.sum(-1, keepdims=True)).astype("f")), state.rand(12).astype("f") if weighted else None))
+        made.append(
+            ((np.eye(6)[state.randint(0, 6, 12)].astype("f"), (p / p.sum(-1, keepdims=True)).astype("f")), state.rand(12).astype("f") if weighted else None)
+        )
     return made
 
 
@@ -111,20 +120,32 @@ def test_means_of_functions(weighted):
     y, p, w = whole(batches)
     sign, d = 2 * y - 1, p - y
     each = {
-        "MeanSquaredError": (d ** 2).mean(-1), "MeanAbsoluteError": abs(d).mean(-1), "MeanSquaredLogarithmicError": (np.log1p(p) - np.log1p(y)).__pow__(2).mean(-1),
-        "Hinge": np.maximum(1 - sign * p, 0).mean(-1), "SquaredHinge": (np.maximum(1 - sign * p, 0) ** 2).mean(-1),
-        "CategoricalHinge": np.maximum(0, ((1 - y) * p).max(-1) - (y * p).sum(-1) + 1), "LogCoshError": np.log(np.cosh(d)).mean(-1),
-        "Poisson": (p - y * np.log(p + 1e-7)).mean(-1), "CosineSimilarity": (y * p).sum(-1) / np.linalg.norm(p, axis=-1) / np.linalg.norm(y, axis=-1),
-        "KLDivergence": (np.clip(y, 1e-7, 1) * np.log(np.clip(y, 1e-7, 1) / np.clip(p, 1e-7, 1))).sum(-1), "CategoricalCrossentropy": -np.log((y * p).sum(-1)),
-        "CategoricalAccuracy": p.argmax(-1) == y.argmax(-1), "TopKCategoricalAccuracy": (p > (y * p).sum(-1, keepdims=True)).sum(-1) < 5,
-        "BinaryAccuracy": (y == (p > 0.5)).mean(-1), "BinaryCrossentropy": -(y * np.log(p + 1e-7) + (1 - y) * np.log(1 - p + 1e-7)).mean(-1)}
+        "MeanSquaredError": (d**2).mean(-1),
+        "MeanAbsoluteError": abs(d).mean(-1),
+        "MeanSquaredLogarithmicError": (np.log1p(p) - np.log1p(y)).__pow__(2).mean(-1),
+        "Hinge": np.maximum(1 - sign * p, 0).mean(-1),
+        "SquaredHinge": (np.maximum(1 - sign * p, 0) ** 2).mean(-1),
+        "CategoricalHinge": np.maximum(0, ((1 - y) * p).max(-1) - (y * p).sum(-1) + 1),
+        "LogCoshError": np.log(np.cosh(d)).mean(-1),
+        "Poisson": (p - y * np.log(p + 1e-7)).mean(-1),
+        "CosineSimilarity": (y * p).sum(-1) / np.linalg.norm(p, axis=-1) / np.linalg.norm(y, axis=-1),
+        "KLDivergence": (np.clip(y, 1e-7, 1) * np.log(np.clip(y, 1e-7, 1) / np.clip(p, 1e-7, 1))).sum(-1),
+        "CategoricalCrossentropy": -np.log((y * p).sum(-1)),
+        "CategoricalAccuracy": p.argmax(-1) == y.argmax(-1),
+        "TopKCategoricalAccuracy": (p > (y * p).sum(-1, keepdims=True)).sum(-1) < 5,
+        "BinaryAccuracy": (y == (p > 0.5)).mean(-1),
+        "BinaryCrossentropy": -(y * np.log(p + 1e-7) + (1 - y) * np.log(1 - p + 1e-7)).mean(-1),
+    }
     for name, values in each.items():
         assert counted(getattr(M, name)(), batches) == pytest.approx((w * values).sum() / w.sum(), rel=1e-4), name
-    assert counted(M.RootMeanSquaredError(), batches) == pytest.approx(math.sqrt(((d ** 2).mean(-1) * w).sum() / w.sum()), rel=1e-5)
+    assert counted(M.RootMeanSquaredError(), batches) == pytest.approx(math.sqrt(((d**2).mean(-1) * w).sum() / w.sum()), rel=1e-5)
     assert counted(M.TopKCategoricalAccuracy(k=2), batches) == pytest.approx((w * ((p > (y * p).sum(-1, keepdims=True)).sum(-1) < 2)).sum() / w.sum(), rel=1e-5)
     numbers = [((y.argmax(-1), p), w) for (y, p), w in batches]
-    for sparse, dense in (("SparseCategoricalAccuracy", "CategoricalAccuracy"), ("SparseCategoricalCrossentropy", "CategoricalCrossentropy"),
-                          ("SparseTopKCategoricalAccuracy", "TopKCategoricalAccuracy")):
+    for sparse, dense in (
+        ("SparseCategoricalAccuracy", "CategoricalAccuracy"),
+        ("SparseCategoricalCrossentropy", "CategoricalCrossentropy"),
+        ("SparseTopKCategoricalAccuracy", "TopKCategoricalAccuracy"),
+    ):
         assert counted(getattr(M, sparse)(), numbers) == pytest.approx((w * each[dense]).sum() / w.sum(), rel=1e-4), sparse
     for k, name in ((dict(top_k=2), "Precision"), (dict(top_k=2), "Recall")):
         said = p >= np.sort(p, -1)[:, -2:-1]
@@ -134,7 +155,10 @@ def test_means_of_functions(weighted):
 
 
 def test_sums_means_and_unions():
-    values = [((np.array([[1.0, 2], [3, 4]], "f"),), np.array([[1.0, 0], [1, 2]], "f")), ((np.array([[5.0, 6], [7, 8]], "f"),), np.array([[1.0, 1], [0, 0]], "f"))]
+    values = [
+        ((np.array([[1.0, 2], [3, 4]], "f"),), np.array([[1.0, 0], [1, 2]], "f")),
+        ((np.array([[5.0, 6], [7, 8]], "f"),), np.array([[1.0, 1], [0, 0]], "f")),
+    ]
     assert counted(M.Sum(), values) == 23 and counted(M.Mean(), values) == pytest.approx(23 / 6)
     np.testing.assert_allclose(counted(M.MeanTensor(), values), [[3, 6], [3, 4]])
     assert counted(M.Mean(), [((v[0],), np.array([1.0, 3], "f")) for v, _ in values]) == pytest.approx((1.5 + 3 * 3.5 + 5.5 + 3 * 7.5) / 8)
@@ -178,8 +202,13 @@ def test_models_count_over_batches():
     model.compile(keras.optimizers.SGD(0.0), "mse", metrics=["mae", M.RootMeanSquaredError("root"), Positives()])
     history = model.fit(x, y, epochs=2, batch_size=16, verbose=0, validation_data=(x[:8], y[:8])).history
     p = model.predict(x)
-    wanted = {"root": np.sqrt(((p - y) ** 2).mean()), "positives": (p > 0.5).sum(), "mean_absolute_error": abs(p - y).mean(),
-              "level": np.mean([p[i:i + 16].mean() for i in (0, 16, 32)]), "val_positives": (p[:8] > 0.5).sum()}
+    wanted = {
+        "root": np.sqrt(((p - y) ** 2).mean()),
+        "positives": (p > 0.5).sum(),
+        "mean_absolute_error": abs(p - y).mean(),
+        "level": np.mean([p[i : i + 16].mean() for i in (0, 16, 32)]),
+        "val_positives": (p[:8] > 0.5).sum(),
+    }
     for name in ("root", "positives", "val_positives"):
         np.testing.assert_allclose(history[name], [wanted[name]] * 2, rtol=1e-4, err_msg=name)
     found = dict(zip(model.metrics_names, model.evaluate(x, y, batch_size=16, verbose=0)))
@@ -195,9 +224,14 @@ def test_models_count_over_batches():
 def test_rates_by_the_step():
     S = keras.optimizers.schedules
     step = tf.placeholder(tf.float32, [])
-    rates = {S.ExponentialDecay(0.1, 10, 0.5): 0.1 * 0.5 ** 0.7, S.ExponentialDecay(0.1, 10, 0.5, staircase=True): 0.1, S.InverseTimeDecay(0.1, 10, 0.5): 0.1 / 1.35,
-             S.PolynomialDecay(0.1, 10, 0.01, power=2.0): 0.09 * 0.3 ** 2 + 0.01, S.PiecewiseConstantDecay([5, 10], [1.0, 2.0, 3.0]): 2.0,
-             keras.experimental.CosineDecay(0.1, 10): 0.05 * (1 + math.cos(0.7 * math.pi))}
+    rates = {
+        S.ExponentialDecay(0.1, 10, 0.5): 0.1 * 0.5**0.7,
+        S.ExponentialDecay(0.1, 10, 0.5, staircase=True): 0.1,
+        S.InverseTimeDecay(0.1, 10, 0.5): 0.1 / 1.35,
+        S.PolynomialDecay(0.1, 10, 0.01, power=2.0): 0.09 * 0.3**2 + 0.01,
+        S.PiecewiseConstantDecay([5, 10], [1.0, 2.0, 3.0]): 2.0,
+        keras.experimental.CosineDecay(0.1, 10): 0.05 * (1 + math.cos(0.7 * math.pi)),
+    }
     for schedule, wanted in rates.items():
         for one in (schedule, S.deserialize(S.serialize(schedule))):
             assert tf.get_default_session().run(one(step), {step: 7.0}) == pytest.approx(wanted, rel=1e-5), type(one)
@@ -216,8 +250,10 @@ def test_rates_by_the_step():
 def test_ftrl_is_that_of_tf_train():
     settings = dict(l1_regularization_strength=0.01, l2_regularization_strength=0.02, l2_shrinkage_regularization_strength=0.03)
     a, b = tf.Variable([1.0, -2.0, 0.001]), tf.Variable([1.0, -2.0, 0.001])
-    train = [keras.optimizers.Ftrl(0.1, **settings).minimize(lambda: tf.reduce_sum(a * a), [a]),
-             tf.train.FtrlOptimizer(0.1, **settings).minimize(tf.reduce_sum(b * b), var_list=[b])]
+    train = [
+        keras.optimizers.Ftrl(0.1, **settings).minimize(lambda: tf.reduce_sum(a * a), [a]),
+        tf.train.FtrlOptimizer(0.1, **settings).minimize(tf.reduce_sum(b * b), var_list=[b]),
+    ]
     session = keras.backend.get_session()
     session.run(tf.global_variables_initializer())
     for _ in range(4):
@@ -238,8 +274,20 @@ def test_callbacks_hear_of_evaluations():
     model.compile("sgd", "mse")
     x, y = np.ones((4, 2)), np.ones((4, 1))
     model.fit(x, y, verbose=0, callbacks=[Listener()], validation_data=(x, y))
-    assert told == ["train_begin", "epoch_begin", "train_batch_begin", "batch_begin", "train_batch_end", "batch_end", "test_begin", "test_batch_begin",
-                    "test_batch_end", "test_end", "epoch_end", "train_end"]
+    assert told == [
+        "train_begin",
+        "epoch_begin",
+        "train_batch_begin",
+        "batch_begin",
+        "train_batch_end",
+        "batch_end",
+        "test_begin",
+        "test_batch_begin",
+        "test_batch_end",
+        "test_end",
+        "epoch_end",
+        "train_end",
+    ]
     told.clear()
     model.evaluate(x, y, batch_size=2, callbacks=[Listener()])
     assert told == ["test_begin", *["test_batch_begin", "test_batch_end"] * 2, "test_end"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of TensorFlow 1.13 to 1.15: pools by rank, factors, scattered tensors, schedules, tf.data.experimental; and names that are not there."""
+
 import numpy as np
 import pytest
 
@@ -56,15 +57,19 @@ def test_linear_operators(sess):
     c, r = np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 6.0])
     u = np.random.RandomState(10).randn(3, 2)
     low = tf.linalg.LinearOperatorLowRankUpdate(full, u, [2.0, 3.0])
-    for made, wanted in ((tf.linalg.LinearOperatorComposition([batch, full]), b @ a), (full.H, a.T), (full.inverse(), np.linalg.inv(a)),
-                         (tf.linalg.LinearOperatorKronecker([full, tf.linalg.LinearOperatorFullMatrix(b[0])]), np.kron(a, b[0])),
-                         (tf.linalg.LinearOperatorZeros(2, 3, [4]), np.zeros([4, 2, 3])), (low, a + u @ np.diag([2.0, 3.0]) @ u.T),
-                         (tf.linalg.LinearOperatorScaledIdentity(2, [3.0, 4.0]), np.stack([3 * np.eye(2), 4 * np.eye(2)])),
-                         (tf.linalg.LinearOperatorHouseholder(axis), np.eye(3) - 2 * np.outer(axis, axis) / 9),
-                         (tf.linalg.LinearOperatorToeplitz(c, r), [[1, 5, 6], [2, 1, 5], [3, 2, 1]]),
-                         (tf.linalg.LinearOperatorBlockDiag([full, tf.linalg.LinearOperatorFullMatrix(b[0])]),
-                          np.block([[a, np.zeros([3, 3])], [np.zeros([2, 3]), b[0]]])),
-                         (tf.linalg.LinearOperatorCirculant(np.fft.fft(c), tf.float64), [[1, 3, 2], [2, 1, 3], [3, 2, 1]])):
+    for made, wanted in (
+        (tf.linalg.LinearOperatorComposition([batch, full]), b @ a),
+        (full.H, a.T),
+        (full.inverse(), np.linalg.inv(a)),
+        (tf.linalg.LinearOperatorKronecker([full, tf.linalg.LinearOperatorFullMatrix(b[0])]), np.kron(a, b[0])),
+        (tf.linalg.LinearOperatorZeros(2, 3, [4]), np.zeros([4, 2, 3])),
+        (low, a + u @ np.diag([2.0, 3.0]) @ u.T),
+        (tf.linalg.LinearOperatorScaledIdentity(2, [3.0, 4.0]), np.stack([3 * np.eye(2), 4 * np.eye(2)])),
+        (tf.linalg.LinearOperatorHouseholder(axis), np.eye(3) - 2 * np.outer(axis, axis) / 9),
+        (tf.linalg.LinearOperatorToeplitz(c, r), [[1, 5, 6], [2, 1, 5], [3, 2, 1]]),
+        (tf.linalg.LinearOperatorBlockDiag([full, tf.linalg.LinearOperatorFullMatrix(b[0])]), np.block([[a, np.zeros([3, 3])], [np.zeros([2, 3]), b[0]]])),
+        (tf.linalg.LinearOperatorCirculant(np.fft.fft(c), tf.float64), [[1, 3, 2], [2, 1, 3], [3, 2, 1]]),
+    ):
         np.testing.assert_allclose(sess.run(made.to_dense()), wanted, rtol=1e-6, atol=1e-9)
     spectrum, x = np.random.RandomState(11).randn(2, 3), np.random.RandomState(12).randn(6)
     circulant = tf.linalg.LinearOperatorCirculant2D(spectrum, tf.complex128)
@@ -90,7 +95,10 @@ def test_scattered_tensors_and_repeats(sess):
 
 
 def test_no_nan_and_sparse(sess):
-    assert sess.run(tf.math.multiply_no_nan([np.nan, 2.0], [0.0, 3.0])).tolist() == [0, 6] and sess.run(tf.math.reciprocal_no_nan([0.0, 4.0])).tolist() == [0, 0.25]
+    assert sess.run(tf.math.multiply_no_nan([np.nan, 2.0], [0.0, 3.0])).tolist() == [0, 6] and sess.run(tf.math.reciprocal_no_nan([0.0, 4.0])).tolist() == [
+        0,
+        0.25,
+    ]
     assert sess.run(tf.math.reduce_euclidean_norm(tf.constant([[3.0, 4.0], [0.0, 5.0]]), 1)).tolist() == [5, 5]
     dense = np.array([[0, 2], [3, 0]])
     made = sess.run(tf.sparse.from_dense(dense))
@@ -134,10 +142,11 @@ def test_data_experimental(sess, tmp_path):
             except tf.errors.OutOfRangeError:
                 break
         return got
+
     assert elements(x.Counter(3, 2), 3) == [3, 5, 7] and elements(x.Counter(step=-1), 2) == [0, -1]
     assert elements(x.RandomDataset(5), 3) == elements(x.RandomDataset(5), 3) and len(set(elements(x.RandomDataset(5), 3))) == 3
     path = tmp_path / "a.csv"
-    path.write_text("n,name,share\n1,\"a,b\",0.5\n2,c,\n")
+    path.write_text('n,name,share\n1,"a,b",0.5\n2,c,\n')
     assert elements(x.CsvDataset(str(path), [tf.int32, tf.string, 9.0], header=True)) == [(1, b"a,b", 0.5), (2, b"c", 9.0)]
     rows, labels = elements(x.make_csv_dataset(str(path), 2, column_defaults=[0, "", 7.0], label_name="n", num_epochs=1, shuffle=False))[0]
     assert sorted(rows) == ["name", "share"] and labels.tolist() == [1, 2] and rows["share"].tolist() == [0.5, 7.0]
@@ -150,7 +159,9 @@ def test_data_experimental(sess, tmp_path):
     features = {"n": tf.FixedLenFeature([], tf.int64)}
     with tf.python_io.TFRecordWriter(str(tmp_path / "r")) as writer:
         for i in range(3):
-            writer.write(tf.train.Example(features=tf.train.Features(feature={"n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString())
+            writer.write(
+                tf.train.Example(features=tf.train.Features(feature={"n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString()
+            )
     made = x.make_batched_features_dataset(str(tmp_path / "r"), 2, features, num_epochs=1, shuffle=False)
     assert [e["n"].tolist() for e in elements(made)] == [[0, 1], [2]]
 

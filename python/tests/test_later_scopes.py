@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What came with TensorFlow 1.9 to 1.15 around variables and sessions: critical sections, creators of variables, tf.config; and functions beside them."""
+
 import threading
 
 import numpy as np
@@ -22,6 +23,7 @@ def _counter():
         with tf.control_dependencies([value]):
             with tf.control_dependencies([v.assign_add(1)]):
                 return tf.identity(value)
+
     return v, count
 
 
@@ -144,7 +146,7 @@ def test_settings_are_those_of_sessions_that_have_none(settings):
     settings.set_soft_device_placement(True)
     tf.debugging.set_log_device_placement(False)
     settings.optimizer.set_experimental_options({"remapping": False, "disable_meta_optimizer": True})
-    cpu, = settings.experimental.list_physical_devices("CPU")
+    (cpu,) = settings.experimental.list_physical_devices("CPU")
     settings.experimental.set_virtual_device_configuration(cpu, [settings.experimental.VirtualDeviceConfiguration()] * 3)
     assert settings.threading.get_intra_op_parallelism_threads() == 2 and settings.get_soft_device_placement()
     assert settings.optimizer.get_experimental_options() == {"remapping": False, "disable_meta_optimizer": True}

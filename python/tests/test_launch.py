@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clusters of processes on this host: `millrace launch`, `millrace top`, signals of training programs, and engines where they are installed."""
+
 import glob
 import json
 import os
@@ -72,7 +73,9 @@ def test_parameter_servers_may_be_those_of_the_launcher():
 
 def test_the_first_failure_ends_all(tmp_path):
     marker = "MARK=%s" % tmp_path
-    program = _program(tmp_path, """
+    program = _program(
+        tmp_path,
+        """
 import json, os, subprocess, sys, time
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 print("there", end="", flush=True)
@@ -81,7 +84,8 @@ if task["index"] == 1:
     sys.exit(7)
 subprocess.Popen(["sleep", "600"])
 time.sleep(600)
-""")
+""",
+    )
     began = time.monotonic()
     done = _launch("-n", "3", program, environ=_environ(MARK=tmp_path))
     assert done.returncode == 7 and "/job:worker/task:1 ended with exit status 7" in done.stderr
@@ -94,8 +98,9 @@ time.sleep(600)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_nobody_is_left_when_the_launcher_goes(tmp_path, number):
     program = _program(tmp_path, "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\nprint('there', flush=True)\ntime.sleep(600)\n")
-    process = subprocess.Popen([sys.executable, "-m", "millrace", "launch", "-n", "2", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=_environ(MARK=tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "millrace", "launch", "-n", "2", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ(MARK=tmp_path)
+    )
     assert process.stdout.readline() + process.stdout.readline()
     process.send_signal(number)
     code = process.wait(timeout=60)
@@ -105,7 +110,9 @@ def test_nobody_is_left_when_the_launcher_goes(tmp_path, number):
     process.stderr.close()
 
 
-@pytest.mark.parametrize("arguments, told", [(["-n", "0", "x.py"], "want 1 to 1000"), (["-n", "1"], "which program"), (["-n", "1", "/nowhere/x.py"], "no such file")])
+@pytest.mark.parametrize(
+    "arguments, told", [(["-n", "0", "x.py"], "want 1 to 1000"), (["-n", "1"], "which program"), (["-n", "1", "/nowhere/x.py"], "no such file")]
+)
 def test_bad_command_lines(arguments, told):
     done = _launch(*arguments)
     assert done.returncode == 2 and told in done.stderr
@@ -168,7 +175,9 @@ def test_signals_are_given_back(tmp_path):
 
 @needs_grpc
 def test_parameter_servers_end_when_workers_are_done(tmp_path):
-    program = _program(tmp_path, """
+    program = _program(
+        tmp_path,
+        """
 import millrace as tf
 from millrace.launch import done, who_am_i
 me = who_am_i()
@@ -181,7 +190,8 @@ else:
     if me.task == 0:  # the launcher ends parameter servers when workers have ended: this one waits until they have
         import time
         time.sleep(8)
-""")
+""",
+    )
     finished = _launch("-n", "2", "--ps", "2", program)
     assert finished.returncode == 0 and sorted(finished.stdout.split("\n")) == ["", "[ps/0] ended", "[ps/1] ended"], finished.stdout + finished.stderr
 
@@ -197,7 +207,7 @@ def test_top_tells_what_tasks_do():
             assert done.returncode == 0 and re.search(r"^/job:ps/task:0 +up +\d+ +0\.0", done.stdout, re.M), done.stdout + done.stderr
         facts = json.loads(_run("-m", "millrace", "top", served.target, "--once", "--interval", "0.3", "--json").stdout)
         assert facts["tasks"][0]["task"] == "/job:ps/task:0" and facts["tasks"][0]["failed_steps"] == 0
-        cluster = "ps=%s;worker=localhost:1" % served.target[len("grpc://"):]
+        cluster = "ps=%s;worker=localhost:1" % served.target[len("grpc://") :]
         done = _run("-m", "millrace", "top", "--cluster", cluster, "--job", "ps", "--once", "--interval", "0.3")
         assert done.returncode == 1 and re.search(r"^/job:worker/task:0 +down", done.stdout, re.M), done.stdout + done.stderr
     assert _run("-m", "millrace", "top").returncode == 2
@@ -219,18 +229,30 @@ def test_the_status_of_a_server_in_this_process():
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="skipped: Open MPI is not installed")
 def test_open_mpi(tmp_path):
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    done = subprocess.run(["mpirun", *root, "--oversubscribe", "-n", "4", "-x", "MILLRACE_JOBS", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
-                          capture_output=True, text=True, timeout=240, env=_environ(MILLRACE_JOBS="ps=1,worker=3"))
+    done = subprocess.run(
+        ["mpirun", *root, "--oversubscribe", "-n", "4", "-x", "MILLRACE_JOBS", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=_environ(MILLRACE_JOBS="ps=1,worker=3"),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("of worker") == 3
 
 
 @needs_grpc
-@pytest.mark.skipif(shutil.which("srun") is None or shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True).returncode != 0,
-                    reason="skipped: no Slurm runs here")
+@pytest.mark.skipif(
+    shutil.which("srun") is None or shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True).returncode != 0,
+    reason="skipped: no Slurm runs here",
+)
 def test_slurm(tmp_path):
-    done = subprocess.run(["srun", "--ntasks=4", "--overcommit", "--kill-on-bad-exit=1", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
-                          capture_output=True, text=True, timeout=240, env=_environ(MILLRACE_JOBS="ps=1,worker=3", MILLRACE_HOSTS="localhost"))
+    done = subprocess.run(
+        ["srun", "--ntasks=4", "--overcommit", "--kill-on-bad-exit=1", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=_environ(MILLRACE_JOBS="ps=1,worker=3", MILLRACE_HOSTS="localhost"),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("of worker") == 3
 
@@ -239,6 +261,7 @@ def _ray_train(folder, dies):
     """What a worker of Ray does: a step a call, once with a death in it."""
     import millrace as tf
     from millrace.launch import who_am_i
+
     me = who_am_i()
     server = tf.train.Server(me.jobs(), job_name=me.job, task_index=me.task)
     if dies and me.task == 1 and not os.path.exists(os.path.join(folder, "died")):
@@ -260,6 +283,7 @@ def _ray_train(folder, dies):
 def test_ray(tmp_path, dies):
     ray = pytest.importorskip("ray", reason="skipped: the package ray is not installed")
     from millrace.launch import ray as on_ray
+
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors do not find tests
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
     try:
@@ -274,6 +298,7 @@ def test_manifests_are_of_the_schemas_that_are_here():
     """What can be checked without a cluster: they parse, their environment says who each pod is, and names of fields are those of kubectl's own checks."""
     yaml = pytest.importorskip("yaml", reason="skipped: PyYAML is not installed")
     from millrace.launch import who_am_i
+
     seen = {}
     for path in glob.glob(os.path.join(_EXAMPLE, "*.yaml")):
         for document in yaml.safe_load_all(open(path)):

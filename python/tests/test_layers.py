@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers and cells whose arguments change what is computed, against NumPy and against each other."""
+
 import numpy as np
 import pytest
 
@@ -16,8 +17,16 @@ def run(*made):
 def test_separable_convolutions_with_channels_first(outputs, rate):
     x = np.random.RandomState(1).randn(2, 3, 7, 8).astype(np.float32)
     with tf.Graph().as_default():
-        same = dict(num_outputs=outputs, kernel_size=[3, 2], depth_multiplier=2, rate=rate, activation_fn=None, scope="s",
-                    weights_initializer=tf.random_uniform_initializer(seed=3), biases_initializer=tf.constant_initializer(0.5))
+        same = dict(
+            num_outputs=outputs,
+            kernel_size=[3, 2],
+            depth_multiplier=2,
+            rate=rate,
+            activation_fn=None,
+            scope="s",
+            weights_initializer=tf.random_uniform_initializer(seed=3),
+            biases_initializer=tf.constant_initializer(0.5),
+        )
         first = tf.contrib.layers.separable_conv2d(x, data_format="NCHW", **same)
         last = tf.contrib.layers.separable_conv2d(x.transpose(0, 2, 3, 1), reuse=True, **same)
         assert first.get_shape().as_list() == [2, outputs or 6, 7, 8]
@@ -32,12 +41,21 @@ def test_a_bias_of_the_first_axis_behind_the_batch():
         np.testing.assert_array_equal(value[1, :, 2, 3], [1, 2, 3])
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: tf.contrib.layers.conv2d(x, 2, 3, data_format="CHWN"), lambda x: tf.contrib.layers.separable_conv2d(x, 2, 3, data_format="NDHWC"),
-    lambda x: tf.contrib.layers.conv2d_transpose(x, 2, 3, data_format="x"), lambda x: tf.contrib.layers.max_pool2d(x, 3, data_format="CHWN"),
-    lambda x: tf.contrib.layers.batch_norm(x, data_format="CHWN"), lambda x: tf.contrib.layers.bias_add(x, data_format="x"),
-    lambda x: tf.layers.conv2d(x, 2, 3, data_format="NCHW"), lambda x: tf.layers.max_pooling2d(x, 3, 1, data_format="x"),
-    lambda x: tf.layers.flatten(x, data_format="x"), lambda x: tf.layers.separable_conv2d(x, 2, 3, data_format="x")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: tf.contrib.layers.conv2d(x, 2, 3, data_format="CHWN"),
+        lambda x: tf.contrib.layers.separable_conv2d(x, 2, 3, data_format="NDHWC"),
+        lambda x: tf.contrib.layers.conv2d_transpose(x, 2, 3, data_format="x"),
+        lambda x: tf.contrib.layers.max_pool2d(x, 3, data_format="CHWN"),
+        lambda x: tf.contrib.layers.batch_norm(x, data_format="CHWN"),
+        lambda x: tf.contrib.layers.bias_add(x, data_format="x"),
+        lambda x: tf.layers.conv2d(x, 2, 3, data_format="NCHW"),
+        lambda x: tf.layers.max_pooling2d(x, 3, 1, data_format="x"),
+        lambda x: tf.layers.flatten(x, data_format="x"),
+        lambda x: tf.layers.separable_conv2d(x, 2, 3, data_format="x"),
+    ],
+)
 def test_unknown_data_formats_are_refused(call):
     with tf.Graph().as_default(), pytest.raises(ValueError, match="data_format"):
         call(tf.zeros([2, 5, 5, 3]))
@@ -103,8 +121,10 @@ def test_a_fused_lstm_is_the_lstm(peepholes):
             got = fused(tf.constant(x), dtype=tf.float32, sequence_length=lengths)
             assert [v.op.name for v in tf.trainable_variables()][:2] == ["net/lstm_fused_cell/kernel", "net/lstm_fused_cell/bias"]
         with tf.variable_scope("net", reuse=True):
-            cells = [tf.nn.rnn_cell.LSTMCell(4, use_peepholes=peepholes, name="lstm_fused_cell"),
-                     tf.contrib.rnn.LSTMBlockCell(4, use_peephole=peepholes, cell_clip=0, name="lstm_fused_cell")]
+            cells = [
+                tf.nn.rnn_cell.LSTMCell(4, use_peepholes=peepholes, name="lstm_fused_cell"),
+                tf.contrib.rnn.LSTMBlockCell(4, use_peephole=peepholes, cell_clip=0, name="lstm_fused_cell"),
+            ]
             state = cells[0].zero_state(3, tf.float32)
             for cell in cells:
                 wanted = tf.nn.dynamic_rnn(cell, x, lengths, state, time_major=True, scope=tf.get_variable_scope())
@@ -118,8 +138,12 @@ def test_instances_normalised_by_channel(format):
     wanted = (x - x.mean((1, 2), keepdims=True)) / x.std((1, 2), keepdims=True) * 2 + [1, 2, 3]
     turn, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if format == "NCHW" else ((0, 1, 2, 3),) * 2
     with tf.Graph().as_default():
-        made = tf.contrib.layers.instance_norm(x.transpose(turn), data_format=format, variables_collections={"beta": ["offsets"]}, param_initializers={
-            "beta": tf.constant_initializer([1.0, 2.0, 3.0]), "gamma": tf.constant_initializer(2.0)})
+        made = tf.contrib.layers.instance_norm(
+            x.transpose(turn),
+            data_format=format,
+            variables_collections={"beta": ["offsets"]},
+            param_initializers={"beta": tf.constant_initializer([1.0, 2.0, 3.0]), "gamma": tf.constant_initializer(2.0)},
+        )
         np.testing.assert_allclose(run(made)[0].transpose(back), wanted, atol=1e-4)
         assert [v.op.name for v in tf.get_collection("offsets")] == ["InstanceNorm/beta"]
         with pytest.raises(ValueError, match="undefined rank"):
@@ -172,9 +196,16 @@ def test_a_step_of_optimize_loss_and_what_it_refuses():
             sess.run(tf.global_variables_initializer())
             sess.run(train)
             np.testing.assert_allclose(sess.run([v, step]), [9.6, 1], rtol=1e-6)
-        for arguments, error in ((dict(learning_rate=-0.1), "learning_rate"), (dict(learning_rate=1), "Learning rate"), (dict(optimizer="x"), "one of"),
-                                 (dict(optimizer=object()), "Unrecognized"), (dict(optimizer=lambda rate: None), "Unrecognized"),
-                                 (dict(summaries=["x"]), "Summaries"), (dict(loss=[[1.0]]), "scalar"), (dict(learning_rate=None), "None")):
+        for arguments, error in (
+            (dict(learning_rate=-0.1), "learning_rate"),
+            (dict(learning_rate=1), "Learning rate"),
+            (dict(optimizer="x"), "one of"),
+            (dict(optimizer=object()), "Unrecognized"),
+            (dict(optimizer=lambda rate: None), "Unrecognized"),
+            (dict(summaries=["x"]), "Summaries"),
+            (dict(loss=[[1.0]]), "scalar"),
+            (dict(learning_rate=None), "None"),
+        ):
             with pytest.raises(ValueError, match=error):
                 layers.optimize_loss(**dict(dict(loss=loss, global_step=step, learning_rate=0.1, optimizer="SGD"), **arguments))
 
@@ -209,6 +240,7 @@ def test_symbols_as_rows_of_a_table():
 
 def test_dense_tensors_as_sparse_ones():
     from millrace.contrib import layers_sparse as sparse_ops
+
     with tf.Graph().as_default():
         texts = sparse_ops.dense_to_sparse_tensor([b"a", b"", b"b"], ignore_value="a")
         classes = sparse_ops.indicators_to_sparse_ids([[[0, 0, 1, 0], [0, 0, 0, 0]], [[1, 0, 1, 1], [0, 0, 1, 0]]], dtype=tf.int32)
@@ -225,8 +257,14 @@ def test_dense_tensors_as_sparse_ones():
 def test_every_channel_with_the_same_filter():
     x = np.random.RandomState(7).randn(2, 4, 5, 3).astype(np.float32)
     with tf.Graph().as_default():
-        made = tf.contrib.layers.conv2d_in_plane(x, [1, 2], padding="VALID", activation_fn=None, weights_initializer=tf.constant_initializer([1.0, -1.0]),
-                                                 biases_initializer=tf.constant_initializer([1.0, 2.0, 3.0]))
+        made = tf.contrib.layers.conv2d_in_plane(
+            x,
+            [1, 2],
+            padding="VALID",
+            activation_fn=None,
+            weights_initializer=tf.constant_initializer([1.0, -1.0]),
+            biases_initializer=tf.constant_initializer([1.0, 2.0, 3.0]),
+        )
         np.testing.assert_allclose(run(made)[0], x[:, :, :-1] - x[:, :, 1:] + [1, 2, 3], rtol=1e-5, atol=1e-5)
         assert [v.op.name for v in tf.trainable_variables()] == ["ConvInPlane/weights", "ConvInPlane/biases"]
 
@@ -238,7 +276,9 @@ def test_where_channels_are_large(format):
     rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
     wanted = np.stack([(share * at[None, :, :, None]).sum((1, 2)) for at in (rows, columns)], 2).reshape(2, 6)
     with tf.Graph().as_default():
-        fed = tf.placeholder_with_default(x if format == "NHWC" else x.transpose(0, 3, 1, 2), [None, None, None, 3] if format == "NHWC" else [None, 3, None, None])
+        fed = tf.placeholder_with_default(
+            x if format == "NHWC" else x.transpose(0, 3, 1, 2), [None, None, None, 3] if format == "NHWC" else [None, 3, None, None]
+        )
         made = tf.contrib.layers.spatial_softmax(fed, temperature=2.0, data_format=format)
         assert made.get_shape().as_list() == [None, 6] and not tf.global_variables()
         np.testing.assert_allclose(run(made)[0], wanted, atol=1e-5)
@@ -260,8 +300,13 @@ def test_layers_of_the_first_versions():
     layers = tf.contrib.layers
     with tf.Graph().as_default():
         x = np.arange(12.0, dtype=np.float32).reshape(2, 2, 3)
-        made = layers.legacy_relu(tf.placeholder_with_default(x, [None, 2, 3]), 2, weight_init=tf.constant_initializer(1.0),
-                                  bias_init=tf.constant_initializer(-10.0), weight_collections=["w"])
+        made = layers.legacy_relu(
+            tf.placeholder_with_default(x, [None, 2, 3]),
+            2,
+            weight_init=tf.constant_initializer(1.0),
+            bias_init=tf.constant_initializer(-10.0),
+            weight_collections=["w"],
+        )
         assert made.get_shape().as_list() == [None, 2, 2] and tf.get_collection(tf.GraphKeys.ACTIVATIONS) == [made]
         assert [v.op.name for v in tf.get_collection("w")] == ["fully_connected/weights"] and len(tf.global_variables()) == 2
         np.testing.assert_allclose(run(made)[0], np.maximum(x.sum(2, keepdims=True) - 10, 0) * np.ones(2))
@@ -292,11 +337,16 @@ def test_heads_of_the_first_versions():
         features = {"w": tf.constant([[2.0], [5.0], [0.0]])}
         two, weighted = targets.multi_class_target(2), targets.multi_class_target(2, "label", "w")
         fed = tf.constant(logits)
-        made = (two.loss(fed, tf.constant(labels), {}), weighted.loss(fed, {"label": tf.constant(labels)}, features),
-                weighted.training_loss(fed, {"label": tf.constant(labels)}, features), two.logits_to_predictions(fed), two.logits_to_predictions(fed, True),
-                targets.multi_class_target(3).loss(tf.constant([[1.0, 0.0, 0.0]]), tf.constant([[2]]), {}),
-                targets.regression_target().loss(tf.constant([[1.0], [3.0]]), tf.constant([0.0, 1.0]), {}),
-                targets.binary_svm_target("l", "w").loss(fed, {"l": tf.constant(labels)}, features))
+        made = (
+            two.loss(fed, tf.constant(labels), {}),
+            weighted.loss(fed, {"label": tf.constant(labels)}, features),
+            weighted.training_loss(fed, {"label": tf.constant(labels)}, features),
+            two.logits_to_predictions(fed),
+            two.logits_to_predictions(fed, True),
+            targets.multi_class_target(3).loss(tf.constant([[1.0, 0.0, 0.0]]), tf.constant([[2]]), {}),
+            targets.regression_target().loss(tf.constant([[1.0], [3.0]]), tf.constant([0.0, 1.0]), {}),
+            targets.binary_svm_target("l", "w").loss(fed, {"l": tf.constant(labels)}, features),
+        )
         got = run(*made)
         share = np.array([2.0, 5.0, 0.0])
         wanted = (entropies.mean(), (entropies * share).sum() / 7, (entropies * share).mean(), [1, 1, 0], None, np.log(2 + np.e), 2.5, (0 * 2 + 2 * 5) / 7)
@@ -318,6 +368,7 @@ def test_heads_of_the_first_versions():
 
 def test_combinations_of_features():
     from millrace.contrib.layers_sparse import sparse_feature_cross
+
     layers = tf.contrib.layers
     with tf.Graph().as_default():
         inputs = [tf.constant([["batch1-FC%d-F1" % i]]) for i in (1, 2, 3)]
@@ -326,10 +377,10 @@ def test_combinations_of_features():
         first = run(sparse_feature_cross(inputs, hashed_output=True), sparse_feature_cross(inputs, True, 100))  # TensorFlow 1.4's
         assert [s.values.tolist() for s in first] == [[3735511728867393167], [74]]
         many = [tf.SparseTensor([[0, 0], [0, 1], [1, 0]], ["a", "b", "c"], [2, 2]), tf.constant([[1, 2], [3, 4]])]
-        one, all_of = run(sparse_feature_cross([tf.constant([["b"]]), tf.constant([[2]])], True, 2 ** 62), sparse_feature_cross(many, True, 2 ** 62))
+        one, all_of = run(sparse_feature_cross([tf.constant([["b"]]), tf.constant([[2]])], True, 2**62), sparse_feature_cross(many, True, 2**62))
         assert all_of.indices.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0], [1, 1]] and all_of.values[3] == one.values[0]
         with pytest.raises(ValueError, match="num_buckets"):
-            sparse_feature_cross(inputs, True, 2 ** 62 + 1)
+            sparse_feature_cross(inputs, True, 2**62 + 1)
 
 
 def test_contribs_hinge_losses_are_those_of_the_elements():
@@ -347,8 +398,9 @@ def test_rows_scattered_over_a_vector():
         rows = layers.scattered_embedding_lookup(parts, tf.constant([["a", "b"], ["b", "c"]]), 4, hash_key=key)
         whole = layers.scattered_embedding_lookup(tf.constant(np.arange(100, dtype=np.float32)), tf.constant(["a", "b", "c", "6ZxWzWOHxZ"]), 4, hash_key=key)
         bags = layers.scattered_embedding_lookup_sparse(parts, values([[0, 0], [0, 1], [2, 0]], ["a", "b", "c"], [3, 2]), 4, hash_key=key)
-        sums = layers._sampled_scattered_embedding_lookup_sparse(parts, values([[0, 0], [0, 1], [2, 0]], ["a", "b", "c"], [3, 2]), hash_key=key,
-                                                                 sampled_candidates=tf.constant([[3, 0], [0, 1], [2, 2]]))
+        sums = layers._sampled_scattered_embedding_lookup_sparse(
+            parts, values([[0, 0], [0, 1], [2, 0]], ["a", "b", "c"], [3, 2]), hash_key=key, sampled_candidates=tf.constant([[3, 0], [0, 1], [2, 2]])
+        )
         rows, (a, b, c, empty), bags, sums = run(rows, whole, bags, sums)
         np.testing.assert_array_equal(rows, [[a, b], [b, c]])
         np.testing.assert_allclose(bags, [(a + b) / 2, empty, c])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """L-BFGS on one machine and over parameter servers (Sandblaster), beside SciPy's."""
+
 import os
 import sys
 import threading
@@ -26,8 +27,9 @@ def test_rosenbrock(n, dtype):
     start = np.where(np.arange(n) % 2, 1.0, -1.2)
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.Variable(start, dtype=dtype)
-        optimizer = tf.train.LBFGSOptimizer(_rosenbrock(x), max_iterations=300, loss_tolerance=0 if dtype == tf.float64 else 1e-7,
-                                            gradient_tolerance=1e-5 if dtype == tf.float64 else 1e-2)
+        optimizer = tf.train.LBFGSOptimizer(
+            _rosenbrock(x), max_iterations=300, loss_tolerance=0 if dtype == tf.float64 else 1e-7, gradient_tolerance=1e-5 if dtype == tf.float64 else 1e-2
+        )
         session.run(tf.global_variables_initializer())
         losses = []
         result = optimizer.minimize(session, callback=lambda i, loss: losses.append(loss))
@@ -35,8 +37,9 @@ def test_rosenbrock(n, dtype):
         assert losses == sorted(losses, reverse=True) and len(losses) == result.iterations and losses[-1] == result.loss
         np.testing.assert_allclose(session.run(x), np.ones(n), atol=1e-4 if dtype == tf.float64 else 0.05)
         if scipy is not None and dtype == tf.float64:
-            peer = scipy.optimize.minimize(scipy.optimize.rosen, start, jac=scipy.optimize.rosen_der, method="L-BFGS-B",
-                                           options=dict(ftol=0, gtol=1e-5, maxiter=300))
+            peer = scipy.optimize.minimize(
+                scipy.optimize.rosen, start, jac=scipy.optimize.rosen_der, method="L-BFGS-B", options=dict(ftol=0, gtol=1e-5, maxiter=300)
+            )
             assert result.loss < max(10 * peer.fun, 1e-9)
             assert result.evaluations < 1.5 * peer.nfev + 10, (result, peer.nfev)
 
@@ -64,6 +67,7 @@ def test_logistic_regression_as_scipy():
         loss = -np.mean(np.log(p[n, labels])) + 1e-3 * np.sum(w * w)
         p[n, labels] -= 1
         return loss, np.concatenate([(data.T @ p / len(labels) + 2e-3 * w).ravel(), p.mean(axis=0)])
+
     peer = scipy.optimize.minimize(loss_and_gradient, np.zeros(93), jac=True, method="L-BFGS-B", options=dict(ftol=1e-12, gtol=1e-6))
     with tf.Graph().as_default(), tf.Session() as session:
         w, b = tf.Variable(np.zeros([30, 3])), tf.Variable(np.zeros(3))
@@ -112,7 +116,9 @@ def _sandblaster(workers, data, labels, slow=None, **options):
                 part = part + tf.py_func(lambda: slow(i) or np.float64(0), [], tf.float64)
             one = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=tf.matmul(part, parameters[0]) + parameters[1], labels=wanted)
             return tf.reduce_sum(one) / len(labels) + 1e-3 * tf.reduce_sum(parameters[0] ** 2) / _PORTIONS
+
         return loss
+
     for i in range(len(workers)):
         assert sandblaster.add_replica("/job:worker/task:%d" % i, loss_of(i)) == i
     return sandblaster, w, b
@@ -155,6 +161,7 @@ def test_sandblaster_does_not_wait_for_a_slow_replica():
         with lock:
             calls[i] += 1
         time.sleep(1.0 if i == 2 else 0.0)
+
     with tf.Graph().as_default():
         sandblaster, *_ = _sandblaster(workers, data, labels, slow, max_iterations=8)
         sessions = [tf.Session(worker.target) for worker in workers]
@@ -181,6 +188,7 @@ def test_sandblaster_goes_on_without_a_replica_that_fails():
             calls[0] += 1
             if calls[0] > 7:
                 raise RuntimeError("replica 1 breaks")
+
     with tf.Graph().as_default():
         sandblaster, *_ = _sandblaster(workers, data, labels, fail)
         sessions = [tf.Session(worker.target) for worker in workers]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.learn: estimators with fit and predict, metrics, monitors and experiments."""
+
 import itertools
 
 import numpy as np
@@ -20,12 +21,17 @@ def columns():
     return made
 
 
-@pytest.mark.parametrize("make", [
-    lambda: learn.LinearClassifier(columns(), optimizer=tf.train.AdamOptimizer(0.1)),
-    lambda: learn.DNNClassifier([10], columns(), n_classes=2, optimizer="Adam", gradient_clip_norm=5.0),
-    lambda: learn.DNNClassifier([10], columns(), n_classes=3, optimizer=tf.train.AdamOptimizer(0.05), dropout=0.1),
-    lambda: learn.DNNLinearCombinedClassifier(linear_feature_columns=columns(), dnn_feature_columns=columns(), dnn_hidden_units=[4],
-                                              dnn_optimizer=tf.train.AdamOptimizer(0.05))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: learn.LinearClassifier(columns(), optimizer=tf.train.AdamOptimizer(0.1)),
+        lambda: learn.DNNClassifier([10], columns(), n_classes=2, optimizer="Adam", gradient_clip_norm=5.0),
+        lambda: learn.DNNClassifier([10], columns(), n_classes=3, optimizer=tf.train.AdamOptimizer(0.05), dropout=0.1),
+        lambda: learn.DNNLinearCombinedClassifier(
+            linear_feature_columns=columns(), dnn_feature_columns=columns(), dnn_hidden_units=[4], dnn_optimizer=tf.train.AdamOptimizer(0.05)
+        ),
+    ],
+)
 def test_classifiers_of_arrays(make):
     made = make()
     assert made.fit(X, Y, batch_size=50, steps=150) is made
@@ -40,7 +46,10 @@ def test_classifiers_of_arrays(make):
 
 
 def test_regressors_of_arrays():
-    for made in (learn.LinearRegressor(columns(), optimizer=tf.train.AdamOptimizer(0.2)), learn.DNNRegressor([20], columns(), optimizer=tf.train.AdamOptimizer(0.05))):
+    for made in (
+        learn.LinearRegressor(columns(), optimizer=tf.train.AdamOptimizer(0.2)),
+        learn.DNNRegressor([20], columns(), optimizer=tf.train.AdamOptimizer(0.05)),
+    ):
         made.fit(X, NUMBERS, steps=200)
         assert made.evaluate(X, NUMBERS)["loss"] < 0.3
         scores = made.predict(X, as_iterable=False)
@@ -58,8 +67,11 @@ def test_input_functions_that_never_end():
     city = layers.sparse_column_with_keys("city", ["Rome", "Oslo", "Bonn"])
     wide = [city, layers.crossed_column([city, layers.bucketized_column(layers.real_valued_column("age"), [25.0, 45.0])], 100)]
     deep = [layers.real_valued_column("age", normalizer=lambda v: v / 50), layers.embedding_column(city, 4)]
-    for made in (learn.LinearClassifier(wide), learn.DNNClassifier([8], deep, optimizer=tf.train.AdamOptimizer(0.05)), learn.DNNLinearCombinedClassifier(
-            linear_feature_columns=wide, dnn_feature_columns=deep, dnn_hidden_units=[8])):
+    for made in (
+        learn.LinearClassifier(wide),
+        learn.DNNClassifier([8], deep, optimizer=tf.train.AdamOptimizer(0.05)),
+        learn.DNNLinearCombinedClassifier(linear_feature_columns=wide, dnn_feature_columns=deep, dnn_hidden_units=[8]),
+    ):
         made.fit(input_fn=inputs, steps=60)
         assert made.evaluate(input_fn=inputs, steps=1)["accuracy"] == made.evaluate(input_fn=inputs)["accuracy"] == 1
         assert list(made.predict(input_fn=lambda: inputs()[0])) == [0, 1, 0, 1]
@@ -85,8 +97,11 @@ def model_fn(features, targets, mode, params):
 def test_a_model_of_ones_own():
     made = learn.Estimator(model_fn, params={"rate": 0.1})
     compat = learn.SKCompat(made).fit(X, Y, steps=100)
-    metrics = {"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, prediction_key="class"), ("share", "class"): tf.contrib.metrics.streaming_accuracy,
-               "mean": learn.MetricSpec(lambda predictions, labels: tf.reduce_mean(tf.cast(tf.equal(predictions, labels), tf.float32)), "class")}
+    metrics = {
+        "right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, prediction_key="class"),
+        ("share", "class"): tf.contrib.metrics.streaming_accuracy,
+        "mean": learn.MetricSpec(lambda predictions, labels: tf.reduce_mean(tf.cast(tf.equal(predictions, labels), tf.float32)), "class"),
+    }
     results = made.evaluate(X, Y, metrics=metrics)
     assert results["right"] > 0.9 and results["share"] == results["right"] == pytest.approx(results["mean"])
     assert np.mean(compat.predict(X)["class"] == Y) == pytest.approx(results["right"]) and compat.predict(X, batch_size=30)["prob"].shape == (200, 3)
@@ -118,10 +133,12 @@ def test_metric_specs(monkeypatch):
         by_place = learn.MetricSpec(lambda p, y: (p - y, p), "b").create_metric_ops(None, labels, predictions)
         session.run(tf.local_variables_initializer())
         assert session.run(weighted[1]) == 0.25 and session.run(by_place[0]).tolist() == [-1, 0, 0]
-        for spec, error, message in ((learn.MetricSpec(tf.metrics.accuracy), ValueError, "without specified prediction_key"),
-                                     (learn.MetricSpec(tf.metrics.accuracy, "c"), KeyError, "prediction_key key 'c' not in"),
-                                     (learn.MetricSpec(tf.metrics.accuracy, "a", "l"), ValueError, "label_key=l needs labels as a dict"),
-                                     (learn.MetricSpec(lambda predictions, labels: predictions, "a", weight_key="w"), ValueError, "takes no weights")):
+        for spec, error, message in (
+            (learn.MetricSpec(tf.metrics.accuracy), ValueError, "without specified prediction_key"),
+            (learn.MetricSpec(tf.metrics.accuracy, "c"), KeyError, "prediction_key key 'c' not in"),
+            (learn.MetricSpec(tf.metrics.accuracy, "a", "l"), ValueError, "label_key=l needs labels as a dict"),
+            (learn.MetricSpec(lambda predictions, labels: predictions, "a", weight_key="w"), ValueError, "takes no weights"),
+        ):
             with pytest.raises(error, match=message):
                 spec.create_metric_ops({"w": labels}, labels, predictions)
     assert "prediction_key=a" in str(learn.MetricSpec(tf.metrics.accuracy, "a"))
@@ -129,8 +146,9 @@ def test_metric_specs(monkeypatch):
 
 def test_a_monitor_stops_training():
     made = learn.DNNClassifier([5], columns(), config=learn.RunConfig(save_checkpoints_steps=10), optimizer=tf.train.GradientDescentOptimizer(0.0))
-    monitor = learn.monitors.ValidationMonitor(X, Y, every_n_steps=10, early_stopping_rounds=30, metrics={"c": learn.MetricSpec(
-        tf.contrib.metrics.streaming_accuracy, "classes")})
+    monitor = learn.monitors.ValidationMonitor(
+        X, Y, every_n_steps=10, early_stopping_rounds=30, metrics={"c": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "classes")}
+    )
     made.fit(X, Y, steps=1000, batch_size=20, monitors=[monitor, learn.monitors.StopAtStep(last_step=900)])
     step = made.evaluate(X, Y)["global_step"]
     assert monitor.early_stopped and 30 < step < 200 and monitor.best_step <= step - 30
@@ -141,8 +159,16 @@ def test_experiments(tmp_path):
         return tf.constant(X, tf.float32), tf.constant(Y)
 
     def make(folder):
-        return learn.Experiment(learn.Estimator(model_fn, folder, params={"rate": 0.1}), inputs, inputs, train_steps=40, eval_steps=1, min_eval_frequency=15,
-                                eval_metrics={"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "class")})
+        return learn.Experiment(
+            learn.Estimator(model_fn, folder, params={"rate": 0.1}),
+            inputs,
+            inputs,
+            train_steps=40,
+            eval_steps=1,
+            min_eval_frequency=15,
+            eval_metrics={"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "class")},
+        )
+
     results, _ = learn.learn_runner.run(make, str(tmp_path))
     assert results["global_step"] == 40 and results["right"] > 0.8
     results = learn.learn_runner.run(make, str(tmp_path), schedule="evaluate")
@@ -155,12 +181,14 @@ def test_experiments(tmp_path):
 
 def test_mistakes():
     made = learn.LinearClassifier(columns())
-    for call, error, message in ((lambda: made.fit(X, Y, input_fn=lambda: None, steps=1), ValueError, "both input_fn and x or y"),
-                                 (lambda: made.fit(steps=1), ValueError, "Either x or input_fn"),
-                                 (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
-                                 (lambda: learn.LinearRegressor(columns(), enable_centered_bias=True), NotImplementedError, "leave it out"),
-                                 (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
-                                 (lambda: next(iter(made.predict(X))), ValueError, "Could not find trained model")):
+    for call, error, message in (
+        (lambda: made.fit(X, Y, input_fn=lambda: None, steps=1), ValueError, "both input_fn and x or y"),
+        (lambda: made.fit(steps=1), ValueError, "Either x or input_fn"),
+        (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
+        (lambda: learn.LinearRegressor(columns(), enable_centered_bias=True), NotImplementedError, "leave it out"),
+        (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
+        (lambda: next(iter(made.predict(X))), ValueError, "Could not find trained model"),
+    ):
         with pytest.raises(error, match=message + ".*test_learn.py"):
             call()
     assert len(list(itertools.islice(learn.LinearClassifier(columns()).fit(X, Y, steps=1).predict(X), 3))) == 3
@@ -168,6 +196,7 @@ def test_mistakes():
 
 def test_paths():
     from millrace import names
+
     assert names.module("contrib.learn.python.learn.metric_spec").MetricSpec is learn.MetricSpec
     assert names.module("contrib.learn.python.learn.learn_runner") is learn.learn_runner
     assert names.module("contrib.learn.python.learn.monitors") is learn.monitors

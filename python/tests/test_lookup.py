@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from keys to values, as programs use them."""
+
 import numpy as np
 import pytest
 
@@ -37,7 +38,7 @@ def test_a_table_of_given_pairs():
 def test_sparse_keys():
     table = lookup.index_table_from_tensor(["x", "y"])
     keys = tf.SparseTensor([[0, 1], [2, 0]], ["y", "?"], [3, 2])
-    got, = run(table.lookup(keys))
+    (got,) = run(table.lookup(keys))
     assert got.values.tolist() == [1, -1] and got.indices.tolist() == [[0, 1], [2, 0]] and got.dense_shape.tolist() == [3, 2]
 
 
@@ -57,15 +58,23 @@ def test_numbers_of_a_files_lines(vocabulary):
 
 def test_a_file_that_is_not_as_wanted(tmp_path, vocabulary):
     for build, error, message in (
-            (lambda: lookup.index_table_from_file(str(tmp_path / "none.txt")), tf.errors.NotFoundError, "none.txt"),
-            (lambda: lookup.index_table_from_file(vocabulary, vocab_size=9), tf.errors.InvalidArgumentError, "expected 9 but got 3"),
-            (lambda: lookup.HashTable(lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, 1), -1), tf.errors.InvalidArgumentError,
-             "vocabulary.txt, line 1: Invalid number of columns: has 1")):
+        (lambda: lookup.index_table_from_file(str(tmp_path / "none.txt")), tf.errors.NotFoundError, "none.txt"),
+        (lambda: lookup.index_table_from_file(vocabulary, vocab_size=9), tf.errors.InvalidArgumentError, "expected 9 but got 3"),
+        (
+            lambda: lookup.HashTable(lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, 1), -1),
+            tf.errors.InvalidArgumentError,
+            "vocabulary.txt, line 1: Invalid number of columns: has 1",
+        ),
+    ):
         with tf.Graph().as_default():
             build()
             with tf.Session() as session, pytest.raises(error, match=message):
                 session.run(tf.tables_initializer())
-    for arguments, message in ((dict(key_index=-3), "Invalid key index -3"), (dict(vocab_size=0), "Invalid vocab_size 0"), (dict(value_index=-1, value_dtype=tf.string), "Signature mismatch")):
+    for arguments, message in (
+        (dict(key_index=-3), "Invalid key index -3"),
+        (dict(vocab_size=0), "Invalid vocab_size 0"),
+        (dict(value_index=-1, value_dtype=tf.string), "Signature mismatch"),
+    ):
         options = dict(dict(key_dtype=tf.string, key_index=-2, value_dtype=tf.int64, value_index=-1), **arguments)
         with pytest.raises(ValueError, match=message):
             lookup.TextFileInitializer(vocabulary, **options)
@@ -163,8 +172,7 @@ def test_buckets_for_what_is_not_in_the_vocabulary(vocabulary, spec):
     table = lookup.index_table_from_file(vocabulary, num_oov_buckets=4, hasher_spec=spec)
     only = lookup.IdTableWithHashBuckets(None, 7, spec)
     numbers = lookup.index_table_from_tensor(tf.constant([5, 6], tf.int32), num_oov_buckets=2, hasher_spec=spec, dtype=tf.int32)
-    got, buckets, size, of_numbers = run(table.lookup(tf.constant(words)), only.lookup(tf.constant(words)), table.size(),
-                                         numbers.lookup(tf.constant([6, 7])))
+    got, buckets, size, of_numbers = run(table.lookup(tf.constant(words)), only.lookup(tf.constant(words)), table.size(), numbers.lookup(tf.constant([6, 7])))
     assert got[0] == 1 and got[1] == got[3] and all(3 <= i < 7 for i in got[1:]) and size == 7
     assert all(0 <= i < 7 for i in buckets) and buckets[1] == buckets[3] and of_numbers[0] == 1 and of_numbers[1] in (2, 3)
     with pytest.raises(TypeError, match="HasherSpec"):
@@ -172,6 +180,7 @@ def test_buckets_for_what_is_not_in_the_vocabulary(vocabulary, spec):
 
 
 def test_a_vocabulary_of_1_13(vocabulary):
-    table = tf.lookup.StaticVocabularyTable(tf.lookup.TextFileInitializer(vocabulary, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
-                                                                          tf.lookup.TextFileIndex.LINE_NUMBER), 1)
+    table = tf.lookup.StaticVocabularyTable(
+        tf.lookup.TextFileInitializer(vocabulary, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER), 1
+    )
     assert run(table.lookup(tf.constant(["palmer", "x"])))[0].tolist() == [2, 3]

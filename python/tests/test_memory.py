@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory does not grow with graphs that are gone, nor with runs. MILLRACE_MEMORY=full: 10,000 graphs and 10^6 runs."""
+
 import os
 import subprocess
 import sys
@@ -40,7 +41,8 @@ data = np.ones([16, 8], np.float32)
 """
 
 GRAPHS = {
-    "models": MODEL + """
+    "models": MODEL
+    + """
 def step(i):
     with tf.Graph().as_default():
         x, loss, train = model()
@@ -48,7 +50,8 @@ def step(i):
             session.run(tf.global_variables_initializer())
             session.run([loss, train], {x: data})
 """,
-    "default graphs": MODEL + """
+    "default graphs": MODEL
+    + """
 def step(i):
     tf.reset_default_graph()
     x, loss, train = model()
@@ -87,7 +90,8 @@ small, large = np.ones(4, np.float32), np.ones(4096, np.float32)
 def step(i):
     session.run([y, {"y": y}], {x: large if i % 16 == 0 else small})
 """,
-    "training": MODEL + """
+    "training": MODEL
+    + """
 x, loss, train = model()
 session = tf.Session()
 session.run(tf.global_variables_initializer())
@@ -121,8 +125,13 @@ def step(i):
 
 def growth(program, count):
     """Bytes per step."""
-    done = subprocess.run([sys.executable, "-c", PROLOGUE + program + "\nmeasure(step, %d)" % count], capture_output=True, text=True,
-                          timeout=3600 if FULL else 120, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", PROLOGUE + program + "\nmeasure(step, %d)" % count],
+        capture_output=True,
+        text=True,
+        timeout=3600 if FULL else 120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     per_step, before, after = map(float, done.stdout.split())
     print("%.1f bytes a step: %.1f MB, then %.1f MB" % (per_step, before / 1e6, after / 1e6))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes from anywhere become a message or a DecodeError, and what a message cannot hold is kept as protobuf keeps it."""
+
 import random
 
 import pytest
@@ -54,17 +55,20 @@ def test_a_graph_with_changed_bytes(seed):
         assert definitions.GraphDef.FromString(made.SerializeToString()) == made
 
 
-@pytest.mark.parametrize("data", [
-    b"\x08\x05",          # node (a message) as a number
-    b"\x0d\0\0\0\0",      # node as four bytes
-    b"\x22\x02\x08\x01",  # versions.producer is right: a control that shows what is parsed
-    b"\x0a\x02\x08\x01",  # a node whose name is a number
-    b"\x0a\x04\x2a\x02\x08\x01",  # a node with an attribute whose key is a number
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x08\x05",  # node (a message) as a number
+        b"\x0d\0\0\0\0",  # node as four bytes
+        b"\x22\x02\x08\x01",  # versions.producer is right: a control that shows what is parsed
+        b"\x0a\x02\x08\x01",  # a node whose name is a number
+        b"\x0a\x04\x2a\x02\x08\x01",  # a node with an attribute whose key is a number
+    ],
+)
 def test_another_wire_type_is_kept_as_unknown(data):
     made = definitions.GraphDef.FromString(data)
     assert [n.name for n in made.node] in ([], [""]) and made.versions.producer == (1 if data[0] == 0x22 else 0)
-    if data[0] != 0x0a or data[2] != 0x2a:
+    if data[0] != 0x0A or data[2] != 0x2A:
         assert made.SerializeToString() == data
 
 
@@ -106,21 +110,36 @@ def test_text_from_anywhere():
         text_format.Parse("node { attr { value { func { " * 400, definitions.GraphDef())
 
 
-@pytest.mark.parametrize("text, said", [
-    ("node {", "ends within"), ("node", "ends within"), ("node { name: }", "wanted a value of name"), ("\n\nnod: 3", "line 3: message GraphDef has no field"),
-    ("versions { producer: x }", "line 1: producer: invalid literal"), ("node { name: n }", "wanted a string"), ("node { >", "wanted }"), ("}", "unexpected"),
-    ("node { attr { key: 'a' val: 3 } }", "a key and a value"), ("library { function { signature { is_stateful: maybe } } }", "true or false"),
-    ("node: 3", "wanted {"), (b"\xff", "not UTF-8"), ("node { name: '\\x' }", "no escape"),
-])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("node {", "ends within"),
+        ("node", "ends within"),
+        ("node { name: }", "wanted a value of name"),
+        ("\n\nnod: 3", "line 3: message GraphDef has no field"),
+        ("versions { producer: x }", "line 1: producer: invalid literal"),
+        ("node { name: n }", "wanted a string"),
+        ("node { >", "wanted }"),
+        ("}", "unexpected"),
+        ("node { attr { key: 'a' val: 3 } }", "a key and a value"),
+        ("library { function { signature { is_stateful: maybe } } }", "true or false"),
+        ("node: 3", "wanted {"),
+        (b"\xff", "not UTF-8"),
+        ("node { name: '\\x' }", "no escape"),
+    ],
+)
 def test_what_is_wrong_with_a_text(text, said):
     with pytest.raises(text_format.ParseError, match=said):
         text_format.Parse(text, definitions.GraphDef())
 
 
 def test_forms_of_text():
-    made = text_format.Parse('''# a comment
+    made = text_format.Parse(
+        """# a comment
         node: [{ name: "a" 'b', op: "Const"; attr < key: "x" value { list { i: [1, -2, 0x10] f: [1.5f, -inf, nan] b: true } } > }, { name: "c" }]
-        versions { producer: 3 }''', definitions.GraphDef())
+        versions { producer: 3 }""",
+        definitions.GraphDef(),
+    )
     assert [n.name for n in made.node] == ["ab", "c"] and list(made.node[0].attr["x"].list.i) == [1, -2, 16] and made.versions.producer == 3
     assert text_format.Parse(r's: "\xe9\351\u00e9\n\\"', definitions.AttrValue()).s == b"\xe9\xe9\xc3\xa9\n\\"
     assert text_format.Parse(text_format.MessageToString(_graph()), definitions.GraphDef()) == _graph()

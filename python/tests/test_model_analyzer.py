@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.profiler.profile: parameters, operations and times by scopes, types and lines; tf.estimator.experimental's hooks."""
+
 import numpy as np
 import pytest
 
@@ -72,7 +73,7 @@ def test_times_of_a_step(model, tmp_path):
         P.profile(graph, cmd="nothing")
     P.write_op_log(graph, str(tmp_path))
     log = P.OpLogProto.FromString((tmp_path / "tfprof_log").read_bytes())
-    entry, = [e for e in log.log_entries if e.name == "a/c/Conv2D"]
+    (entry,) = [e for e in log.log_entries if e.name == "a/c/Conv2D"]
     assert entry.float_ops == 110592 and log.id_to_string[entry.code_def.traces[-1].file_id].endswith("test_model_analyzer.py")
 
 
@@ -88,12 +89,17 @@ def test_hooks_of_estimators(tmp_path):
     evaluation = tf.estimator.inputs.numpy_input_fn({"x": x}, y, shuffle=False, batch_size=50)
     estimator = tf.estimator.LinearRegressor(columns, str(tmp_path))
     often = dict(run_every_secs=None, run_every_steps=5)
-    estimator.train(training, steps=60, hooks=[E.InMemoryEvaluatorHook(estimator, evaluation, every_n_iter=20),
-                                               E.stop_if_lower_hook(estimator, "loss", 1e9, min_steps=30, **often)])
+    estimator.train(
+        training,
+        steps=60,
+        hooks=[E.InMemoryEvaluatorHook(estimator, evaluation, every_n_iter=20), E.stop_if_lower_hook(estimator, "loss", 1e9, min_steps=30, **often)],
+    )
     stopped = int(estimator.get_variable_value("global_step"))
     assert 40 <= stopped < 60
-    losses = [sum(e.summary.value[0].HasField("simple_value") for e in tf.train.summary_iterator(str(p)) if e.HasField("summary"))
-              for p in (tmp_path / "eval").iterdir()]
+    losses = [
+        sum(e.summary.value[0].HasField("simple_value") for e in tf.train.summary_iterator(str(p)) if e.HasField("summary"))
+        for p in (tmp_path / "eval").iterdir()
+    ]
     assert sum(losses) == 4  # at 0, 20, 40 and the end
     never = [E.stop_if_higher_hook(estimator, "loss", 1e9, **often), E.stop_if_no_decrease_hook(estimator, "loss", 1000, **often)]
     estimator.train(training, steps=10, hooks=never)

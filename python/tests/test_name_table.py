@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of names and module paths: every row means something, and tells the truth about what is there."""
+
 import inspect
 import subprocess
 import sys
@@ -82,14 +83,23 @@ def test_raw_ops_take_names():
 
 def test_packages_of_contrib_gather_the_names_of_their_modules():
     from millrace.contrib import framework
+
     assert names.find("contrib.framework.python.ops").arg_scope is framework.arg_scope
 
 
 def test_what_is_absent_says_what_to_use():
     from millrace.framework import not_provided
+
     rows = [path for path in not_provided.TABLE if path not in names._PACKAGES]  # of some packages a part is there
-    for path in [*rows, "contrib.tpu.TPUEstimator", "contrib.layers.no_such_layer", "contrib.no_such_package", "raw_ops.TPUReplicatedInput",
-                 "keras.layers.CuDNNLSTM", "estimator.tpu.TPUConfig"]:
+    for path in [
+        *rows,
+        "contrib.tpu.TPUEstimator",
+        "contrib.layers.no_such_layer",
+        "contrib.no_such_package",
+        "raw_ops.TPUReplicatedInput",
+        "keras.layers.CuDNNLSTM",
+        "estimator.tpu.TPUConfig",
+    ]:
         owner = tf
         with pytest.raises(NotImplementedError, match="is not provided"):
             for part in path.split("."):
@@ -98,9 +108,38 @@ def test_what_is_absent_says_what_to_use():
         assert missing not in there and not hasattr(owner, missing), path
 
 
-@pytest.mark.parametrize("space", ["", "nn", "train", "data", "data.experimental", "keras", "keras.layers", "keras.metrics", "keras.optimizers", "keras.experimental",
-                                   "keras.utils", "estimator", "estimator.experimental", "feature_column", "image", "linalg", "random", "strings", "sparse",
-                                   "summary", "saved_model", "profiler", "config", "contrib.learn", "contrib.gan", "contrib.layers", "contrib.training"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        "",
+        "nn",
+        "train",
+        "data",
+        "data.experimental",
+        "keras",
+        "keras.layers",
+        "keras.metrics",
+        "keras.optimizers",
+        "keras.experimental",
+        "keras.utils",
+        "estimator",
+        "estimator.experimental",
+        "feature_column",
+        "image",
+        "linalg",
+        "random",
+        "strings",
+        "sparse",
+        "summary",
+        "saved_model",
+        "profiler",
+        "config",
+        "contrib.learn",
+        "contrib.gan",
+        "contrib.layers",
+        "contrib.training",
+    ],
+)
 def test_lists_tell_the_truth(space):
     owner = tf
     for part in filter(None, space.split(".")):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of TensorFlow that programs use: which are there, and which wait for what docs/compatibility.md says they wait for."""
+
 import csv
 import os
 import re

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that came with TensorFlow 1.12 to 1.15: sorting, printing, similarity of images, lazy Adam, synchronous replicas."""
+
 import gc
 import sys
 import threading
@@ -49,8 +50,13 @@ def test_print(capfd, tmp_path):
     path = tmp_path / "file"
     with tf.Session() as session:
         x = tf.constant(np.arange(9))
-        session.run([tf.print("x", x, {"k": tf.constant(1.5), "j": (1, "{}")}, sep="|", output_stream=sys.stdout),
-                     tf.print(x, summarize=-1, end="!", output_stream="file://%s" % path), tf.print(tf.constant("alone"))])
+        session.run(
+            [
+                tf.print("x", x, {"k": tf.constant(1.5), "j": (1, "{}")}, sep="|", output_stream=sys.stdout),
+                tf.print(x, summarize=-1, end="!", output_stream="file://%s" % path),
+                tf.print(tf.constant("alone")),
+            ]
+        )
     out, err = capfd.readouterr()
     assert out == "x|[0 1 2 ... 6 7 8]|{'j': (1, '{}'), 'k': 1.5}\n" and err == "alone\n"
     assert path.read_text() == "[0 1 2 3 4 5 6 7 8]!"
@@ -61,12 +67,12 @@ def test_print(capfd, tmp_path):
 def _ssim(a, b, peak):
     """By the formulas, window by window."""
     square = (np.arange(11) - 5.0) ** 2
-    window = np.exp(-0.5 / 1.5 ** 2 * (square[:, None] + square[None]))
+    window = np.exp(-0.5 / 1.5**2 * (square[:, None] + square[None]))
     window /= window.sum()
     found = []
     for i in range(a.shape[0] - 10):
         for j in range(a.shape[1] - 10):
-            x, y = a[i:i + 11, j:j + 11], b[i:i + 11, j:j + 11]
+            x, y = a[i : i + 11, j : j + 11], b[i : i + 11, j : j + 11]
             mx, my = (window * x).sum(), (window * y).sum()
             vx, vy, cov = (window * x * x).sum() - mx * mx, (window * y * y).sum() - my * my, (window * x * y).sum() - mx * my
             c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
@@ -95,7 +101,7 @@ def test_lazy_adam_touches_the_rows_of_the_gradient_alone(use_resource):
     plain = tf.get_variable("plain", initializer=np.ones((2, 2), np.float32), use_resource=use_resource)
     rows = tf.placeholder(tf.int32, [None])
     first = tf.contrib.opt.LazyAdamOptimizer(0.1).minimize(tf.reduce_sum(tf.gather(lazy, rows) ** 2), var_list=[lazy])
-    second = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(plain ** 2), var_list=[plain])
+    second = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(plain**2), var_list=[plain])
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for _ in range(3):
@@ -143,7 +149,9 @@ def _scaled(x):
 
         def backward(dy, variables=None):
             return dy * 10.0, [dy * 100.0 for _ in variables]
+
         return x * w, backward
+
     return scaled(x)
 
 

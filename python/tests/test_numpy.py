@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between NumPy and tensors: memory that is not copied, types, other packages' arrays, and what cannot be converted."""
+
 import subprocess
 import os
 import sys
@@ -27,6 +28,7 @@ def through(value, dtype, shape=None):
 
 # ---- memory ----
 
+
 def test_a_fed_array_is_not_copied():
     data = np.ones(1 << 20, np.float32)
     x = tf.placeholder(tf.float32, [None])
@@ -34,14 +36,14 @@ def test_a_fed_array_is_not_copied():
     y = tf.py_func(lambda: np.int64(sys.getrefcount(data)), [], tf.int64)
     with tf.control_dependencies([tf.identity(x)]):
         during = tf.identity(y)
-    held, _ = session.run([during, x * 2.], {x: data})
+    held, _ = session.run([during, x * 2.0], {x: data})
     assert held > before  # the tensor is the array
 
 
 def test_a_fetched_array_is_the_tensors_memory():
     big = session.run(tf.sqrt(tf.placeholder_with_default(np.ones(1 << 16, np.float32), [None])))
     assert big.base is not None and big.flags.writeable and big.flags.c_contiguous
-    big[0] = 5.
+    big[0] = 5.0
 
 
 def test_a_variable_is_copied():
@@ -54,11 +56,21 @@ def test_a_variable_is_copied():
     assert session.run(v).max() == 1
 
 
-@pytest.mark.parametrize("make", [
-    lambda a: a[::2], lambda a: a.T, lambda a: a.astype(">f4"), lambda a: np.lib.stride_tricks.as_strided(a, (4, 4), (0, 4)),
-    lambda a: np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view(np.float32).reshape(a.shape), lambda a: np.asfortranarray(a),
-    lambda a: np.ma.masked_array(a), lambda a: a.view(np.matrix), lambda a: (lambda r: (r.setflags(write=False), r)[1])(a.copy())],
-    ids=["strided", "transposed", "big_endian", "broadcast", "unaligned", "fortran", "masked", "matrix", "read_only"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: a[::2],
+        lambda a: a.T,
+        lambda a: a.astype(">f4"),
+        lambda a: np.lib.stride_tricks.as_strided(a, (4, 4), (0, 4)),
+        lambda a: np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view(np.float32).reshape(a.shape),
+        lambda a: np.asfortranarray(a),
+        lambda a: np.ma.masked_array(a),
+        lambda a: a.view(np.matrix),
+        lambda a: (lambda r: (r.setflags(write=False), r)[1])(a.copy()),
+    ],
+    ids=["strided", "transposed", "big_endian", "broadcast", "unaligned", "fortran", "masked", "matrix", "read_only"],
+)
 def test_arrays_of_every_layout(make):
     a = make(np.arange(4096, dtype=np.float32).reshape(64, 64))
     np.testing.assert_array_equal(through(a, tf.float32), np.asarray(a, np.float32))
@@ -94,10 +106,13 @@ def test_bool():
 
 def test_bfloat16():
     x = tf.placeholder(tf.bfloat16, [3])
-    doubled = session.run(tf.cast(tf.cast(x, tf.float32) * 2., tf.bfloat16), {x: np.array([1., 2.5, -3.]).astype(tf.bfloat16.as_numpy_dtype)}) \
-        if hasattr(tf.bfloat16.as_numpy_dtype, "dtype") or "ml_dtypes" in sys.modules else None
+    doubled = (
+        session.run(tf.cast(tf.cast(x, tf.float32) * 2.0, tf.bfloat16), {x: np.array([1.0, 2.5, -3.0]).astype(tf.bfloat16.as_numpy_dtype)})
+        if hasattr(tf.bfloat16.as_numpy_dtype, "dtype") or "ml_dtypes" in sys.modules
+        else None
+    )
     if doubled is None:  # two bytes without a name where ml_dtypes is not
-        doubled = session.run(tf.cast(tf.constant([2., 5., -6.]), tf.bfloat16))
+        doubled = session.run(tf.cast(tf.constant([2.0, 5.0, -6.0]), tf.bfloat16))
         assert doubled.dtype.itemsize == 2 and doubled.view(np.uint16).tolist() == [0x4000, 0x40A0, 0xC0C0]
     else:
         assert doubled.astype(np.float32).tolist() == [2, 5, -6]
@@ -108,18 +123,29 @@ def test_bfloat16():
 def test_bfloat16_with_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = tf.placeholder(tf.bfloat16, [None])
-    got = session.run(x * x, {x: np.array([1.5, 2.], ml_dtypes.bfloat16)})
+    got = session.run(x * x, {x: np.array([1.5, 2.0], ml_dtypes.bfloat16)})
     assert got.dtype == ml_dtypes.bfloat16 and got.astype(np.float32).tolist() == [2.25, 4]
     assert tf.constant(np.ones(2, ml_dtypes.bfloat16)).dtype == tf.bfloat16
 
 
 # ---- strings ----
 
-@pytest.mark.parametrize("value, wanted", [
-    ("h\u00e9llo", "h\u00e9llo".encode()), (b"a\0b\0", b"a\0b\0"), (["a", b"b", "\u00fc"], [b"a", b"b", "\u00fc".encode()]),
-    (np.array(["a", "b\u00e9"]), [b"a", "b\u00e9".encode()]), (np.array([b"x", b"yy"]), [b"x", b"yy"]),
-    (np.array([["a"], [b"b"]], object), [[b"a"], [b"b"]]), ([], []), (np.str_("n"), b"n"), ("x" * 100000, b"x" * 100000)],
-    ids=["unicode", "nul", "list", "U", "S", "object", "empty", "numpy_str", "long"])
+
+@pytest.mark.parametrize(
+    "value, wanted",
+    [
+        ("h\u00e9llo", "h\u00e9llo".encode()),
+        (b"a\0b\0", b"a\0b\0"),
+        (["a", b"b", "\u00fc"], [b"a", b"b", "\u00fc".encode()]),
+        (np.array(["a", "b\u00e9"]), [b"a", "b\u00e9".encode()]),
+        (np.array([b"x", b"yy"]), [b"x", b"yy"]),
+        (np.array([["a"], [b"b"]], object), [[b"a"], [b"b"]]),
+        ([], []),
+        (np.str_("n"), b"n"),
+        ("x" * 100000, b"x" * 100000),
+    ],
+    ids=["unicode", "nul", "list", "U", "S", "object", "empty", "numpy_str", "long"],
+)
 def test_strings(value, wanted):
     got = through(value, tf.string)
     assert (got.tolist() if isinstance(got, np.ndarray) else got) == wanted
@@ -142,6 +168,7 @@ def test_no_string():
 
 
 # ---- objects and lists ----
+
 
 def test_objects_that_are_numbers():
     assert through(np.array([1, 2.5], object), tf.float32).tolist() == [1, 2.5]
@@ -168,9 +195,10 @@ def test_what_is_no_number(value):
 
 # ---- other packages ----
 
+
 class _Array:
     def __array__(self, dtype=None, copy=None):
-        return np.asarray([1., 2.], dtype)
+        return np.asarray([1.0, 2.0], dtype)
 
 
 class _DLPack:
@@ -224,11 +252,14 @@ with tf.Session() as session:
     y = tf.py_func(lambda v: torch.from_numpy(v).cumsum(0).numpy(), [x], tf.float32)
     assert session.run(y, {x: t[:4]}).tolist() == [0, 1, 3, 6]
 """
-    done = subprocess.run([TORCH, "-c", text], capture_output=True, text=True, timeout=200, env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tf.__file__))})
+    done = subprocess.run(
+        [TORCH, "-c", text], capture_output=True, text=True, timeout=200, env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tf.__file__))}
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 # ---- notebooks ----
+
 
 def test_html_of_graphs_and_tensors():
     x = tf.placeholder(tf.float32, [None, 3], name="x")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs as ONNX models. Values are compared where onnxruntime can be had: importable here, or by the Python that MILLRACE_ONNX_PYTHON names."""
+
 import importlib.util
 import os
 import subprocess
@@ -20,9 +21,11 @@ _CASES = {}
 
 def case(*shapes, dtype=np.float32, low=-2.0, high=2.0, batch=True, close=1e-5):
     """A graph of placeholders with these shapes (the first dimension unknown unless batch=False)."""
+
     def register(function):
         _CASES[function.__name__] = (function, shapes, dtype, low, high, batch, close)
         return function
+
     return register
 
 
@@ -52,7 +55,15 @@ def convolutions(x):
     dilated = tf.nn.conv2d(x, _weights(3, 3, 3, 2), [1, 1, 1, 1], "SAME", dilations=[1, 2, 2, 1])
     strided = tf.nn.conv2d(tf.slice(x, [0, 0, 0, 0], [2, 9, 11, 3]), _weights(2, 3, 3, 2), [1, 2, 3, 1], "SAME", dilations=[1, 2, 2, 1])
     both = tf.concat([same, tf.nn.relu(same)], 3)
-    return [valid, both, tf.concat([dilated, tf.tanh(dilated)], 1), dilated, strided + same[:, :5, :4, :2], (dilated + _weights(2)) * dilated - 0.5, tf.nn.depthwise_conv2d(x, _weights(3, 3, 3, 2), [1, 2, 2, 1], "SAME")]
+    return [
+        valid,
+        both,
+        tf.concat([dilated, tf.tanh(dilated)], 1),
+        dilated,
+        strided + same[:, :5, :4, :2],
+        (dilated + _weights(2)) * dilated - 0.5,
+        tf.nn.depthwise_conv2d(x, _weights(3, 3, 3, 2), [1, 2, 2, 1], "SAME"),
+    ]
 
 
 @case([2, 6, 7, 3], batch=False)
@@ -68,8 +79,11 @@ def volumes(x):
 
 @case([2, 9, 8, 3])
 def pools(x):
-    return [tf.nn.max_pool(x, [1, 3, 2, 1], [1, 2, 2, 1], "SAME"), tf.nn.avg_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], "SAME"),
-            tf.nn.avg_pool(tf.nn.relu6(x * 4.0), [1, 2, 2, 1], [1, 1, 1, 1], "VALID")]
+    return [
+        tf.nn.max_pool(x, [1, 3, 2, 1], [1, 2, 2, 1], "SAME"),
+        tf.nn.avg_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], "SAME"),
+        tf.nn.avg_pool(tf.nn.relu6(x * 4.0), [1, 2, 2, 1], [1, 1, 1, 1], "VALID"),
+    ]
 
 
 @case([2, 5, 4, 6])
@@ -81,7 +95,11 @@ def norms_of_images(x):
 @case([3, 4, 8], batch=False)
 def images(x):
     four = tf.expand_dims(x, 0)
-    resized = tf.image.resize_bilinear(four, [7, 9]), tf.image.resize_bilinear(four, [7, 9], align_corners=True), tf.image.resize_nearest_neighbor(four, [6, 12])
+    resized = (
+        tf.image.resize_bilinear(four, [7, 9]),
+        tf.image.resize_bilinear(four, [7, 9], align_corners=True),
+        tf.image.resize_nearest_neighbor(four, [6, 12]),
+    )
     deep = tf.space_to_depth(tf.image.resize_nearest_neighbor(four, [6, 8]), 2)
     return [*resized, deep, tf.depth_to_space(deep, 2), tf.depth_to_space(four, 2)]
 
@@ -104,16 +122,23 @@ def activations(x):
 
 @case([5, 6], low=0.1, high=0.9)
 def functions(x):
-    names = ("abs negative exp log log1p expm1 sqrt rsqrt square reciprocal floor ceil round sign sin cos tan asin acos atan sinh cosh asinh atanh "
-             "zeros_like ones_like identity stop_gradient is_nan").split()
+    names = (
+        "abs negative exp log log1p expm1 sqrt rsqrt square reciprocal floor ceil round sign sin cos tan asin acos atan sinh cosh asinh atanh "
+        "zeros_like ones_like identity stop_gradient is_nan"
+    ).split()
     return [getattr(tf, n)(x * (3.0 if n in ("floor", "ceil", "round") else 1.0)) for n in names] + [tf.acosh(x + 1.5)]
 
 
 @case([4, 6], [4, 6])
 def pairs(a, b):
     names = "add subtract multiply divide maximum minimum squared_difference floordiv floormod greater greater_equal less less_equal equal not_equal".split()
-    return [getattr(tf, n)(a, b) for n in names] + [tf.pow(tf.abs(a) + 0.5, b), tf.where(a > b, a, b), tf.where(a[:, 0] > 0, a, b), tf.add_n([a, b, a]),
-                                                    tf.logical_and(a > 0, tf.logical_or(b > 0, tf.logical_not(a > 1)))]
+    return [getattr(tf, n)(a, b) for n in names] + [
+        tf.pow(tf.abs(a) + 0.5, b),
+        tf.where(a > b, a, b),
+        tf.where(a[:, 0] > 0, a, b),
+        tf.add_n([a, b, a]),
+        tf.logical_and(a > 0, tf.logical_or(b > 0, tf.logical_not(a > 1))),
+    ]
 
 
 @case([4, 6], [4, 6], dtype=np.int32, low=1, high=9)
@@ -124,31 +149,73 @@ def integers(a, b):
 @case([4, 6, 5])
 def shapes(x):
     flat = tf.reshape(x, [-1, 30])
-    return [flat, tf.reshape(x, tf.stack([tf.shape(x)[0], 5, 6])), tf.transpose(x, [2, 0, 1]), tf.expand_dims(x, 1), tf.squeeze(tf.expand_dims(x, -1), [-1]),
-            tf.concat([x, x * 2.0], 1), tf.stack([x, x], axis=1), *tf.unstack(x, axis=2)[:2], *tf.split(x, 3, axis=1), *tf.split(x, [1, 4], axis=2), tf.shape(x),
-            tf.size(x), tf.rank(x), tf.tile(x, [1, 2, 1]), tf.pad(x, [[0, 0], [1, 2], [0, 3]]), tf.pad(x, [[0, 0], [1, 2], [0, 3]], constant_values=7.0),
-            tf.pad(x, [[0, 0], [1, 2], [0, 3]], mode="REFLECT"), tf.fill([2, 3], 1.5) + x[0, 0, 0], tf.range(tf.shape(x)[0]), tf.broadcast_to(x[:1, :, :1], [3, 6, 4])]
+    return [
+        flat,
+        tf.reshape(x, tf.stack([tf.shape(x)[0], 5, 6])),
+        tf.transpose(x, [2, 0, 1]),
+        tf.expand_dims(x, 1),
+        tf.squeeze(tf.expand_dims(x, -1), [-1]),
+        tf.concat([x, x * 2.0], 1),
+        tf.stack([x, x], axis=1),
+        *tf.unstack(x, axis=2)[:2],
+        *tf.split(x, 3, axis=1),
+        *tf.split(x, [1, 4], axis=2),
+        tf.shape(x),
+        tf.size(x),
+        tf.rank(x),
+        tf.tile(x, [1, 2, 1]),
+        tf.pad(x, [[0, 0], [1, 2], [0, 3]]),
+        tf.pad(x, [[0, 0], [1, 2], [0, 3]], constant_values=7.0),
+        tf.pad(x, [[0, 0], [1, 2], [0, 3]], mode="REFLECT"),
+        tf.fill([2, 3], 1.5) + x[0, 0, 0],
+        tf.range(tf.shape(x)[0]),
+        tf.broadcast_to(x[:1, :, :1], [3, 6, 4]),
+    ]
 
 
 @case([5, 6, 7])
 def slices(x):
-    return [x[1:3], x[:, -2:], x[..., 2], x[0], x[-1], x[:, 1:5:2], x[:, ::-1], x[:, tf.newaxis, 2:, ...], x[..., tf.newaxis], x[:, -1, tf.newaxis, 3],
-            tf.slice(x, [1, 0, 2], [-1, 3, 4]), x[1:, 2:-1, -3]]
+    return [
+        x[1:3],
+        x[:, -2:],
+        x[..., 2],
+        x[0],
+        x[-1],
+        x[:, 1:5:2],
+        x[:, ::-1],
+        x[:, tf.newaxis, 2:, ...],
+        x[..., tf.newaxis],
+        x[:, -1, tf.newaxis, 3],
+        tf.slice(x, [1, 0, 2], [-1, 3, 4]),
+        x[1:, 2:-1, -3],
+    ]
 
 
 @case([4, 5, 6])
 def reductions(x):
     kinds = (tf.reduce_sum, tf.reduce_mean, tf.reduce_max, tf.reduce_min, tf.reduce_prod)
     return [f(x, *a, **k) for f in kinds for a, k in (((), {}), (([1],), {}), (([0, 2],), {"keepdims": True}), ((-1,), {}))] + [
-        tf.argmax(x, 1), tf.argmin(x, -1, output_type=tf.int32), tf.reduce_all(x > -1.9, 1), tf.reduce_any(x > 1.5), tf.nn.l2_loss(x), tf.cumsum(x, 1),
-        tf.cumsum(x, 2, exclusive=True, reverse=True), *tf.nn.top_k(x, 3)]
+        tf.argmax(x, 1),
+        tf.argmin(x, -1, output_type=tf.int32),
+        tf.reduce_all(x > -1.9, 1),
+        tf.reduce_any(x > 1.5),
+        tf.nn.l2_loss(x),
+        tf.cumsum(x, 1),
+        tf.cumsum(x, 2, exclusive=True, reverse=True),
+        *tf.nn.top_k(x, 3),
+    ]
 
 
 @case([4, 3], dtype=np.int32, low=0, high=9)
 def lookups(ids):
     table = _weights(9, 5)
-    return [tf.nn.embedding_lookup(table, ids), tf.gather(table, ids[0] % 5, axis=1), tf.one_hot(ids, 9), tf.one_hot(ids, 9, on_value=2.0, off_value=-1.0, axis=1),
-            tf.gather_nd(table, tf.stack([ids, ids % 5], axis=-1))]
+    return [
+        tf.nn.embedding_lookup(table, ids),
+        tf.gather(table, ids[0] % 5, axis=1),
+        tf.one_hot(ids, 9),
+        tf.one_hot(ids, 9, on_value=2.0, off_value=-1.0, axis=1),
+        tf.gather_nd(table, tf.stack([ids, ids % 5], axis=-1)),
+    ]
 
 
 @case([3, 12, 12, 1])
@@ -188,7 +255,9 @@ def test_onnxruntime_gives_the_same(name, tmp_path):
     model, feeds, values = _build(name)
     (tmp_path / (name + ".onnx")).write_bytes(model.SerializeToString())
     np.savez(tmp_path / (name + ".in.npz"), **feeds)
-    ran = subprocess.run([_PYTHON, "-c", _RUN, str(tmp_path), name], capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+    ran = subprocess.run(
+        [_PYTHON, "-c", _RUN, str(tmp_path), name], capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]
     got = np.load(tmp_path / (name + ".out.npz"))
     for key, want in values.items():

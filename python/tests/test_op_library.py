@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.load_op_library: functions, gradients, errors."""
+
 import inspect
 import os
 import threading
@@ -21,8 +22,17 @@ def library(name):
     return path
 
 
-@pytest.mark.parametrize("op, function", [("MatMul", "mat_mul"), ("TopKV2", "top_kv2"), ("Conv2DBackpropInput", "conv2d_backprop_input"),
-                                          ("Mine>ZeroOut", "mine_zero_out"), ("LRNGrad", "lrn_grad"), ("Abs", "abs")])
+@pytest.mark.parametrize(
+    "op, function",
+    [
+        ("MatMul", "mat_mul"),
+        ("TopKV2", "top_kv2"),
+        ("Conv2DBackpropInput", "conv2d_backprop_input"),
+        ("Mine>ZeroOut", "mine_zero_out"),
+        ("LRNGrad", "lrn_grad"),
+        ("Abs", "abs"),
+    ],
+)
 def test_names_of_functions(op, function):
     assert snake_case(op) == function
 
@@ -40,8 +50,12 @@ def test_functions_of_a_library():
         assert session.run(ops.plugin_sum(0.0, [[1.0, 2.0], [3.0]])) == 6
         with pytest.raises(tf.errors.DataLossError, match="nothing but losses(.|\n)*lossy(.|\n)*PluginFails"):
             session.run(ops.plugin_fails(1.0, name="lossy"))
-    for call in (lambda: ops.plugin_axpy(1.0), lambda: ops.plugin_axpy(1.0, 2.0, b=3), lambda: ops.plugin_axpy([1], [2]),
-                 lambda: ops.plugin_axpy(1.0, 2.0, a="x")):
+    for call in (
+        lambda: ops.plugin_axpy(1.0),
+        lambda: ops.plugin_axpy(1.0, 2.0, b=3),
+        lambda: ops.plugin_axpy([1], [2]),
+        lambda: ops.plugin_axpy(1.0, 2.0, a="x"),
+    ):
         with pytest.raises(TypeError, match=r"test_op_library\.py"):
             call()
 
@@ -73,10 +87,15 @@ def test_gradients_of_a_library_and_of_python():
         np.testing.assert_array_equal(session.run(tf.gradients(axpy(x, x, a=4.0), x)[0]), [5, 5])
 
 
-@pytest.mark.parametrize("name, error, why", [
-    ("init_fails", tf.errors.UnavailableError, "not plugged in"), ("taken_name", tf.errors.AlreadyExistsError, "MatMul"),
-    ("newer_version", tf.errors.FailedPreconditionError, "made for version 2"),
-    ("nothing_here", tf.errors.InvalidArgumentError, "registers no op")])
+@pytest.mark.parametrize(
+    "name, error, why",
+    [
+        ("init_fails", tf.errors.UnavailableError, "not plugged in"),
+        ("taken_name", tf.errors.AlreadyExistsError, "MatMul"),
+        ("newer_version", tf.errors.FailedPreconditionError, "made for version 2"),
+        ("nothing_here", tf.errors.InvalidArgumentError, "registers no op"),
+    ],
+)
 def test_libraries_that_fail(name, error, why):
     path = library(name)
     for _ in range(2):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package as a whole: names, start-up, other libraries in the process, programs that import tensorflow."""
+
 import os
 import subprocess
 import sys
@@ -28,16 +29,20 @@ def run(code, *args):
 
 
 def test_import_starts_no_thread_and_loads_little():
-    made = run("import sys, os, numpy\nbefore = len(os.listdir('/proc/self/task'))\nimport millrace\n"
-               "print(len(os.listdir('/proc/self/task')) - before, [m for m in sys.modules if m.startswith('millrace.') and m.count('.') == 1 and 'contrib' in m])")
+    made = run(
+        "import sys, os, numpy\nbefore = len(os.listdir('/proc/self/task'))\nimport millrace\n"
+        "print(len(os.listdir('/proc/self/task')) - before, [m for m in sys.modules if m.startswith('millrace.') and m.count('.') == 1 and 'contrib' in m])"
+    )
     assert made.stdout.split() == ["0", "[]"], made.stderr
 
 
 def test_unmodified_program(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("import tensorflow as tf\nfrom tensorflow.python.framework import ops\nfrom tensorflow.contrib import rnn\n"
-                       "from tensorflow.examples.tutorials.mnist import input_data\nimport tensorflow.contrib.slim as slim, sys\n"
-                       "ops.reset_default_graph()\nprint(tf.Session().run(tf.constant(6) * 7), sys.argv[1], __name__)\n")
+    program.write_text(
+        "import tensorflow as tf\nfrom tensorflow.python.framework import ops\nfrom tensorflow.contrib import rnn\n"
+        "from tensorflow.examples.tutorials.mnist import input_data\nimport tensorflow.contrib.slim as slim, sys\n"
+        "ops.reset_default_graph()\nprint(tf.Session().run(tf.constant(6) * 7), sys.argv[1], __name__)\n"
+    )
     made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program), "--flag"], capture_output=True, text=True, check=False)
     assert made.stdout == "42 --flag __main__\n", made.stderr
 
@@ -96,34 +101,41 @@ def test_module_paths_that_programs_import():
 
 
 def test_module_paths_that_there_are_not():
-    made = run("from millrace.compat import imports\nimports.install()\ntry:\n  from tensorflow.python.tpu.ops import tpu_ops\n"
-               "except ImportError as error:\n  print(error)")
+    made = run(
+        "from millrace.compat import imports\nimports.install()\ntry:\n  from tensorflow.python.tpu.ops import tpu_ops\n"
+        "except ImportError as error:\n  print(error)"
+    )
     assert made.stdout == "tensorflow.python.tpu is not provided by Millrace\n", made.stdout + made.stderr
 
 
 def test_names_of_the_version_that_has_both_behaviours(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("import tensorflow.compat.v1 as tf\nimport tensorflow.compat.v1.nn as nn\ntf.disable_v2_behavior()\ntf.disable_eager_execution()\n"
-                       "tf.enable_resource_variables()\na = tf.get_variable('a', [], initializer=tf.ones_initializer())\n"
-                       "tf.disable_resource_variables()\nb = tf.Variable(2.0)\n"
-                       "with tf.Session() as sess:\n  sess.run(tf.global_variables_initializer())\n"
-                       "  print(a.op.type, b.op.type, sess.run(nn.relu(a + b)), tf.executing_eagerly())\n"
-                       "try:\n  tf.enable_eager_execution()\nexcept NotImplementedError as error:\n  print(error)\n")
+    program.write_text(
+        "import tensorflow.compat.v1 as tf\nimport tensorflow.compat.v1.nn as nn\ntf.disable_v2_behavior()\ntf.disable_eager_execution()\n"
+        "tf.enable_resource_variables()\na = tf.get_variable('a', [], initializer=tf.ones_initializer())\n"
+        "tf.disable_resource_variables()\nb = tf.Variable(2.0)\n"
+        "with tf.Session() as sess:\n  sess.run(tf.global_variables_initializer())\n"
+        "  print(a.op.type, b.op.type, sess.run(nn.relu(a + b)), tf.executing_eagerly())\n"
+        "try:\n  tf.enable_eager_execution()\nexcept NotImplementedError as error:\n  print(error)\n"
+    )
     made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program)], capture_output=True, text=True, check=False)
     assert made.stdout.startswith("VarHandleOp VariableV2 3.0 False\ntf.enable_eager_execution: Millrace has graphs and sessions"), made.stdout + made.stderr
 
 
 def test_values_of_flags_as_programs_of_1_0_read_them(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("import tensorflow as tf\ntf.app.flags.DEFINE_integer('size', 3, '')\nFLAGS = tf.app.flags.FLAGS\nFLAGS._parse_flags()\n"
-                       "print(sorted(FLAGS.__flags.items()), FLAGS.__dict__['__flags']['size'], isinstance(FLAGS.__flags, dict))\n"
-                       "FLAGS.size = 7\nprint(FLAGS.__flags['size'])\nFLAGS.__flags['size'] = 8\nprint(FLAGS.size)\n")
+    program.write_text(
+        "import tensorflow as tf\ntf.app.flags.DEFINE_integer('size', 3, '')\nFLAGS = tf.app.flags.FLAGS\nFLAGS._parse_flags()\n"
+        "print(sorted(FLAGS.__flags.items()), FLAGS.__dict__['__flags']['size'], isinstance(FLAGS.__flags, dict))\n"
+        "FLAGS.size = 7\nprint(FLAGS.__flags['size'])\nFLAGS.__flags['size'] = 8\nprint(FLAGS.size)\n"
+    )
     made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program), "--size=5"], capture_output=True, text=True, check=False)
     assert made.stdout == "[('size', 5)] 5 True\n7\n8\n", made.stdout + made.stderr
 
 
 def test_projector(tmp_path):
     from millrace.contrib.tensorboard.plugins import projector
+
     config = projector.ProjectorConfig()
     embedding = config.embeddings.add()
     embedding.tensor_name, embedding.metadata_path = "words:0", "words.tsv"
@@ -131,26 +143,29 @@ def test_projector(tmp_path):
     writer = tf.summary.FileWriter(str(tmp_path))
     projector.visualize_embeddings(writer, config)
     text = (tmp_path / "projector_config.pbtxt").read_text()
-    assert text.split() == ("embeddings { tensor_name: \"words:0\" metadata_path: \"words.tsv\" sprite { single_image_dim: 28 single_image_dim: 28 } }").split()
+    assert text.split() == ('embeddings { tensor_name: "words:0" metadata_path: "words.tsv" sprite { single_image_dim: 28 single_image_dim: 28 } }').split()
 
 
 def test_tracebacks_of_programs_have_no_internal_frames(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import tensorflow as tf\ntf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))\n")
     made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program)], capture_output=True, text=True, check=False)
-    assert made.returncode == 1 and "program.py\", line 2" in made.stderr and "millrace/ops" not in made.stderr
+    assert made.returncode == 1 and 'program.py", line 2' in made.stderr and "millrace/ops" not in made.stderr
     assert len(made.stderr.splitlines()) <= 12
 
 
 def test_flags(tmp_path):
-    code = ("import millrace as tf\ntf.app.flags.DEFINE_integer('n', 3, 'count')\ntf.app.flags.DEFINE_boolean('fast', True, '')\n"
-            "def main(argv):\n  print(tf.app.flags.FLAGS.n, tf.app.flags.FLAGS.fast, argv[1:])\ntf.app.run()")
+    code = (
+        "import millrace as tf\ntf.app.flags.DEFINE_integer('n', 3, 'count')\ntf.app.flags.DEFINE_boolean('fast', True, '')\n"
+        "def main(argv):\n  print(tf.app.flags.FLAGS.n, tf.app.flags.FLAGS.fast, argv[1:])\ntf.app.run()"
+    )
     assert run(code, "--n=5", "--nofast", "rest").stdout == "5 False ['rest']\n"
 
 
 def test_generated_functions_are_documented():
     """One function for each op and composite, with its schema in the docstring and its types in the stub."""
     from millrace.ops import gen_ops
+
     with open(os.path.splitext(gen_ops.__file__)[0] + ".pyi") as file:
         stub = file.read()
     functions = {n: f for n, f in vars(gen_ops).items() if callable(f) and getattr(f, "__module__", "") == gen_ops.__name__ and not n.startswith("_")}
@@ -162,6 +177,7 @@ def test_generated_functions_are_documented():
 
 def test_digits_of_the_package():
     from millrace.examples import digits
+
     images, labels = digits.load()
     assert images.shape == (1797, 8, 8) and images.min() == 0 and images.max() == 1 and sorted(set(labels)) == list(range(10))
     made = subprocess.run([sys.executable, "-m", "millrace.examples.digits", "150"], capture_output=True, text=True, check=False)

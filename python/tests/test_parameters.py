@@ -5,6 +5,7 @@ A method that fills in an empty one of another class (a hook's, a callback's, a 
 
 unread_parameters.txt holds those that were there when the rule was made; rows leave it, none may come.
 """
+
 import ast
 import os
 
@@ -25,12 +26,18 @@ def parsed(path):
 
 def to_be_filled_in(tree):
     """(name, parameter) of the empty methods of classes."""
-    return {(f.name, a.arg) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body
-            if isinstance(f, ast.FunctionDef) and is_empty(f) for a in f.args.args}
+    return {
+        (f.name, a.arg)
+        for c in ast.walk(tree)
+        if isinstance(c, ast.ClassDef)
+        for f in c.body
+        if isinstance(f, ast.FunctionDef) and is_empty(f)
+        for a in f.args.args
+    }
 
 
 def unread(path, interfaces=frozenset()):
-    """"function: parameter" of each parameter of a public function that its body never names."""
+    """ "function: parameter" of each parameter of a public function that its body never names."""
     tree = parsed(path)
     found = []
 
@@ -45,8 +52,14 @@ def unread(path, interfaces=frozenset()):
                     names = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
                     used = {n.id for statement in child.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
                     if "locals" not in used:
-                        found.extend("%s%s: %s" % (owner, child.name, n) for n in names
-                                     if n not in used and n not in ("self", "cls") and not (owner and (child.name, n) in interfaces) and not n.startswith(("_", "unused")))
+                        found.extend(
+                            "%s%s: %s" % (owner, child.name, n)
+                            for n in names
+                            if n not in used
+                            and n not in ("self", "cls")
+                            and not (owner and (child.name, n) in interfaces)
+                            and not n.startswith(("_", "unused"))
+                        )
             elif isinstance(child, (ast.If, ast.Try, ast.With)):
                 visit(child, owner, inside)
 
@@ -70,8 +83,10 @@ def test_no_parameter_is_ignored_in_silence():
 
 def test_the_rule_sees_what_it_should(tmp_path):
     path = tmp_path / "module.py"
-    path.write_text("def f(a, b, c=None, *d, unused=0):\n    'text'\n    del c\n    return a\n\nclass K:\n    def g(self, x, y):\n        return lambda: x\n"
-                    "    def _h(self, z):\n        return 1 + 1\n    def empty(self, z):\n        raise NotImplementedError\n")
+    path.write_text(
+        "def f(a, b, c=None, *d, unused=0):\n    'text'\n    del c\n    return a\n\nclass K:\n    def g(self, x, y):\n        return lambda: x\n"
+        "    def _h(self, z):\n        return 1 + 1\n    def empty(self, z):\n        raise NotImplementedError\n"
+    )
     assert unread(str(path)) == ["f: b", "K.g: y"]
     assert to_be_filled_in(parsed(str(path))) == {("empty", "self"), ("empty", "z")}
     assert unread(str(path), {("g", "y"), ("f", "b")}) == ["f: b"]
@@ -82,8 +97,13 @@ def test_what_is_not_provided_is_refused():
 
     import millrace as tf
     from millrace.contrib import layers, training
-    for make in [lambda: training.HParams(model_structure="x"), lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
-                 lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"), lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2)]:
+
+    for make in [
+        lambda: training.HParams(model_structure="x"),
+        lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
+        lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"),
+        lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2),
+    ]:
         with pytest.raises(NotImplementedError, match="is not provided: leave it out"):
             make()
     assert tf.nn.rnn_cell.LSTMCell(3, num_unit_shards=1, dtype=tf.float64).dtype == tf.float64

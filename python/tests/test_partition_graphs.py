@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """RunOptions.output_partition_graphs: what runs on each device."""
+
 import numpy as np
 
 import millrace as tf

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where nodes lie, what travels between devices, and what gradients keep: what a session's options say about them."""
+
 import re
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_a_marked_edge_carries_half_of_the_bits():
     with tf.Session(config=config(devices=2)) as session:
         short, full, whole, here = session.run(got + [same], {x: value})
     plain = ~np.isnan(value)
-    np.testing.assert_array_equal(short.view(np.uint32)[plain], bits[plain] & 0xffff0000)
+    np.testing.assert_array_equal(short.view(np.uint32)[plain], bits[plain] & 0xFFFF0000)
     assert np.isnan(short[~plain]).all()
     np.testing.assert_array_equal(full.view(np.uint32)[plain], bits[plain])
     np.testing.assert_array_equal(here.view(np.uint32)[plain], bits[plain])
@@ -122,6 +123,7 @@ def mlp(depth, wrap, width=256, rows=2048):
             w = tf.get_variable("w%d" % k, [width, width], initializer=tf.random_normal_initializer(seed=k, stddev=0.08))
             y = tf.nn.tanh(tf.matmul(y, w))
         return y
+
     y = x
     for first in range(0, depth, 4):
         y = wrap(lambda t, first=first: block(t, first))(y)
@@ -150,6 +152,7 @@ def test_recompute_grad_keeps_what_is_random():
     @tf.contrib.layers.recompute_grad
     def block(t):
         return tf.square(tf.nn.dropout(tf.tanh(t), 0.5, seed=11)) * 2.0
+
     x = tf.placeholder(tf.float32, [100])
     y = block(x)
     grad = tf.gradients(tf.reduce_sum(y * y), x)[0]

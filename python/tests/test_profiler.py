@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What traced steps tell: reports, files for viewers, waits, the critical path, memory."""
+
 import json
 import os
 import re
@@ -24,8 +25,15 @@ def _stats(*rows, whole=100, threads=None):
     device.node_stats.add(node_name="_SOURCE", timeline_label="_SOURCE = NoOp", all_start_micros=1000, all_end_rel_micros=whole)
     for name, op, inputs, thread, start, end, ready, made, *more in rows:
         free, buffer = [*more, None, None][:2]
-        node = device.node_stats.add(node_name=name, timeline_label="%s = %s(%s)" % (name, op, inputs), thread_id=thread, all_start_micros=1000 + start,
-                                     scheduled_micros=1000 + ready, op_end_rel_micros=(end if free is None else free) - start, all_end_rel_micros=end - start)
+        node = device.node_stats.add(
+            node_name=name,
+            timeline_label="%s = %s(%s)" % (name, op, inputs),
+            thread_id=thread,
+            all_start_micros=1000 + start,
+            scheduled_micros=1000 + ready,
+            op_end_rel_micros=(end if free is None else free) - start,
+            all_end_rel_micros=end - start,
+        )
         output = node.output.add()
         allocation = output.tensor_description.allocation_description
         allocation.requested_bytes, allocation.allocated_bytes, allocation.ptr = made or 10, made, hash(name) % 1000 + 1 if buffer is None else buffer
@@ -33,8 +41,13 @@ def _stats(*rows, whole=100, threads=None):
 
 
 # Thread 1: a, long, c; thread 2: b, d. c needs a, and waits for `long`; d needs b and c.
-_ROWS = [("a", "A", "", 1, 10, 20, 10, 100), ("b", "B", "", 2, 12, 30, 12, 50), ("long", "L", "a", 1, 20, 60, 20, 0), ("c", "C", "a", 1, 60, 70, 20, 30),
-         ("d", "D", "b, ^c", 2, 75, 90, 70, 5)]
+_ROWS = [
+    ("a", "A", "", 1, 10, 20, 10, 100),
+    ("b", "B", "", 2, 12, 30, 12, 50),
+    ("long", "L", "a", 1, 20, 60, 20, 0),
+    ("c", "C", "a", 1, 60, 70, 20, 30),
+    ("d", "D", "b, ^c", 2, 75, 90, 70, 5),
+]
 
 
 def test_a_step_says_why_ops_waited():
@@ -51,16 +64,25 @@ def test_a_step_says_why_ops_waited():
 def test_idle_time_has_causes():
     idle = profiler.Step(_stats(*_ROWS)).idle()
     second = [(i.start, i.end, i.why.split(":")[0], i.what) for i in idle if i.thread == 2]
-    assert second == [(0, 10_000, "before the first op", ""), (10_000, 12_000, "nothing was ready", ""),
-                      (30_000, 70_000, "nothing was ready", "c"), (70_000, 75_000, "between ops", "d"), (90_000, 100_000, "after the last op", "")]
+    assert second == [
+        (0, 10_000, "before the first op", ""),
+        (10_000, 12_000, "nothing was ready", ""),
+        (30_000, 70_000, "nothing was ready", "c"),
+        (70_000, 75_000, "between ops", "d"),
+        (90_000, 100_000, "after the last op", ""),
+    ]
     for thread in (1, 2):  # all of the step is either busy or idle
         busy = sum(r.end - r.start for r in profiler.Step(_stats(*_ROWS)).runs if r.thread == thread)
         assert busy + sum(i.end - i.start for i in idle if i.thread == thread) == 100_000
 
 
 def test_memory_is_held_until_the_last_reader_has_ended():
-    rows = [("a", "A", "", 1, 10, 20, 10, 100, None, 1), ("same", "Reshape", "a", 1, 20, 21, 20, 0, None, 1), ("b", "B", "same", 1, 30, 40, 21, 64, None, 2),
-            ("c", "C", "b", 1, 40, 50, 40, 8, None, 3)]
+    rows = [
+        ("a", "A", "", 1, 10, 20, 10, 100, None, 1),
+        ("same", "Reshape", "a", 1, 20, 21, 20, 0, None, 1),
+        ("b", "B", "same", 1, 30, 40, 21, 64, None, 2),
+        ("c", "C", "b", 1, 40, 50, 40, 8, None, 3),
+    ]
     step = profiler.Step(_stats(*rows))
     assert [(p.run.name, p.size, p.start, p.end) for p in step.memory()] == [("a", 100, 10_000, 40_000), ("b", 64, 30_000, 50_000), ("c", 8, 40_000, 100_000)]
     when, most, holders = step.peak()
@@ -69,7 +91,12 @@ def test_memory_is_held_until_the_last_reader_has_ended():
 
 
 def test_a_recv_waits_by_itself_for_its_send():
-    rows = [("v", "V", "", 1, 10, 50, 10, 4), ("_send", "_Send", "v", 1, 50, 52, 50, 0), ("_recv", "_Recv", "_send", 2, 11, 51, 11, 0, 11), ("y", "Y", "_recv", 2, 53, 60, 51, 4)]
+    rows = [
+        ("v", "V", "", 1, 10, 50, 10, 4),
+        ("_send", "_Send", "v", 1, 50, 52, 50, 0),
+        ("_recv", "_Recv", "_send", 2, 11, 51, 11, 0, 11),
+        ("y", "Y", "_recv", 2, 53, 60, 51, 4),
+    ]
     step = profiler.Step(_stats(*rows))
     recv = step.runs[1]
     assert recv.is_asynchronous and [r.name for r in recv.inputs] == ["_send"]
@@ -154,7 +181,9 @@ with tf.Graph().as_default(), tf.Session() as session:
 
 def test_a_program_is_traced_from_outside(tmp_path, capsys):
     def run(**environment):
-        return subprocess.run([sys.executable, "-c", _PROGRAM], env={**os.environ, "MILLRACE_TRACE": str(tmp_path / "t"), **environment}, capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-c", _PROGRAM], env={**os.environ, "MILLRACE_TRACE": str(tmp_path / "t"), **environment}, capture_output=True, text=True
+        )
 
     assert run(MILLRACE_TRACE_STEPS="1-2,4").returncode == 0
     trace = profiler.Trace.read(tmp_path / "t")
@@ -184,7 +213,11 @@ def test_the_report_works_in_a_browser(tmp_path):
     after = "<script>$('in').click();$('after').click();show(0);document.title='drew '+document.querySelectorAll('#ops tr').length</script></body>"
     page = (tmp_path / "r.html").read_text().replace("</head>", probe, 1).replace("</body>", after, 1)
     (tmp_path / "probe.html").write_text(page)
-    ran = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=2000", "file://%s" % (tmp_path / "probe.html")],
-                         capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=2000", "file://%s" % (tmp_path / "probe.html")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     title = re.search(r"<title>(.*?)</title>", ran.stdout).group(1)
     assert title.startswith("drew ") and int(title.split()[1]) > 5

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs in the style of TensorFlow 1.x, run as they are; with MILLRACE_TF_PYTHON (a Python with TensorFlow and tf_keras),
 TensorFlow runs them too and must print the same."""
+
 import glob
 import os
 import re
@@ -41,5 +42,11 @@ def test_tensorflow_prints_the_same(name, tmp_path):
     with open(os.path.join(FOLDER, name + ".py")) as file:
         text = re.sub(r"^import tensorflow as tf$", "import tensorflow.compat.v1 as tf; tf.disable_v2_behavior()", file.read(), flags=re.M)
     (tmp_path / "program.py").write_text(text)
-    assert run([os.environ["MILLRACE_TF_PYTHON"], "program.py"], tmp_path, TF_USE_LEGACY_KERAS="1", TF_ENABLE_ONEDNN_OPTS="0",
-               CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3") == expected(name)
+    assert run(
+        [os.environ["MILLRACE_TF_PYTHON"], "program.py"],
+        tmp_path,
+        TF_USE_LEGACY_KERAS="1",
+        TF_ENABLE_ONEDNN_OPTS="0",
+        CUDA_VISIBLE_DEVICES="",
+        TF_CPP_MIN_LOG_LEVEL="3",
+    ) == expected(name)

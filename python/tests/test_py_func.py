@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of Python in graphs: values, types, errors, gradients, nesting, and what becomes of them."""
+
 import gc
 import threading
 import time
@@ -22,6 +23,7 @@ def x(dtype=tf.float32):
 
 # ---- values ----
 
+
 def test_a_function_of_arrays():
     a, b = x(), x(tf.int32)
     y, n = tf.py_func(lambda p, q: (p + q.astype(np.float32), np.int64(q.size)), [a, b], [tf.float32, tf.int64])
@@ -38,20 +40,27 @@ def test_one_type_gives_a_tensor_and_a_list_a_list():
 
 def test_no_result_gives_an_operation():
     seen = []
-    made = tf.py_func(lambda v: seen.append(float(v)), [tf.constant(3.)], [], name="note")
+    made = tf.py_func(lambda v: seen.append(float(v)), [tf.constant(3.0)], [], name="note")
     assert isinstance(made, tf.Operation) and made.name == "note"
-    assert run(made) is None and seen == [3.]
+    assert run(made) is None and seen == [3.0]
 
 
 def test_scalars_and_strings_come_as_numpy_has_them():
     kinds = []
-    run(tf.py_func(lambda *v: kinds.extend(type(e) for e in v), [1., tf.constant([1.]), "a", tf.constant(["b"])], []))
+    run(tf.py_func(lambda *v: kinds.extend(type(e) for e in v), [1.0, tf.constant([1.0]), "a", tf.constant(["b"])], []))
     assert kinds == [np.float32, np.ndarray, bytes, np.ndarray]
 
 
-@pytest.mark.parametrize("value, wanted", [
-    ("h\u00e9", "h\u00e9".encode()), (b"raw\0", b"raw\0"), (np.array(["a", "b\u00e9"], object), [b"a", "b\u00e9".encode()]),
-    (np.array([b"a", b"bc"]), [b"a", b"bc"])], ids=["unicode", "bytes", "objects", "fixed"])
+@pytest.mark.parametrize(
+    "value, wanted",
+    [
+        ("h\u00e9", "h\u00e9".encode()),
+        (b"raw\0", b"raw\0"),
+        (np.array(["a", "b\u00e9"], object), [b"a", "b\u00e9".encode()]),
+        (np.array([b"a", b"bc"]), [b"a", b"bc"]),
+    ],
+    ids=["unicode", "bytes", "objects", "fixed"],
+)
 def test_strings(value, wanted):
     got = run(tf.py_func(lambda: value, [], tf.string))
     assert (got.tolist() if isinstance(got, np.ndarray) else got) == wanted
@@ -70,7 +79,7 @@ def test_a_function_may_change_its_inputs():
         return a
 
     y = tf.py_func(change, [v], tf.float32)
-    kept, changed = run([tf.identity(v) + 0., y], {v: data})
+    kept, changed = run([tf.identity(v) + 0.0, y], {v: data})
     assert kept.max() == data.max() == 1 and changed.min() == 5
 
 
@@ -108,12 +117,13 @@ def test_large_values_pass_without_a_copy():
 
 
 def test_numpy_function_and_py_function():
-    assert run(tf.numpy_function(np.cumsum, [tf.constant([1., 2.])], tf.float32)).tolist() == [1, 3]
-    made = tf.py_function(lambda v: v.numpy() * 2, [tf.constant([1., 2.])], tf.float32)
+    assert run(tf.numpy_function(np.cumsum, [tf.constant([1.0, 2.0])], tf.float32)).tolist() == [1, 3]
+    made = tf.py_function(lambda v: v.numpy() * 2, [tf.constant([1.0, 2.0])], tf.float32)
     assert made.op.type == "EagerPyFunc" and run(made).tolist() == [2, 4]
 
 
 # ---- how often it runs ----
+
 
 def test_a_stateful_function_runs_once_a_step_and_a_stateless_one_may_be_shared():
     calls = []
@@ -154,15 +164,16 @@ def test_a_function_may_run_steps():
     with tf.Session() as session:
         outer = tf.py_func(lambda v: session.run(inner, {a: v + 1}), [a], tf.float32)
         deep = tf.py_func(lambda v: session.run(outer, {a: v}), [a], tf.float32)
-        threads = [threading.Thread(target=lambda: [session.run(deep, {a: 3.}) for _ in range(20)]) for _ in range(8)]
+        threads = [threading.Thread(target=lambda: [session.run(deep, {a: 3.0}) for _ in range(20)]) for _ in range(8)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        assert session.run(deep, {a: 8.}) == 3
+        assert session.run(deep, {a: 8.0}) == 3
 
 
 # ---- errors ----
+
 
 class _Own(Exception):
     pass
@@ -172,10 +183,20 @@ def _raise(error):
     raise error
 
 
-@pytest.mark.parametrize("raised, wanted", [
-    (ValueError("v"), tf.errors.InvalidArgumentError), (TypeError("t"), tf.errors.InvalidArgumentError), (StopIteration(), tf.errors.OutOfRangeError),
-    (MemoryError("m"), tf.errors.ResourceExhaustedError), (NotImplementedError("n"), tf.errors.UnimplementedError), (KeyError("k"), tf.errors.UnknownError),
-    (_Own("own"), tf.errors.UnknownError), (tf.errors.AbortedError(None, None, "a"), tf.errors.AbortedError)], ids=lambda v: getattr(v, "__name__", type(v).__name__))
+@pytest.mark.parametrize(
+    "raised, wanted",
+    [
+        (ValueError("v"), tf.errors.InvalidArgumentError),
+        (TypeError("t"), tf.errors.InvalidArgumentError),
+        (StopIteration(), tf.errors.OutOfRangeError),
+        (MemoryError("m"), tf.errors.ResourceExhaustedError),
+        (NotImplementedError("n"), tf.errors.UnimplementedError),
+        (KeyError("k"), tf.errors.UnknownError),
+        (_Own("own"), tf.errors.UnknownError),
+        (tf.errors.AbortedError(None, None, "a"), tf.errors.AbortedError),
+    ],
+    ids=lambda v: getattr(v, "__name__", type(v).__name__),
+)
 def test_what_a_function_raises(raised, wanted):
     with pytest.raises(wanted) as caught:
         run(tf.py_func(lambda: _raise(raised), [], tf.float32, name="load"))
@@ -185,19 +206,23 @@ def test_what_a_function_raises(raised, wanted):
     assert caught.value.op.name == "load"
 
 
-@pytest.mark.parametrize("function, types, words", [
-    (lambda: 1.0, tf.float32, ["0-th value", "is float64, but expects float32"]),
-    (lambda: [np.float32(1), 2], [tf.float32, tf.float32], ["1-th value", "is int64, but expects float32"]),
-    (lambda: [1, 2], tf.int64, ["returns 2 values, but expects to see 1 values"]),
-    (lambda: None, tf.int64, ["returns 0 values, but expects to see 1 values"]),
-    (lambda: 1, [], ["returns 1 values, but expects to see 0 values"]),
-    (lambda: np.array([1, "a"], object), tf.string, ["is object, but expects string"]),
-    (lambda: tf.no_op, tf.float32, ["object"]),
-    (lambda: _TENSOR[0], tf.float32, ["returns the tensor 'c:0'", "must return arrays"]),
-    (lambda: (np.ones(2), [[1], [1, 2]]), [tf.float64, tf.float64], ["inhomogeneous"]),
-], ids=["python_float", "python_int", "two_for_one", "none", "one_for_none", "mixed_objects", "a_function", "a_tensor", "ragged"])
+@pytest.mark.parametrize(
+    "function, types, words",
+    [
+        (lambda: 1.0, tf.float32, ["0-th value", "is float64, but expects float32"]),
+        (lambda: [np.float32(1), 2], [tf.float32, tf.float32], ["1-th value", "is int64, but expects float32"]),
+        (lambda: [1, 2], tf.int64, ["returns 2 values, but expects to see 1 values"]),
+        (lambda: None, tf.int64, ["returns 0 values, but expects to see 1 values"]),
+        (lambda: 1, [], ["returns 1 values, but expects to see 0 values"]),
+        (lambda: np.array([1, "a"], object), tf.string, ["is object, but expects string"]),
+        (lambda: tf.no_op, tf.float32, ["object"]),
+        (lambda: _TENSOR[0], tf.float32, ["returns the tensor 'c:0'", "must return arrays"]),
+        (lambda: (np.ones(2), [[1], [1, 2]]), [tf.float64, tf.float64], ["inhomogeneous"]),
+    ],
+    ids=["python_float", "python_int", "two_for_one", "none", "one_for_none", "mixed_objects", "a_function", "a_tensor", "ragged"],
+)
 def test_results_that_do_not_fit(function, types, words):
-    _TENSOR[:] = [tf.constant(1., name="c")]
+    _TENSOR[:] = [tf.constant(1.0, name="c")]
     made = tf.py_func(function, [], types, name="f")
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         run(made)
@@ -211,6 +236,7 @@ _TENSOR = []
 
 def test_a_token_that_nobody_registered():
     from millrace.ops import gen_ops
+
     with pytest.raises(tf.errors.InvalidArgumentError, match="callback nobody_7 is not found: node 'PyFunc'"):
         run(gen_ops.py_func(input=[], token="nobody_7", Tout=[tf.float32]))
 
@@ -231,6 +257,7 @@ def test_an_error_ends_the_step_while_another_function_waits():
 
 # ---- gradients ----
 
+
 def test_it_has_no_gradient_by_itself():
     a = x()
     assert tf.gradients(tf.py_func(np.square, [a], tf.float32), a) == [None]
@@ -244,9 +271,9 @@ def test_the_gradient_that_programs_override():
             return tf.py_func(function, inputs, types, stateful=True, name=name)
 
     a = tf.placeholder(tf.float32, [None])
-    y = py_func(np.square, [a], [tf.float32], lambda op, grad: grad * 20. * op.inputs[0])[0]
-    z = tf.reduce_sum(y * 3.)
-    values = run([z] + tf.gradients(z, a), {a: [1., 2.]})
+    y = py_func(np.square, [a], [tf.float32], lambda op, grad: grad * 20.0 * op.inputs[0])[0]
+    z = tf.reduce_sum(y * 3.0)
+    values = run([z] + tf.gradients(z, a), {a: [1.0, 2.0]})
     assert values[0] == 15 and values[1].tolist() == [60, 120]
 
 
@@ -258,10 +285,11 @@ def test_a_gradient_that_is_a_function_too():
     a = tf.placeholder(tf.float32, [3])
     with tf.get_default_graph().gradient_override_map({"PyFuncStateless": "SquareInPython"}):
         y = tf.py_func(np.square, [a], tf.float32, stateful=False)
-    assert run(tf.gradients(y, a)[0], {a: [1., 2., 3.]}).tolist() == [2, 4, 6]
+    assert run(tf.gradients(y, a)[0], {a: [1.0, 2.0, 3.0]}).tolist() == [2, 4, 6]
 
 
 # ---- lives ----
+
 
 def _graph_with_a_function(refers_back):
     graph = tf.Graph()
@@ -277,6 +305,7 @@ def _graph_with_a_function(refers_back):
 @pytest.mark.parametrize("refers_back", [False, True])
 def test_a_function_goes_with_its_graph(refers_back):
     from millrace.ops import gen_ops
+
     function, graph, token = _graph_with_a_function(refers_back)
     gc.collect()
     assert function() is None and graph() is None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantized numbers: what they stand for is what the ops on floats say, up to the steps of their ranges."""
+
 import numpy as np
 import pytest
 
@@ -91,8 +92,9 @@ def test_images(session, padding):
     x, f = RANDOM.uniform(-2, 3, (2, 6, 5, 3)).astype(np.float32), RANDOM.uniform(-2, 3, (3, 2, 3, 4)).astype(np.float32)
     for dtype in (tf.quint8, tf.qint8):
         a, b = quantized(x), quantized(f, dtype=dtype)
-        z = tf.raw_ops.QuantizedConv2D(input=a[0], filter=b[0], min_input=a[1], max_input=a[2], min_filter=b[1], max_filter=b[2],
-                                       strides=[1, 2, 2, 1], padding=padding)
+        z = tf.raw_ops.QuantizedConv2D(
+            input=a[0], filter=b[0], min_input=a[1], max_input=a[2], min_filter=b[1], max_filter=b[2], strides=[1, 2, 2, 1], padding=padding
+        )
         got, want = session.run([floats(*z), tf.nn.conv2d(x, f, [1, 2, 2, 1], padding)])
         np.testing.assert_allclose(got, want, atol=18 * 3 * STEP)
     for dtype in (tf.quint8, tf.qint8):
@@ -115,8 +117,9 @@ def test_normalised(session):
     parts = [quantized(v) for v in ([0.5, 1, -1], [1, 2, 0.5], [0, 1, -1], [1, 2, 0.5])]
     names = dict(zip("m v beta gamma".split(), parts))
     args = {k + s: p[i] for k, p in names.items() for i, s in enumerate(("", "_min", "_max"))}
-    z = tf.raw_ops.QuantizedBatchNormWithGlobalNormalization(t=a[0], t_min=a[1], t_max=a[2], variance_epsilon=0.01, scale_after_normalization=True,
-                                                             out_type=tf.qint32, **args)
+    z = tf.raw_ops.QuantizedBatchNormWithGlobalNormalization(
+        t=a[0], t_min=a[1], t_max=a[2], variance_epsilon=0.01, scale_after_normalization=True, out_type=tf.qint32, **args
+    )
     m, v, beta, gamma = (np.float32(p) for p in ([0.5, 1, -1], [1, 2, 0.5], [0, 1, -1], [1, 2, 0.5]))
     np.testing.assert_allclose(session.run(floats(*z)), (x - m) / np.sqrt(v + 0.01) * gamma + beta, atol=0.15)
 
@@ -131,8 +134,9 @@ def test_together_and_in_other_shapes(session):
     wide = quantized(x, dtype=tf.qint32)
     low, high = session.run(tf.raw_ops.RequantizationRangePerChannel(input=wide[0], input_min=[-3.0] * 3, input_max=[3.0] * 3, clip_value_max=100.0))
     assert low == -high and 0 < high < 3.1
-    narrow = tf.raw_ops.RequantizePerChannel(input=wide[0], input_min=[-3.0] * 3, input_max=[3.0] * 3, requested_output_min=-3.0,
-                                             requested_output_max=3.0, out_type=tf.qint8)
+    narrow = tf.raw_ops.RequantizePerChannel(
+        input=wide[0], input_min=[-3.0] * 3, input_max=[3.0] * 3, requested_output_min=-3.0, requested_output_max=3.0, out_type=tf.qint8
+    )
     values = session.run([tf.bitcast(narrow[0], tf.int8), tf.bitcast(wide[0], tf.int32)])
     np.testing.assert_allclose(values[0], values[1] / 2.0**31 * 127, atol=0.51)
 

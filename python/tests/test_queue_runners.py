@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads beside the program: coordinators, queue runners, and how a program with them ends."""
+
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ def counting(limit=None):
     """(a queue, an operation that puts 1, 2, ... into it; after `limit` it fails with OutOfRangeError)."""
     queue = tf.FIFOQueue(10, tf.int64, shapes=[[]], name="numbers")
     count = tf.Variable(0, dtype=tf.int64, trainable=False)
-    return queue, queue.enqueue(count.count_up_to(limit or 2 ** 40))
+    return queue, queue.enqueue(count.count_up_to(limit or 2**40))
 
 
 def test_the_input_ends():
@@ -74,7 +75,7 @@ def test_a_coordinator_cancels_who_waits():
 
 def test_an_error_reaches_who_joins_and_is_named_to_who_waits():
     queue = tf.FIFOQueue(10, tf.float32, shapes=[[]], name="reasons")
-    runner = tf.train.QueueRunner(queue, [queue.enqueue(tf.check_numerics(tf.log(-1.), "no logarithm"))])
+    runner = tf.train.QueueRunner(queue, [queue.enqueue(tf.check_numerics(tf.log(-1.0), "no logarithm"))])
     tf.train.add_queue_runner(runner)
     element = queue.dequeue()
     with tf.Session() as session:
@@ -126,6 +127,7 @@ def test_a_runner_as_a_message():
 
 
 # ---- coordinators ----
+
 
 def test_a_coordinator_stops_threads():
     coordinator = tf.train.Coordinator()
@@ -220,6 +222,7 @@ def test_a_function_again_and_again():
 
 # ---- sessions that start them ----
 
+
 def pipeline(limit=12):
     n = tf.train.range_input_producer(limit, num_epochs=1, shuffle=False).dequeue()
     return tf.train.batch([n], 3)
@@ -246,7 +249,7 @@ def test_a_supervisor_starts_them():
 
 
 def test_a_monitored_session_says_what_went_wrong_in_a_thread():
-    bad = tf.check_numerics(tf.log(-1.), "no logarithm")
+    bad = tf.check_numerics(tf.log(-1.0), "no logarithm")
     batch = tf.train.batch([bad], 3)
     with pytest.raises(tf.errors.InvalidArgumentError, match="no logarithm"):
         with tf.train.MonitoredSession() as session:
@@ -264,8 +267,13 @@ batch = tf.train.batch([n], 8)
 
 
 def program(text, signal_after=None, timeout=60):
-    process = subprocess.Popen([sys.executable, "-c", PROLOGUE + textwrap.dedent(text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROLOGUE + textwrap.dedent(text)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     if signal_after:
         assert process.stdout.readline().strip() == "ready"
         time.sleep(signal_after)
@@ -312,20 +320,26 @@ def test_a_program_ends(text):
 
 
 def test_ctrl_c_while_a_step_waits():
-    code, _, err, took = program("""
+    code, _, err, took = program(
+        """
         sess = tf.Session()
         print("ready", flush=True)
-        sess.run(batch)""", signal_after=1.0)
+        sess.run(batch)""",
+        signal_after=1.0,
+    )
     assert code != 0 and "KeyboardInterrupt" in err and took < 10, err
 
 
 def test_ctrl_c_while_it_joins():
-    code, _, err, took = program("""
+    code, _, err, took = program(
+        """
         sess = tf.Session()
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(sess, coord)
         print("ready", flush=True)
-        coord.join(threads)""", signal_after=1.0)
+        coord.join(threads)""",
+        signal_after=1.0,
+    )
     assert code != 0 and "KeyboardInterrupt" in err and took < 10, err
 
 

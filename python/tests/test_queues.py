@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues: what they keep, in which order they give it, and what they refuse."""
+
 import threading
 import time
 
@@ -40,14 +41,15 @@ def in_thread(function):
         if error is not None:
             raise error
         return value
+
     wait.still = lambda: thread.is_alive()
     return wait
 
 
 def test_in_the_order_of_coming(sess):
     queue = tf.FIFOQueue(10, [tf.int32, tf.float32], shapes=[[], [2]])
-    put(sess, queue, [1, [1., 2.]], [2, [3., 4.]])
-    sess.run(queue.enqueue_many([[3, 4], [[5., 6.], [7., 8.]]]))
+    put(sess, queue, [1, [1.0, 2.0]], [2, [3.0, 4.0]])
+    sess.run(queue.enqueue_many([[3, 4], [[5.0, 6.0], [7.0, 8.0]]]))
     assert sess.run(queue.size()) == 4
     number, pair = sess.run(queue.dequeue())
     assert number == 1 and pair.tolist() == [1, 2]
@@ -70,12 +72,29 @@ def test_what_is_known_of_it():
 
 def test_names_of_its_operations():
     queue = tf.FIFOQueue(10, tf.float32, shapes=[[]])
-    made = [queue.enqueue(1.), queue.enqueue_many([[1.]]), queue.dequeue(), queue.dequeue_many(2), queue.dequeue_up_to(2), queue.size(),
-            queue.close(), queue.close(True), queue.is_closed()]
+    made = [
+        queue.enqueue(1.0),
+        queue.enqueue_many([[1.0]]),
+        queue.dequeue(),
+        queue.dequeue_many(2),
+        queue.dequeue_up_to(2),
+        queue.size(),
+        queue.close(),
+        queue.close(True),
+        queue.is_closed(),
+    ]
     assert [getattr(m, "op", m).name for m in made] == [
-        "fifo_queue_enqueue", "fifo_queue_EnqueueMany", "fifo_queue_Dequeue", "fifo_queue_DequeueMany", "fifo_queue_DequeueUpTo", "fifo_queue_Size",
-        "fifo_queue_Close", "fifo_queue_Close_1", "fifo_queue_Is_Closed"]
-    assert queue.enqueue(1., name="mine").name == "mine"
+        "fifo_queue_enqueue",
+        "fifo_queue_EnqueueMany",
+        "fifo_queue_Dequeue",
+        "fifo_queue_DequeueMany",
+        "fifo_queue_DequeueUpTo",
+        "fifo_queue_Size",
+        "fifo_queue_Close",
+        "fifo_queue_Close_1",
+        "fifo_queue_Is_Closed",
+    ]
+    assert queue.enqueue(1.0, name="mine").name == "mine"
 
 
 def test_one_component_is_a_tensor_and_not_a_list(sess):
@@ -92,9 +111,9 @@ def test_names_make_elements_dicts(sess):
     found = sess.run(queue.dequeue_many(2))
     assert found["count"].tolist() == [4, 5] and found["weight"].tolist() == [2.5, 3.5]
     with pytest.raises(ValueError, match="must enqueue a dictionary"):
-        queue.enqueue([1, 1.])
+        queue.enqueue([1, 1.0])
     with pytest.raises(ValueError, match="do not match names"):
-        queue.enqueue({"weight": 1.})
+        queue.enqueue({"weight": 1.0})
     with pytest.raises(ValueError, match="must have names"):
         tf.FIFOQueue(5, tf.int32).enqueue({"a": 1})
     with pytest.raises(ValueError, match="same length"):
@@ -103,7 +122,7 @@ def test_names_make_elements_dicts(sess):
 
 def test_elements_without_shapes_may_differ(sess):
     queue = tf.FIFOQueue(5, tf.float32)
-    put(sess, queue, [[1.]], [[[2., 3.]]])
+    put(sess, queue, [[1.0]], [[[2.0, 3.0]]])
     element = queue.dequeue()
     assert sess.run(element).tolist() == [1] and sess.run(element).tolist() == [[2, 3]]
     with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match="shape"):
@@ -113,13 +132,13 @@ def test_elements_without_shapes_may_differ(sess):
 def test_wrong_elements_are_refused():
     queue = tf.FIFOQueue(5, [tf.float32, tf.int32], shapes=[[2], []])
     with pytest.raises(ValueError):
-        queue.enqueue([[1., 2., 3.], 1])
+        queue.enqueue([[1.0, 2.0, 3.0], 1])
     with pytest.raises(ValueError, match="2 components, got 1"):
-        queue.enqueue([[1., 2.]])
+        queue.enqueue([[1.0, 2.0]])
     with pytest.raises((ValueError, TypeError)):
-        queue.enqueue([[1., 2.], "text"])
+        queue.enqueue([[1.0, 2.0], "text"])
     with pytest.raises(ValueError):
-        queue.enqueue_many([[[1., 2.]], [1, 2]])
+        queue.enqueue_many([[[1.0, 2.0]], [1, 2]])
     with pytest.raises(ValueError, match="fully defined"):
         tf.FIFOQueue(5, tf.float32, shapes=[[None]])
     with pytest.raises(ValueError, match="same length"):
@@ -286,6 +305,7 @@ def test_many_threads_lose_and_double_nothing(sess):
 
 def test_a_closed_barrier_gives_the_small_batch_that_is_ready():
     from millrace import names
+
     flow = names.find("python.ops.data_flow_ops")
     with tf.Graph().as_default(), tf.Session() as session:
         barrier = flow.Barrier((tf.float32, tf.float32), shapes=((), ()))

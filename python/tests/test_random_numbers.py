@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers that TensorFlow draws for the same seeds."""
+
 import numpy as np
 
 import millrace as tf
@@ -10,14 +11,19 @@ def test_samples_are_those_of_tensorflow():
     tf_logits = np.log(np.array([[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]]))
     seeds = {"seed": 3, "seed2": 4}
     with tf.Graph().as_default(), tf.Session() as sess:
-        shuffled, classes, gammas, counts = sess.run([
-            gen_ops.random_shuffle(np.arange(9), **seeds), gen_ops.multinomial(tf.constant(tf_logits), 5, **seeds),
-            gen_ops.random_gamma([2], tf.constant([0.3, 1.0, 2.5], tf.float64), **seeds),
-            gen_ops.random_poisson_v2([2], tf.constant([0.3, 5.0, 25.0], tf.float64), dtype=tf.float64, **seeds)])
+        shuffled, classes, gammas, counts = sess.run(
+            [
+                gen_ops.random_shuffle(np.arange(9), **seeds),
+                gen_ops.multinomial(tf.constant(tf_logits), 5, **seeds),
+                gen_ops.random_gamma([2], tf.constant([0.3, 1.0, 2.5], tf.float64), **seeds),
+                gen_ops.random_poisson_v2([2], tf.constant([0.3, 5.0, 25.0], tf.float64), dtype=tf.float64, **seeds),
+            ]
+        )
     assert shuffled.tolist() == [6, 5, 0, 1, 8, 3, 7, 4, 2]
     assert classes.tolist() == [[2, 2, 2, 2, 0], [0, 0, 1, 1, 0]]
     np.testing.assert_allclose(gammas, [[0.00452, 1.368152, 0.652169], [0.142881, 1.440904, 2.564243]], atol=1e-6)
     assert counts.tolist() == [[0.0, 6.0, 23.0], [1.0, 4.0, 26.0]]
+
 
 def test_gamma_is_never_zero():
     with tf.Graph().as_default(), tf.Session() as sess:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers of files whose names come from a queue."""
+
 import gzip
 import threading
 import time
@@ -63,11 +64,19 @@ def test_whole_files(tmp_path):
     assert records(tf.WholeFileReader(), tmp_path / "a", tmp_path / "b")[0] == [("a", b"\x00\xff"), ("b", b"")]
 
 
-@pytest.mark.parametrize("options, expected", [
-    (dict(record_bytes=3), [b"012", b"345", b"678", b"9ab"]),
-    (dict(record_bytes=4, header_bytes=1, footer_bytes=2, hop_bytes=2), [b"1234", b"3456", b"5678"]),
-    (dict(record_bytes=2, hop_bytes=5), [b"01", b"56", b"ab"]), (dict(record_bytes=2, header_bytes=99), []), (dict(record_bytes=2, footer_bytes=2 ** 62), []),
-    (dict(record_bytes=13), []), (dict(record_bytes=12), [b"0123456789ab"]), (dict(record_bytes=2 ** 62), [])])
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (dict(record_bytes=3), [b"012", b"345", b"678", b"9ab"]),
+        (dict(record_bytes=4, header_bytes=1, footer_bytes=2, hop_bytes=2), [b"1234", b"3456", b"5678"]),
+        (dict(record_bytes=2, hop_bytes=5), [b"01", b"56", b"ab"]),
+        (dict(record_bytes=2, header_bytes=99), []),
+        (dict(record_bytes=2, footer_bytes=2**62), []),
+        (dict(record_bytes=13), []),
+        (dict(record_bytes=12), [b"0123456789ab"]),
+        (dict(record_bytes=2**62), []),
+    ],
+)
 @pytest.mark.parametrize("encoding", ["", "GZIP"])
 def test_records_of_one_length(tmp_path, options, expected, encoding):
     data = b"0123456789ab"
@@ -76,9 +85,15 @@ def test_records_of_one_length(tmp_path, options, expected, encoding):
     assert found == [("a:%d" % i, v) for i, v in enumerate(expected)]
 
 
-@pytest.mark.parametrize("options, message", [
-    (dict(record_bytes=0), "record_bytes must be > 0"), (dict(record_bytes=2, hop_bytes=-1), "hop_bytes must be >= 0"),
-    (dict(record_bytes=2, encoding="LZ4"), "LZ4"), (dict(record_bytes=2 ** 62, footer_bytes=2 ** 62), "more than a file can hold")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(record_bytes=0), "record_bytes must be > 0"),
+        (dict(record_bytes=2, hop_bytes=-1), "hop_bytes must be >= 0"),
+        (dict(record_bytes=2, encoding="LZ4"), "LZ4"),
+        (dict(record_bytes=2**62, footer_bytes=2**62), "more than a file can hold"),
+    ],
+)
 def test_lengths_that_cannot_be(tmp_path, options, message):
     (tmp_path / "a").write_bytes(b"x")
     found, end = records(tf.FixedLengthRecordReader(**options), tmp_path / "a")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent networks whose inputs a function decides, against plain loops."""
+
 import numpy as np
 import pytest
 
@@ -42,6 +43,7 @@ def expected(steps=4):
 
 def along(inputs, emit=lambda time, output: output, first_emit=None, first_loop=None, next_loop=lambda s: s):
     """A loop_fn that feeds the inputs."""
+
     def loop_fn(time, output, state, loop_state):
         now = tf.gather(inputs, tf.minimum(time, 3))
         now.set_shape([None, 3])
@@ -50,6 +52,7 @@ def along(inputs, emit=lambda time, output: output, first_emit=None, first_loop=
             assert state is None and loop_state is None
             return finished, now, tf.zeros([tf.shape(inputs)[1], 2], tf.float64), first_emit, first_loop
         return finished, now, state, emit(time, output), next_loop(loop_state)
+
     return loop_fn
 
 
@@ -61,7 +64,7 @@ def test_raw_rnn_stops_at_the_lengths_and_has_gradients():
     assert outputs.get_shape().as_list() == [None, 3, 2]
     gradient = tf.convert_to_tensor(tf.gradients(tf.reduce_sum(outputs * outputs) + tf.reduce_sum(state), inputs)[0])
     whole, last = tf.nn.dynamic_rnn(Cell(), inputs, LENGTHS, dtype=tf.float64, time_major=True)
-    same, = tf.gradients(tf.reduce_sum(whole * whole) + tf.reduce_sum(last), inputs)
+    (same,) = tf.gradients(tf.reduce_sum(whole * whole) + tf.reduce_sum(last), inputs)
     with tf.Session() as session:
         got = session.run([outputs, state, gradient, same])
     for value, want in zip(got, expected()):
@@ -105,6 +108,7 @@ def test_raw_rnn_loop_state_may_be_an_array_and_may_stay():
 def test_raw_rnn_of_finished_examples_emits_nothing():
     def loop_fn(time, output, state, loop_state):
         return tf.constant([True] * 3), tf.constant(INPUTS[0]), tf.ones([3, 2], tf.float64) if state is None else state, output, None
+
     emitted, state, _ = tf.nn.raw_rnn(Cell(), loop_fn)
     with tf.Session() as session:
         size, state = session.run([emitted.size(), state])
@@ -118,6 +122,7 @@ def test_raw_rnn_says_that_a_structure_changed(part):
         if output is not None:
             now, held, emit = ((v, v) if part == name else v for name, v in [("input", now), ("state", state), ("emit", output)])
         return time >= tf.constant(LENGTHS, tf.int32), now, held, emit, None
+
     with pytest.raises(ValueError):
         tf.nn.raw_rnn(Cell(), loop_fn)
 
@@ -168,11 +173,11 @@ def test_metadata_tell_the_memory_of_a_long_loop(swap):
         for fetch in (y, gradient):
             metadata = tf.RunMetadata()
             session.run(fetch, {x: np.ones([64, 64])}, options=options, run_metadata=metadata)
-            step, = [n for n in metadata.step_stats.dev_stats[0].node_stats if n.node_name == "_SOURCE"]
+            (step,) = [n for n in metadata.step_stats.dev_stats[0].node_stats if n.node_name == "_SOURCE"]
             peaks.append(step.memory[0].peak_bytes)
     kept = 1000 * 64 * 64 * 4
     # Each thread settles its count of bytes now and then only (tensor/caching_allocator.h).
-    assert peaks[0] < kept / 20 and kept * .98 <= peaks[1] < kept * 1.25
+    assert peaks[0] < kept / 20 and kept * 0.98 <= peaks[1] < kept * 1.25
     pushes = [o for o in tf.get_default_graph().get_operations() if o.type == "StackPushV2"]
     assert pushes and all(o.get_attr("swap_memory") == swap for o in pushes)
 
@@ -212,8 +217,15 @@ def test_dropout_spares_the_memories_of_stacks():
 
 def test_variational_dropout_drops_the_same_in_every_step_and_example():
     inputs, outputs, state, later_inputs, later_outputs = dropped(
-        tf.nn.rnn_cell.LSTMStateTuple(40, 40), input_keep_prob=0.5, state_keep_prob=0.5, output_keep_prob=0.5, variational_recurrent=True,
-        input_size=40, dtype=tf.float32, seed=3)
+        tf.nn.rnn_cell.LSTMStateTuple(40, 40),
+        input_keep_prob=0.5,
+        state_keep_prob=0.5,
+        output_keep_prob=0.5,
+        variational_recurrent=True,
+        input_size=40,
+        dtype=tf.float32,
+        seed=3,
+    )
     for value in (inputs, outputs, state.h):
         assert set(np.unique(value)) == {0, 2} and (value == value[0]).all() and 0.2 < (value[0] > 0).mean() < 0.8
     assert (inputs == later_inputs).all() and (outputs == later_outputs).all() and (state.c == 1).all()
@@ -226,19 +238,38 @@ def test_variational_dropout_drops_the_same_in_every_step_and_example():
 
 
 def test_only_what_the_filter_says_is_dropped():
-    _, _, state, _, _ = dropped(tf.nn.rnn_cell.LSTMStateTuple(40, 40), state_keep_prob=0.5,
-                                dropout_state_filter_visitor=lambda s: tf.nn.rnn_cell.LSTMStateTuple(True, False) if isinstance(s, tuple) else True)
+    _, _, state, _, _ = dropped(
+        tf.nn.rnn_cell.LSTMStateTuple(40, 40),
+        state_keep_prob=0.5,
+        dropout_state_filter_visitor=lambda s: tf.nn.rnn_cell.LSTMStateTuple(True, False) if isinstance(s, tuple) else True,
+    )
     assert (state.h == 1).all() and set(np.unique(state.c)) == {0, 2}
 
 
-@pytest.mark.parametrize("cell,inside,states", [
-    ("BasicLSTMCell", "Const concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split Const_1 Add Sigmoid Mul Sigmoid_1 Tanh Mul_1 Add_1 "
-     "Tanh_1 Sigmoid_2 Mul_2", 2),
-    ("LSTMCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split/split_dim split add/y add Sigmoid mul Sigmoid_1 Tanh mul_1 add_1 "
-     "Sigmoid_2 Tanh_1 mul_2", 2),
-    ("GRUCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Sigmoid split/split_dim split mul concat_1/axis concat_1 MatMul_1/Enter "
-     "MatMul_1 BiasAdd_1/Enter BiasAdd_1 Tanh mul_1 sub/x sub mul_2 add", 1),
-    ("BasicRNNCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Tanh", 1)])
+@pytest.mark.parametrize(
+    "cell,inside,states",
+    [
+        (
+            "BasicLSTMCell",
+            "Const concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split Const_1 Add Sigmoid Mul Sigmoid_1 Tanh Mul_1 Add_1 "
+            "Tanh_1 Sigmoid_2 Mul_2",
+            2,
+        ),
+        (
+            "LSTMCell",
+            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split/split_dim split add/y add Sigmoid mul Sigmoid_1 Tanh mul_1 add_1 "
+            "Sigmoid_2 Tanh_1 mul_2",
+            2,
+        ),
+        (
+            "GRUCell",
+            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Sigmoid split/split_dim split mul concat_1/axis concat_1 MatMul_1/Enter "
+            "MatMul_1 BiasAdd_1/Enter BiasAdd_1 Tanh mul_1 sub/x sub mul_2 add",
+            1,
+        ),
+        ("BasicRNNCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Tanh", 1),
+    ],
+)
 def test_names_are_those_of_tensorflow(cell, inside, states):
     x = tf.placeholder(tf.float32, [None, 5, 3], name="x")
     outputs, state = tf.nn.dynamic_rnn(getattr(tf.nn.rnn_cell, cell)(6), x, dtype=tf.float32)
@@ -246,11 +277,25 @@ def test_names_are_those_of_tensorflow(cell, inside, states):
     assert [s.name for s in tf.contrib.framework.nest.flatten(state)] == ["rnn/while/Exit_%d:0" % (3 + i) for i in range(states)]
     names = [o.name for o in tf.get_default_graph().get_operations()]
     below = "rnn/while/%s/" % {"BasicLSTMCell": "basic_lstm_cell", "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "BasicRNNCell": "basic_rnn_cell"}[cell]
-    assert sorted(n[len(below):] for n in names if n.startswith(below)) == sorted(inside.split())
-    for name in ("rnn/time", "rnn/TensorArray", "rnn/TensorArray_1", "rnn/TensorArrayUnstack/TensorArrayScatter/TensorArrayScatterV3", "rnn/Maximum",
-                 "rnn/Minimum", "rnn/while/iteration_counter", "rnn/while/Less_1", "rnn/while/LogicalAnd", "rnn/while/TensorArrayReadV3",
-                 "rnn/while/TensorArrayWrite/TensorArrayWriteV3", "rnn/while/add_1/y", "rnn/TensorArrayStack/range", "rnn/transpose",
-                 "rnn/TensorArrayStack/TensorArrayGatherV3", "rnn/%sZeroState/zeros" % cell):
+    assert sorted(n[len(below) :] for n in names if n.startswith(below)) == sorted(inside.split())
+    for name in (
+        "rnn/time",
+        "rnn/TensorArray",
+        "rnn/TensorArray_1",
+        "rnn/TensorArrayUnstack/TensorArrayScatter/TensorArrayScatterV3",
+        "rnn/Maximum",
+        "rnn/Minimum",
+        "rnn/while/iteration_counter",
+        "rnn/while/Less_1",
+        "rnn/while/LogicalAnd",
+        "rnn/while/TensorArrayReadV3",
+        "rnn/while/TensorArrayWrite/TensorArrayWriteV3",
+        "rnn/while/add_1/y",
+        "rnn/TensorArrayStack/range",
+        "rnn/transpose",
+        "rnn/TensorArrayStack/TensorArrayGatherV3",
+        "rnn/%sZeroState/zeros" % cell,
+    ):
         assert name in names, name
 
 
@@ -268,7 +313,8 @@ def test_weights_in_parts_compute_the_same():
     parts, names = outputs(num_unit_shards=2, num_proj_shards=3)
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
     assert names == ["rnn/lstm_cell/kernel/part_0", "rnn/lstm_cell/kernel/part_1", "rnn/lstm_cell/bias"] + [
-        "rnn/lstm_cell/projection/kernel/part_%d" % i for i in range(3)]
+        "rnn/lstm_cell/projection/kernel/part_%d" % i for i in range(3)
+    ]
 
 
 def test_cells_that_are_told_of_tuples_take_no_tensor():

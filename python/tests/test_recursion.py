@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that call themselves: they run when they are reached, and end by a branch, a limit or a deadline."""
+
 import threading
 
 import pytest
@@ -24,6 +25,7 @@ def factorial():
     @function.Defun(tf.int64, func_name="Factorial")
     def made(n):
         return tf.cond(n < 2, lambda: tf.constant(1, tf.int64), lambda: n * again(n - 1))
+
     return made
 
 
@@ -47,6 +49,7 @@ def test_two_calls_and_two_functions(sess):
     @function.Defun(tf.int64, func_name="Odd")
     def is_odd(n):
         return tf.cond(tf.equal(n, 0), lambda: tf.constant(False), lambda: even(n - 1))
+
     is_odd.add_to_graph(sess.graph)
     n = tf.placeholder(tf.int64, [])
     y, e = fib(n), even(n)
@@ -63,6 +66,7 @@ def test_functional_branches_that_call_the_function(sess):
     @function.Defun(tf.int64, func_name="Same")
     def same(n):
         return tf.identity(n)
+
     same.add_to_graph(sess.graph)
     assert sess.run(down(tf.constant(7, tf.int64))) == -3
 
@@ -73,6 +77,7 @@ def test_what_does_not_end_says_which_function_and_how_deep(sess):
     @function.Defun(tf.int64, func_name="Endless")
     def endless(n):
         return again(n + 1)
+
     with pytest.raises(tf.errors.ResourceExhaustedError, match="function 'Endless' calls itself too deep: .* calls"):
         sess.run(endless(tf.constant(0, tf.int64)))
     assert sess.run(factorial()(tf.constant(5, tf.int64))) == 120  # the session goes on
@@ -84,6 +89,7 @@ def test_a_deadline_ends_it(sess):
     @function.Defun(tf.int64, func_name="Wide")
     def wide(n):
         return tf.cond(n < 1, lambda: n, lambda: again(n - 1) + again(n - 1))
+
     y = wide(tf.constant(60, tf.int64))
     with pytest.raises(tf.errors.DeadlineExceededError):
         sess.run(y, options=tf.RunOptions(timeout_in_ms=300))
@@ -96,6 +102,7 @@ def test_a_gradient_is_refused(sess):
     @function.Defun(tf.float32, tf.int64, func_name="Power")
     def power(v, n):
         return tf.cond(n < 1, lambda: tf.ones_like(v), lambda: v * again(v, n - 1))
+
     v = tf.constant(2.0)
     y = power(v, x)
     assert sess.run(y) == 8.0
@@ -118,6 +125,7 @@ def test_steps_go_on_while_others_of_the_same_call_are_compiled(sess):
                     wrong.append(value)
         except tf.errors.OpError as error:
             wrong.append(error)
+
     threads = [threading.Thread(target=again) for _ in range(3)]
     for t in threads:
         t.start()

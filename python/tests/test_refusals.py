@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is refused, when, and in which words: those that programs of TensorFlow 1.x look for in an error."""
+
 import numpy as np
 import pytest
 
@@ -40,9 +41,15 @@ STEPS = [
     ("2 is missing from", lambda: tf.transpose(np.zeros([2, 3, 5]), [0, 1, 1])),
     ("Operands do not have the same ranks", lambda: tf.sparse_maximum(tf.SparseTensor([[0, 0]], [0], [1, 1]), tf.SparseTensor([[0]], [1], [2]))),
     (r"k \(10\) from index\[0,1\] out of bounds \(>=2\)", lambda: tf.sparse_tensor_dense_matmul(tf.SparseTensor([[1, 10]], [1.0], [3, 2]), tf.ones([2, 5]))),
-    (r"m \(10\) from index\[0,1\] out of bounds \(>=2\)", lambda: tf.sparse_tensor_dense_matmul(tf.SparseTensor([[1, 10]], [1.0], [3, 2]), tf.ones([3, 5]), adjoint_a=True)),
+    (
+        r"m \(10\) from index\[0,1\] out of bounds \(>=2\)",
+        lambda: tf.sparse_tensor_dense_matmul(tf.SparseTensor([[1, 10]], [1.0], [3, 2]), tf.ones([3, 5]), adjoint_a=True),
+    ),
     ("invalid index", lambda: tf.sparse_add(tf.SparseTensor(fed(np.int64([[-1, 10]])), [1], [2, 2]), np.zeros([2, 2], np.int32))),
-    ("Indices and updates specified for empty output", lambda: tf.scatter_nd(fed(np.zeros([2, 2, 2], np.int32)), fed(np.zeros([2, 2, 2], np.int32)), [0, 3, 2])),
+    (
+        "Indices and updates specified for empty output",
+        lambda: tf.scatter_nd(fed(np.zeros([2, 2, 2], np.int32)), fed(np.zeros([2, 2, 2], np.int32)), [0, 3, 2]),
+    ),
     ("batch_dim == seq_dim", lambda: tf.reverse_sequence(fed(np.zeros([3, 2])), fed(np.arange(3)), seq_axis=0)),
     ("requested shape requires a multiple of 4", lambda: tf.sparse_reshape(tf.SparseTensor([[0, 1]], [1], fed(np.int64([5, 6]))), [4, -1])),
 ]
@@ -79,7 +86,9 @@ def test_building_says(words, make):
         make()
 
 
-@pytest.mark.parametrize("words, offsets", [("offset_width must be >= 0", [0, -1, 3, 3]), ("target_height must be > 0", [0, 0, 0, 3]), ("height must be >= target", [2, 0, 3, 3])])
+@pytest.mark.parametrize(
+    "words, offsets", [("offset_width must be >= 0", [0, -1, 3, 3]), ("target_height must be > 0", [0, 0, 0, 3]), ("height must be >= target", [2, 0, 3, 3])]
+)
 def test_fed_offsets_of_a_crop_are_checked(words, offsets):
     places = tf.placeholder(tf.int32, [4])
     made = tf.image.crop_to_bounding_box(tf.placeholder_with_default(np.zeros([4, 4, 1], np.float32), [None, None, None]), *tf.unstack(places))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways of training with replicas: backup workers, Downpour."""
+
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ def _threads(function, n):
             function(i)
         except Exception as failure:
             failures.append(failure)
+
     threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(n)]
     for t in threads:
         t.start()
@@ -45,8 +47,12 @@ def test_the_first_two_of_three_gradients_make_a_step_and_a_late_one_is_dropped(
     def work(i):
         graph, v, global_step, train, hook = graphs[i]
         assert i == 0 or chief_is_there.wait(60)  # or it would look again in 30 s
-        with graph.as_default(), tf.train.MonitoredTrainingSession(workers[i].target, is_chief=i == 0, hooks=[hook], save_summaries_steps=None,
-                                                                   save_summaries_secs=None, stop_grace_period_secs=1) as session:
+        with (
+            graph.as_default(),
+            tf.train.MonitoredTrainingSession(
+                workers[i].target, is_chief=i == 0, hooks=[hook], save_summaries_steps=None, save_summaries_secs=None, stop_grace_period_secs=1
+            ) as session,
+        ):
             chief_is_there.set()
             if i == 2:
                 all_are_there.set()
@@ -60,6 +66,7 @@ def test_the_first_two_of_three_gradients_make_a_step_and_a_late_one_is_dropped(
                 if seen[-1][0] >= steps and (i == 1 or worker_1_is_done.is_set()):
                     worker_1_is_done.set()  # the chief makes the steps that it waits for
                     return
+
     threads, failures = _threads(work, 3)
     for t in threads[:2]:
         t.join(timeout=60)
@@ -123,15 +130,17 @@ def test_downpour_over_a_cluster_with_adagrad_and_a_warm_start():
                 loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - y))
             with tf.device("/job:ps/task:0"):
                 step = tf.train.create_global_step()
-            optimizer = tf.train.DownpourOptimizer(tf.train.AdagradOptimizer(0.3), tf.train.replica_device_setter(ps_tasks=2), n_push=2, n_fetch=2,
-                                                   local_learning_rate=0.02)
+            optimizer = tf.train.DownpourOptimizer(
+                tf.train.AdagradOptimizer(0.3), tf.train.replica_device_setter(ps_tasks=2), n_push=2, n_fetch=2, local_learning_rate=0.02
+            )
             train = optimizer.minimize(loss, global_step=step)
             assert {c.device for c in optimizer.centers} == {"/job:ps/task:0", "/job:ps/task:1"}
             hook = optimizer.make_session_run_hook(i == 0, warm_start_steps=20)
             part = slice(i * 200, i * 200 + 200)
             assert i == 0 or chief_is_there.wait(60)
-            with tf.train.MonitoredTrainingSession(workers[i].target, is_chief=i == 0, hooks=[hook, tf.train.StopAtStepHook(last_step=400)],
-                                                   save_summaries_steps=None, save_summaries_secs=None) as session:
+            with tf.train.MonitoredTrainingSession(
+                workers[i].target, is_chief=i == 0, hooks=[hook, tf.train.StopAtStepHook(last_step=400)], save_summaries_steps=None, save_summaries_secs=None
+            ) as session:
                 chief_is_there.set()
                 first_step[i] = session.run_step_fn(lambda step_context: step_context.session.run(step))
                 k = 0
@@ -139,6 +148,7 @@ def test_downpour_over_a_cluster_with_adagrad_and_a_warm_start():
                     rows = np.arange(k * 20, k * 20 + 20) % 200
                     _, losses[i] = session.run([train, loss], {x: data[part][rows], y: answers[part][rows]})
                     k += 1
+
     threads, failures = _threads(work, 3)
     for t in threads:
         t.join(timeout=100)
@@ -162,12 +172,14 @@ def test_a_dead_replica_stops_nobody_in_downpour():
             optimizer = tf.train.DownpourOptimizer(tf.train.AdagradOptimizer(0.5), "/job:ps/task:0", local_learning_rate=0.05)
             train = optimizer.minimize(loss, global_step=step)
             assert i == 0 or chief_is_there.wait(60)
-            with tf.train.MonitoredTrainingSession(workers[i].target, is_chief=i == 0, hooks=[optimizer.make_session_run_hook(i == 0)],
-                                                   save_summaries_steps=None, save_summaries_secs=None) as session:
+            with tf.train.MonitoredTrainingSession(
+                workers[i].target, is_chief=i == 0, hooks=[optimizer.make_session_run_hook(i == 0)], save_summaries_steps=None, save_summaries_secs=None
+            ) as session:
                 chief_is_there.set()
                 for _ in range(100):
                     value = session.run([train, loss], {target: [0, 1, 2, 3]})[1]
                 done.append(value)
+
     threads, failures = _threads(work, 2)
     for t in threads:
         t.join(timeout=60)

@@ -4,6 +4,7 @@ the same losses and variables, bit for bit, whichever client wrote it.
 
 MILLRACE_SAME_MODEL names the C++ program.
 """
+
 import os
 import subprocess
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="MILLRACE_SA
 
 def numbers(count, seed):
     """As in the C++ program."""
-    bits = (np.arange(count, dtype=np.uint32) + np.uint32(seed * 7919 & 0xffffffff)) * np.uint32(2654435761)
+    bits = (np.arange(count, dtype=np.uint32) + np.uint32(seed * 7919 & 0xFFFFFFFF)) * np.uint32(2654435761)
     return ((bits >> np.uint32(8)).astype(np.float32) / np.float32(16777216.0)).astype(np.float32)
 
 
@@ -81,8 +82,7 @@ def unrolled(x):
 
 
 lstm.places, stack.places, unrolled.places = (1,), (1, 3, 4, 5, 6, 7, 9), (1, 3)
-MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(lstm), "stack": lambda: Recurrent(stack),
-          "unrolled": lambda: Recurrent(unrolled)}
+MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(lstm), "stack": lambda: Recurrent(stack), "unrolled": lambda: Recurrent(unrolled)}
 
 
 def in_cpp(name, folder, checkpoint=None):

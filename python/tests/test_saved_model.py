@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SavedModels: written by one session, read by another."""
+
 import os
 
 import numpy as np
@@ -25,8 +26,13 @@ def written(tmp_path):
         with pytest.raises(AssertionError, match="must be added first"):
             builder.add_meta_graph(["train"])
         signature = tf.saved_model.signature_def_utils.predict_signature_def({"numbers": x}, {"sums": y})
-        builder.add_meta_graph_and_variables(sess, [tf.saved_model.tag_constants.SERVING], signature_def_map={"default": signature},
-                                             assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS), main_op=first)
+        builder.add_meta_graph_and_variables(
+            sess,
+            [tf.saved_model.tag_constants.SERVING],
+            signature_def_map={"default": signature},
+            assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS),
+            main_op=first,
+        )
         builder.add_meta_graph(["train", "gpu"], signature_def_map={"default": signature})
         assert builder.save().decode() == os.path.join(folder, "saved_model.pb")
     return folder
@@ -128,6 +134,7 @@ def write_model(folder):
 
 def test_the_command_line(tmp_path, capsys):
     from millrace.tools import saved_model_cli as cli
+
     folder = str(tmp_path / "model")
     write_model(folder)
     parser = cli.create_parser()
@@ -140,12 +147,13 @@ def test_the_command_line(tmp_path, capsys):
     assert np.load(str(tmp_path / "out" / "y.npy")).tolist() == [3.0, 5.0]
     with pytest.raises(RuntimeError, match="already exists"):
         cli.run(parser.parse_args(common + ["--input_exprs", "x=np.ones(3)", "--outdir", str(tmp_path / "out")]))
-    with pytest.raises(ValueError, match="\"z\" is not a valid input key"):
+    with pytest.raises(ValueError, match='"z" is not a valid input key'):
         cli.run(parser.parse_args(common + ["--input_exprs", "z=1"]))
 
 
 def test_frozen_out_of_a_model(tmp_path):
     from millrace.tools import freeze_graph
+
     write_model(str(tmp_path / "model"))
     frozen = freeze_graph.freeze_graph("", "", True, "", "y", None, None, "", input_saved_model_dir=str(tmp_path / "model"))
     assert not {"Variable", "VariableV2"} & {node.op for node in frozen.node}
@@ -158,6 +166,7 @@ def test_frozen_out_of_a_model(tmp_path):
 def test_a_graph_made_quicker(depthwise):
     """Normalization goes into the filters, and mirrored padding into the convolution; the answers stay."""
     from millrace.tools import optimize_for_inference as lib
+
     rng = np.random.RandomState(1)
     with tf.Graph().as_default() as graph, tf.Session() as session:
         image = tf.placeholder(tf.float32, [1, 6, 6, 3], name="image")

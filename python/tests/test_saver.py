@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Savers: what is written under which name, which checkpoints stay, and what a graph is read back as."""
+
 import os
 
 import numpy as np
@@ -141,14 +142,17 @@ def test_relative_paths(tmp_path):
     assert tf.train.latest_checkpoint(str(tmp_path)) == path
 
 
-@pytest.mark.parametrize("make, error, text", [
-    (lambda v, part: {"a": v, "b": v}, ValueError, "same saveable will be restored with two names"),
-    (lambda v, part: {1: v}, TypeError, "Name is not a string"),
-    (lambda v, part: {"a": v + 1.0}, TypeError, "Not a variable"),
-    (lambda v, part: {"a": [v]}, ValueError, "Slices must all be slices"),
-    (lambda v, part: {"a": [v + 1.0]}, ValueError, "Slices must all be Variables"),
-    (lambda v, part: [v, v], ValueError, "At least two variables have the same name"),
-])
+@pytest.mark.parametrize(
+    "make, error, text",
+    [
+        (lambda v, part: {"a": v, "b": v}, ValueError, "same saveable will be restored with two names"),
+        (lambda v, part: {1: v}, TypeError, "Name is not a string"),
+        (lambda v, part: {"a": v + 1.0}, TypeError, "Not a variable"),
+        (lambda v, part: {"a": [v]}, ValueError, "Slices must all be slices"),
+        (lambda v, part: {"a": [v + 1.0]}, ValueError, "Slices must all be Variables"),
+        (lambda v, part: [v, v], ValueError, "At least two variables have the same name"),
+    ],
+)
 def test_what_cannot_be_saved_is_refused(make, error, text):
     v = tf.Variable(1.0)
     part = tf.get_variable("p", [2], partitioner=tf.fixed_size_partitioner(2))
@@ -247,12 +251,14 @@ def test_the_assertion_that_variables_have_values():
 
 def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):
     from millrace.train import checkpoint_ops
+
     tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
     path = _save(tmp_path / "m")
     (tmp_path / "old").write_text("a\nb\n")
     (tmp_path / "new").write_text("b\nc\na\n")
-    begin = checkpoint_ops._load_embedding_initializer(path, "w", 3, 2, str(tmp_path / "old"), str(tmp_path / "new"), num_oov_buckets=1,
-                                                       initializer=lambda shape, **unused: tf.fill(shape, 9.0))
+    begin = checkpoint_ops._load_embedding_initializer(
+        path, "w", 3, 2, str(tmp_path / "old"), str(tmp_path / "new"), num_oov_buckets=1, initializer=lambda shape, **unused: tf.fill(shape, 9.0)
+    )
     with tf.Graph().as_default(), tf.Session() as session:
         whole = tf.get_variable("e", [4, 2], initializer=begin, partitioner=tf.fixed_size_partitioner(2))
         session.run(tf.global_variables_initializer())

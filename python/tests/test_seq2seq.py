@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoders with attention, against plain loops."""
+
 import numpy as np
 import pytest
 
@@ -90,9 +91,15 @@ def test_variables_have_tensorflows_names():
     seq2seq.dynamic_decode(seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float64)))
     inside = "decoder/attention_wrapper/"
     assert [v.op.name for v in tf.trainable_variables()] == [
-        "memory_layer/kernel", inside + "basic_rnn_cell/kernel", inside + "basic_rnn_cell/bias", inside + "bahdanau_attention/query_layer/kernel",
-        inside + "bahdanau_attention/attention_v", inside + "bahdanau_attention/attention_g", inside + "bahdanau_attention/attention_b",
-        inside + "attention_layer/kernel"]
+        "memory_layer/kernel",
+        inside + "basic_rnn_cell/kernel",
+        inside + "basic_rnn_cell/bias",
+        inside + "bahdanau_attention/query_layer/kernel",
+        inside + "bahdanau_attention/attention_v",
+        inside + "bahdanau_attention/attention_g",
+        inside + "bahdanau_attention/attention_b",
+        inside + "attention_layer/kernel",
+    ]
 
 
 def test_training_learns_to_copy_the_memory():
@@ -103,13 +110,15 @@ def test_training_learns_to_copy_the_memory():
     cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(16), seq2seq.LuongAttention(16, memory), 16)
     layer = tf.layers.Dense(4)
     fed = np.concatenate([np.zeros([4, 1], int), symbols[:, :2]], 1)
-    trained, _, _ = seq2seq.dynamic_decode(seq2seq.BasicDecoder(
-        cell, seq2seq.TrainingHelper(tf.nn.embedding_lookup(table, fed), [3] * 4), cell.zero_state(4, tf.float32), layer))
+    trained, _, _ = seq2seq.dynamic_decode(
+        seq2seq.BasicDecoder(cell, seq2seq.TrainingHelper(tf.nn.embedding_lookup(table, fed), [3] * 4), cell.zero_state(4, tf.float32), layer)
+    )
     loss = seq2seq.sequence_loss(trained.rnn_output, symbols, tf.ones([4, 3]))
     train = tf.train.AdamOptimizer(0.03).minimize(loss)
     with tf.variable_scope("", reuse=True):
-        greedy, _, lengths = seq2seq.dynamic_decode(seq2seq.BasicDecoder(
-            cell, seq2seq.GreedyEmbeddingHelper(table, [0] * 4, 0), cell.zero_state(4, tf.float32), layer), maximum_iterations=3)
+        greedy, _, lengths = seq2seq.dynamic_decode(
+            seq2seq.BasicDecoder(cell, seq2seq.GreedyEmbeddingHelper(table, [0] * 4, 0), cell.zero_state(4, tf.float32), layer), maximum_iterations=3
+        )
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for _ in range(150):
@@ -123,6 +132,7 @@ def test_greedy_decoding_stops_at_the_end_token():
 
     class Next(tf.nn.rnn_cell.RNNCell):
         """From one symbol to the one before: 3, 2, 1, 0."""
+
         state_size = output_size = 4
 
         def __call__(self, inputs, state, scope=None):
@@ -207,6 +217,7 @@ def test_beam_search(width, weight):
 
     class Last(tf.nn.rnn_cell.RNNCell):
         """Logits that depend on the last symbol; the state counts, and holds the symbol."""
+
         output_size, state_size = 5, (1, 5)
 
         def __call__(self, inputs, state, scope=None):
@@ -223,9 +234,9 @@ def test_beam_search(width, weight):
         for k, (p, symbols, done, length) in enumerate(want):
             assert log_probs[example, k] == pytest.approx(p)
             assert lengths[example, k] == length
-            kept = symbols[:max(h[3] for h in want)]
-            assert ids[example, :len(kept), k].tolist() == kept, (example, k)
-            assert (ids[example, len(kept):, k] == 0).all()
+            kept = symbols[: max(h[3] for h in want)]
+            assert ids[example, : len(kept), k].tolist() == kept, (example, k)
+            assert (ids[example, len(kept) :, k] == 0).all()
             if not done:  # the states went the way of the hypotheses
                 assert states[1][example, k].argmax() == symbols[-2]
 
@@ -303,6 +314,7 @@ def test_a_cell_that_reads_monotonically(kind, mode):
 
 class Doubles(tf.nn.rnn_cell.RNNCell):
     """Outputs twice its inputs."""
+
     output_size, state_size = 2, 1
 
     def __call__(self, inputs, state, scope=None):
@@ -321,8 +333,9 @@ def test_scheduled_feeding_of_outputs(probability, extra):
             seen.append(int(inputs.get_shape()[-1]))
             return super().__call__(inputs[:, :2], state)
 
-    helper = seq2seq.ScheduledOutputTrainingHelper(tf.constant(inputs), lengths, tf.constant(probability), seed=3, next_inputs_fn=lambda x: x + 1,
-                                                   auxiliary_inputs=tf.constant(more) if extra else None)
+    helper = seq2seq.ScheduledOutputTrainingHelper(
+        tf.constant(inputs), lengths, tf.constant(probability), seed=3, next_inputs_fn=lambda x: x + 1, auxiliary_inputs=tf.constant(more) if extra else None
+    )
     outputs, _, _ = seq2seq.dynamic_decode(seq2seq.BasicDecoder(Cell(), helper, tf.zeros([2, 1], tf.float64)), impute_finished=True)
     with tf.Session() as session:
         got, chosen = session.run([outputs.rnn_output, outputs.sample_id])
@@ -376,6 +389,7 @@ def test_beam_search_prefers_what_reads_all_of_the_memory():
     def penalty(read, finished):
         with tf.Session() as session:
             return session.run(beam_search._penalty_of_gaps(tf.constant(read), tf.constant(finished)))
+
     read = np.array([[[0.5, 2.0, 0.25], [0.0, 0.5, 1.0]], [[0.5, 0.5, 0.0], [0.1, 0.2, 0.3]]])
     finished = np.array([[True, True], [False, True]])
     want = np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1) * finished

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract of processes: `millrace serve` as schedulers and strangers meet it."""
+
 import json
 import os
 import re
@@ -32,8 +33,13 @@ class _Served:
     """`millrace serve` of one task, until the end of the block."""
 
     def __init__(self, *flags, cluster="ps=localhost:0", environ=None):
-        self.process = subprocess.Popen([sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--task", "0", *flags],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ or _environ())
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--task", "0", *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ or _environ(),
+        )
         self.lines = []
         while not self.lines or "listens at" not in self.lines[-1]:
             line = self.process.stdout.readline()
@@ -84,13 +90,18 @@ def test_a_task_tells_its_port_and_leaves_when_it_is_told(number, code, tmp_path
     assert len({e["incarnation"] for e in events}) == 1
 
 
-@pytest.mark.parametrize("flags, told", [
-    (["--cluster", "ps=localhost", "--task", "0"], "want host:port"), ([], "which tasks"), (["--cluster", "ps=localhost:0", "--task", "0", "--health", "x"], "--health"),
-    (["--cluster", "ps=localhost:0", "--task", "0", "--max-steps", "0"], "MILLRACE_MAX_STEPS is '0'"),
-    (["--cluster", "ps=localhost:0", "--task", "0", "--tls-ca", "/nowhere/ca"], "MILLRACE_TLS_CA"),
-    (["--cluster", "ps=0.0.0.0:0", "--task", "0"], "allow_insecure_remote"),
-    (["--cluster", "ps=localhost:0", "--task", "0", "--bind", "0.0.0.0"], "allow_insecure_remote"),
-])
+@pytest.mark.parametrize(
+    "flags, told",
+    [
+        (["--cluster", "ps=localhost", "--task", "0"], "want host:port"),
+        ([], "which tasks"),
+        (["--cluster", "ps=localhost:0", "--task", "0", "--health", "x"], "--health"),
+        (["--cluster", "ps=localhost:0", "--task", "0", "--max-steps", "0"], "MILLRACE_MAX_STEPS is '0'"),
+        (["--cluster", "ps=localhost:0", "--task", "0", "--tls-ca", "/nowhere/ca"], "MILLRACE_TLS_CA"),
+        (["--cluster", "ps=0.0.0.0:0", "--task", "0"], "allow_insecure_remote"),
+        (["--cluster", "ps=localhost:0", "--task", "0", "--bind", "0.0.0.0"], "allow_insecure_remote"),
+    ],
+)
 def test_bad_configurations_end_with_2(flags, told):
     if not _HAS_GRPC and ("tls" in told.lower() or "insecure" in told):
         pytest.skip("skipped: libmillrace_grpc.so is not built")
@@ -132,11 +143,13 @@ def test_readiness_turns_red_when_no_step_ends():
 @needs_grpc
 def test_limits_hold_at_one_more():
     with _Served("--max-sessions", "2", "--max-message-bytes", "100000") as served:
+
         def session():
             with tf.Graph().as_default():
                 made = tf.Session(served.target)
                 x = tf.placeholder(tf.float32, [None])
                 return made, x, tf.reduce_sum(x)
+
         first, second, third = session(), session(), session()
         assert first[0].run(first[2], {first[1]: [1.0] * 24000}) == 24000 and second[0].run(second[2], {second[1]: [1.0]}) == 1
         with pytest.raises(tf.errors.ResourceExhaustedError, match="2 open sessions"):
@@ -160,6 +173,7 @@ def test_steps_under_way_are_limited():
             with pytest.raises(tf.errors.DeadlineExceededError):
                 session.run(taken, options=tf.RunOptions(timeout_in_ms=8000))
             ended.append(True)
+
         waiting = threading.Thread(target=wait)
         waiting.start()
         end = time.monotonic() + 7
@@ -196,8 +210,11 @@ def certs(tmp_path_factory):
 
 
 def _tls(folder, name, ca=None):
-    return dict(MILLRACE_TLS_CA=os.path.join(ca or folder, "ca.pem"), MILLRACE_TLS_CERT=os.path.join(folder, name + ".pem"),
-                MILLRACE_TLS_KEY=os.path.join(folder, name + ".key"))
+    return dict(
+        MILLRACE_TLS_CA=os.path.join(ca or folder, "ca.pem"),
+        MILLRACE_TLS_CERT=os.path.join(folder, name + ".pem"),
+        MILLRACE_TLS_KEY=os.path.join(folder, name + ".key"),
+    )
 
 
 def _call(served, seconds=4, **settings):
@@ -256,7 +273,7 @@ def test_a_server_is_known_by_its_certificate(certs, who):
 def test_roles_of_other_tasks(certs):
     """A ps that has a client's certificate asks a worker for tensors, and is refused by it."""
     with _Served(environ=_environ(**_tls(certs, "task"))) as served:
-        cluster = "ps=%s;worker=localhost:0" % served.target[len("grpc://"):]
+        cluster = "ps=%s;worker=localhost:0" % served.target[len("grpc://") :]
         code = """
 import sys, millrace as tf
 server = tf.train.Server(%r, job_name="worker", task_index=0)
@@ -267,7 +284,7 @@ with tf.Session(server.target, config=tf.ConfigProto(operation_timeout_in_ms=800
         print("got", s.run(x))
     except tf.errors.OpError as e:
         print(type(e).__name__, e.message)
-""" % ({"ps": [served.target[len("grpc://"):]], "worker": ["localhost:0"]},)
+""" % ({"ps": [served.target[len("grpc://") :]], "worker": ["localhost:0"]},)
         assert cluster
         assert "got 6" in _run("-c", code, environ=_environ(**_tls(certs, "task"))).stdout
         refused = _run("-c", code, environ=_environ(**_tls(certs, "client"))).stdout
@@ -315,6 +332,7 @@ with tf.Session(sys.argv[1]) as s:
     def answers(served):
         target = "grpc://localhost:%d" % served.port
         return _run("-c", code, target, str(tmp_path), environ=_environ(**_tls(certs, "client"))).stdout.split("\n")[:5]
+
     remote = ("--bind", "0.0.0.0")
     with _Served(*remote, environ=_environ(**_tls(certs, "task"))) as served:
         assert answers(served) == ["PermissionDeniedError"] * 3 + ["got []", "PermissionDeniedError"]  # nothing matches where nothing may be listed
@@ -338,7 +356,13 @@ def test_certificates_are_their_owners_alone(certs):
     assert all(t in shown for t in ("URI:millrace://role/task", "DNS:*.svc", "IP Address:10.0.0.1", "TLS Web Server Authentication"))
     client = subprocess.run(["openssl", "x509", "-in", os.path.join(certs, "client.pem"), "-noout", "-text"], capture_output=True, text=True).stdout
     assert "TLS Web Server Authentication" not in client
-    for bad in (["--days", "0"], ["--name", "x"], ["--role", "task", "--name", "../x"], ["--role", "task", "--host", "a b"], ["--role", "task", "--host", "x,DNS:y"]):
+    for bad in (
+        ["--days", "0"],
+        ["--name", "x"],
+        ["--role", "task", "--name", "../x"],
+        ["--role", "task", "--host", "a b"],
+        ["--role", "task", "--host", "x,DNS:y"],
+    ):
         assert _run("-m", "millrace", "certs", certs, *bad).returncode == 2, bad
 
 
@@ -358,7 +382,9 @@ while True:
     assert process.stdout.readline() == "draining\n" and process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=10) == 143
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ(MILLRACE_DRAIN_SECONDS=0.2))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ(MILLRACE_DRAIN_SECONDS=0.2)
+    )
     assert process.stdout.readline() == "there\n"
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=10) == 143 and "SIGTERM came 0.2 s ago" in process.stderr.read()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers: tasks of clusters, in this process and in others."""
+
 import os
 import re
 import signal
@@ -16,8 +17,11 @@ from millrace.testing.test_util import _unused_port, create_local_cluster
 
 _HAS_GRPC = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "libmillrace_grpc.so")) or any(
     os.path.exists(os.path.join(d, "libmillrace_grpc.so"))
-    for d in (os.path.dirname(os.path.realpath(os.environ.get("MILLRACE_LIBRARY", "") or "/")),
-              os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "..", "..", "lib"))))
+    for d in (
+        os.path.dirname(os.path.realpath(os.environ.get("MILLRACE_LIBRARY", "") or "/")),
+        os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "..", "..", "lib")),
+    )
+)
 
 
 def test_a_local_server_runs_steps():
@@ -87,7 +91,7 @@ def test_definitions():
         tf.train.Server({"local": ["localhost"]})
     server = tf.train.Server.create_local_server(start=False)
     with pytest.raises(tf.errors.UnknownError, match="Could not start gRPC server"):
-        tf.train.Server({"other": [server.target[len("grpc://"):]]})
+        tf.train.Server({"other": [server.target[len("grpc://") :]]})
     config = tf.ConfigProto(device_count={"CPU": 3})
     with tf.Session(tf.train.Server.create_local_server(config=config).target) as session:
         assert len(session.list_devices()) == 3
@@ -113,6 +117,7 @@ def test_partial_runs_deadlines_and_closing():
             with pytest.raises(tf.errors.CancelledError, match="Session::Close") as caught:
                 session.run(blocked)
             seen.append(caught)
+
         waiting = threading.Thread(target=wait)
         waiting.start()
         time.sleep(0.2)
@@ -122,8 +127,12 @@ def test_partial_runs_deadlines_and_closing():
 
 
 def _start(cluster, job, task):
-    made = subprocess.Popen([sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", job, "--task", str(task)],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    made = subprocess.Popen(
+        [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", job, "--task", str(task)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert "listens at" in made.stdout.readline(), made.stderr.read()
     return made
 
@@ -143,13 +152,16 @@ def test_processes_train_together_and_one_dies():
             init = tf.global_variables_initializer()
             data = np.random.RandomState(0).randn(64, 3).astype(np.float32)
             feed = {x: data, y: data @ np.array([[1], [-2], [3]], np.float32) + 0.5}
-            sessions = [tf.Session("grpc://localhost:%d" % p, config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i]))
-                        for i, p in enumerate(ports[2:])]
+            sessions = [
+                tf.Session("grpc://localhost:%d" % p, config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i]))
+                for i, p in enumerate(ports[2:])
+            ]
             sessions[0].run(init)
 
             def train(session):
                 for _ in range(60):
                     session.run(step, feed)
+
             threads = [threading.Thread(target=train, args=(s,)) for s in sessions]
             for thread in threads:
                 thread.start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs: structures of fetches, kinds of feeds, values in and out."""
+
 import collections
 import gc
 import threading
@@ -54,8 +55,9 @@ def test_wrong_feeds_say_what_is_wrong():
         session.run(x, {x: np.zeros((1, 3))})
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.bool_,
-                                   np.complex64, np.complex128])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.bool_, np.complex64, np.complex128]
+)
 def test_values_of_every_type_go_round(dtype):
     value = np.array([[0, 1], [1, 0]]).astype(dtype)
     x = tf.placeholder(dtype)
@@ -93,6 +95,7 @@ def test_fed_arrays_are_let_go():
     y = x * 2
     with tf.Session() as session:
         import sys
+
         value = np.ones(1 << 16, np.float32)
         session.run(y, {x: value})
         before = sys.getrefcount(value)
@@ -137,6 +140,7 @@ def test_threads_run_at_the_same_time():
             for i in range(200):
                 if session.run(y, {x: np.full(10, i + n, np.float32)}) != 10 * (i + n) ** 2:
                     wrong.append(i)
+
         threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
         [t.start() for t in threads]
         [t.join() for t in threads]
@@ -145,6 +149,7 @@ def test_threads_run_at_the_same_time():
 
 def test_graphs_are_collected():
     import weakref
+
     refs = []
     for _ in range(5):
         graph = tf.Graph()
@@ -216,8 +221,10 @@ def test_mistakes_in_a_partial_run_are_said_as_tensorflow_says_them():
     with tf.Graph().as_default(), tf.Session() as session:
         a, b, c = (tf.placeholder(tf.float32, []) for _ in range(3))
         total, product = a + b, a * c
-        for fetch, feeds, text in ((total, {a: 1, b: 1, c: 1}, "feed .* was not specified in partial_run_setup.$"),
-                                   (a * 2, {a: 1}, "fetch .* was not specified in partial_run_setup.$")):
+        for fetch, feeds, text in (
+            (total, {a: 1, b: 1, c: 1}, "feed .* was not specified in partial_run_setup.$"),
+            (a * 2, {a: 1}, "fetch .* was not specified in partial_run_setup.$"),
+        ):
             handle = session.partial_run_setup([total, product], [a, b])
             with pytest.raises(tf.errors.InvalidArgumentError, match=text):
                 session.partial_run(handle, fetch, feeds)
@@ -278,7 +285,7 @@ def test_default_sessions_are_left_in_order():
 def test_numbers_too_large_for_what_they_are_fed_to():
     with tf.Graph().as_default(), tf.Session() as session:
         with pytest.raises(TypeError, match="is not compatible with Tensor type"):
-            session.run(tf.constant(1.0), {tf.constant(1): 2 ** 63 - 1})
+            session.run(tf.constant(1.0), {tf.constant(1): 2**63 - 1})
 
 
 def test_shapes_in_the_graph_def_where_they_are_asked_for():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a session keeps between steps: tensors under handles, mutexes; parts of variables, files as constants."""
+
 import gc
 import threading
 import time

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.signal beside NumPy, and beside sums written out."""
+
 import numpy as np
 import pytest
 
@@ -86,7 +87,7 @@ def test_frames(pad_end):
     x = RNG.randn(2, 11, 3).astype(np.float32)
     whole = np.concatenate([x, np.full((2, 9, 3), 5, np.float32)], 1)
     count = 4 if pad_end else 3
-    want = np.stack([whole[:, 3 * i:3 * i + 4] for i in range(count)], 1)
+    want = np.stack([whole[:, 3 * i : 3 * i + 4] for i in range(count)], 1)
     got = tf.signal.frame(x, 4, 3, pad_end=pad_end, pad_value=5, axis=1)
     assert got.get_shape().as_list() == [2, count, 4, 3]
     near(run(got), want)
@@ -100,7 +101,7 @@ def test_overlap_and_add(step):
     x = RNG.randn(2, 5, 4).astype(np.float32)
     want = np.zeros((2, 4 + 4 * step), np.float32)
     for i in range(5):
-        want[:, i * step:i * step + 4] += x[:, i]
+        want[:, i * step : i * step + 4] += x[:, i]
     got = tf.signal.overlap_and_add(x, step)
     assert got.get_shape().as_list() == [2, 4 + 4 * step]
     near(run(got), want)
@@ -113,12 +114,12 @@ def test_short_time_spectra_and_back(length, step, size):
     spectra = tf.signal.stft(x, length, step, size)
     count, real = 1 + (60 - length) // step, size or 1 << (length - 1).bit_length()
     assert spectra.get_shape().as_list() == [3, count, real // 2 + 1]
-    want = np.stack([np.fft.rfft(x[:, i * step:i * step + length] * window, real) for i in range(count)], 1)
+    want = np.stack([np.fft.rfft(x[:, i * step : i * step + length] * window, real) for i in range(count)], 1)
     near(run(spectra), want)
     if (length, step) in ((8, 4), (8, 2), (9, 3)):
         back = tf.signal.inverse_stft(spectra, length, step, size, tf.signal.inverse_stft_window_fn(step))
         got = run(back)
-        near(got[:, length:-length], x[:, length:got.shape[1] - length], 1e-4)
+        near(got[:, length:-length], x[:, length : got.shape[1] - length], 1e-4)
     loss = tf.reduce_sum(tf.square(tf.abs(spectra)))
     assert tf.gradients(loss, spectra)[0] is not None
 

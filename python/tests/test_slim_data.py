@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets of tf.contrib.slim: from records to batches of items."""
+
 import numpy as np
 import pytest
 
@@ -32,16 +33,25 @@ def images(tmp_path):
             with tf.python_io.TFRecordWriter(str(tmp_path / ("part%d.tfrecord" % part))) as writer:
                 for i in range(part * 3, part * 3 + 3):
                     raw = i == 5
-                    writer.write(example(image__encoded=[found[i].tobytes() if raw else sess.run(png, {pixels: found[i]})],
-                                         image__format=[b"raw" if raw else b"png"], label=[i]))
+                    writer.write(
+                        example(
+                            image__encoded=[found[i].tobytes() if raw else sess.run(png, {pixels: found[i]})],
+                            image__format=[b"raw" if raw else b"png"],
+                            label=[i],
+                        )
+                    )
     return found
 
 
 def dataset(pattern, shape=None):
     decoder = slim.tfexample_decoder.TFExampleDecoder(
-        {"image/encoded": tf.FixedLenFeature([], tf.string), "image/format": tf.FixedLenFeature([], tf.string, "png"),
-         "label": tf.FixedLenFeature([], tf.int64)},
-        {"image": slim.tfexample_decoder.Image(shape=shape), "label": slim.tfexample_decoder.Tensor("label")})
+        {
+            "image/encoded": tf.FixedLenFeature([], tf.string),
+            "image/format": tf.FixedLenFeature([], tf.string, "png"),
+            "label": tf.FixedLenFeature([], tf.int64),
+        },
+        {"image": slim.tfexample_decoder.Image(shape=shape), "label": slim.tfexample_decoder.Tensor("label")},
+    )
     return slim.dataset.Dataset(pattern, tf.TFRecordReader, decoder, 6, {"image": "pixels", "label": "a number"}, num_classes=6)
 
 
@@ -49,8 +59,7 @@ def dataset(pattern, shape=None):
 def test_from_records_to_batches(images, tmp_path, shuffle):
     data = dataset(str(tmp_path / "part*.tfrecord"), shape=[4, 5, 3])
     assert data.num_classes == 6
-    provider = slim.dataset_data_provider.DatasetDataProvider(data, num_readers=2, shuffle=shuffle, common_queue_capacity=20, common_queue_min=2,
-                                                              num_epochs=1)
+    provider = slim.dataset_data_provider.DatasetDataProvider(data, num_readers=2, shuffle=shuffle, common_queue_capacity=20, common_queue_min=2, num_epochs=1)
     assert provider.list_items() == ["image", "label", "record_key"] and provider.num_samples() == 6
     image, label, key = provider.get(["image", "label", "record_key"])
     key.set_shape([])  # a common queue says nothing of shapes
@@ -74,7 +83,7 @@ def test_one_pass_in_order(images, tmp_path):
     files = slim.parallel_reader.get_data_files([str(tmp_path / "part1.tfrecord"), str(tmp_path / "*0.tfrecord")])
     assert [f[-14:] for f in files] == ["part1.tfrecord", "part0.tfrecord"]
     _, record = slim.parallel_reader.single_pass_read(files, tf.TFRecordReader)
-    label, = dataset("").decoder.decode(record, ["label"])
+    (label,) = dataset("").decoder.decode(record, ["label"])
     seen = []
     with tf.Session() as session:
         session.run(tf.local_variables_initializer())
@@ -88,7 +97,7 @@ def test_one_pass_in_order(images, tmp_path):
 
 
 def decoded(serialized, features, handler):
-    item, = slim.tfexample_decoder.TFExampleDecoder(features, {"item": handler}).decode(tf.constant(serialized))
+    (item,) = slim.tfexample_decoder.TFExampleDecoder(features, {"item": handler}).decode(tf.constant(serialized))
     with tf.Session() as session:
         return session.run(item)
 
@@ -110,8 +119,7 @@ def test_items_of_features():
     callback = handlers.ItemHandlerCallback(["values", "other"], lambda t: t["values"].values[0] + t["other"].values[0])
     assert decoded(record, features, callback) == 8
     sides = {"box/" + k: tf.VarLenFeature(tf.float32) for k in ("ymin", "xmin", "ymax", "xmax")}
-    boxes = decoded(example(box__ymin=[0.0, 1.0], box__xmin=[2.0, 3.0], box__ymax=[4.0, 5.0], box__xmax=[6.0, 7.0]), sides,
-                    handlers.BoundingBox(prefix="box/"))
+    boxes = decoded(example(box__ymin=[0.0, 1.0], box__xmin=[2.0, 3.0], box__ymax=[4.0, 5.0], box__xmax=[6.0, 7.0]), sides, handlers.BoundingBox(prefix="box/"))
     assert boxes.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]]
     with pytest.raises(ValueError, match="both shape_keys and shape"):
         handlers.Tensor("a", shape_keys="b", shape=[1])
@@ -121,9 +129,11 @@ def test_items_of_features():
 
 def test_paths_of_modules():
     from millrace.compat import imports
+
     imports.install()
     from tensorflow.contrib.slim.python.slim.data import dataset_data_provider, tfexample_decoder
     from tensorflow.contrib.slim.python.slim.data.dataset import Dataset
+
     assert dataset_data_provider.DatasetDataProvider is slim.dataset_data_provider.DatasetDataProvider
     assert tfexample_decoder.TFExampleDecoder is slim.tfexample_decoder.TFExampleDecoder and Dataset is slim.dataset.Dataset
 
@@ -131,12 +141,12 @@ def test_paths_of_modules():
 def test_an_evaluation_reads_from_queues(tmp_path):
     number = tf.train.range_input_producer(4, shuffle=False).dequeue()
     batch = tf.train.batch([tf.cast(number, tf.float32)], 4)
-    factor = tf.Variable(1.)
+    factor = tf.Variable(1.0)
     mean, update = tf.metrics.mean(batch * factor)
     with tf.Session() as session:
-        session.run(factor.assign(2.))
+        session.run(factor.assign(2.0))
         path = tf.train.Saver([factor]).save(session, str(tmp_path / "model"))
     tf.train.create_global_step()
     values = {"mean": mean}.values()
     found = slim.evaluation.evaluate_once("", path, str(tmp_path), num_evals=2, eval_op=update, final_op=values, variables_to_restore=[factor])
-    assert found == [3.]
+    assert found == [3.0]

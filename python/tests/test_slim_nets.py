@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.nets: sizes, names and end points as published, and that what they compute is right where another way tells."""
+
 import numpy as np
 import pytest
 
@@ -13,22 +14,44 @@ def parameters(variables):
     return sum(v.get_shape().num_elements() for v in variables)
 
 
-@pytest.mark.parametrize("net, arguments, size, count, names", [
-    # numbers of parameters as the papers or their models' pages have them
-    (nets.vgg.vgg_a, nets.vgg.vgg_arg_scope, 224, 132863336, {"vgg_a/conv1/conv1_1/weights", "vgg_a/fc8/biases"}),
-    (nets.vgg.vgg_16, nets.vgg.vgg_arg_scope, 224, 138357544, {"vgg_16/conv3/conv3_3/biases", "vgg_16/fc6/weights"}),
-    (nets.vgg.vgg_19, nets.vgg.vgg_arg_scope, 224, 143667240, {"vgg_19/conv5/conv5_4/weights", "vgg_19/fc7/biases"}),
-    (nets.alexnet.alexnet_v2, nets.alexnet.alexnet_v2_arg_scope, 224, 50303912, {"alexnet_v2/conv1/weights", "alexnet_v2/fc8/weights"}),
-    (nets.overfeat.overfeat, nets.overfeat.overfeat_arg_scope, 231, 145704424, {"overfeat/conv5/weights", "overfeat/fc6/biases"}),
-    (nets.resnet_v1.resnet_v1_50, nets.resnet_v1.resnet_arg_scope, 224, 25557032, {
-        "resnet_v1_50/conv1/weights", "resnet_v1_50/block1/unit_1/bottleneck_v1/shortcut/BatchNorm/gamma",
-        "resnet_v1_50/block4/unit_3/bottleneck_v1/conv3/weights", "resnet_v1_50/logits/biases"}),
-    (nets.resnet_v1.resnet_v1_101, nets.resnet_v1.resnet_arg_scope, 224, 44549160, {"resnet_v1_101/block3/unit_23/bottleneck_v1/conv2/weights"}),
-    (nets.resnet_v1.resnet_v1_152, nets.resnet_v1.resnet_arg_scope, 224, 60192808, {"resnet_v1_152/block2/unit_8/bottleneck_v1/conv1/weights"}),
-    (nets.resnet_v2.resnet_v2_50, nets.resnet_v2.resnet_arg_scope, 224, 25568360, {
-        "resnet_v2_50/conv1/biases", "resnet_v2_50/block1/unit_1/bottleneck_v2/preact/gamma", "resnet_v2_50/postnorm/beta",
-        "resnet_v2_50/block1/unit_1/bottleneck_v2/shortcut/biases", "resnet_v2_50/block2/unit_1/bottleneck_v2/conv3/biases"}),
-])
+@pytest.mark.parametrize(
+    "net, arguments, size, count, names",
+    [
+        # numbers of parameters as the papers or their models' pages have them
+        (nets.vgg.vgg_a, nets.vgg.vgg_arg_scope, 224, 132863336, {"vgg_a/conv1/conv1_1/weights", "vgg_a/fc8/biases"}),
+        (nets.vgg.vgg_16, nets.vgg.vgg_arg_scope, 224, 138357544, {"vgg_16/conv3/conv3_3/biases", "vgg_16/fc6/weights"}),
+        (nets.vgg.vgg_19, nets.vgg.vgg_arg_scope, 224, 143667240, {"vgg_19/conv5/conv5_4/weights", "vgg_19/fc7/biases"}),
+        (nets.alexnet.alexnet_v2, nets.alexnet.alexnet_v2_arg_scope, 224, 50303912, {"alexnet_v2/conv1/weights", "alexnet_v2/fc8/weights"}),
+        (nets.overfeat.overfeat, nets.overfeat.overfeat_arg_scope, 231, 145704424, {"overfeat/conv5/weights", "overfeat/fc6/biases"}),
+        (
+            nets.resnet_v1.resnet_v1_50,
+            nets.resnet_v1.resnet_arg_scope,
+            224,
+            25557032,
+            {
+                "resnet_v1_50/conv1/weights",
+                "resnet_v1_50/block1/unit_1/bottleneck_v1/shortcut/BatchNorm/gamma",
+                "resnet_v1_50/block4/unit_3/bottleneck_v1/conv3/weights",
+                "resnet_v1_50/logits/biases",
+            },
+        ),
+        (nets.resnet_v1.resnet_v1_101, nets.resnet_v1.resnet_arg_scope, 224, 44549160, {"resnet_v1_101/block3/unit_23/bottleneck_v1/conv2/weights"}),
+        (nets.resnet_v1.resnet_v1_152, nets.resnet_v1.resnet_arg_scope, 224, 60192808, {"resnet_v1_152/block2/unit_8/bottleneck_v1/conv1/weights"}),
+        (
+            nets.resnet_v2.resnet_v2_50,
+            nets.resnet_v2.resnet_arg_scope,
+            224,
+            25568360,
+            {
+                "resnet_v2_50/conv1/biases",
+                "resnet_v2_50/block1/unit_1/bottleneck_v2/preact/gamma",
+                "resnet_v2_50/postnorm/beta",
+                "resnet_v2_50/block1/unit_1/bottleneck_v2/shortcut/biases",
+                "resnet_v2_50/block2/unit_1/bottleneck_v2/conv3/biases",
+            },
+        ),
+    ],
+)
 def test_sizes_and_names(net, arguments, size, count, names):
     assert net.default_image_size == size
     with slim.arg_scope(arguments()):
@@ -40,14 +63,32 @@ def test_sizes_and_names(net, arguments, size, count, names):
     assert len(slim.losses.get_regularization_losses()) == len([v for v in tf.trainable_variables() if v.op.name.endswith("weights")])
 
 
-@pytest.mark.parametrize("base, size, channels, count, names", [
-    (nets.inception.inception_v1_base, 7, 1024, 5607184, {"InceptionV1/Mixed_5b/Branch_2/Conv2d_0a_3x3/weights",
-                                                          "InceptionV1/Mixed_4d/Branch_3/Conv2d_0b_1x1/BatchNorm/moving_mean"}),
-    (nets.inception.inception_v2_base, 7, 1024, 10173112, {"InceptionV2/Conv2d_1a_7x7/depthwise_weights",
-                                                           "InceptionV2/Mixed_4a/Branch_1/Conv2d_1a_3x3/weights"}),
-    (nets.inception.inception_v3_base, 5, 2048, 21802784, {"InceptionV3/Mixed_5c/Branch_1/Conv_1_0c_5x5/weights",
-                                                           "InceptionV3/Mixed_7c/Branch_1/Conv2d_0c_3x1/BatchNorm/beta"}),
-])
+@pytest.mark.parametrize(
+    "base, size, channels, count, names",
+    [
+        (
+            nets.inception.inception_v1_base,
+            7,
+            1024,
+            5607184,
+            {"InceptionV1/Mixed_5b/Branch_2/Conv2d_0a_3x3/weights", "InceptionV1/Mixed_4d/Branch_3/Conv2d_0b_1x1/BatchNorm/moving_mean"},
+        ),
+        (
+            nets.inception.inception_v2_base,
+            7,
+            1024,
+            10173112,
+            {"InceptionV2/Conv2d_1a_7x7/depthwise_weights", "InceptionV2/Mixed_4a/Branch_1/Conv2d_1a_3x3/weights"},
+        ),
+        (
+            nets.inception.inception_v3_base,
+            5,
+            2048,
+            21802784,
+            {"InceptionV3/Mixed_5c/Branch_1/Conv_1_0c_5x5/weights", "InceptionV3/Mixed_7c/Branch_1/Conv2d_0c_3x1/BatchNorm/beta"},
+        ),
+    ],
+)
 def test_inception(base, size, channels, count, names):
     with slim.arg_scope(nets.inception.inception_v3_arg_scope()):
         net, points = base(tf.placeholder(tf.float32, [3, 224, 224, 3]))
@@ -58,7 +99,7 @@ def test_inception(base, size, channels, count, names):
     for last in list(points)[::5]:
         tf.reset_default_graph()
         net, some = base(tf.placeholder(tf.float32, [3, 224, 224, 3]), final_endpoint=last)
-        assert list(some) == list(points)[:len(some)] and some[last] is net
+        assert list(some) == list(points)[: len(some)] and some[last] is net
     with pytest.raises(ValueError, match="Unknown final endpoint Mixed_9z"):
         base(tf.placeholder(tf.float32, [3, 224, 224, 3]), final_endpoint="Mixed_9z", scope="again")
 
@@ -122,6 +163,7 @@ def test_a_small_one_learns():
 
 def test_paths():
     from millrace import names
+
     for path in ("slim.nets", "slim.python.slim.nets"):
         for name in ("vgg", "inception", "resnet_v1", "resnet_utils", "alexnet", "overfeat"):
             assert names.module("contrib.%s.%s" % (path, name)) is getattr(nets, name)

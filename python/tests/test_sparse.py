@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse tensors, classes drawn for losses, connectionist temporal classification."""
+
 import itertools
 
 import numpy as np
@@ -39,7 +40,9 @@ def test_reordering(sess):
     assert turned.indices.tolist() == [[0, 0], [0, 1], [1, 0]] and turned.values.tolist() == [3, 1, 2]
     assert sess.run(tf.sparse_retain(sparse, [True, False, True])).values.tolist() == [1, 3]
     assert sess.run(tf.sparse_to_indicator(tf.SparseTensor([[0, 0], [1, 0], [1, 1]], [2, 0, 1], [2, 2]), 3)).tolist() == [
-        [False, False, True], [True, True, False]]
+        [False, False, True],
+        [True, True, False],
+    ]
 
 
 def test_edit_distance(sess):
@@ -135,7 +138,7 @@ def test_products_with_dense_values():
 
 
 def test_slices_but_some(sess):
-    slices = tf.IndexedSlices(tf.constant([[1., 2.], [3., 4.], [5., 6.]]), tf.constant([7, 2, 9]), [10, 2])
+    slices = tf.IndexedSlices(tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tf.constant([7, 2, 9]), [10, 2])
     rest = tf.sparse_mask(slices, [2, 5])
     assert sess.run(rest.values).tolist() == [[1, 2], [5, 6]] and sess.run(rest.indices).tolist() == [7, 9]
     assert sess.run(tf.sparse_mask(slices, [9, 2, 7]).values).shape == (0, 2)

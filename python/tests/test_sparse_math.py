@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic, layout, serialization and sets of sparse tensors."""
+
 import numpy as np
 import pytest
 
@@ -56,11 +57,9 @@ def test_layout(sess):
     a = sparse()
     assert lists(sess.run(tf.sparse_reshape(a, [2, -1]))) == ([[0, 1], [1, 1], [1, 2]], [1, -2, 3], [2, 3])
     assert lists(sess.run(tf.sparse_slice(a, [1, 0], [9, 1]))) == ([[1, 0]], [-2], [2, 1])
-    assert [lists(s) for s in sess.run(tf.sparse_split(sp_input=a, num_split=2, axis=0))] == [
-        ([[0, 1]], [1], [2, 2]), ([[0, 0], [0, 1]], [-2, 3], [1, 2])]
+    assert [lists(s) for s in sess.run(tf.sparse_split(sp_input=a, num_split=2, axis=0))] == [([[0, 1]], [1], [2, 2]), ([[0, 0], [0, 1]], [-2, 3], [1, 2])]
     wide = tf.SparseTensor([[0, 2]], [9.0], [1, 3])
-    assert lists(sess.run(tf.sparse_concat(1, [a, wide], expand_nonconcat_dim=True))) == (
-        [[0, 1], [0, 4], [2, 0], [2, 1]], [1, 9, -2, 3], [3, 5])
+    assert lists(sess.run(tf.sparse_concat(1, [a, wide], expand_nonconcat_dim=True))) == ([[0, 1], [0, 4], [2, 0], [2, 1]], [1, 9, -2, 3], [3, 5])
     made, empty = sess.run(tf.sparse_fill_empty_rows(a, 7.0))
     assert lists(made) == ([[0, 1], [1, 0], [2, 0], [2, 1]], [1, 7, -2, 3], [3, 2]) and empty.tolist() == [False, True, False]
     assert lists(sess.run(tf.sparse_reset_shape(a, [4, 2])))[2] == [4, 2]
@@ -72,17 +71,22 @@ def test_layout(sess):
 def test_hostile_indices(sess):
     place, shape = tf.placeholder(tf.int64), tf.placeholder(tf.int64)
     there = tf.SparseTensor(place, [1.0], shape)
-    ops = [tf.sparse_reduce_sum(there, [0]), tf.sparse_reshape(there, [-1]).indices, tf.sparse_softmax(there).values,
-           tf.sparse_split(sp_input=there, num_split=2, axis=0)[0].indices, tf.sparse_maximum(there, there).values]
-    for at in ([[-1, 0]], [[9, 0]], [[0, 2 ** 62]]):
+    ops = [
+        tf.sparse_reduce_sum(there, [0]),
+        tf.sparse_reshape(there, [-1]).indices,
+        tf.sparse_softmax(there).values,
+        tf.sparse_split(sp_input=there, num_split=2, axis=0)[0].indices,
+        tf.sparse_maximum(there, there).values,
+    ]
+    for at in ([[-1, 0]], [[9, 0]], [[0, 2**62]]):
         for op in ops:
             with pytest.raises(tf.errors.InvalidArgumentError):
                 sess.run(op, {place: at, shape: [3, 2]})
     for op in ops[:4]:
         with pytest.raises(tf.errors.InvalidArgumentError):
-            sess.run(op, {place: [[0, 0]], shape: [2 ** 40, 2 ** 40]})
-    huge = {place: [[2 ** 39, 1]], shape: [2 ** 40, 2]}
-    assert sess.run(tf.sparse_reduce_sum_sparse(there, [1]), huge).indices.tolist() == [[2 ** 39]]
+            sess.run(op, {place: [[0, 0]], shape: [2**40, 2**40]})
+    huge = {place: [[2**39, 1]], shape: [2**40, 2]}
+    assert sess.run(tf.sparse_reduce_sum_sparse(there, [1]), huge).indices.tolist() == [[2**39]]
     assert sess.run(tf.sparse_softmax(there).values, huge).tolist() == [1]
     assert sess.run(tf.sets.set_union(tf.SparseTensor(place, [1], shape), tf.SparseTensor(place, [2], shape)), huge).values.tolist() == [1, 2]
 
@@ -119,9 +123,17 @@ def test_sets(sess):
 def cross(sess, hashed, buckets=0):
     columns = [tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["a", "b", "c"], [2, 2]), tf.SparseTensor([[0, 0], [1, 0]], np.int64([7, 8]), [2, 1])]
     kind = tf.int64 if hashed else tf.string
-    made = gen_ops.sparse_cross([c.indices for c in columns], [c.values for c in columns], [c.dense_shape for c in columns],
-                                [tf.constant([[1, 2], [3, 4]], tf.int64)], hashed_output=hashed, num_buckets=buckets, hash_key=956888297470,
-                                out_type=kind, internal_type=kind)
+    made = gen_ops.sparse_cross(
+        [c.indices for c in columns],
+        [c.values for c in columns],
+        [c.dense_shape for c in columns],
+        [tf.constant([[1, 2], [3, 4]], tf.int64)],
+        hashed_output=hashed,
+        num_buckets=buckets,
+        hash_key=956888297470,
+        out_type=kind,
+        internal_type=kind,
+    )
     return sess.run(made)
 
 
@@ -130,7 +142,13 @@ def test_crosses(sess):
     assert indices.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [1, 3]] and shape.tolist() == [2, 4]
     assert values.tolist() == [b"a_X_7_X_1", b"a_X_7_X_2", b"b_X_8_X_3", b"b_X_8_X_4", b"c_X_8_X_3", b"c_X_8_X_4"]
     assert cross(sess, True)[1].tolist() == [
-        7396822908972873503, 2537939148748978020, 3248668351502657753, 3473357846889177329, 5191662671732153421, 6002692673006318242]
+        7396822908972873503,
+        2537939148748978020,
+        3248668351502657753,
+        3473357846889177329,
+        5191662671732153421,
+        6002692673006318242,
+    ]
     assert cross(sess, True, 10)[1].tolist() == [0, 0, 0, 9, 8, 9]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staging areas: values that one step leaves for another."""
+
 import threading
 
 import numpy as np
@@ -35,6 +36,7 @@ def test_one_step_waits_for_another():
     fed = tf.placeholder(tf.int32)
     put, got = area.put(fed), area.get()
     with tf.Session() as sess:
+
         def fill():
             for k in range(20):
                 sess.run(put, {fed: k})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known while the graph is built: shapes, types, devices, seeds, values; products whose ranks are not known."""
+
 import numpy as np
 import pytest
 
@@ -43,11 +44,11 @@ def test_devices():
 
 def test_seeds():
     with tf.Graph().as_default():
-        assert tf.get_seed(None) == (None, None) and tf.get_seed(2 ** 63 + 1) == (87654321, (2 ** 63 + 1) % (2 ** 31 - 1))
+        assert tf.get_seed(None) == (None, None) and tf.get_seed(2**63 + 1) == (87654321, (2**63 + 1) % (2**31 - 1))
         tf.set_random_seed(0)
-        assert tf.get_seed(0) == (0, 2 ** 31 - 1)
+        assert tf.get_seed(0) == (0, 2**31 - 1)
         with tf.Session() as session:
-            assert session.run(tf.random_uniform([2], seed=2 ** 63)).shape == (2,)
+            assert session.run(tf.random_uniform([2], seed=2**63)).shape == (2,)
 
 
 def test_static_values():
@@ -71,7 +72,11 @@ def test_tensor_protos():
     assert tf.make_ndarray(tf.make_tensor_proto([7], shape=[2, 2])).tolist() == [[7, 7], [7, 7]]
     assert list(tf.make_tensor_proto([1 + 2j], tf.complex64).scomplex_val) == [1, 2] and tf.make_tensor_proto(one) is one
     assert tf.make_ndarray(tf.make_tensor_proto(np.array([1.5, 2], np.float16))).tolist() == [1.5, 2]
-    for values, kwargs, error in [([1, 2, 3], {"shape": [2]}, ValueError), ([[1], [2]], {"shape": [1, 2], "verify_shape": True}, TypeError), (None, {}, ValueError)]:
+    for values, kwargs, error in [
+        ([1, 2, 3], {"shape": [2]}, ValueError),
+        ([[1], [2]], {"shape": [1, 2], "verify_shape": True}, TypeError),
+        (None, {}, ValueError),
+    ]:
         with pytest.raises(error):
             tf.make_tensor_proto(values, **kwargs)
 
@@ -97,12 +102,13 @@ def test_products_of_unknown_rank():
             assert session.run(tf.eye(rows, columns), {rows: shape[0], columns: shape[1]}).tolist() == np.eye(*shape).tolist()
             assert session.run(tf.eye(*shape, batch_shape=[2])).tolist() == [np.eye(*shape).tolist()] * 2
         for error, text, make in [
-                (ValueError, "'axes' must be at least 0", lambda: tf.tensordot(a, b, -1)),
-                (ValueError, "Different number of contraction axes", lambda: tf.tensordot(a, b, [[0, 1], [0]])),
-                (ValueError, "'axis' must be None, an integer, or a tuple of 2 unique integers", lambda: tf.norm(a, axis=[0, 0])),
-                (ValueError, "supported matrix norm", lambda: tf.norm(a, 3, [0, 1])),
-                (ValueError, "supported vector norm", lambda: tf.norm(a, "fro")),
-                (ValueError, "Got 1 arguments for equation", lambda: tf.einsum("ij,jk->ik", a))]:
+            (ValueError, "'axes' must be at least 0", lambda: tf.tensordot(a, b, -1)),
+            (ValueError, "Different number of contraction axes", lambda: tf.tensordot(a, b, [[0, 1], [0]])),
+            (ValueError, "'axis' must be None, an integer, or a tuple of 2 unique integers", lambda: tf.norm(a, axis=[0, 0])),
+            (ValueError, "supported matrix norm", lambda: tf.norm(a, 3, [0, 1])),
+            (ValueError, "supported vector norm", lambda: tf.norm(a, "fro")),
+            (ValueError, "Got 1 arguments for equation", lambda: tf.einsum("ij,jk->ik", a)),
+        ]:
             with pytest.raises(error, match=text):
                 make()
 
@@ -147,6 +153,7 @@ def test_ranks_that_are_not_known_are_asserted_in_the_step():
 def test_messages_and_the_protobuf_package():
     text_format = pytest.importorskip("google.protobuf.text_format")
     from google.protobuf import json_format
+
     text = "node { name: 'a' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'n' value { i: 3 } } input: 'x' } versions { producer: 5 }"
     graph = text_format.Merge(text, tf.GraphDef())
     assert graph.node[0].attr["dtype"].type == 1 and graph.node[0].attr["n"].i == 3 and list(graph.node[0].input) == ["x"]
@@ -157,8 +164,9 @@ def test_messages_and_the_protobuf_package():
         text_format.Merge("no_such_field: 1", tf.GraphDef())
 
 
-@pytest.mark.parametrize("make", [tf.constant, tf.convert_to_tensor, tf.Variable, tf.identity,
-                                  lambda a: tf.get_variable("x", [len(a)], initializer=tf.constant_initializer(a))])
+@pytest.mark.parametrize(
+    "make", [tf.constant, tf.convert_to_tensor, tf.Variable, tf.identity, lambda a: tf.get_variable("x", [len(a)], initializer=tf.constant_initializer(a))]
+)
 def test_a_constant_is_not_the_array_of_the_program(make):
     array = np.arange(10000, dtype=np.float32)  # large enough to be taken without a copy
     with tf.Graph().as_default() as graph, tf.Session() as session:
@@ -172,10 +180,10 @@ def test_a_constant_is_not_the_array_of_the_program(make):
 
 def test_shapes_beyond_32_bits():
     with tf.Graph().as_default():
-        for tensor in (tf.zeros([2 ** 33, 1]), tf.ones([2 ** 33, 1]), tf.random_normal([2 ** 33, 1]), tf.fill(tf.TensorShape([2 ** 33, 1]), 1.0)):
-            assert tensor.get_shape().as_list() == [2 ** 33, 1]
+        for tensor in (tf.zeros([2**33, 1]), tf.ones([2**33, 1]), tf.random_normal([2**33, 1]), tf.fill(tf.TensorShape([2**33, 1]), 1.0)):
+            assert tensor.get_shape().as_list() == [2**33, 1]
         with pytest.raises(ValueError, match="a dimension is too large .8589934592."):
-            tf.convert_to_tensor(tf.TensorShape([2 ** 33]), tf.int32)
+            tf.convert_to_tensor(tf.TensorShape([2**33]), tf.int32)
 
 
 def test_sparse_tensors_element_by_element():
@@ -216,6 +224,7 @@ def test_what_summaries_say():
 
 def test_graphs_cut_down_to_what_is_needed():
     from millrace.tools import strip_unused
+
     with tf.Graph().as_default() as graph:
         a = tf.constant(2.0, name="a")
         b = tf.square(a, name="b")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Case, templates and white space of strings; special functions and places under their public names; the clock."""
+
 import time
 
 import numpy as np
@@ -26,18 +27,21 @@ def test_case_and_space(session):
 
 
 # As TensorFlow prints them.
-@pytest.mark.parametrize("value, text", [
-    (np.float32([0.1, 1 / 3, 1e10, 1e-7]), "[0.1 0.333333343 1e+10 1e-07]"),
-    (np.float64([1 / 3, 1e10, 123456.789]), "[0.33333333333333331 10000000000 123456.789]"),
-    (np.float16([0.1]), "[0.0999755859]"),
-    (np.float32([np.nan, -np.inf]), "[nan -inf]"),
-    (np.array([True, False]), "[1 0]"),
-    (np.array([b'a"b', b"\xff\n"]), '["a\\"b" "\udcff\\n"]'),
-    (np.arange(10), "[0 1 2 ... 7 8 9]"),
-    (np.arange(12).reshape(2, 2, 3), "[[[0 1 2]\n  [3 4 5]]\n\n [[6 7 8]\n  [9 10 11]]]"),
-    (np.zeros((3, 0)), "[\n ...]"),
-    (5, "5"),
-])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (np.float32([0.1, 1 / 3, 1e10, 1e-7]), "[0.1 0.333333343 1e+10 1e-07]"),
+        (np.float64([1 / 3, 1e10, 123456.789]), "[0.33333333333333331 10000000000 123456.789]"),
+        (np.float16([0.1]), "[0.0999755859]"),
+        (np.float32([np.nan, -np.inf]), "[nan -inf]"),
+        (np.array([True, False]), "[1 0]"),
+        (np.array([b'a"b', b"\xff\n"]), '["a\\"b" "\udcff\\n"]'),
+        (np.arange(10), "[0 1 2 ... 7 8 9]"),
+        (np.arange(12).reshape(2, 2, 3), "[[[0 1 2]\n  [3 4 5]]\n\n [[6 7 8]\n  [9 10 11]]]"),
+        (np.zeros((3, 0)), "[\n ...]"),
+        (5, "5"),
+    ],
+)
 def test_templates(session, value, text):
     assert session.run(tf.strings.format("<{}>", value)).decode("utf-8", "surrogateescape") == "<%s>" % text
 
@@ -57,12 +61,12 @@ def test_special_functions_far_out(session):
     """Where a sum of logarithms would have lost its digits; the values are sums of the series with 60 digits."""
     x = tf.constant([1e6, 1e6, 200.0, 1e-3], tf.float64)
     a = tf.constant([1e6, 1e6 + 2000, 150.0, 1e-8], tf.float64)
-    np.testing.assert_allclose(session.run(tf.igamma(a, x)), [0.5001329807608725, 0.022804131903695755, 0.9999032137800506, 0.9999999366846083],
-                               rtol=1e-12)
+    np.testing.assert_allclose(session.run(tf.igamma(a, x)), [0.5001329807608725, 0.022804131903695755, 0.9999032137800506, 0.9999999366846083], rtol=1e-12)
     total = session.run(tf.igamma(a, x) + tf.igammac(a, x))
     np.testing.assert_allclose(total, 1, rtol=1e-14)
-    np.testing.assert_allclose(session.run(tf.betainc(tf.constant(5e5, tf.float64), tf.constant(5e5, tf.float64), tf.constant(0.5, tf.float64))), 0.5,
-                               rtol=1e-9)
+    np.testing.assert_allclose(
+        session.run(tf.betainc(tf.constant(5e5, tf.float64), tf.constant(5e5, tf.float64), tf.constant(0.5, tf.float64))), 0.5, rtol=1e-9
+    )
     assert np.isnan(session.run(tf.igamma([-1.0, 1.0, 0.0], [1.0, -1.0, 1.0]))).all()
     np.testing.assert_allclose(session.run(tf.math.bessel_i0([0.0, 1.0])), [1, 1.2660659], rtol=1e-6)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns, encodings and runs of words."""
+
 import pytest
 
 import millrace as tf
@@ -35,8 +36,8 @@ def test_encodings():
         data = "a\u00e9\U0001f600".encode(encoding)
         for cut in range(len(data) + 1):  # never more characters than there are, never less than the whole ones
             codes = run(gen_ops.unicode_decode(tf.constant([data[:cut]]), encoding, errors="ignore"))[1].tolist()
-            assert codes == [0x61, 0xe9, 0x1f600][:len(codes)]
-        assert codes == [0x61, 0xe9, 0x1f600]
+            assert codes == [0x61, 0xE9, 0x1F600][: len(codes)]
+        assert codes == [0x61, 0xE9, 0x1F600]
     for splits in ([0, 5], [1, 2], [0, 2, 1, 2], []):
         with tf.Graph().as_default(), pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
             run(gen_ops.unicode_encode(tf.constant([97, 98]), tf.constant(splits, tf.int64), output_encoding="UTF-8"))
@@ -44,13 +45,15 @@ def test_encodings():
 
 def test_runs_of_words():
     def ngrams(width, pad, **options):
-        return run(gen_ops.string_n_grams(tf.constant(["a", "b", "c"]), tf.constant([0, 3, 3], tf.int64), " ", [width], "<", ">", pad,
-                                          options.get("keep", False)))
+        return run(
+            gen_ops.string_n_grams(tf.constant(["a", "b", "c"]), tf.constant([0, 3, 3], tf.int64), " ", [width], "<", ">", pad, options.get("keep", False))
+        )
+
     words, splits = ngrams(2, -1)
     assert words.tolist() == [b"< a", b"a b", b"b c", b"c >", b"< >"] and splits.tolist() == [0, 4, 5]
     assert ngrams(5, 0, keep=True)[0].tolist() == [b"a b c"]
     with pytest.raises(tf.errors.ResourceExhaustedError):
-        ngrams(2 ** 20, -1)
+        ngrams(2**20, -1)
     with pytest.raises(tf.errors.InvalidArgumentError):
         ngrams(0, 0)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What TensorBoard's own readers find in our files. MILLRACE_TENSORBOARD_PYTHON names a Python that has TensorBoard."""
+
 import importlib.util
 import json
 import os
@@ -82,10 +83,13 @@ def told(tmp_path_factory):
         writer = tf.summary.FileWriter(folder, graph)
         for step in range(3):
             metadata = tf.RunMetadata()
-            summary, _ = session.run([merged, y], {x: np.full([4, 3], step, np.float32)}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+            summary, _ = session.run(
+                [merged, y], {x: np.full([4, 3], step, np.float32)}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata
+            )
             writer.add_summary(summary, step)
             writer.add_run_metadata(metadata, "step%d" % step, step)
         from millrace.contrib.tensorboard.plugins import projector
+
         config = projector.ProjectorConfig()
         embedding = config.embeddings.add()
         embedding.tensor_name, embedding.metadata_path = w.name, "labels.tsv"
@@ -116,7 +120,9 @@ def test_pictures_sounds_and_texts(told):
 
 def test_the_graph_with_times_memory_and_shapes(told):
     assert told["graph"] == told["served"] and {"MatMul", "Relu", "VariableV2"} <= set(told["graph"])
-    assert told["tags"]["run_metadata"] == ["step0", "step1", "step2"] and told["devices"] == told["served_devices"] == ["/job:localhost/replica:0/task:0/device:CPU:0"]
+    assert told["tags"]["run_metadata"] == ["step0", "step1", "step2"] and told["devices"] == told["served_devices"] == [
+        "/job:localhost/replica:0/task:0/device:CPU:0"
+    ]
     assert told["nodes"]["MatMul"] == [True, 4 * 2 * 4, [[4, 2]]]
     assert told["nodes"]["y"] == [True, 0, [[4, 2]]]  # it writes into its input's memory
     run = told["info"]["."]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.test: sessions of test cases, comparisons, numeric gradients, graphs compared, stubs."""
+
 import os
 import unittest
 
@@ -58,20 +59,29 @@ CLOSE = [
     (lambda t: t.assertAllClose({"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}, {"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}), True),
     (lambda t: t.assertAllClose([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.5]]), False),
     (lambda t: t.assertAllClose([1.0], [1.0, 1.0]), False),
-    (lambda t: t.assertAllClose([np.nan, np.inf], [np.nan, np.inf]), True), (lambda t: t.assertAllClose([np.nan], [1.0]), False),
+    (lambda t: t.assertAllClose([np.nan, np.inf], [np.nan, np.inf]), True),
+    (lambda t: t.assertAllClose([np.nan], [1.0]), False),
     (lambda t: t.assertAllEqual([np.nan, 1.0], [np.nan, 1.0]), True),
     (lambda t: t.assertAllEqual([b"a"], np.array([b"a"], object)), True),
     (lambda t: t.assertAllEqual([1, 2], [1, 3]), False),
     (lambda t: t.assertAllCloseAccordingToType(np.float16(1.0), np.float16(1.001)), True),
     (lambda t: t.assertAllCloseAccordingToType(np.float32(1.0), np.float32(1.001)), False),
-    (lambda t: t.assertNotAllClose([1.0], [2.0]), True), (lambda t: t.assertNotAllEqual([1], [1]), False),
-    (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0), True), (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0, open_upper_bound=True), False),
-    (lambda t: t.assertAllInSet([1, 2], [1, 2, 3]), True), (lambda t: t.assertAllInSet([1, 4], [1, 2, 3]), False),
-    (lambda t: t.assertAllGreater([1, 2], 0), True), (lambda t: t.assertAllLess([1, 2], 2), False),
-    (lambda t: t.assertArrayNear([1.0, 2.0], [1.0, 2.01], 0.1), True), (lambda t: t.assertArrayNear([1.0], [1.0, 2.0], 0.1), False),
-    (lambda t: t.assertDeviceEqual("/cpu:0", "/device:CPU:0"), True), (lambda t: t.assertDeviceEqual("/cpu:0", "/cpu:1"), False),
-    (lambda t: t.assertShapeEqual(np.zeros((2, 3)), tf.zeros([2, 3])), True), (lambda t: t.assertShapeEqual(np.zeros(2), tf.zeros([3])), False),
-    (lambda t: t.assertStartsWith("abc", "ab"), True), (lambda t: t.assertStartsWith("abc", "b"), False),
+    (lambda t: t.assertNotAllClose([1.0], [2.0]), True),
+    (lambda t: t.assertNotAllEqual([1], [1]), False),
+    (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0), True),
+    (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0, open_upper_bound=True), False),
+    (lambda t: t.assertAllInSet([1, 2], [1, 2, 3]), True),
+    (lambda t: t.assertAllInSet([1, 4], [1, 2, 3]), False),
+    (lambda t: t.assertAllGreater([1, 2], 0), True),
+    (lambda t: t.assertAllLess([1, 2], 2), False),
+    (lambda t: t.assertArrayNear([1.0, 2.0], [1.0, 2.01], 0.1), True),
+    (lambda t: t.assertArrayNear([1.0], [1.0, 2.0], 0.1), False),
+    (lambda t: t.assertDeviceEqual("/cpu:0", "/device:CPU:0"), True),
+    (lambda t: t.assertDeviceEqual("/cpu:0", "/cpu:1"), False),
+    (lambda t: t.assertShapeEqual(np.zeros((2, 3)), tf.zeros([2, 3])), True),
+    (lambda t: t.assertShapeEqual(np.zeros(2), tf.zeros([3])), False),
+    (lambda t: t.assertStartsWith("abc", "ab"), True),
+    (lambda t: t.assertStartsWith("abc", "b"), False),
     (lambda t: t.assertProtoEquals("name: 'a' op: 'B'", tf.NodeDef(name="a", op="B")), True),
     (lambda t: t.assertProtoEquals("name: 'a' op: 'C'", tf.NodeDef(name="a", op="B")), False),
     (lambda t: t.assertProtoEqualsVersion("", tf.Graph().as_graph_def()), True),
@@ -91,11 +101,14 @@ def test_expected_errors():
             tf.Assert(False, ["must be positive"]).run()
         with self.assertRaisesWithPredicateMatch(ValueError, lambda e: "b" in str(e)):
             raise ValueError("abc")
+
     assert outcome(fails) == ([], [])
     for body in (lambda self: None, lambda self: [][0], lambda self: int("x")):
+
         def other(self):
             with self.assertRaisesWithPredicateMatch(ValueError, "nothing of this kind"):
                 body(self)
+
         assert len(outcome(other)[0]) == 1
 
 
@@ -104,6 +117,7 @@ def test_threads_are_joined():
         thread = self.checkedThread(target=lambda x: int(x), args=("no number",))
         thread.start()
         thread.join()
+
     assert "Error in checkedThread" in outcome(body)[0][0]
     assert "was not joined" in outcome(lambda self: self.checkedThread(target=int).start())[0][0]
 
@@ -147,8 +161,9 @@ def test_gradients_by_differences():
         exact, measured = tf.test.compute_gradient(z, [2], z * tf.conj(z) * z, [2])
         assert exact.shape == (4, 4)
         np.testing.assert_allclose(exact, measured, atol=1e-5)
-        pairs = tf.test.compute_gradient([x, z], [[2, 2], [2]], tf.reduce_sum(tf.square(x)) + tf.reduce_sum(tf.real(z)), [],
-                                         delta=1e-4, extra_feed_dict={x: np.ones((2, 2)), z: np.ones(2)})
+        pairs = tf.test.compute_gradient(
+            [x, z], [[2, 2], [2]], tf.reduce_sum(tf.square(x)) + tf.reduce_sum(tf.real(z)), [], delta=1e-4, extra_feed_dict={x: np.ones((2, 2)), z: np.ones(2)}
+        )
         assert len(pairs) == 2 and [p[0].shape for p in pairs] == [(4, 1), (4, 1)]
         rows = tf.gather(tf.identity(x), [1, 1])
         assert tf.test.compute_gradient_error(x, [2, 2], rows, [2, 2], x_init_value=np.eye(2)) < 1e-8

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of steps for Chrome's viewer, and reports of benchmarks."""
+
 import json
 
 import pytest

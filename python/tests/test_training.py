@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables, optimizers, savers, summaries, layers."""
+
 import os
 import time
 
@@ -10,10 +11,17 @@ import millrace as tf
 
 
 def test_optimizers_take_the_steps_of_their_rules():
-    rules = {"sgd": tf.train.GradientDescentOptimizer(0.1), "momentum": tf.train.MomentumOptimizer(0.1, 0.9),
-             "nesterov": tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True), "adagrad": tf.train.AdagradOptimizer(0.1),
-             "adam": tf.train.AdamOptimizer(0.1), "rmsprop": tf.train.RMSPropOptimizer(0.1), "centered": tf.train.RMSPropOptimizer(0.1, centered=True),
-             "adadelta": tf.train.AdadeltaOptimizer(1.0), "ftrl": tf.train.FtrlOptimizer(0.1)}
+    rules = {
+        "sgd": tf.train.GradientDescentOptimizer(0.1),
+        "momentum": tf.train.MomentumOptimizer(0.1, 0.9),
+        "nesterov": tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+        "adagrad": tf.train.AdagradOptimizer(0.1),
+        "adam": tf.train.AdamOptimizer(0.1),
+        "rmsprop": tf.train.RMSPropOptimizer(0.1),
+        "centered": tf.train.RMSPropOptimizer(0.1, centered=True),
+        "adadelta": tf.train.AdadeltaOptimizer(1.0),
+        "ftrl": tf.train.FtrlOptimizer(0.1),
+    }
     for name, optimizer in rules.items():
         with tf.Graph().as_default(), tf.Session() as session:
             w = tf.Variable([2.0, -3.0])
@@ -42,14 +50,14 @@ def test_adam_is_exact_and_its_slots_have_tensorflows_names():
             session.run(train)
             g = 2 * x
             m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-            x = x - 0.01 * np.sqrt(1 - 0.999 ** t) / (1 - 0.9 ** t) * m / (np.sqrt(v) + 1e-8)
+            x = x - 0.01 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
         np.testing.assert_allclose(session.run(w), x, rtol=1e-5)
 
 
 def test_gradients_can_be_clipped_and_are_sparse_for_lookups():
     table = tf.Variable(tf.ones([5, 2]))
     loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 1, 3]))
-    gradient, = tf.gradients(loss, table)
+    (gradient,) = tf.gradients(loss, table)
     assert isinstance(gradient, tf.IndexedSlices)
     for optimizer in (tf.train.GradientDescentOptimizer(1.0), tf.train.AdagradOptimizer(1.0), tf.train.AdamOptimizer(0.1)):
         pairs = optimizer.compute_gradients(loss)
@@ -199,6 +207,7 @@ def test_errors_are_classes_and_name_the_line():
 
 def test_slim_clips_gradients():
     from millrace.contrib.slim_learning import clip_gradient_norms
+
     table, v = tf.Variable(tf.ones([3, 2])), tf.Variable([3.0, 4.0])
     loss = tf.reduce_sum(tf.gather(table, [0, 2]) * 3) + tf.reduce_sum(tf.square(v)) / 2
     pairs = clip_gradient_norms([(g, x) for g, x in zip(tf.gradients(loss, [table, v]), [table, v])] + [(None, v)], 2.5)
@@ -211,6 +220,7 @@ def test_slim_clips_gradients():
 
 def test_checkpoints_of_the_first_format(tmp_path):
     from millrace.ops import gen_ops
+
     path = str(tmp_path / "old.ckpt")
     whole = np.arange(6, dtype=np.float32).reshape(2, 3)
     with tf.Graph().as_default(), tf.Session() as session:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.training's loops: sessions that read from queues, train, save, and are evaluated."""
+
 import pytest
 
 import millrace as tf
@@ -9,16 +10,16 @@ training = tf.contrib.training
 
 def model(epochs=None):
     number = tf.train.range_input_producer(32, num_epochs=epochs, shuffle=epochs is None, seed=1).dequeue()
-    x = tf.train.batch([tf.cast(number, tf.float32) / 32.], 8)
+    x = tf.train.batch([tf.cast(number, tf.float32) / 32.0], 8)
     factor = tf.get_variable("factor", [], initializer=tf.zeros_initializer())
-    return factor, tf.reduce_mean(tf.square(factor * x - 3. * x))
+    return factor, tf.reduce_mean(tf.square(factor * x - 3.0 * x))
 
 
 def test_training_and_evaluations(tmp_path):
     folder = str(tmp_path)
     _, loss = model()
     tf.train.create_global_step()
-    train_op = training.create_train_op(loss, tf.train.GradientDescentOptimizer(0.5), transform_grads_fn=training.clip_gradient_norms_fn(10.))
+    train_op = training.create_train_op(loss, tf.train.GradientDescentOptimizer(0.5), transform_grads_fn=training.clip_gradient_norms_fn(10.0))
     last = training.train(train_op, folder, hooks=[tf.train.StopAtStepHook(200)])
     assert last < 1e-3
     tf.reset_default_graph()
@@ -33,7 +34,7 @@ def test_training_and_evaluations(tmp_path):
     factor, loss = model(epochs=1)
     tf.train.create_global_step()
     count = tf.get_local_variable("count", [], initializer=tf.zeros_initializer())
-    found = training.evaluate_repeatedly(folder, eval_ops=[loss, count.assign_add(1.)], final_ops=factor, max_number_of_evaluations=1)
+    found = training.evaluate_repeatedly(folder, eval_ops=[loss, count.assign_add(1.0)], final_ops=factor, max_number_of_evaluations=1)
     assert abs(found - 3) < 0.05
     with pytest.raises(ValueError, match="positive"):
         training.evaluate_repeatedly(folder, max_number_of_evaluations=0)
@@ -43,7 +44,7 @@ def test_training_and_evaluations(tmp_path):
 
 def test_summaries_of_gradients():
     x = tf.get_variable("x", [3])
-    pairs = tf.train.GradientDescentOptimizer(1.).compute_gradients(tf.reduce_sum(x * x))
+    pairs = tf.train.GradientDescentOptimizer(1.0).compute_gradients(tf.reduce_sum(x * x))
     made = training.add_gradients_summaries(pairs)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

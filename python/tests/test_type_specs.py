@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.TensorSpec and its kin, and the names of what there is one of: replicas."""
+
 import copy
 import pickle
 
@@ -22,7 +23,9 @@ def test_tensor_specs():
     assert spec == tf.TensorSpec([None, 3], tf.float32, "x") and hash(spec) == hash(tf.TensorSpec([None, 3], tf.float32, "x"))
     assert spec != tf.TensorSpec([None, 3], tf.float32) and spec != tf.TensorSpec([2, 3], tf.float32, "x") and spec != tf.TensorSpec(None, tf.float32, "x")
     assert pickle.loads(pickle.dumps(spec)) == spec == copy.copy(spec)
-    assert spec.is_compatible_with(tf.zeros([2, 3])) and not spec.is_compatible_with(tf.zeros([3, 2])) and not spec.is_compatible_with(tf.zeros([2, 3], tf.int32))
+    assert (
+        spec.is_compatible_with(tf.zeros([2, 3])) and not spec.is_compatible_with(tf.zeros([3, 2])) and not spec.is_compatible_with(tf.zeros([2, 3], tf.int32))
+    )
     assert spec.is_compatible_with(tf.TensorSpec(None)) and spec.is_compatible_with(np.zeros([5, 3], np.float32))
     assert tf.TensorSpec.from_tensor(tf.zeros([2], name="z")) == tf.TensorSpec([2], tf.float32, "z")
     assert tf.TensorSpec([2, 3]).most_specific_compatible_type(tf.TensorSpec([4, 3])) == tf.TensorSpec([None, 3])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mypy --strict finds nothing in programs that use the package, its examples among them. script/lint checks the package itself."""
+
 import inspect
 import os
 import subprocess
@@ -22,13 +23,19 @@ def cache(tmp_path_factory):
 
 def mypy(tmp_path, *arguments):
     environment = dict(os.environ, MYPYPATH=os.path.dirname(PACKAGE))
-    return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), *arguments], cwd=str(tmp_path), env=environment,
-                          capture_output=True, text=True, check=False, timeout=280)
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), *arguments],
+        cwd=str(tmp_path),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
 
 
 def test_programs(cache):
-    made = mypy(cache, "--strict", "--config-file=", "--follow-imports=silent", os.path.join(HERE, "typed", "program.py"),
-                os.path.join(PACKAGE, "examples"))
+    made = mypy(cache, "--strict", "--config-file=", "--follow-imports=silent", os.path.join(HERE, "typed", "program.py"), os.path.join(PACKAGE, "examples"))
     assert made.returncode == 0, made.stdout + made.stderr
     assert "no issues found in" in made.stdout
 
@@ -57,8 +64,16 @@ def test_core_names_have_types(cache, tmp_path):
 
 def test_wrong_keywords_are_found(cache, tmp_path):
     program = tmp_path / "program.py"
-    calls = ["tf.nn.relu(1.0, nmae='x')", "tf.reduce_sum(1.0, axs=0)", "tf.square(1.0, nm='x')", "tf.exp(1.0, nm='x')", "tf.train.AdamOptimizer(rate=0.1)",
-             "tf.assign(1, 2, naem='x')", "tf.summary.scalar('a', 1.0, nmae='x')", "tf.nn.conv2d(1, 2, stride=3)"]
+    calls = [
+        "tf.nn.relu(1.0, nmae='x')",
+        "tf.reduce_sum(1.0, axs=0)",
+        "tf.square(1.0, nm='x')",
+        "tf.exp(1.0, nm='x')",
+        "tf.train.AdamOptimizer(rate=0.1)",
+        "tf.assign(1, 2, naem='x')",
+        "tf.summary.scalar('a', 1.0, nmae='x')",
+        "tf.nn.conv2d(1, 2, stride=3)",
+    ]
     program.write_text("import millrace as tf\n" + "\n".join(calls) + "\n")
     made = mypy(cache, "--config-file=", "--follow-imports=silent", str(program))
     wrong = {line.split(":")[1] for line in made.stdout.splitlines() if "nexpected keyword argument" in line}

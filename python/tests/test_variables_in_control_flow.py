@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops, branches and maps that read variables which they update. MILLRACE_TF_PYTHON names a Python that has TensorFlow."""
+
 import os
 import subprocess
 
@@ -76,8 +77,11 @@ def test_branches_maps_and_scans_read_anew(use_resource):
         with tf.control_dependencies([tf.assign_add(variable, x)]):
             return variable + 0.0
 
-    fetches = [tf.cond(p, update, lambda: tf.identity(v)), tf.map_fn(lambda x: of(w, x), tf.constant([1.0, 2.0, 3.0]), parallel_iterations=1),
-               tf.scan(lambda a, x: a + of(u, x), tf.constant([1.0, 2.0, 3.0]), 0.0, parallel_iterations=1)]
+    fetches = [
+        tf.cond(p, update, lambda: tf.identity(v)),
+        tf.map_fn(lambda x: of(w, x), tf.constant([1.0, 2.0, 3.0]), parallel_iterations=1),
+        tf.scan(lambda a, x: a + of(u, x), tf.constant([1.0, 2.0, 3.0]), 0.0, parallel_iterations=1),
+    ]
     for truth, want in ((True, 11), (False, 1)):
         branch, mapped, scanned = _values(fetches, {p: truth})
         assert branch == want
@@ -99,7 +103,9 @@ def test_scatters_and_gathers_of_a_loop_see_each_other(use_resource):
 
 
 @KINDS
-@pytest.mark.parametrize("optimizer, want", [(tf.train.GradientDescentOptimizer(0.1), [0.4096, 0.8192]), (tf.train.AdamOptimizer(0.1), [0.60394037, 1.6015062])])
+@pytest.mark.parametrize(
+    "optimizer, want", [(tf.train.GradientDescentOptimizer(0.1), [0.4096, 0.8192]), (tf.train.AdamOptimizer(0.1), [0.60394037, 1.6015062])]
+)
 def test_minimize_in_a_loop_takes_every_step(use_resource, optimizer, want):
     w = _variable("w", [1.0, 2.0], use_resource)
 

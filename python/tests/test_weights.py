@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of losses and metrics, and metrics at thresholds and of the k best, against NumPy."""
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pooling and convolution of one to three dimensions, against plain loops."""
+
 import itertools
 
 import numpy as np
@@ -41,11 +42,18 @@ def pooled(x, size, step, padding, rate, reduce):
 
 
 @pytest.mark.parametrize("kind, reduce", [("MAX", np.max), ("AVG", np.mean)])
-@pytest.mark.parametrize("shape, size, step, padding, rate", [
-    ([2, 9, 3], [3], [2], "SAME", [1]), ([2, 9, 3], [3], [1], "VALID", [2]),
-    ([2, 6, 7, 2], [2, 3], [2, 1], "SAME", [1, 1]), ([1, 7, 8, 2], [2, 3], [1, 1], "VALID", [3, 2]),
-    ([2, 5, 4, 6, 3], [2, 3, 2], [2, 1, 3], "SAME", [1, 1, 1]), ([1, 5, 6, 7, 2], [2, 2, 3], [1, 1, 1], "VALID", [2, 1, 3]),
-    ([1, 3, 2, 2, 1], [5, 1, 2], [1, 2, 2], "SAME", [1, 1, 1])])
+@pytest.mark.parametrize(
+    "shape, size, step, padding, rate",
+    [
+        ([2, 9, 3], [3], [2], "SAME", [1]),
+        ([2, 9, 3], [3], [1], "VALID", [2]),
+        ([2, 6, 7, 2], [2, 3], [2, 1], "SAME", [1, 1]),
+        ([1, 7, 8, 2], [2, 3], [1, 1], "VALID", [3, 2]),
+        ([2, 5, 4, 6, 3], [2, 3, 2], [2, 1, 3], "SAME", [1, 1, 1]),
+        ([1, 5, 6, 7, 2], [2, 2, 3], [1, 1, 1], "VALID", [2, 1, 3]),
+        ([1, 3, 2, 2, 1], [5, 1, 2], [1, 2, 2], "SAME", [1, 1, 1]),
+    ],
+)
 def test_pool(sess, kind, reduce, shape, size, step, padding, rate):
     x = (RNG.rand(*shape) + 0.1).astype(np.float32)
     expected = pooled(x, size, step, padding, rate, reduce)
@@ -73,8 +81,12 @@ def test_pooling_of_volumes_and_its_gradients(sess):
 def test_layers_of_volumes(sess):
     x = tf.constant(RNG.rand(1, 4, 4, 4, 2).astype(np.float32))
     expected = pooled(sess.run(x), [2] * 3, [2] * 3, "VALID", [1] * 3, np.max)
-    for made in (tf.layers.max_pooling3d(x, 2, 2), tf.layers.MaxPooling3D(2, 2)(x), tf.contrib.layers.max_pool3d(x, 2),
-                 tf.contrib.layers.pool(x, 2, "MAX", stride=2)):
+    for made in (
+        tf.layers.max_pooling3d(x, 2, 2),
+        tf.layers.MaxPooling3D(2, 2)(x),
+        tf.contrib.layers.max_pool3d(x, 2),
+        tf.contrib.layers.pool(x, 2, "MAX", stride=2),
+    ):
         np.testing.assert_array_equal(sess.run(made), expected)
     np.testing.assert_allclose(sess.run(tf.layers.average_pooling3d(x, 2, 2)), sess.run(tf.contrib.layers.avg_pool3d(x, 2)))
     line = tf.constant(RNG.rand(2, 3, 8).astype(np.float32))
@@ -96,24 +108,29 @@ def test_convolution_with_holes(sess, shape, size, rate, padding):
 
 def test_mistakes(sess):
     x = tf.zeros([1, 4, 4, 1])
-    for call, message in ((lambda: tf.nn.pool(x, [2, 2], "MIN", "VALID"), "pooling_type must be MAX or AVG"),
-                          (lambda: tf.nn.pool(x, [2, 2], "MAX", "VALID", [2, 2], [2, 2]), "strides > 1 not supported"),
-                          (lambda: tf.nn.pool(x, [2, 2], "AVG", "SAME", 2), "wants padding VALID"),
-                          (lambda: tf.nn.pool(x, [2, 2], "MAX", "SAME", strides=[1]), "strides must have 2 elements"),
-                          (lambda: tf.nn.pool(x, [1] * 4, "MAX", "SAME"), "1, 2 or 3 elements")):
+    for call, message in (
+        (lambda: tf.nn.pool(x, [2, 2], "MIN", "VALID"), "pooling_type must be MAX or AVG"),
+        (lambda: tf.nn.pool(x, [2, 2], "MAX", "VALID", [2, 2], [2, 2]), "strides > 1 not supported"),
+        (lambda: tf.nn.pool(x, [2, 2], "AVG", "SAME", 2), "wants padding VALID"),
+        (lambda: tf.nn.pool(x, [2, 2], "MAX", "SAME", strides=[1]), "strides must have 2 elements"),
+        (lambda: tf.nn.pool(x, [1] * 4, "MAX", "SAME"), "1, 2 or 3 elements"),
+    ):
         with pytest.raises(ValueError, match=message + ".*test_windows.py"):
             call()
 
 
 def test_older_gradients_are_those_of_the_newer_ops():
     from millrace.ops import gen_ops
+
     rng = np.random.RandomState(4)
     with tf.Graph().as_default() as graph:
         x, f, g = (tf.constant(rng.randn(*shape), tf.float32) for shape in ((2, 3, 4, 3, 2), (2, 2, 3, 2, 3), (2, 3, 4, 3, 3)))
         strides = [1, 1, 1, 1, 1]
-        newer = [gen_ops.conv3_d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3_d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")] \
-            if hasattr(gen_ops, "conv3_d_backprop_input_v2") else \
-            [gen_ops.conv3d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")]
+        newer = (
+            [gen_ops.conv3_d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3_d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")]
+            if hasattr(gen_ops, "conv3_d_backprop_input_v2")
+            else [gen_ops.conv3d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")]
+        )
         image = tf.constant(rng.randn(2, 4, 6, 3), tf.float32)
         _, places = tf.nn.max_pool_with_argmax(image, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
         other = tf.constant(rng.randn(2, 4, 6, 3), tf.float32)
@@ -143,8 +160,13 @@ def test_older_gradients_are_those_of_the_newer_ops():
 def test_dilation_and_erosion():
     x, f = np.array([[0.0, 1], [2, 3]]).reshape(1, 2, 2, 1), np.array([[0.4, 0.3], [0.1, 0.0]]).reshape(2, 2, 1)
     with tf.Graph().as_default(), tf.Session() as sess:
-        up, down, second = sess.run([tf.nn.dilation2d(x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), tf.nn.erosion2d(
-            x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), tf.nn.nth_element([5.0, 1, 4, 2], 1)])
+        up, down, second = sess.run(
+            [
+                tf.nn.dilation2d(x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"),
+                tf.nn.erosion2d(x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"),
+                tf.nn.nth_element([5.0, 1, 4, 2], 1),
+            ]
+        )
         pooled = sess.run(tf.nn.fractional_max_pool(np.arange(16.0).reshape(1, 4, 4, 1), [1.0, 2.0, 2.0, 1.0])[0])
     np.testing.assert_allclose([up.item(), down.item(), second], [3.0, 0.0, 2.0])
     assert pooled.ravel().tolist() == [5, 7, 13, 15]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs over variables, with branches and loops: what Python makes of them, and what a graph does in which each statement waits for
 the one before. Run as a program it says which programs a library gets wrong: `variable_programs.py MODULE FIRST COUNT [resource]`."""
+
 import random
 import sys
 
@@ -29,7 +30,7 @@ class _Maker:
             if pick < 0.35 or depth == 0 and pick >= 0.6:
                 statements.append(("update", self.random.choice(("assign", "assign_add", "assign_sub")), self.random.choice(NAMES), self.term(mine)))
             elif pick < 0.6:
-                mine.append("t%d" % self.random.randrange(10 ** 9))
+                mine.append("t%d" % self.random.randrange(10**9))
                 statements.append(("let", mine[-1], self.term(mine[:-1]), self.term(mine[:-1])))
             elif pick < 0.8:
                 statements.append(("if", self.term(mine), self.term(mine), self.block(depth - 1, mine), self.block(depth - 1, mine)))
@@ -63,7 +64,7 @@ def expected(statements, start):
             if s[0] == "update":
                 value = term(s[3], known)
                 old = variables[s[2]]
-                variables[s[2]] = (value if s[1] == "assign" else old + value if s[1] == "assign_add" else old - value)
+                variables[s[2]] = value if s[1] == "assign" else old + value if s[1] == "assign_add" else old - value
                 variables[s[2]] %= PRIME
                 note(variables[s[2]])
             elif s[0] == "let":
@@ -140,6 +141,7 @@ def build(tf, statements, start, use_resource):
                 with after(which):
                     last = tf.cond(which, lambda s=s: branch(s[3]), lambda s=s: branch(s[4]))
             else:
+
                 def go_on(i, s=s):
                     with after(i):
                         return tf.logical_and(i < s[1], tf.not_equal(tf.floormod(term(s[2], known), 7), 3))
@@ -175,6 +177,7 @@ def wrong(tf, seed, use_resource):
 
 if __name__ == "__main__":
     import importlib
+
     library = importlib.import_module(sys.argv[1])
     if hasattr(library, "disable_v2_behavior"):
         library.disable_v2_behavior()

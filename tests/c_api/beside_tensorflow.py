@@ -5,6 +5,7 @@ Usage: beside_tensorflow.py LIBRARY ours-first|tensorflow-first local|global
 
 Needs the tensorflow package. Ours first and global is not supported (see millrace/c_api_table.h).
 """
+
 import ctypes as C
 import sys
 
@@ -15,8 +16,7 @@ class Output(C.Structure):
 
 def load(path, mode):
     lib = C.CDLL(path, mode=mode)
-    for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewOperation", "TF_FinishOperation", "TF_NewSession",
-                 "TF_AllocateTensor", "TF_TensorData"):
+    for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewOperation", "TF_FinishOperation", "TF_NewSession", "TF_AllocateTensor", "TF_TensorData"):
         getattr(lib, name).restype = C.c_void_p
     lib.TF_Version.restype = lib.TF_Message.restype = C.c_char_p
     assert lib.TF_Version() == b"2.21.0", "the functions are not ours: version %r" % lib.TF_Version()
@@ -50,6 +50,7 @@ def run(lib):
 
 def run_tensorflow():
     import tensorflow as tf
+
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         x = tf.compat.v1.placeholder(tf.float32, [])
         return session.run(-x, {x: 2.0})

@@ -13,6 +13,7 @@ loaded later finds them: the clients then have to be loaded so that they find th
 The process is a program linked to a face: its functions are those that everything loaded later finds first. TensorFlow
 has to be loaded so that it finds its own (RTLD_DEEPBIND).
 """
+
 import ctypes as C
 import os
 import struct
@@ -42,8 +43,7 @@ class Face:
 
     def __init__(self, path, version, encode):
         self.lib = lib = C.CDLL(path)
-        for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewOperation", "TF_FinishOperation", "TF_NewSession",
-                     "TF_AllocateTensor", "TF_TensorData"):
+        for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewOperation", "TF_FinishOperation", "TF_NewSession", "TF_AllocateTensor", "TF_TensorData"):
             getattr(lib, name).restype = C.c_void_p
         lib.TF_Version.restype = lib.TF_Message.restype = C.c_char_p
         lib.TF_TensorByteSize.restype = C.c_size_t
@@ -64,18 +64,18 @@ class Face:
         value, result = C.c_void_p(lib.TF_AllocateTensor(7, None, 0, C.c_size_t(len(data)))), C.c_void_p()
         assert value, "TF_AllocateTensor refuses %d bytes" % len(data)
         C.memmove(lib.TF_TensorData(value), data, len(data))
-        lib.TF_SessionRun(self.session, None, C.byref(self.x), C.byref(value), 1, C.byref(self.y), C.byref(result), 1, None,
-                          0, None, self.status)
+        lib.TF_SessionRun(self.session, None, C.byref(self.x), C.byref(value), 1, C.byref(self.y), C.byref(result), 1, None, 0, None, self.status)
         assert lib.TF_GetCode(self.status) == 0, lib.TF_Message(self.status)
         want = self.encode(text + text)
         assert lib.TF_TensorByteSize(result) == len(want)
-        assert C.string_at(lib.TF_TensorData(result), len(text) * 2 + 9)[:len(want)] == want[:len(text) * 2 + 9]
+        assert C.string_at(lib.TF_TensorData(result), len(text) * 2 + 9)[: len(want)] == want[: len(text) * 2 + 9]
         lib.TF_DeleteTensor(result)
         lib.TF_DeleteTensor(value)
 
 
 def python_package():
     import millrace as tf
+
     x = tf.placeholder(tf.string, [])
     session = tf.Session()
     return lambda: session.run(x + x, {x: b"ab"}) == b"abab"
@@ -83,6 +83,7 @@ def python_package():
 
 def tensorflow():
     import tensorflow as tf
+
     with tf.Graph().as_default():
         x = tf.compat.v1.placeholder(tf.string, [])
         y, session = x + x, tf.compat.v1.Session()
@@ -126,8 +127,7 @@ def main(library, one, two, client_1, client_2, *order):
         assert not lacks and not more, "%s lacks %s and has %s more" % (face, sorted(lacks), sorted(more))
     loaded = []
     for name in order:
-        loaded.append({"faces": lambda: Faces(one, two, client_1, client_2), "python": python_package,
-                       "tensorflow": tensorflow}[name]())
+        loaded.append({"faces": lambda: Faces(one, two, client_1, client_2), "python": python_package, "tensorflow": tensorflow}[name]())
         assert all(run() for run in loaded), "after %s was loaded" % name
     assert all(run() for run in loaded * 3)
     held = {line.split()[-1] for line in open("/proc/self/maps") if "libmillrace.so" in line}

@@ -7,6 +7,7 @@ Each header declares the names that header_names.txt gives for it, and each libr
 the headers of a TensorFlow wheel: the list lacks no name of theirs, the functions have the same types, the constants the
 same values, the structures the same layout.
 """
+
 import argparse
 import os
 import re
@@ -16,13 +17,20 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Fields by name: a structure of the same size may still differ.
 STRUCTURES = {
-    "c_api.h": {"TF_Output": "oper index", "TF_Input": "oper index", "TF_AttrMetadata": "is_list list_size type total_size",
-                "TF_WhileParams": "ninputs cond_graph cond_inputs cond_output body_graph body_inputs body_outputs name",
-                "TF_Buffer": "data length data_deallocator"},
+    "c_api.h": {
+        "TF_Output": "oper index",
+        "TF_Input": "oper index",
+        "TF_AttrMetadata": "is_list list_size type total_size",
+        "TF_WhileParams": "ninputs cond_graph cond_inputs cond_output body_graph body_inputs body_outputs name",
+        "TF_Buffer": "data length data_deallocator",
+    },
     "env.h": {"TF_FileStatistics": "length mtime_nsec is_directory", "TF_ThreadOptions": "stack_size guard_size numa_node"},
-    "kernels.h": {"TF_StringView": "data len", "TF_AllocatorAttributes": "struct_size on_host",
-                  "TF_InputRange_Args": "struct_size priv start stop status",
-                  "TF_RendezvousThunk": "rendezvous send_func async_recv_func start_abort_func"},
+    "kernels.h": {
+        "TF_StringView": "data len",
+        "TF_AllocatorAttributes": "struct_size on_host",
+        "TF_InputRange_Args": "struct_size priv start stop status",
+        "TF_RendezvousThunk": "rendezvous send_func async_recv_func start_abort_func",
+    },
     "tf_tstring.h": {"TF_TString": "u"},
 }
 
@@ -51,8 +59,14 @@ def run(command, **more):
 
 def what_it_declares(compiler, include, header, names, folder):
     """{name: type, value or layout}, as a program that includes the header alone sees it."""
-    source = ['#include <cstddef>', '#include <cstdio>', '#include <typeinfo>', '#include "tensorflow/c/%s"' % header,
-              '#define OFFSET(s, f) std::printf(" %zu", offsetof(s, f))', 'int main() {']
+    source = [
+        "#include <cstddef>",
+        "#include <cstdio>",
+        "#include <typeinfo>",
+        '#include "tensorflow/c/%s"' % header,
+        '#define OFFSET(s, f) std::printf(" %zu", offsetof(s, f))',
+        "int main() {",
+    ]
     for name in names:
         if is_constant(name):
             source.append('  std::printf("%s %%lld\\n", (long long)(%s));' % (name, name))
@@ -60,7 +74,7 @@ def what_it_declares(compiler, include, header, names, folder):
             source.append('  std::printf("%s %%s\\n", typeid(decltype(%s)).name());' % (name, name))
     for name, fields in STRUCTURES.get(header, {}).items():
         source.append('  std::printf("%s %%zu", sizeof(%s));' % (name, name))
-        source += ['  OFFSET(%s, %s);' % (name, field) for field in fields.split()] + ['  std::printf("\\n");']
+        source += ["  OFFSET(%s, %s);" % (name, field) for field in fields.split()] + ['  std::printf("\\n");']
     path = os.path.join(folder, "declares")
     with open(path + ".cc", "w") as f:
         f.write("\n".join(source + ["}\n"]))
@@ -85,7 +99,7 @@ def check_c(compiler, include, names, folder):
     """A C99 program can include them all."""
     path = os.path.join(folder, "all.c")
     with open(path, "w") as f:
-        f.write("".join('#include <tensorflow/c/%s>\n' % header for header in names))
+        f.write("".join("#include <tensorflow/c/%s>\n" % header for header in names))
     run([compiler, "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", "c", "-fsyntax-only", "-I", include, path])
 
 

@@ -54,15 +54,7 @@ def linear_spaces(d: Draw) -> Iterator[Case]:
 
 
 def one_hots(d: Draw) -> Iterator[Case]:
-    for shape, depth, axis in (
-        ((), 3, -1),
-        ((0,), 3, -1),
-        ((5,), 1, -1),
-        ((17,), 5, 0),
-        ((2, 3), 4, 1),
-        ((33,), 31, -1),
-        ((3,), 0, -1),
-    ):
+    for shape, depth, axis in (((), 3, -1), ((0,), 3, -1), ((5,), 1, -1), ((17,), 5, 0), ((2, 3), 4, 1), ((33,), 31, -1), ((3,), 0, -1)):
         yield Case([d.integers(shape, 0, max(1, depth)), np.array(depth), d.any(()), d.any(())], {"axis": axis})
     yield Case([np.array([5, 1, 9]), np.array(3), d.any(()), d.any(())], {"axis": -1}, label="beyond the depth")
 
@@ -214,11 +206,7 @@ def _from_batch(x: np.ndarray, block: np.ndarray, crops: np.ndarray) -> np.ndarr
 
 
 def square_to_batches(d: Draw) -> Iterator[Case]:
-    for shape, block, pads in (
-        ((1, 2, 2, 1), 2, [[0, 0], [0, 0]]),
-        ((2, 5, 6, 3), 2, [[1, 0], [1, 1]]),
-        ((0, 2, 2, 1), 2, [[0, 0], [0, 0]]),
-    ):
+    for shape, block, pads in (((1, 2, 2, 1), 2, [[0, 0], [0, 0]]), ((2, 5, 6, 3), 2, [[1, 0], [1, 1]]), ((0, 2, 2, 1), 2, [[0, 0], [0, 0]])):
         yield Case([d.any(shape), np.array(pads)], {"block_size": block})
 
 
@@ -236,14 +224,7 @@ def _square_from_batch(x: np.ndarray, crops: np.ndarray, block_size: int) -> np.
 
 
 def partitions(d: Draw) -> Iterator[Case]:
-    for lead, rest, count in (
-        ((1,), (), 1),
-        ((17,), (), 3),
-        ((33,), (2,), 2),
-        ((0,), (3,), 2),
-        ((2, 3), (5,), 4),
-        ((1025,), (), 3),
-    ):
+    for lead, rest, count in (((1,), (), 1), ((17,), (), 3), ((33,), (2,), 2), ((0,), (3,), 2), ((2, 3), (5,), 4), ((1025,), (), 3)):
         yield Case([d.any((*lead, *rest)), d.integers(lead, 0, count)], {"num_partitions": count})
 
 
@@ -256,10 +237,7 @@ def stitches(d: Draw) -> Iterator[Case]:
         order = d.rng.permutation(sum(counts))
         indices = np.split(order, np.cumsum(counts)[:-1])
         yield Case([indices, [d.any((n, *rest)) for n in counts]])
-    yield Case(
-        [[np.array(1), np.array([[0, 2], [3, 4]])], [d.any((2,)), d.any((2, 2, 2))]],
-        label="scalars and matrices of indices",
-    )
+    yield Case([[np.array(1), np.array([[0, 2], [3, 4]])], [d.any((2,)), d.any((2, 2, 2))]], label="scalars and matrices of indices")
 
 
 def _stitch(indices: list[np.ndarray], data: list[np.ndarray]) -> np.ndarray:
@@ -420,12 +398,6 @@ def add_to(table: Table) -> None:
     table.add("PlaceholderWithDefault", defaults, lambda x, shape: x)
     table.add("ToBool", truthful, _truth)
     table.add("PreventGradient", any_shape, lambda x: x)
-    table.add(
-        "Empty",
-        empties,
-        lambda shape, init: np.zeros(shape.tolist()),
-        main="dtype",
-        dtypes=tuple(t.name for t in WITH_VALUES if t.kind != "s"),
-    )
+    table.add("Empty", empties, lambda shape, init: np.zeros(shape.tolist()), main="dtype", dtypes=tuple(t.name for t in WITH_VALUES if t.kind != "s"))
     table.add("ShardedFilename", shards, _shard)
     table.add("Bitcast", bitcasts, check=_same_bits)

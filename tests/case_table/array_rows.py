@@ -91,14 +91,7 @@ def _unpack(x: np.ndarray, num: int, axis: int) -> list[np.ndarray]:
 
 
 def splits(d: Draw) -> Iterator[Case]:
-    for shape, axis, count in (
-        ((4,), 0, 2),
-        ((4,), 0, 1),
-        ((2, 6), 1, 3),
-        ((34, 3), 0, 2),
-        ((2, 0, 3), 0, 2),
-        ((3, 32), -1, 2),
-    ):
+    for shape, axis, count in (((4,), 0, 2), ((4,), 0, 1), ((2, 6), 1, 3), ((34, 3), 0, 2), ((2, 0, 3), 0, 2), ((3, 32), -1, 2)):
         yield Case([np.array(axis), d.any(shape)], {"num_split": count})
 
 
@@ -179,9 +172,7 @@ def index_of(begin: np.ndarray, end: np.ndarray, strides: np.ndarray, masks: dic
         elif masks["shrink_axis_mask"] >> i & 1:
             index.append(b)
         else:
-            index.append(
-                slice(None if masks["begin_mask"] >> i & 1 else b, None if masks["end_mask"] >> i & 1 else e, s)
-            )
+            index.append(slice(None if masks["begin_mask"] >> i & 1 else b, None if masks["end_mask"] >> i & 1 else e, s))
     return tuple(index)
 
 
@@ -195,9 +186,7 @@ def strided_slice_gradients(d: Draw) -> Iterator[Case]:
         yield Case([shape, *case.inputs[1:], d.any(_strided(*case.inputs, **case.attrs).shape)], case.attrs)
 
 
-def _strided_gradient(
-    shape: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, dy: np.ndarray, **masks: int
-) -> np.ndarray:
+def _strided_gradient(shape: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, dy: np.ndarray, **masks: int) -> np.ndarray:
     out: np.ndarray = np.zeros(shape.tolist(), dy.dtype)
     if dy.dtype == object:
         out[...] = b""
@@ -206,16 +195,7 @@ def _strided_gradient(
 
 
 def gathers(d: Draw) -> Iterator[Case]:
-    for shape, picked in (
-        ((1,), ()),
-        ((5,), (17,)),
-        ((5, 3), (2, 2)),
-        ((17, 16), (33,)),
-        ((3, 0), (4,)),
-        ((4, 2), (0,)),
-        ((9, 1025), (3,)),
-        ((2, 3, 4), (5,)),
-    ):
+    for shape, picked in (((1,), ()), ((5,), (17,)), ((5, 3), (2, 2)), ((17, 16), (33,)), ((3, 0), (4,)), ((4, 2), (0,)), ((9, 1025), (3,)), ((2, 3, 4), (5,))):
         yield Case([d.any(shape), d.integers(picked, 0, shape[0])])
 
 
@@ -251,9 +231,7 @@ def _points(d: Draw, shape: Sequence[int], lead: Sequence[int], depth: int, dist
     space = shape[:depth]
     size = int(np.prod(space, dtype=np.int64))
     flat = d.rng.permutation(size)[:count] if distinct else d.rng.integers(0, max(1, size), count)
-    return (
-        np.stack(np.unravel_index(flat, space), -1).reshape(*lead, depth) if depth else np.zeros((*lead, 0), np.int64)
-    )
+    return np.stack(np.unravel_index(flat, space), -1).reshape(*lead, depth) if depth else np.zeros((*lead, 0), np.int64)
 
 
 def point_gathers(d: Draw) -> Iterator[Case]:
@@ -314,13 +292,7 @@ def tensor_scatters(distinct: bool) -> Any:
         for shape, lead, depth in _SPREAD:
             indices = _points(d, shape, lead, depth, distinct)
             update = (*lead, *shape[depth:])
-            yield Case(
-                [
-                    d.any(shape) if distinct else d.uniform(shape, 1, 9),
-                    indices,
-                    d.any(update) if distinct else d.uniform(update, 1, 9),
-                ]
-            )
+            yield Case([d.any(shape) if distinct else d.uniform(shape, 1, 9), indices, d.any(update) if distinct else d.uniform(update, 1, 9)])
 
     return cases
 
@@ -419,15 +391,7 @@ def _tile_gradient(g: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def reshapes(d: Draw) -> Iterator[Case]:
-    for shape, to in (
-        ((), [1]),
-        ((1,), []),
-        ((6,), [2, 3]),
-        ((6,), [-1, 2]),
-        ((2, 0), [0, 5]),
-        ((33, 2), [66]),
-        ((2, 3, 4), [4, -1]),
-    ):
+    for shape, to in (((), [1]), ((1,), []), ((6,), [2, 3]), ((6,), [-1, 2]), ((2, 0), [0, 5]), ((33, 2), [66]), ((2, 3, 4), [4, -1])):
         yield Case([d.any(shape), np.array(to, np.int64)])
 
 
@@ -437,14 +401,7 @@ def expansions(d: Draw) -> Iterator[Case]:
 
 
 def squeezes(d: Draw) -> Iterator[Case]:
-    for shape, axes in (
-        ((), []),
-        ((1,), []),
-        ((1, 3, 1), []),
-        ((1, 3, 1), [0]),
-        ((1, 3, 1), [-1]),
-        ((1, 0, 1), [0, 2]),
-    ):
+    for shape, axes in (((), []), ((1,), []), ((1, 3, 1), []), ((1, 3, 1), [0]), ((1, 3, 1), [-1]), ((1, 0, 1), [0, 2])):
         yield Case([d.any(shape)], {"squeeze_dims": axes})
 
 
@@ -453,29 +410,12 @@ def _squeeze(x: np.ndarray, squeeze_dims: list[int]) -> np.ndarray:
 
 
 def broadcasts(d: Draw) -> Iterator[Case]:
-    for shape, to in (
-        ((), [3]),
-        ((1,), [17]),
-        ((3,), [3]),
-        ((3, 1), [3, 5]),
-        ((1, 0), [4, 0]),
-        ((2, 1), [4, 2, 3]),
-        ((16,), [33, 16]),
-    ):
+    for shape, to in (((), [3]), ((1,), [17]), ((3,), [3]), ((3, 1), [3, 5]), ((1, 0), [4, 0]), ((2, 1), [4, 2, 3]), ((16,), [33, 16])):
         yield Case([d.any(shape), np.array(to)])
 
 
 def flips(d: Draw) -> Iterator[Case]:
-    for shape, axes in (
-        ((1,), [0]),
-        ((0,), [0]),
-        ((17,), [0]),
-        ((33, 2), [0]),
-        ((2, 33), [-1]),
-        ((2, 3, 5), [0, 2]),
-        ((2, 3), []),
-        ((4, 1, 3), [2, 0]),
-    ):
+    for shape, axes in (((1,), [0]), ((0,), [0]), ((17,), [0]), ((33, 2), [0]), ((2, 33), [-1]), ((2, 3, 5), [0, 2]), ((2, 3), []), ((4, 1, 3), [2, 0])):
         yield Case([d.any(shape), np.array(axes, np.int64)])
 
 
@@ -519,12 +459,7 @@ def add_to(table: Table) -> None:
     for op in ("Snapshot", "StopGradient"):
         table.add(op, same, lambda x: x)
     table.add("Transpose", transposes, lambda x, order: np.transpose(x, order), gradient=(0,))
-    table.add(
-        "ConjugateTranspose",
-        transposes,
-        lambda x, order: np.transpose(np.conj(x) if x.dtype.kind == "c" else x, order),
-        gradient=(0,),
-    )
+    table.add("ConjugateTranspose", transposes, lambda x, order: np.transpose(np.conj(x) if x.dtype.kind == "c" else x, order), gradient=(0,))
     table.add("ConcatV2", joins, lambda v, axis: np.concatenate(v, int(axis)), gradient=(0, 1))
     table.add("Concat", joins_axis_first, lambda axis, v: np.concatenate(v, int(axis)), gradient=(1, 2))
     table.add("ConcatOffset", offsets, _offsets)
@@ -539,26 +474,9 @@ def add_to(table: Table) -> None:
     table.add("GatherV2", axis_gathers, _gather, gradient=(0,))
     table.add("GatherNd", point_gathers, _gather_points, gradient=(0,))
     table.add("ScatterNd", point_scatters(repeats=True), _scatter_points, gradient=(1,), tolerance=8)
-    table.add(
-        "TensorScatterUpdate",
-        tensor_scatters(distinct=True),
-        lambda x, i, u: spread(x, i, u, lambda a, b: b),
-        gradient=(0, 2),
-    )
-    table.add(
-        "TensorScatterAdd",
-        tensor_scatters(distinct=False),
-        lambda x, i, u: spread(x, i, u, lambda a, b: a + b),
-        gradient=(0, 2),
-        tolerance=8,
-    )
-    table.add(
-        "TensorScatterSub",
-        tensor_scatters(distinct=False),
-        lambda x, i, u: spread(x, i, u, lambda a, b: a - b),
-        gradient=(0, 2),
-        tolerance=16,
-    )
+    table.add("TensorScatterUpdate", tensor_scatters(distinct=True), lambda x, i, u: spread(x, i, u, lambda a, b: b), gradient=(0, 2))
+    table.add("TensorScatterAdd", tensor_scatters(distinct=False), lambda x, i, u: spread(x, i, u, lambda a, b: a + b), gradient=(0, 2), tolerance=8)
+    table.add("TensorScatterSub", tensor_scatters(distinct=False), lambda x, i, u: spread(x, i, u, lambda a, b: a - b), gradient=(0, 2), tolerance=16)
     table.add("Pad", pads, _pad, gradient=(0,))
     table.add("PadV2", pads_with_value, _pad, gradient=(0,))
     table.add("MirrorPad", mirrored, _mirror, gradient=(0,))
@@ -570,8 +488,6 @@ def add_to(table: Table) -> None:
     table.add("Squeeze", squeezes, _squeeze, gradient=(0,))
     table.add("BroadcastTo", broadcasts, lambda x, to: np.broadcast_to(x, to.tolist()), gradient=(0,))
     table.add("ReverseV2", flips, lambda x, axes: np.flip(x, tuple(axes.tolist())), gradient=(0,), main="T")
-    table.add(
-        "Reverse", flips_by_flag, lambda x, flags: np.flip(x, tuple(np.flatnonzero(flags).tolist())), gradient=(0,)
-    )
+    table.add("Reverse", flips_by_flag, lambda x, flags: np.flip(x, tuple(np.flatnonzero(flags).tolist())), gradient=(0,))
     table.add("ReverseSequence", sequences, _reverse_sequence, gradient=(0,))
     table.add("Roll", rolls, _roll, gradient=(0,))

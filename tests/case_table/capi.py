@@ -165,13 +165,7 @@ class Graph:
             self.lib.TF_DeleteSession(self.session, self.library.status)
         self.lib.TF_DeleteGraph(self.graph)
 
-    def node(
-        self,
-        op: str,
-        inputs: Sequence[Output | list[Output]] = (),
-        attrs: dict[str, tuple[str, Any]] | None = None,
-        after: Sequence[int] = (),
-    ) -> int:
+    def node(self, op: str, inputs: Sequence[Output | list[Output]] = (), attrs: dict[str, tuple[str, Any]] | None = None, after: Sequence[int] = ()) -> int:
         """Adds a node; `attrs` maps a name to its kind, as in OpDef, and its value."""
         self.count += 1
         description = self.lib.TF_NewOperation(self.graph, op.encode(), f"n{self.count}".encode())
@@ -259,23 +253,13 @@ class Graph:
     def gradients(self, ys: Sequence[Output], xs: Sequence[Output], seeds: Sequence[Output]) -> list[Output]:
         result = (Output * len(xs))()
         self.lib.TF_AddGradients(
-            self.graph,
-            (Output * len(ys))(*ys),
-            len(ys),
-            (Output * len(xs))(*xs),
-            len(xs),
-            (Output * len(seeds))(*seeds),
-            self.library.status,
-            result,
+            self.graph, (Output * len(ys))(*ys), len(ys), (Output * len(xs))(*xs), len(xs), (Output * len(seeds))(*seeds), self.library.status, result
         )
         self.library.check()
         return list(result)
 
     def run(
-        self,
-        feeds: Sequence[tuple[Output, np.ndarray, DType]] = (),
-        fetches: Sequence[Output] = (),
-        targets: Sequence[int] = (),
+        self, feeds: Sequence[tuple[Output, np.ndarray, DType]] = (), fetches: Sequence[Output] = (), targets: Sequence[int] = ()
     ) -> list[tuple[np.ndarray, DType]]:
         if not self.session:
             options = self.lib.TF_NewSessionOptions()

@@ -13,12 +13,7 @@ Slices = tuple[slice, ...]
 
 
 def padding(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    kind: str,
-    explicit: Sequence[int] = (),
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], kind: str, explicit: Sequence[int] = ()
 ) -> tuple[Pads, list[int]]:
     """What is added before and after each dimension, and the number of windows."""
     pads, counts = [], []
@@ -38,14 +33,10 @@ def padding(
     return pads, counts
 
 
-def windows(
-    kernel: Sequence[int], counts: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> Iterator[tuple[tuple[int, ...], Slices]]:
+def windows(kernel: Sequence[int], counts: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Slices]]:
     """Each tap, with where the windows meet it in the padded input [batch, spatial..., channels]."""
     for tap in itertools.product(*map(range, kernel)):
-        where = tuple(
-            slice(t * d, t * d + (n - 1) * s + 1 if n else 0, s) for t, d, n, s in zip(tap, dilations, counts, strides)
-        )
+        where = tuple(slice(t * d, t * d + (n - 1) * s + 1 if n else 0, s) for t, d, n, s in zip(tap, dilations, counts, strides))
         yield tap, (slice(None), *where, slice(None))
 
 
@@ -69,12 +60,7 @@ class Convolution:
         explicit: Sequence[int] = (),
         depthwise: bool = False,
     ) -> None:
-        self.kernel, self.strides, self.dilations, self.depthwise = (
-            list(kernel),
-            list(strides),
-            list(dilations),
-            depthwise,
-        )
+        self.kernel, self.strides, self.dilations, self.depthwise = (list(kernel), list(strides), list(dilations), depthwise)
         self.input_shape = list(input_shape)
         self.pads, self.counts = padding(input_shape[1:-1], kernel, strides, dilations, kind, explicit)
 

@@ -48,9 +48,7 @@ def labelled(d: Draw) -> Iterator[Case]:
 
 def losses(x: np.ndarray, indices: np.ndarray, values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     log_p = _log_softmax(x)
-    return np.array(
-        [-np.log(_labelings(log_p[: lengths[b], b])[row]) for b, row in enumerate(_rows(indices, values))]
-    )
+    return np.array([-np.log(_labelings(log_p[: lengths[b], b])[row]) for b, row in enumerate(_rows(indices, values))])
 
 
 def check_loss(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:

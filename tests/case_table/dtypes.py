@@ -53,22 +53,8 @@ RESOURCE = BY_NAME["resource"]
 WITH_VALUES = [t for t in ALL if t.stored]
 
 # Largest error of one rounding, relative; what a case may differ by is a multiple of it.
-RELATIVE = {
-    "float16": 1e-3,
-    "bfloat16": 1.6e-2,
-    "float32": 1.3e-6,
-    "float64": 1e-11,
-    "complex64": 2e-6,
-    "complex128": 1e-11,
-}
-ABSOLUTE = {
-    "float16": 1e-3,
-    "bfloat16": 1e-2,
-    "float32": 2e-6,
-    "float64": 1e-12,
-    "complex64": 4e-6,
-    "complex128": 2e-12,
-}
+RELATIVE = {"float16": 1e-3, "bfloat16": 1.6e-2, "float32": 1.3e-6, "float64": 1e-11, "complex64": 2e-6, "complex128": 1e-11}
+ABSOLUTE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 2e-6, "float64": 1e-12, "complex64": 4e-6, "complex128": 2e-12}
 
 
 def _to_bfloat16(value: np.ndarray) -> np.ndarray:
@@ -81,9 +67,7 @@ def narrow(value: np.ndarray, dtype: DType) -> np.ndarray:
     """What a tensor of `dtype` holds for these values; integers wrap around."""
     value = np.asarray(value)
     if dtype.kind == "s":
-        return np.array([v if isinstance(v, bytes) else str(v).encode() for v in value.ravel()], object).reshape(
-            value.shape
-        )
+        return np.array([v if isinstance(v, bytes) else str(v).encode() for v in value.ravel()], object).reshape(value.shape)
     with np.errstate(all="ignore"):
         if dtype == BFLOAT16:
             return _to_bfloat16(value.real.astype(np.float64))

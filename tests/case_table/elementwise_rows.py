@@ -104,16 +104,11 @@ UNARY: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
     ("Tanh", np.tanh, dict(low=-3, high=3)),
 ]
 # Constant between jumps: the gradient is zero or none.
-STEPS: list[tuple[str, Callable[..., Any]]] = [
-    ("Ceil", np.ceil),
-    ("Floor", np.floor),
-    ("Rint", np.rint),
-    ("Round", _round_half_even),
-]
+STEPS: list[tuple[str, Callable[..., Any]]] = [("Ceil", np.ceil), ("Floor", np.floor), ("Rint", np.rint), ("Round", _round_half_even)]
 GRADIENTS: list[tuple[str, Callable[..., Any], tuple[float, float], tuple[float, float]]] = [
     ("EluGrad", lambda g, y: np.where(y > 0, g, g * (y + 1)), (-2, 2), (-0.9, 2)),
-    ("InvGrad", lambda y, dy: -np.conj(y) ** 2 * dy, (-2, 2), (-2, 2)),
-    ("ReciprocalGrad", lambda y, dy: -np.conj(y) ** 2 * dy, (-2, 2), (-2, 2)),
+    ("InvGrad", lambda y, dy: -(np.conj(y) ** 2) * dy, (-2, 2), (-2, 2)),
+    ("ReciprocalGrad", lambda y, dy: -(np.conj(y) ** 2) * dy, (-2, 2), (-2, 2)),
     ("Relu6Grad", lambda g, x: np.where((x > 0) & (x < 6), g, 0), (-2, 2), (-9.1, 9)),
     ("ReluGrad", lambda g, x: np.where(x > 0, g, 0), (-2, 2), (-9, 9)),
     ("RsqrtGrad", _rsqrt_gradient, (0.3, 2), (-2, 2)),
@@ -165,9 +160,7 @@ def remainders(d: Draw) -> Iterator[Case]:
 
 def powers(d: Draw) -> Iterator[Case]:
     for left, right in PAIRS:
-        yield Case(
-            [d.uniform(left, 0.5 if d.kind in "fc" else -3, 2.5), d.uniform(right, 0 if d.kind in "iu" else -1.5, 3)]
-        )
+        yield Case([d.uniform(left, 0.5 if d.kind in "fc" else -3, 2.5), d.uniform(right, 0 if d.kind in "iu" else -1.5, 3)])
 
 
 def numbers(d: Draw) -> Iterator[Case]:
@@ -215,11 +208,7 @@ COMPARISONS: list[tuple[str, Callable[..., Any]]] = [
     ("Less", np.less),
     ("LessEqual", np.less_equal),
 ]
-BITS: list[tuple[str, Callable[..., Any]]] = [
-    ("BitwiseAnd", np.bitwise_and),
-    ("BitwiseOr", np.bitwise_or),
-    ("BitwiseXor", np.bitwise_xor),
-]
+BITS: list[tuple[str, Callable[..., Any]]] = [("BitwiseAnd", np.bitwise_and), ("BitwiseOr", np.bitwise_or), ("BitwiseXor", np.bitwise_xor)]
 BOOLEAN: list[tuple[str, Callable[..., Any]]] = [("LogicalAnd", np.logical_and), ("LogicalOr", np.logical_or)]
 
 
@@ -355,9 +344,7 @@ def casts(d: Draw) -> Iterator[Case]:
     for target in targets:
         for shape in ((), (0,), (1,), (17,), (1025,), (2, 3)):
             low, high = (-2, 2) if d.kind == "c" else (0, 100) if target.kind in "u" else (-100, 100)
-            yield Case(
-                [d.uniform(shape, low, high)], types={"DstT": target}, label=f"to {target}", gradient=target.is_inexact
-            )
+            yield Case([d.uniform(shape, low, high)], types={"DstT": target}, label=f"to {target}", gradient=target.is_inexact)
 
 
 def _cast(x: np.ndarray) -> np.ndarray:
@@ -381,9 +368,7 @@ def add_to(table: Table) -> None:
         table.add(op, alike(left, right), oracle, gradient=(0, 1), tolerance=2)
     for op, oracle, cases, more in BINARY:
         table.add(op, cases, oracle, **{"gradient": (0, 1), **more})
-    table.add(
-        "Add", two(-50, 50), np.add, gradient=(0, 1), note="numbers", dtypes=tuple(t for t in BY_NAME if t != "string")
-    )
+    table.add("Add", two(-50, 50), np.add, gradient=(0, 1), note="numbers", dtypes=tuple(t for t in BY_NAME if t != "string"))
     table.add("Add", few, add_strings, dtypes=("string",), note="strings")
     for op, oracle in COMPARISONS + [("Equal", np.equal), ("NotEqual", np.not_equal)]:
         table.add(op, few, oracle)
@@ -393,22 +378,13 @@ def add_to(table: Table) -> None:
         table.add(op, logical, oracle)
     table.add("LogicalNot", truths, np.logical_not)
     table.add("Invert", one(-100, 100), np.invert)
-    table.add(
-        "LeftShift", shifts, np.left_shift, dtypes=("int32", "int64", "int16", "int8", "uint8", "uint16", "uint32")
-    )
-    table.add(
-        "RightShift", shifts, np.right_shift, dtypes=("int32", "int64", "int16", "int8", "uint8", "uint16", "uint32")
-    )
+    table.add("LeftShift", shifts, np.left_shift, dtypes=("int32", "int64", "int16", "int8", "uint8", "uint16", "uint32"))
+    table.add("RightShift", shifts, np.right_shift, dtypes=("int32", "int64", "int16", "int8", "uint8", "uint16", "uint32"))
     for op, oracle in (("IsFinite", np.isfinite), ("IsInf", np.isinf), ("IsNan", np.isnan)):
         table.add(op, special_values, oracle)
         table.add(op, one(), oracle, note="shapes")
     table.add("LeakyRelu", leaky, _leaky, gradient=(0,))
-    table.add(
-        "LeakyReluGrad",
-        leaky_gradient,
-        lambda g, x, alpha: np.where(x > 0, g, g * np.float64(np.float32(alpha))),
-        gradient=(0,),
-    )
+    table.add("LeakyReluGrad", leaky_gradient, lambda g, x, alpha: np.where(x > 0, g, g * np.float64(np.float32(alpha))), gradient=(0,))
     table.add("ClipByValue", real_gradient(clip), _clip, gradient=(0,))
     table.add("Select", select_rows, _select_rows, gradient=(1, 2))
     table.add("SelectV2", select_broadcast, np.where, gradient=(1, 2))
@@ -426,11 +402,4 @@ def add_to(table: Table) -> None:
     table.add("ApproximateEqual", near, lambda x, y, tolerance: np.abs(x - y) < tolerance)
     table.add("Polygamma", polygammas, special.polygamma, tolerance=8, gradient=(1,))
     table.add("Zeta", zetas, special.zeta, tolerance=8)
-    table.add(
-        "Cast",
-        casts,
-        _cast,
-        gradient=(0,),
-        main="SrcT",
-        dtypes=tuple(t.name for t in BY_NAME.values() if t.stored and t.kind != "s"),
-    )
+    table.add("Cast", casts, _cast, gradient=(0,), main="SrcT", dtypes=tuple(t.name for t in BY_NAME.values() if t.stored and t.kind != "s"))

@@ -21,9 +21,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    header = struct.pack(
-        ">IIBBBBB", pixels.shape[1], pixels.shape[0], 8 * pixels.itemsize, (0, 4, 2, 6)[pixels.shape[2] - 1], 0, 0, 0
-    )
+    header = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8 * pixels.itemsize, (0, 4, 2, 6)[pixels.shape[2] - 1], 0, 0, 0)
     rows = b"".join(b"\0" + row.astype(row.dtype.newbyteorder(">")).tobytes() for row in pixels)
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*part) for part in parts)

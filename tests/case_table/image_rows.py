@@ -64,9 +64,7 @@ def _matrix(method: str, size: int, wanted: int, corners: bool, centers: bool) -
 
 def resized(method: str) -> Callable[..., np.ndarray]:
     def oracle(images: np.ndarray, size: np.ndarray, align_corners: bool, half_pixel_centers: bool = False) -> np.ndarray:
-        rows, columns = (
-            _matrix(method, images.shape[k + 1], int(size[k]), align_corners, half_pixel_centers) for k in (0, 1)
-        )
+        rows, columns = (_matrix(method, images.shape[k + 1], int(size[k]), align_corners, half_pixel_centers) for k in (0, 1))
         out = np.einsum("yh,xw,nhwc->nyxc", rows, columns, images.astype(np.float64))
         return out.astype(images.dtype) if method == "nearest" else out
 
@@ -78,9 +76,7 @@ def spread(method: str, sizes_given: bool) -> Callable[..., np.ndarray]:
 
     def oracle(grads: np.ndarray, original: np.ndarray, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
         sizes = [int(s) for s in original] if sizes_given else original.shape[1:3]
-        rows, columns = (
-            _matrix(method, sizes[k], grads.shape[k + 1], align_corners, half_pixel_centers) for k in (0, 1)
-        )
+        rows, columns = (_matrix(method, sizes[k], grads.shape[k + 1], align_corners, half_pixel_centers) for k in (0, 1))
         out = np.einsum("yh,xw,nyxc->nhwc", rows, columns, grads.astype(np.float64))
         return out.astype(grads.dtype) if sizes_given else out
 
@@ -332,9 +328,7 @@ def add_to(table: Table) -> None:
     table.add("ResizeArea", images(False), resized("area"), dtypes=floats, **wide)
     table.add("ResizeNearestNeighbor", images(True), resized("nearest"), gradient=(0,))
     table.add("ResizeNearestNeighborGrad", gradients(True), spread("nearest", True), tolerance=4)
-    table.add(
-        "RGBToHSV", colours(), lambda x: _mapped(colorsys.rgb_to_hsv, x), tolerance=20, gradient=(0,), gradient_tolerance=9
-    )
+    table.add("RGBToHSV", colours(), lambda x: _mapped(colorsys.rgb_to_hsv, x), tolerance=20, gradient=(0,), gradient_tolerance=9)
     table.add("HSVToRGB", colours(), lambda x: _mapped(colorsys.hsv_to_rgb, x), tolerance=20)
     table.add("AdjustHue", colours(0.3, -0.7), lambda x, d: _mapped(_turned, x, float(d)), tolerance=20)
     table.add("AdjustSaturation", colours(0.3, 4.0), lambda x, d: _mapped(_saturated, x, float(d)), tolerance=20)

@@ -46,9 +46,7 @@ def cropped(image: np.ndarray, boxes: np.ndarray, which: np.ndarray, crop: np.nd
             if inside and method == "nearest":
                 out[b, y, x] = image[which[b], int(row[0] + 0.5), int(column[0] + 0.5)]
             elif inside:
-                out[b, y, x] = sum(
-                    image[which[b], i, j] * v * w for i, v, _ in _around(row[0]) for j, w, _ in _around(column[0])
-                )
+                out[b, y, x] = sum(image[which[b], i, j] * v * w for i, v, _ in _around(row[0]) for j, w, _ in _around(column[0]))
     return out
 
 
@@ -100,8 +98,7 @@ def box_gradients(d: Draw) -> Iterator[Case]:
 
 
 _COLOURS = np.array(
-    [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1]]
-    + [[0, 1, 1, 1], [1, 0, 1, 1]]
+    [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1]] + [[0, 1, 1, 1], [1, 0, 1, 1]]
 )
 
 
@@ -112,8 +109,7 @@ def drawn(images: np.ndarray, boxes: np.ndarray, colours: np.ndarray | None = No
     for n in range(len(images)):
         for k, box in enumerate(boxes[n].astype(np.float32)):
             (top, bottom), (left, right) = (
-                (int(box[i] * np.float32(size - 1)), int(box[i + 2] * np.float32(size - 1)))
-                for i, size in ((0, height), (1, width))
+                (int(box[i] * np.float32(size - 1)), int(box[i + 2] * np.float32(size - 1))) for i, size in ((0, height), (1, width))
             )
             if top > bottom or left > right or top >= height or left >= width or bottom < 0 or right < 0:
                 continue

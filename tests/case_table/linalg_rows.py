@@ -10,17 +10,7 @@ import numpy as np
 
 from table import Case, Draw, Table, real_gradient
 
-_PRODUCTS = (
-    (1, 1, 1),
-    (2, 3, 4),
-    (15, 16, 17),
-    (17, 1, 33),
-    (1, 31, 1),
-    (33, 5, 2),
-    (3, 0, 2),
-    (0, 3, 2),
-    (1, 1025, 2),
-)
+_PRODUCTS = ((1, 1, 1), (2, 3, 4), (15, 16, 17), (17, 1, 33), (1, 31, 1), (33, 5, 2), (3, 0, 2), (0, 3, 2), (1, 1025, 2))
 
 
 def _maybe_turned(d: Draw, rows: int, columns: int, turned: bool, lead: tuple[int, ...] = ()) -> np.ndarray:
@@ -45,10 +35,7 @@ def batches(broadcast: bool) -> Any:
         for left, right in leads:
             for m, k, n in ((1, 1, 1), (2, 3, 4), (17, 5, 16), (3, 0, 2)):
                 for x in (False, True):
-                    yield Case(
-                        [_maybe_turned(d, m, k, x, left), _maybe_turned(d, k, n, not x, right)],
-                        {"adj_x": x, "adj_y": not x},
-                    )
+                    yield Case([_maybe_turned(d, m, k, x, left), _maybe_turned(d, k, n, not x, right)], {"adj_x": x, "adj_y": not x})
 
     return cases
 

@@ -105,8 +105,7 @@ def scans(d: Draw) -> Iterator[Case]:
         for exclusive in (False, True):
             for reverse in (False, True):
                 # Differences of infinities have no number: exclusive scans are differentiated by TensorFlow's own cases.
-                yield Case([d.uniform(shape, -4, 4), np.array(axis)], {"exclusive": exclusive, "reverse": reverse},
-                           gradient=not exclusive)
+                yield Case([d.uniform(shape, -4, 4), np.array(axis)], {"exclusive": exclusive, "reverse": reverse}, gradient=not exclusive)
 
 
 def scanned(x: np.ndarray, axis: np.ndarray, exclusive: bool, reverse: bool) -> np.ndarray:

@@ -57,17 +57,10 @@ _EXPLICIT = (1, 0, 2, 1)
 
 def _conv_attrs(row: tuple[Any, ...], data_format: str) -> dict[str, Any]:
     _, _, _, strides, dilations, kind = row
-    attrs = {
-        "strides": _laid(strides, data_format),
-        "dilations": _laid(dilations, data_format),
-        "padding": kind,
-        "data_format": data_format,
-    }
+    attrs = {"strides": _laid(strides, data_format), "dilations": _laid(dilations, data_format), "padding": kind, "data_format": data_format}
     if kind == "EXPLICIT":
         nothing = [0, 0]
-        attrs["explicit_paddings"] = (
-            [*nothing, *nothing, *_EXPLICIT] if _is_first(data_format) else [*nothing, *_EXPLICIT, *nothing]
-        )
+        attrs["explicit_paddings"] = [*nothing, *nothing, *_EXPLICIT] if _is_first(data_format) else [*nothing, *_EXPLICIT, *nothing]
     return attrs
 
 
@@ -82,9 +75,7 @@ def _setup(
     explicit_paddings: Sequence[int] = (),
 ) -> Convolution:
     taken = list(explicit_paddings)[4:] if _is_first(data_format) else list(explicit_paddings)[2:-2]
-    return Convolution(
-        shape, kernel, _spatial(strides, data_format), _spatial(dilations, data_format), padding, taken, depthwise
-    )
+    return Convolution(shape, kernel, _spatial(strides, data_format), _spatial(dilations, data_format), padding, taken, depthwise)
 
 
 def _filter_shape(row: tuple[Any, ...], depthwise: bool) -> tuple[int, ...]:
@@ -98,11 +89,7 @@ def convolutions(rows: Sequence[tuple[Any, ...]], formats: Sequence[str], depthw
                 if depthwise and (row[5] == "EXPLICIT" or row[0][-1] * row[2] > 64):
                     continue
                 x = d.uniform(row[0])
-                yield Case(
-                    [_first(x) if _is_first(layout) else x, d.uniform(_filter_shape(row, depthwise))],
-                    _conv_attrs(row, layout),
-                    label=layout,
-                )
+                yield Case([_first(x) if _is_first(layout) else x, d.uniform(_filter_shape(row, depthwise))], _conv_attrs(row, layout), label=layout)
 
     return cases
 
@@ -120,9 +107,7 @@ def to_inputs(rows: Sequence[tuple[Any, ...]], formats: Sequence[str], depthwise
     def cases(d: Draw) -> Iterator[Case]:
         for case in convolutions(rows, formats, depthwise)(d):
             y = _convolve(depthwise)(*case.inputs, **case.attrs)
-            yield Case(
-                [np.array(case.inputs[0].shape), case.inputs[1], d.uniform(y.shape)], case.attrs, label=case.label
-            )
+            yield Case([np.array(case.inputs[0].shape), case.inputs[1], d.uniform(y.shape)], case.attrs, label=case.label)
 
     return cases
 
@@ -143,9 +128,7 @@ def to_filters(rows: Sequence[tuple[Any, ...]], formats: Sequence[str], depthwis
     def cases(d: Draw) -> Iterator[Case]:
         for case in convolutions(rows, formats, depthwise)(d):
             y = _convolve(depthwise)(*case.inputs, **case.attrs)
-            yield Case(
-                [case.inputs[0], np.array(case.inputs[1].shape), d.uniform(y.shape)], case.attrs, label=case.label
-            )
+            yield Case([case.inputs[0], np.array(case.inputs[1].shape), d.uniform(y.shape)], case.attrs, label=case.label)
 
     return cases
 
@@ -224,9 +207,7 @@ def average_gradients(d: Draw) -> Iterator[Case]:
         yield Case([np.array(case.inputs[0].shape), d.uniform(y.shape)], case.attrs, label=case.label)
 
 
-def _average_gradient(
-    sizes: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str
-) -> np.ndarray:
+def _average_gradient(sizes: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str) -> np.ndarray:
     first = _is_first(data_format)
     shape = sizes.tolist()
     shape, g = ([shape[0], *shape[2:], shape[1]], _last(g)) if first else (shape, g)
@@ -239,9 +220,7 @@ def _average_gradient(
 def _max_taps(x: np.ndarray, pool: Pooling) -> np.ndarray:
     """One where a window has its (first) largest element."""
     taps = pool.stacked(x, _lowest(x))
-    return (np.arange(len(taps)).reshape(-1, 1, 1, 1, 1) == taps.argmax(0)).astype(
-        np.float64 if x.dtype.kind == "f" else x.dtype
-    )
+    return (np.arange(len(taps)).reshape(-1, 1, 1, 1, 1) == taps.argmax(0)).astype(np.float64 if x.dtype.kind == "f" else x.dtype)
 
 
 def max_gradients(formats: Sequence[str], as_input: bool = False, twice: bool = False) -> Any:
@@ -258,9 +237,7 @@ def max_gradients(formats: Sequence[str], as_input: bool = False, twice: bool = 
     return cases
 
 
-def _max_gradient(
-    x: np.ndarray, y: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC"
-) -> np.ndarray:
+def _max_gradient(x: np.ndarray, y: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC") -> np.ndarray:
     if _is_first(data_format):
         return _first(_max_gradient(_last(x), y, _last(g), _spatial_as_last(ksize), _spatial_as_last(strides), padding))
     pool = _pooling(x.shape, ksize, strides, padding, "NHWC")
@@ -272,13 +249,9 @@ def _spatial_as_last(values: Any) -> list[int]:
     return [v[0], v[2], v[3], v[1]]
 
 
-def _max_gradient_gradient(
-    x: np.ndarray, y: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC"
-) -> np.ndarray:
+def _max_gradient_gradient(x: np.ndarray, y: np.ndarray, g: np.ndarray, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC") -> np.ndarray:
     if _is_first(data_format):
-        return _first(
-            _max_gradient_gradient(_last(x), y, _last(g), _spatial_as_last(ksize), _spatial_as_last(strides), padding)
-        )
+        return _first(_max_gradient_gradient(_last(x), y, _last(g), _spatial_as_last(ksize), _spatial_as_last(strides), padding))
     pool = _pooling(x.shape, ksize, strides, padding, "NHWC")
     return (_max_taps(x, pool) * pool.stacked(g, 0)).sum(0)
 
@@ -380,25 +353,12 @@ def normalisations(d: Draw) -> Iterator[Case]:
             x = _first(x) if layout == "NCHW" else x
             channels = shape[-1:]
             scale, offset = d.uniform(channels, 0.5, 2), d.uniform(channels)
-            yield Case(
-                [x, scale, offset, np.zeros(0), np.zeros(0)], _normal_attrs(True, layout), label=f"training {layout}"
-            )
-            yield Case(
-                [x, scale, offset, d.uniform(channels), d.uniform(channels, 0.5, 2)],
-                _normal_attrs(False, layout),
-                label=f"inference {layout}",
-            )
+            yield Case([x, scale, offset, np.zeros(0), np.zeros(0)], _normal_attrs(True, layout), label=f"training {layout}")
+            yield Case([x, scale, offset, d.uniform(channels), d.uniform(channels, 0.5, 2)], _normal_attrs(False, layout), label=f"inference {layout}")
 
 
 def _normalise(
-    x: np.ndarray,
-    scale: np.ndarray,
-    offset: np.ndarray,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    epsilon: float,
-    is_training: bool,
-    data_format: str,
+    x: np.ndarray, scale: np.ndarray, offset: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float, is_training: bool, data_format: str
 ) -> tuple[np.ndarray, ...]:
     first = _is_first(data_format)
     x = _last(x) if first else x
@@ -420,23 +380,13 @@ def normalisation_gradients(extra: int) -> Any:
             else:
                 mean, second = case.inputs[3], case.inputs[4]
             more = [np.zeros(0)] * extra
-            yield Case(
-                [d.uniform(x.shape), x, scale, mean, second, *more], case.attrs, gradient=False, label=case.label
-            )
+            yield Case([d.uniform(x.shape), x, scale, mean, second, *more], case.attrs, gradient=False, label=case.label)
 
     return cases
 
 
 def _normalisation_gradient(
-    g: np.ndarray,
-    x: np.ndarray,
-    scale: np.ndarray,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    *_: np.ndarray,
-    epsilon: float,
-    is_training: bool,
-    data_format: str,
+    g: np.ndarray, x: np.ndarray, scale: np.ndarray, mean: np.ndarray, variance: np.ndarray, *_: np.ndarray, epsilon: float, is_training: bool, data_format: str
 ) -> tuple[np.ndarray, ...]:
     first = _is_first(data_format)
     x, g = (_last(x), _last(g)) if first else (x, g)
@@ -460,25 +410,13 @@ def global_normalisations(d: Draw) -> Iterator[Case]:
 
 
 def _global_normal(
-    t: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
-    beta: np.ndarray,
-    gamma: np.ndarray,
-    variance_epsilon: float,
-    scale_after_normalization: bool,
+    t: np.ndarray, m: np.ndarray, v: np.ndarray, beta: np.ndarray, gamma: np.ndarray, variance_epsilon: float, scale_after_normalization: bool
 ) -> np.ndarray:
     return (t - m) / np.sqrt(v + variance_epsilon) * (gamma if scale_after_normalization else 1) + beta
 
 
 def _global_normal_gradient(
-    t: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
-    gamma: np.ndarray,
-    g: np.ndarray,
-    variance_epsilon: float,
-    scale_after_normalization: bool,
+    t: np.ndarray, m: np.ndarray, v: np.ndarray, gamma: np.ndarray, g: np.ndarray, variance_epsilon: float, scale_after_normalization: bool
 ) -> tuple[np.ndarray, ...]:
     root = 1 / np.sqrt(v + variance_epsilon)
     scale = gamma if scale_after_normalization else np.ones_like(gamma)
@@ -494,13 +432,7 @@ def global_normalisation_gradients(d: Draw) -> Iterator[Case]:
 
 
 def local_responses(d: Draw) -> Iterator[Case]:
-    for shape, radius in (
-        ((1, 1, 1, 1), 5),
-        ((2, 2, 3, 7), 2),
-        ((1, 2, 2, 33), 5),
-        ((0, 2, 2, 3), 1),
-        ((1, 3, 1, 16), 0),
-    ):
+    for shape, radius in (((1, 1, 1, 1), 5), ((2, 2, 3, 7), 2), ((1, 2, 2, 33), 5), ((0, 2, 2, 3), 1), ((1, 3, 1, 16), 0)):
         yield Case([d.uniform(shape)], {"depth_radius": radius, "bias": 1.5, "alpha": 0.25, "beta": 0.75})
 
 
@@ -519,9 +451,7 @@ def local_response_gradients(d: Draw) -> Iterator[Case]:
         yield Case([d.uniform(x.shape), x, _local_response(x, **case.attrs)], case.attrs, gradient=False)
 
 
-def _local_response_gradient(
-    g: np.ndarray, x: np.ndarray, y: np.ndarray, depth_radius: int, bias: float, alpha: float, beta: float
-) -> np.ndarray:
+def _local_response_gradient(g: np.ndarray, x: np.ndarray, y: np.ndarray, depth_radius: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     band = _band(x.shape[-1], depth_radius)
     base = bias + alpha * (x * x) @ band
     return g * base**-beta - 2 * alpha * beta * x * ((g * x * base ** (-beta - 1)) @ band)
@@ -534,10 +464,7 @@ def patches(d: Draw) -> Iterator[Case]:
         ((1, 7, 7, 3), (2, 2), (1, 2), (2, 3), "VALID"),
         ((0, 4, 4, 1), (2, 2), (1, 1), (1, 1), "SAME"),
     ):
-        yield Case(
-            [d.any(shape)],
-            {"ksizes": [1, *kernel, 1], "strides": [1, *strides, 1], "rates": [1, *rates, 1], "padding": kind},
-        )
+        yield Case([d.any(shape)], {"ksizes": [1, *kernel, 1], "strides": [1, *strides, 1], "rates": [1, *rates, 1], "padding": kind})
 
 
 def _patches(x: np.ndarray, ksizes: list[int], strides: list[int], rates: list[int], padding: str) -> np.ndarray:
@@ -556,17 +483,8 @@ def add_to(table: Table) -> None:
     ):
         suffix = "V2" if op == "Conv3D" else ""
         table.add(op, convolutions(rows, formats, deep), _convolve(deep), gradient=(0, 1), **wide)
-        table.add(
-            f"{op}BackpropInput{suffix}",
-            to_inputs(rows, formats, deep),
-            _to_input(deep),
-            gradient=(1, 2),
-            main="T",
-            **wide,
-        )
-        table.add(
-            f"{op}BackpropFilter{suffix}", to_filters(rows, formats, deep), _to_filter(deep), gradient=(0, 2), **wide
-        )
+        table.add(f"{op}BackpropInput{suffix}", to_inputs(rows, formats, deep), _to_input(deep), gradient=(1, 2), main="T", **wide)
+        table.add(f"{op}BackpropFilter{suffix}", to_filters(rows, formats, deep), _to_filter(deep), gradient=(0, 2), **wide)
     table.add("MaxPool", pools(), _max_pool, gradient=(0,))
     table.add("MaxPoolV2", pools(as_input=True), _max_pool, gradient=(0,))
     table.add("AvgPool", pools(), _average_pool, gradient=(0,), **wide)
@@ -581,14 +499,7 @@ def add_to(table: Table) -> None:
     table.add("Softmax", softmaxes, _softmax, gradient=(0,), tolerance=4)
     table.add("LogSoftmax", softmaxes, _log_softmax, gradient=(0,), tolerance=4)
     table.add("SoftmaxCrossEntropyWithLogits", entropies, _entropy, gradient=(0,), gradient_of=(0,), tolerance=8)
-    table.add(
-        "SparseSoftmaxCrossEntropyWithLogits",
-        sparse_entropies,
-        _sparse_entropy,
-        gradient=(0,),
-        gradient_of=(0,),
-        tolerance=8,
-    )
+    table.add("SparseSoftmaxCrossEntropyWithLogits", sparse_entropies, _sparse_entropy, gradient=(0,), gradient_of=(0,), tolerance=8)
     table.add("BiasAdd", biases, _bias, gradient=(0, 1))
     table.add("BiasAddV1", plain_biases, _bias, gradient=(0, 1))
     table.add("BiasAddGrad", bias_gradients, _bias_gradient, gradient=(0,), tolerance=8)
@@ -598,12 +509,8 @@ def add_to(table: Table) -> None:
     table.add("FusedBatchNormV3", normalisations, _normalise, gradient=(0, 1, 2), gradient_of=(0,), tolerance=8)
     for op, extra in (("FusedBatchNormGrad", 0), ("FusedBatchNormGradV2", 0), ("FusedBatchNormGradV3", 1)):
         table.add(op, normalisation_gradients(extra), _normalisation_gradient, tolerance=32)
-    table.add(
-        "BatchNormWithGlobalNormalization", global_normalisations, _global_normal, gradient=(0, 1, 2, 3), tolerance=8
-    )
-    table.add(
-        "BatchNormWithGlobalNormalizationGrad", global_normalisation_gradients, _global_normal_gradient, tolerance=64
-    )
+    table.add("BatchNormWithGlobalNormalization", global_normalisations, _global_normal, gradient=(0, 1, 2, 3), tolerance=8)
+    table.add("BatchNormWithGlobalNormalizationGrad", global_normalisation_gradients, _global_normal_gradient, tolerance=64)
     table.add("LRN", local_responses, _local_response, gradient=(0,), tolerance=8)
     table.add("LRNGrad", local_response_gradients, _local_response_gradient, tolerance=32)
     table.add("ExtractImagePatches", patches, _patches, gradient=(0,))

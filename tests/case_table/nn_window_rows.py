@@ -46,9 +46,7 @@ def dilations(backprop: bool) -> Any:
 def _taps(x: np.ndarray, f: np.ndarray, attrs: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """For each window and channel: where its result lies, and the first (cell, tap) of the largest sum."""
     strides, rates = attrs["strides"][1:3], attrs["rates"][1:3]
-    (rows, top), (columns, left) = (
-        _window(x.shape[k + 1], f.shape[k], strides[k], rates[k], attrs["padding"]) for k in (0, 1)
-    )
+    (rows, top), (columns, left) = (_window(x.shape[k + 1], f.shape[k], strides[k], rates[k], attrs["padding"]) for k in (0, 1))
     for n, r, c, d in np.ndindex(x.shape[0], rows, columns, x.shape[3]):
         best: tuple[Any, ...] = ()
         for i, j in np.ndindex(f.shape[:2]):

@@ -12,11 +12,7 @@ _DEBIAN = "/usr/bin/python3"
 try:
     import numpy as np  # noqa: F401
 except ImportError:
-    if (
-        sys.executable != _DEBIAN
-        and os.path.exists(_DEBIAN)
-        and not subprocess.call([_DEBIAN, "-c", "import numpy"], stderr=subprocess.DEVNULL)
-    ):
+    if sys.executable != _DEBIAN and os.path.exists(_DEBIAN) and not subprocess.call([_DEBIAN, "-c", "import numpy"], stderr=subprocess.DEVNULL):
         os.execv(_DEBIAN, [_DEBIAN, *sys.argv])
     print("skipped: no Python with NumPy (apt-get install python3-numpy)")
     sys.exit(77)  # what CTest takes for a skip

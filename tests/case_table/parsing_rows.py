@@ -186,13 +186,7 @@ def batches_of_sequences(d: Draw) -> Iterator[Case]:
     for count in (0, 1, 4):
         yield Case(
             [_strings([sequence(*s) for s in _SEQUENCES[:count]]), _strings([]), [_DEFAULT]],
-            {
-                "feature_list_dense_missing_assumed_empty": ["i"],
-                **{k: [v] for k, v in _KEYS.items()},
-                "feature_list_dense_keys": ["i"],
-                **_COUNTS,
-                **_TYPES,
-            },
+            {"feature_list_dense_missing_assumed_empty": ["i"], **{k: [v] for k, v in _KEYS.items()}, "feature_list_dense_keys": ["i"], **_COUNTS, **_TYPES},
             label=f"{count}",
             gradient=False,
         )
@@ -220,10 +214,7 @@ def single_sequences(d: Draw) -> Iterator[Case]:
     for i, s in enumerate(_SEQUENCES):
         keys = [key(k) for k in (*_KEYS.values(), "i")]
         yield Case(
-            [np.array(sequence(*s), object), _strings(["i"]), *keys, [_DEFAULT], np.array("name", object)],
-            {**_COUNTS, **_TYPES},
-            label=f"{i}",
-            gradient=False,
+            [np.array(sequence(*s), object), _strings(["i"]), *keys, [_DEFAULT], np.array("name", object)], {**_COUNTS, **_TYPES}, label=f"{i}", gradient=False
         )
 
 
@@ -252,11 +243,7 @@ def tables(d: Draw) -> Iterator[Case]:
     yield Case([_strings(['"x;1;y;2.5', "x;NA;y;NA"]), [defaults[0], defaults[3]]], chosen, label="some", gradient=False)
 
 
-_COLUMNS = {
-    "rfc": ([1, 7, 3], [2.5, -1e3, 4], [b'a "b", c', b"none", b"x\ny"], [4, 0.5, 5]),
-    "nothing": ([], [], [], []),
-    "some": ([1, 7], [2.5, 0.5]),
-}
+_COLUMNS = {"rfc": ([1, 7, 3], [2.5, -1e3, 4], [b'a "b", c', b"none", b"x\ny"], [4, 0.5, 5]), "nothing": ([], [], [], []), "some": ([1, 7], [2.5, 0.5])}
 
 
 def check_table(case: Case, got: Sequence[np.ndarray], types: Any) -> None:

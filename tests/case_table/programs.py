@@ -85,10 +85,7 @@ def destroyed(g: Graph) -> None:
     assert bool(g.run(fetches=[Output(held, 0)])[0][0]), "unset after its assignment"
     g.run(targets=[g.node("DestroyResourceOp", [handle], {"ignore_lookup_error": ("bool", False)})])
     assert not bool(g.run(fetches=[Output(held, 0)])[0][0]), "set after its end"
-    _refused(
-        NOT_FOUND,
-        lambda: g.run(targets=[g.node("DestroyResourceOp", [handle], {"ignore_lookup_error": ("bool", False)})]),
-    )
+    _refused(NOT_FOUND, lambda: g.run(targets=[g.node("DestroyResourceOp", [handle], {"ignore_lookup_error": ("bool", False)})]))
 
 
 def temporary(g: Graph) -> None:
@@ -141,9 +138,7 @@ def checkpoints(g: Graph) -> None:
         got = g.run(fetches=g.outputs(restore))
         _expect(got[0][0], _VALUE + 1)
         _expect(got[1][0], _VALUE[0:2, 1:3])
-        lost = g.node(
-            "RestoreV2", [_text(g, whole), _text(g, ["x2"]), _text(g, [""])], {"dtypes": ("list(type)", [F32])}
-        )
+        lost = g.node("RestoreV2", [_text(g, whole), _text(g, ["x2"]), _text(g, [""])], {"dtypes": ("list(type)", [F32])})
         _refused(NOT_FOUND, lambda: g.run(fetches=[Output(lost, 0)]))
 
 

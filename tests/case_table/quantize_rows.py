@@ -67,8 +67,7 @@ def by_inputs(gradient: bool, channels: bool) -> Callable[[Draw], Iterator[Case]
 def slopes(g: np.ndarray, x: np.ndarray, low: Any, high: Any, num_bits: int, narrow_range: bool) -> tuple[np.ndarray, ...]:
     first, last, _ = nudged(low, high, num_bits, narrow_range)
     axes = tuple(range(x.ndim - 1)) if np.ndim(low) else None
-    return (np.where((x >= first) & (x <= last), g, 0), np.sum(np.where(x < first, g, 0), axis=axes),
-            np.sum(np.where(x > last, g, 0), axis=axes))
+    return (np.where((x >= first) & (x <= last), g, 0), np.sum(np.where(x < first, g, 0), axis=axes), np.sum(np.where(x > last, g, 0), axis=axes))
 
 
 def _scale(low: float, high: float, bits: int, signed: bool, narrow: bool) -> tuple[float, float, float]:
@@ -121,10 +120,12 @@ def resized(x: np.ndarray, size: np.ndarray, low: np.ndarray, high: np.ndarray, 
 
 
 def add_to(table: Table) -> None:
-    table.add("FakeQuantWithMinMaxArgs", by_attributes(False),
-              lambda x, min, max, num_bits, narrow_range: rounded(x, min, max, num_bits, narrow_range), tolerance=8)
-    table.add("FakeQuantWithMinMaxArgsGradient", by_attributes(True),
-              lambda g, x, min, max, num_bits, narrow_range: slopes(g, x, min, max, num_bits, narrow_range)[0])
+    table.add(
+        "FakeQuantWithMinMaxArgs", by_attributes(False), lambda x, min, max, num_bits, narrow_range: rounded(x, min, max, num_bits, narrow_range), tolerance=8
+    )
+    table.add(
+        "FakeQuantWithMinMaxArgsGradient", by_attributes(True), lambda g, x, min, max, num_bits, narrow_range: slopes(g, x, min, max, num_bits, narrow_range)[0]
+    )
     for op, channels in (("FakeQuantWithMinMaxVars", False), ("FakeQuantWithMinMaxVarsPerChannel", True)):
         table.add(op, by_inputs(False, channels), rounded, tolerance=8)
         table.add(op + "Gradient", by_inputs(True, channels), slopes, tolerance=16)

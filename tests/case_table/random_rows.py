@@ -33,9 +33,7 @@ def _sample(what: str, values: np.ndarray, shape: Sequence[int], mean: float, de
         return
     error = deviation / values.size**0.5
     assert abs(values.mean() - mean) < 6 * error + 1e-3 * abs(mean), f"{what}: mean {values.mean()}, wanted {mean}"
-    assert (
-        abs(values.std() - deviation) < 0.06 * deviation + 1e-3
-    ), f"{what}: deviation {values.std()}, wanted {deviation}"
+    assert abs(values.std() - deviation) < 0.06 * deviation + 1e-3, f"{what}: deviation {values.std()}, wanted {deviation}"
 
 
 def uniform(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:

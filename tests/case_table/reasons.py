@@ -66,9 +66,7 @@ _TABLE_OPS = _both("""HashTable MutableHashTable MutableHashTableOfTensors Mutab
     LookupTableImport""") + ["LookupTableRemoveV2"]
 _BARRIERS = "Barrier BarrierInsertMany BarrierTakeMany BarrierClose BarrierReadySize BarrierIncompleteSize".split()
 _STAGES = "Stage Unstage StagePeek StageSize StageClear".split() + [
-    order + op
-    for order in ("Map", "OrderedMap")
-    for op in "Stage Peek Unstage UnstageNoKey Size IncompleteSize Clear".split()
+    order + op for order in ("Map", "OrderedMap") for op in "Stage Peek Unstage UnstageNoKey Size IncompleteSize Clear".split()
 ]
 _ACCUMULATORS = [
     kind + op
@@ -96,8 +94,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     **dict.fromkeys("GenerateVocabRemapping LoadAndRemapMatrix".split(), "of files: python/tests/test_answers_of_tensorflow.py"),
     **dict.fromkeys(
-        "CollectiveReduce CollectiveGather CollectiveBcastSend CollectiveBcastRecv".split(),
-        "of groups: python/tests/test_answers_of_tensorflow.py",
+        "CollectiveReduce CollectiveGather CollectiveBcastSend CollectiveBcastRecv".split(), "of groups: python/tests/test_answers_of_tensorflow.py"
     ),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/dataflow/step_objects_test.cc",
@@ -114,9 +111,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_READER_OPS, _READERS),
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
-    **dict.fromkeys(
-        "GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS
-    ),
+    **dict.fromkeys("GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS),
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",
     "Timestamp": "the time of the day: python/tests/test_strings.py",
     "HostConst": "Const under another name",
@@ -124,7 +119,5 @@ REASONS: dict[str, str] = {
     "DebugGradientRefIdentity": "RefIdentity under another name",
     "ResourceStridedSliceAssign": "of a variable: python/tests/test_session_tensors.py",
     "RecordInput": "of files: python/tests/test_readers.py",
-    **dict.fromkeys(
-        "AddSparseToTensorsMap AddManySparseToTensorsMap TakeManySparseFromTensorsMap".split(), _KEPT_SPARSE
-    ),
+    **dict.fromkeys("AddSparseToTensorsMap AddManySparseToTensorsMap TakeManySparseFromTensorsMap".split(), _KEPT_SPARSE),
 }

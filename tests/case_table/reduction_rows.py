@@ -106,9 +106,7 @@ def scans(low: float, high: float) -> Cases:
         ):
             for exclusive in (False, True):
                 for reverse in (False, True):
-                    yield Case(
-                        [d.uniform(shape, low, high), np.array(axis)], {"exclusive": exclusive, "reverse": reverse}
-                    )
+                    yield Case([d.uniform(shape, low, high), np.array(axis)], {"exclusive": exclusive, "reverse": reverse})
 
     return cases
 
@@ -118,29 +116,14 @@ def _scan(function: Callable[..., Any], neutral: int) -> Callable[..., Any]:
         x = np.flip(x, int(axis)) if reverse else x
         y = function(x, axis=int(axis), dtype=x.dtype)
         if exclusive:
-            first = np.full_like(
-                np.take(y, [], int(axis)),
-                neutral,
-                shape=[1 if a == int(axis) % x.ndim else n for a, n in enumerate(x.shape)],
-            )
+            first = np.full_like(np.take(y, [], int(axis)), neutral, shape=[1 if a == int(axis) % x.ndim else n for a, n in enumerate(x.shape)])
             y = np.concatenate([first, y], int(axis)).take(range(x.shape[int(axis)]), int(axis))
         return np.flip(y, int(axis)) if reverse else y
 
     return oracle
 
 
-SEGMENTED = (
-    (1, ()),
-    (2, (3,)),
-    (15, ()),
-    (16, (4,)),
-    (17, (1,)),
-    (33, (17,)),
-    (64, (2, 3)),
-    (0, (3,)),
-    (5, (0,)),
-    (1025, ()),
-)
+SEGMENTED = ((1, ()), (2, (3,)), (15, ()), (16, (4,)), (17, (1,)), (33, (17,)), (64, (2, 3)), (0, (3,)), (5, (0,)), (1025, ()))
 
 
 def sorted_segments(low: float, high: float, apart: bool = False) -> Cases:
@@ -157,9 +140,7 @@ def full_segments(d: Draw) -> Iterator[Case]:
     """No segment is empty: what an extreme of nothing is depends on the dtype."""
     for count, rest in SEGMENTED:
         segments = max(1, count // 4) if count else 0
-        ids = d.rng.permutation(
-            np.concatenate([np.arange(segments), d.rng.integers(0, max(1, segments), count - segments)])
-        )
+        ids = d.rng.permutation(np.concatenate([np.arange(segments), d.rng.integers(0, max(1, segments), count - segments)]))
         yield Case([d.apart((count, *rest), -90, 90), ids, np.array(segments)])
 
 
@@ -187,13 +168,8 @@ def unsorted_segments(low: float, high: float, apart: bool = False) -> Cases:
             segments = max(4, count // 8)
             ids = d.rng.integers(0, segments, count)
             yield Case([_times(d, (count, *rest), low, high, apart), ids, np.array(segments)])
-        yield Case(
-            [_times(d, (3, 2, 2), low, high, apart), np.array([[0, -1], [2, 2], [-1, 0]]), np.array(3)],
-            label="negative ids drop",
-        )
-        yield Case(
-            [_times(d, (3,), low, high, apart), np.array([0, 2, 2]), np.array(6)], label="gaps", gradient=low > 0
-        )
+        yield Case([_times(d, (3, 2, 2), low, high, apart), np.array([[0, -1], [2, 2], [-1, 0]]), np.array(3)], label="negative ids drop")
+        yield Case([_times(d, (3,), low, high, apart), np.array([0, 2, 2]), np.array(6)], label="gaps", gradient=low > 0)
 
     return cases
 
@@ -228,9 +204,7 @@ def sparse_segment_gradients(d: Draw) -> Iterator[Case]:
     for case in sparse_segments(d):
         data, indices, ids = case.inputs
         segments = int(ids[-1]) + 1 if len(ids) else 0
-        yield Case(
-            [d.uniform((segments, *data.shape[1:]), 1, 9), indices, ids, np.array(data.shape[0])], gradient=False
-        )
+        yield Case([d.uniform((segments, *data.shape[1:]), 1, 9), indices, ids, np.array(data.shape[0])], gradient=False)
 
 
 def _sparse_gradient(power: float) -> Callable[..., Any]:
@@ -258,12 +232,7 @@ def top(d: Draw) -> Iterator[Case]:
         ((4, 0), 0),
     ):
         yield Case([d.apart(shape, -90, 90), np.array(k)], {"sorted": True})
-        yield Case(
-            [d.integers(shape, 0, 3), np.array(k)],
-            {"sorted": True},
-            label="ties: the lower index first",
-            gradient=False,
-        )
+        yield Case([d.integers(shape, 0, 3), np.array(k)], {"sorted": True}, label="ties: the lower index first", gradient=False)
 
 
 def top_by_attribute(d: Draw) -> Iterator[Case]:
@@ -432,13 +401,7 @@ def add_to(table: Table) -> None:
     table.add("UnsortedSegmentMin", full_segments, _segments(np.min, 0), gradient=(0,))
     for suffix, power in (("Sum", 0.0), ("Mean", 1.0), ("SqrtN", 0.5)):
         table.add(f"SparseSegment{suffix}", sparse_segments, _sparse(power), gradient=(0,), tolerance=8)
-        table.add(
-            f"SparseSegment{suffix}WithNumSegments",
-            with_segments(sparse_segments),
-            _sparse(power),
-            gradient=(0,),
-            tolerance=8,
-        )
+        table.add(f"SparseSegment{suffix}WithNumSegments", with_segments(sparse_segments), _sparse(power), gradient=(0,), tolerance=8)
         table.add(f"SparseSegment{suffix}Grad", sparse_segment_gradients, _sparse_gradient(power), tolerance=16)
     table.add("TopKV2", top, _top, gradient=(0,))
     table.add("TopK", top_by_attribute, _top, gradient=(0,))

@@ -67,11 +67,7 @@ def main() -> int:
             print(f"  and {len(failures) - 3} more of {row.op}")
         if time.monotonic() - shown > 5:
             shown = time.monotonic()
-            print(
-                f"{number + 1} of {len(rows)} rows, {runner.stats.values} values, {runner.stats.gradients} gradients, "
-                f"{shown - start:.0f} s",
-                flush=True,
-            )
+            print(f"{number + 1} of {len(rows)} rows, {runner.stats.values} values, {runner.stats.gradients} gradients, {shown - start:.0f} s", flush=True)
     print(
         f"{len(rows)} rows: {runner.stats.values} values, {runner.stats.gradients} gradients, {len(wrong)} wrong, "
         f"{runner.stats.not_there} not there, "

@@ -44,9 +44,7 @@ class Flat:
 def main_attr(op: Op, row: Row) -> str:
     if row.main:
         return row.main
-    candidates = [a.type_attr for a in op.inputs if a.type_attr] + [
-        a.name for a in op.attrs.values() if a.kind == "type"
-    ]
+    candidates = [a.type_attr for a in op.inputs if a.type_attr] + [a.name for a in op.attrs.values() if a.kind == "type"]
     return candidates[0] if candidates else ""
 
 
@@ -98,10 +96,7 @@ class Runner:
             text = "/".join(f"{k}={v}" for k, v in types.items())
             seed = zlib.crc32(f"{row.op} {row.note} {text}".encode()) ^ self.seed
             for number, case in enumerate(row.cases(Draw(dtype, np.random.default_rng(seed)))):
-                if any(
-                    types.get(k, v) != v and k != main and op.attrs[k].name in _from_inputs(op)
-                    for k, v in case.types.items()
-                ):
+                if any(types.get(k, v) != v and k != main and op.attrs[k].name in _from_inputs(op) for k, v in case.types.items()):
                     continue
                 ran += 1
                 try:
@@ -163,13 +158,7 @@ class Runner:
             return [0.0] * 100
         return self._want(row, case, [np.abs(f.value) if f.dtype.is_inexact else f.value for f in flat])
 
-    def _compare(
-        self,
-        row: Row,
-        want: Sequence[np.ndarray],
-        got: Sequence[tuple[np.ndarray, DType]],
-        magnitudes: Sequence[np.ndarray | float],
-    ) -> None:
+    def _compare(self, row: Row, want: Sequence[np.ndarray], got: Sequence[tuple[np.ndarray, DType]], magnitudes: Sequence[np.ndarray | float]) -> None:
         if len(want) > len(got):
             raise Mismatch(f"{len(got)} outputs, wanted {len(want)}")
         for k, (expected, (stored, dtype)) in enumerate(zip(want, got)):
@@ -184,18 +173,10 @@ class Runner:
             return False
         main = main_attr(self.ops[row.op], row)
         has_double = main in self.ops[row.op].attrs and F64 in self.allowed(self.ops[row.op], main)
-        return floats[0] in (F64, C128) or (
-            floats[0] == F32 and not has_double and C128 not in self.kernel_types.get(row.op, {}).get(main, ())
-        )
+        return floats[0] in (F64, C128) or (floats[0] == F32 and not has_double and C128 not in self.kernel_types.get(row.op, {}).get(main, ()))
 
-    def _check_gradient(
-        self, row: Row, case: Case, built: Built, flat: Sequence[Flat], rng: np.random.Generator
-    ) -> None:
-        inexact = [
-            i
-            for i, y in enumerate(built.outputs)
-            if built.graph.dtype(y).is_inexact and (row.gradient_of is None or i in row.gradient_of)
-        ]
+    def _check_gradient(self, row: Row, case: Case, built: Built, flat: Sequence[Flat], rng: np.random.Generator) -> None:
+        inexact = [i for i, y in enumerate(built.outputs) if built.graph.dtype(y).is_inexact and (row.gradient_of is None or i in row.gradient_of)]
         xs = [k for k, f in enumerate(flat) if f.dtype.is_inexact]
         values = [f.value for f in flat]
         outputs = self._want(row, case, values)
@@ -207,10 +188,7 @@ class Runner:
             draw = Draw(built.graph.dtype(built.outputs[i]), rng)
             weights[i] = rounded(draw.uniform(outputs[i].shape), draw.dtype)
         ys = [built.outputs[i] for i in inexact]
-        seeds = [
-            built.graph.constant(narrow(w, t), t)
-            for w, t in ((weights[i], built.graph.dtype(built.outputs[i])) for i in inexact)
-        ]
+        seeds = [built.graph.constant(narrow(w, t), t) for w, t in ((weights[i], built.graph.dtype(built.outputs[i])) for i in inexact)]
         try:
             made = built.graph.gradients(ys, [built.inputs[k] for k in xs], seeds)
         except Error as error:
@@ -231,14 +209,7 @@ class Runner:
             self._check_differences(row, case, flat, k, weights, widen(*got), rng)
 
     def _check_differences(
-        self,
-        row: Row,
-        case: Case,
-        flat: Sequence[Flat],
-        k: int,
-        weights: dict[int, np.ndarray],
-        got: np.ndarray,
-        rng: np.random.Generator,
+        self, row: Row, case: Case, flat: Sequence[Flat], k: int, weights: dict[int, np.ndarray], got: np.ndarray, rng: np.random.Generator
     ) -> None:
         values = [f.value for f in flat]
 
@@ -291,11 +262,7 @@ class Built:
             placeholder = self.graph.placeholder(f.dtype)
             self.feeds.append((placeholder, stored, f.dtype))
             return placeholder
-        attrs: dict[str, tuple[str, Any]] = {
-            "dtype": ("type", f.dtype),
-            "shape": ("shape", stored.shape),
-            "shared_name": ("string", f"v{len(self.variables)}"),
-        }
+        attrs: dict[str, tuple[str, Any]] = {"dtype": ("type", f.dtype), "shape": ("shape", stored.shape), "shared_name": ("string", f"v{len(self.variables)}")}
         variable = Output(self.graph.node("VarHandleOp" if resource else "VariableV2", attrs=attrs), 0)
         initial = self.graph.constant(stored, f.dtype)
         self.initial.append(self.graph.node("AssignVariableOp" if resource else "Assign", [variable, initial]))
@@ -336,11 +303,7 @@ def _natural(value: Any, dtype: DType, arg: Arg) -> DType:
 
 
 def _said(problem: Exception) -> str:
-    return (
-        str(problem)
-        if isinstance(problem, (Mismatch, Error))
-        else f"the table's own {type(problem).__name__}: {problem}"
-    )
+    return str(problem) if isinstance(problem, (Mismatch, Error)) else f"the table's own {type(problem).__name__}: {problem}"
 
 
 def _shape_text(value: Any) -> str:
@@ -352,22 +315,13 @@ def _shape_text(value: Any) -> str:
 def _check_promises(built: Built, got: Sequence[tuple[np.ndarray, DType]]) -> None:
     for k, (output, (stored, dtype)) in enumerate(zip(built.outputs, got)):
         promised = built.graph.shape(output)
-        if promised is not None and (
-            len(promised) != stored.ndim or any(p not in (-1, d) for p, d in zip(promised, stored.shape))
-        ):
+        if promised is not None and (len(promised) != stored.ndim or any(p not in (-1, d) for p, d in zip(promised, stored.shape))):
             raise Mismatch(f"output {k} was promised as {promised}, got {stored.shape}")
         if built.graph.dtype(output) != dtype:
             raise Mismatch(f"output {k} was promised as {built.graph.dtype(output)}, got {dtype}")
 
 
-def compare(
-    what: str,
-    expected: np.ndarray,
-    stored: np.ndarray,
-    dtype: DType,
-    tolerance: float,
-    magnitude: np.ndarray | float = 0.0,
-) -> None:
+def compare(what: str, expected: np.ndarray, stored: np.ndarray, dtype: DType, tolerance: float, magnitude: np.ndarray | float = 0.0) -> None:
     if stored.shape != expected.shape:
         raise Mismatch(f"{what} has shape {stored.shape}, wanted {expected.shape}")
     if dtype.kind == "s" or not dtype.is_inexact:
@@ -376,9 +330,7 @@ def compare(
         have = widen(stored, dtype)
         with np.errstate(all="ignore"):
             want = rounded(expected, dtype)
-            bound = tolerance * (
-                ABSOLUTE[dtype.name] + RELATIVE[dtype.name] * np.maximum(np.abs(want), np.abs(magnitude))
-            )
+            bound = tolerance * (ABSOLUTE[dtype.name] + RELATIVE[dtype.name] * np.maximum(np.abs(want), np.abs(magnitude)))
             same = (have == want) | (np.isnan(have) & np.isnan(want)) | (np.abs(have - want) <= bound)
             same &= np.isfinite(have) | ~np.isfinite(want)
     same = np.asarray(same)
@@ -387,7 +339,4 @@ def compare(
     at = np.unravel_index(int(np.argmin(same)), same.shape) if same.ndim else ()
     have_one = widen(stored, dtype)[at]
     want_one = narrow(expected, dtype)[at] if not dtype.is_inexact else expected[at]
-    raise Mismatch(
-        f"{what} at {[int(i) for i in at]}: got {have_one!r}, wanted {want_one!r} "
-        f"({int(same.size - same.sum())} of {same.size} differ)"
-    )
+    raise Mismatch(f"{what} at {[int(i) for i in at]}: got {have_one!r}, wanted {want_one!r} ({int(same.size - same.sum())} of {same.size} differ)")

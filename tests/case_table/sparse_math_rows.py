@@ -248,12 +248,7 @@ def dense_sets(d: Draw) -> Iterator[Case]:
             yield Case([d.integers(a, 0, 9), d.integers(b, 0, 9)], {"set_operation": name})
 
 
-_OPERATIONS = {
-    "a-b": np.setdiff1d,
-    "b-a": lambda a, b: np.setdiff1d(b, a),
-    "intersection": np.intersect1d,
-    "union": np.union1d,
-}
+_OPERATIONS = {"a-b": np.setdiff1d, "b-a": lambda a, b: np.setdiff1d(b, a), "intersection": np.intersect1d, "union": np.union1d}
 
 
 def operated(a, b, set_operation):  # type: ignore[no-untyped-def]

@@ -52,9 +52,7 @@ def products(d: Draw) -> Iterator[Case]:
             yield Case(inputs, attrs, gradient=d.kind != "c")
 
 
-def product(
-    indices: np.ndarray, values: np.ndarray, shape: np.ndarray, b: np.ndarray, adjoint_a: bool, adjoint_b: bool
-) -> np.ndarray:
+def product(indices: np.ndarray, values: np.ndarray, shape: np.ndarray, b: np.ndarray, adjoint_a: bool, adjoint_b: bool) -> np.ndarray:
     a = _dense(indices, values, shape)
     return (a.conj().T if adjoint_a else a) @ (b.conj().T if adjoint_b else b)
 

@@ -54,9 +54,7 @@ def _beta(a: float, b: float, x: float) -> float:
     for n in range(400):
         terms.append(term)
         term *= (a + b + n) / (a + 1 + n) * x
-    return math.fsum(terms) * math.exp(
-        a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    )
+    return math.fsum(terms) * math.exp(a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b))
 
 
 bessel_0, bessel_1 = special._each(_bessel(0)), special._each(_bessel(1))
@@ -200,8 +198,7 @@ def with_band(x: np.ndarray, part: np.ndarray, k: np.ndarray, align: str = "LEFT
     return _put(x, part, int(k.flat[0]), int(k.flat[-1]), align)
 
 
-def of_band(part: np.ndarray, k: np.ndarray, rows: np.ndarray, cols: np.ndarray, padding: np.ndarray,
-            align: str = "LEFT_LEFT") -> np.ndarray:
+def of_band(part: np.ndarray, k: np.ndarray, rows: np.ndarray, cols: np.ndarray, padding: np.ndarray, align: str = "LEFT_LEFT") -> np.ndarray:
     outer = part.shape[: -1 if k.flat[0] == k.flat[-1] else -2]
     blank = np.full(outer + (int(rows), int(cols)), padding, part.dtype)
     return _put(blank, part, int(k.flat[0]), int(k.flat[-1]), align)
@@ -267,8 +264,7 @@ def add_to(table: Table) -> None:
     table.add("RandomGammaGrad", two(0.3, 9), gamma_sample_by_a, dtypes=("float32",), tolerance=64)
     table.add("Betainc", betas, beta, gradient=(2,), tolerance=256, gradient_tolerance=4)
     table.add("NextAfter", two(-5, 5), np.nextafter, dtypes=("float64",), gradient=())
-    table.add("NextAfter", two(-5, 5), lambda a, b: np.nextafter(np.float32(a), np.float32(b)), dtypes=("float32",),
-              note="narrow")
+    table.add("NextAfter", two(-5, 5), lambda a, b: np.nextafter(np.float32(a), np.float32(b)), dtypes=("float32",), note="narrow")
     table.add("PopulationCount", bits, ones)
     table.add("CompareAndBitpack", packed, pack)
     for op, side in (("LowerBound", "left"), ("UpperBound", "right")):

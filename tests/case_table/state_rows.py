@@ -60,9 +60,7 @@ def distinct_rows(d: Draw) -> Iterator[Case]:
     for shape, picked in _ROWS:
         count = int(np.prod(picked, dtype=np.int64))
         if count <= shape[0]:
-            yield Case(
-                [d.any(shape), d.rng.permutation(shape[0])[:count].reshape(picked), d.any((*picked, *shape[1:]))]
-            )
+            yield Case([d.any(shape), d.rng.permutation(shape[0])[:count].reshape(picked), d.any((*picked, *shape[1:]))])
 
 
 def _to_rows(combine: Callable[..., Any]) -> Callable[..., np.ndarray]:
@@ -72,15 +70,7 @@ def _to_rows(combine: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return oracle
 
 
-_POINTS = (
-    ((5,), (3,), 1),
-    ((5, 3), (7,), 2),
-    ((17, 3), (2, 2), 1),
-    ((33, 16), (31,), 1),
-    ((3, 4, 5), (1,), 3),
-    ((5,), (0,), 1),
-    ((1025,), (513,), 1),
-)
+_POINTS = (((5,), (3,), 1), ((5, 3), (7,), 2), ((17, 3), (2, 2), 1), ((33, 16), (31,), 1), ((3, 4, 5), (1,), 3), ((5,), (0,), 1), ((1025,), (513,), 1))
 
 
 def point_updates(values: str) -> Any:
@@ -114,9 +104,7 @@ def slice_assignments(d: Draw) -> Iterator[Case]:
             yield Case([*case.inputs, d.any([1 if i % 2 else n for i, n in enumerate(value.shape)])], case.attrs)
 
 
-def _assign_slice(
-    x: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray, **masks: int
-) -> np.ndarray:
+def _assign_slice(x: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray, **masks: int) -> np.ndarray:
     out = x.copy()
     at = index_of(begin, end, strides, masks)
     out[at] = value.reshape(value.shape[max(0, value.ndim - np.ndim(out[at])) :])[()]
@@ -177,11 +165,7 @@ def add_to(table: Table) -> None:
     for name, (combine, cases) in _COMBINE.items():
         table.add(f"Scatter{name}", cases, _to_rows(combine), **loose)
         table.add(f"ResourceScatter{name}", cases, _to_rows(combine), main="dtype", **loose)
-    for op, values, combine in (
-        ("Update", "any", _keep_second),
-        ("Add", "numbers", lambda a, b: a + b),
-        ("Sub", "numbers", lambda a, b: a - b),
-    ):
+    for op, values, combine in (("Update", "any", _keep_second), ("Add", "numbers", lambda a, b: a + b), ("Sub", "numbers", lambda a, b: a - b)):
         table.add(f"ScatterNd{op}", point_updates(values), _point(combine), mutates=True)
         table.add(
             f"ResourceScatterNd{op}",

@@ -46,9 +46,7 @@ def tagged(d: Draw) -> Iterator[Case]:
 def check_histogram(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
     histogram = dict(fields(bytes(_values(got[0][()])[0][5])))
     x = case.inputs[1].astype(np.float64)
-    have = {
-        name: _number(histogram[k], "<d") for k, name in enumerate(("min", "max", "num", "sum"), 1) if k in histogram
-    }
+    have = {name: _number(histogram[k], "<d") for k, name in enumerate(("min", "max", "num", "sum"), 1) if k in histogram}
     assert have.get("num", 0.0) == x.size, f"{have.get('num')} numbers, wanted {x.size}"
     if not x.size:
         return
@@ -69,9 +67,7 @@ def check_images(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) 
     assert len(values) == min(2, shape[0]), f"{len(values)} images, wanted {min(2, shape[0])}"
     for value in values:
         image = dict(fields(bytes(value[4])))
-        assert (image[1], image[2], image[3]) == shape[
-            1:
-        ], f"sizes {image[1]}, {image[2]}, {image[3]}, wanted {shape[1:]}"
+        assert (image[1], image[2], image[3]) == shape[1:], f"sizes {image[1]}, {image[2]}, {image[3]}, wanted {shape[1:]}"
         png = bytes(image[4])
         assert png[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
         assert struct.unpack(">II", png[16:24]) == (shape[2], shape[1]), "the PNG has other sizes"

@@ -108,8 +108,9 @@ def lists_of_words(d: Draw) -> Iterator[Case]:
             yield Case([data, splits], attrs | {"pad_width": pad_width, "preserve_short_sequences": False})
 
 
-def runs(data: np.ndarray, splits: np.ndarray, separator: str, ngram_widths: list[int], left_pad: str, right_pad: str,
-         pad_width: int, preserve_short_sequences: bool) -> tuple[np.ndarray, ...]:
+def runs(
+    data: np.ndarray, splits: np.ndarray, separator: str, ngram_widths: list[int], left_pad: str, right_pad: str, pad_width: int, preserve_short_sequences: bool
+) -> tuple[np.ndarray, ...]:
     assert not preserve_short_sequences
     found: list[bytes] = []
     ends = [0]
@@ -117,7 +118,7 @@ def runs(data: np.ndarray, splits: np.ndarray, separator: str, ngram_widths: lis
         for width in ngram_widths:
             pads = width - 1 if pad_width < 0 else min(pad_width, width - 1)
             words = [left_pad.encode()] * pads + list(data[begin:end]) + [right_pad.encode()] * pads
-            found += [separator.encode().join(words[i:i + width]) for i in range(len(words) - width + 1)]
+            found += [separator.encode().join(words[i : i + width]) for i in range(len(words) - width + 1)]
         ends.append(len(found))
     return texts(found), np.array(ends)
 
@@ -136,7 +137,7 @@ def segments_joined(x: np.ndarray, ids: np.ndarray, count: np.ndarray, separator
         for column in range(rows.shape[1]):
             parts = [rows[i, column] for i in range(ids.size) if ids.ravel()[i] == segment]
             out[segment, column] = separator.encode().join(parts)
-    return out.reshape((int(count),) + x.shape[ids.ndim:])
+    return out.reshape((int(count),) + x.shape[ids.ndim :])
 
 
 _CASES = (*_WORDS, " İstanbul ", "ΑΣ ΣΑΣ.", "ǆ ŉ ﬃ", "\tꭰ𐐀\n", "bad \udcff")
@@ -164,8 +165,7 @@ _SCRIPTS = [25, 14, 8, 17, 20, 18, 0, 0, 103, -1, -1]  # ICU's: Latin, Greek, Cy
 def add_to(table: Table) -> None:
     table.add("StringLower", cased, in_case("lower"))
     table.add("StringUpper", cased, in_case("upper"))
-    table.add("StringStrip", lambda d: iter([Case([texts(["", "  a b\t\n", "a", " \v\f\r "])])]),
-              lambda x: texts([t.strip() for t in x]))
+    table.add("StringStrip", lambda d: iter([Case([texts(["", "  a b\t\n", "a", " \v\f\r "])])]), lambda x: texts([t.strip() for t in x]))
     table.add("UnicodeScript", characters, lambda x: np.array(_SCRIPTS))
     table.add("RegexReplace", patterns(False, True), replaced)
     table.add("StaticRegexReplace", patterns(True, True), replaced)

@@ -166,32 +166,20 @@ OPTIMIZERS = (
     Optimizer("Momentum", ("var", "accum"), "lr grad momentum", _momentum, _NESTEROV),
     Optimizer("Adagrad", ("var", "accum"), "lr grad", _adagrad, ({}, {"update_slots": False})),
     Optimizer("Adadelta", ("var", "accum", "accum_update"), "lr rho epsilon grad", _adadelta),
-    Optimizer(
-        "Adam", ("var", "m", "v"), "beta1_power beta2_power lr beta1 beta2 epsilon grad", _adam, _NESTEROV, False
-    ),
+    Optimizer("Adam", ("var", "m", "v"), "beta1_power beta2_power lr beta1 beta2 epsilon grad", _adam, _NESTEROV, False),
     Optimizer("AdaMax", ("var", "m", "v"), "beta1_power lr beta1 beta2 epsilon grad", _adamax, has_sparse=False),
     Optimizer("RMSProp", ("var", "ms", "mom"), "lr rho momentum epsilon grad", _rmsprop),
     Optimizer("CenteredRMSProp", ("var", "mg", "ms", "mom"), "lr rho momentum epsilon grad", _centered_rmsprop),
     Optimizer("Ftrl", ("var", "accum", "linear"), "grad lr l1 l2 lr_power", _ftrl),
     Optimizer("FtrlV2", ("var", "accum", "linear"), "grad lr l1 l2 l2_shrinkage lr_power", _ftrl_v2),
     Optimizer("AdagradV2", ("var", "accum"), "lr epsilon grad", _adagrad_v2, ({}, {"update_slots": False})),
-    Optimizer(
-        "AdagradDA",
-        ("var", "gradient_accumulator", "gradient_squared_accumulator"),
-        "grad lr l1 l2 global_step",
-        _adagrad_da,
-    ),
+    Optimizer("AdagradDA", ("var", "gradient_accumulator", "gradient_squared_accumulator"), "grad lr l1 l2 global_step", _adagrad_da),
     Optimizer("ProximalAdagrad", ("var", "accum"), "lr l1 l2 grad", _proximal_adagrad),
     Optimizer("ProximalGradientDescent", ("var",), "alpha l1 l2 delta", _proximal_descent),
     Optimizer("AddSign", ("var", "m"), "lr alpha sign_decay beta grad", _add_sign, has_sparse=False),
     Optimizer("PowerSign", ("var", "m"), "lr logbase sign_decay beta grad", _power_sign, has_sparse=False),
     Optimizer(
-        "AdamWithAmsgrad",
-        ("var", "m", "v", "vhat"),
-        "beta1_power beta2_power lr beta1 beta2 epsilon grad",
-        _amsgrad,
-        has_sparse=False,
-        by_reference=False,
+        "AdamWithAmsgrad", ("var", "m", "v", "vhat"), "beta1_power beta2_power lr beta1 beta2 epsilon grad", _amsgrad, has_sparse=False, by_reference=False
     ),
     Optimizer("KerasMomentum", ("var", "accum"), "lr grad momentum", _keras_momentum, _NESTEROV, by_reference=False),
 )
@@ -228,10 +216,7 @@ def sparse(optimizer: Optimizer) -> Any:
     def cases(d: Draw) -> Iterator[Case]:
         for shape, count in (((1, 1), 1), ((5, 3), 2), ((17, 16), 17), ((4,), 3), ((5, 33), 0), ((3, 2, 2), 2)):
             for attrs in optimizer.variants:
-                drawn = {
-                    name: _drawn(d, name, (count, *shape[1:]) if name == "grad" else shape)
-                    for name in _sparse_names(optimizer)
-                }
+                drawn = {name: _drawn(d, name, (count, *shape[1:]) if name == "grad" else shape) for name in _sparse_names(optimizer)}
                 drawn["indices"] = d.rng.permutation(shape[0])[:count]
                 yield Case(list(drawn.values()), attrs)
 
@@ -256,11 +241,4 @@ def add_to(table: Table) -> None:
         for prefix in ("", "Resource") if optimizer.by_reference else ("Resource",):
             table.add(f"{prefix}Apply{optimizer.name}", dense(optimizer), _dense(optimizer), mutates=True, tolerance=16)
             if optimizer.has_sparse:
-                table.add(
-                    f"{prefix}SparseApply{optimizer.name}",
-                    sparse(optimizer),
-                    _sparse(optimizer),
-                    mutates=True,
-                    tolerance=16,
-                    main="T",
-                )
+                table.add(f"{prefix}SparseApply{optimizer.name}", sparse(optimizer), _sparse(optimizer), mutates=True, tolerance=16, main="T")

@@ -102,9 +102,7 @@ def _arg(data: bytes) -> Arg:
         elif number == 16:
             arg.is_ref = bool(value)
         elif number in (1, 4, 5, 6):
-            setattr(
-                arg, {1: "name", 4: "type_attr", 5: "number_attr", 6: "type_list_attr"}[number], bytes(value).decode()
-            )
+            setattr(arg, {1: "name", 4: "type_attr", 5: "number_attr", 6: "type_list_attr"}[number], bytes(value).decode())
     return arg
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of devices share: the accelerator made of threads, and graphs that run there and on the CPU."""
+
 import ctypes
 import os
 

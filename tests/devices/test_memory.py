@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values between the memories, placement, and what is said where something cannot be."""
+
 import threading
 
 import numpy as np
@@ -35,6 +36,7 @@ def test_values_go_there_and_come_back():
 def test_an_op_without_a_kernel():
     def build():
         return tf.lgamma(tf.constant([1.0, 5.0], name="c") + 0.0, name="far_away")
+
     with pytest.raises(tf.errors.UnimplementedError, match=r"Lgamma(.|\n)*far_away(.|\n)*no TESTACC kernel(.|\n)*CPU"):
         run_on(ACC, build)
     np.testing.assert_allclose(run_on(ACC, build, config=SOFT), [0, np.log(24)], atol=1e-6)
@@ -49,6 +51,7 @@ def test_a_device_that_is_not_there():
 def test_strings_and_shapes_stay_on_the_host():
     def build():
         return [tf.constant(["a", "b"]), tf.shape(tf.zeros([2, 3]) + 1.0), tf.rank(tf.ones([4]))]
+
     names, shape, rank = run_on(ACC, build)
     assert names.tolist() == [b"a", b"b"] and shape.tolist() == [2, 3] and rank == 1
 
@@ -130,6 +133,7 @@ def test_failures_on_request():
 def test_out_of_memory_names_the_node():
     def build():
         return tf.reduce_sum(tf.add(tf.fill([3000, 3000], 1.0, name="large"), 1.0, name="too_much"))
+
     with pytest.raises(tf.errors.ResourceExhaustedError, match=r"TESTACC:0 cannot allocate 36000000 bytes(.|\n)*large"):
         run_on(ACC, build)
     # What is free is enough, but held for work of other sizes.
@@ -180,11 +184,13 @@ def test_steps_at_once():
     wrong = []
     delays(7, 50)
     with tf.Session() as session:
+
         def work(k):
             value = np.full([64, 64], k, np.float32)
             for _ in range(10):
                 if not (session.run(y, {x: value}) == k + 6).all():
                     wrong.append(k)
+
         threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
         for t in threads:
             t.start()

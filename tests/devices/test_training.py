@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that train on the accelerator: only tf.device says so."""
+
 import os
 import struct
 
@@ -24,8 +25,10 @@ def digits():
 
 
 OPTIMIZERS = {
-    "descent": lambda: tf.train.GradientDescentOptimizer(0.1), "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
-    "nesterov": lambda: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True), "adam": lambda: tf.train.AdamOptimizer(0.1),
+    "descent": lambda: tf.train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+    "nesterov": lambda: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda: tf.train.AdamOptimizer(0.1),
 }
 
 
@@ -46,6 +49,7 @@ def test_optimizers(name, use_resource):
                     values.append(session.run(v))
                 values.append(session.run(more))
                 return np.array(values)
+
     want = train("/cpu:0")
     for seed in range(1, 6):
         delays(seed, 50)
@@ -81,6 +85,7 @@ def test_a_recurrent_net_in_a_loop(seed):
 
         def body(i, h):
             return i + 1, tf.tanh(tf.matmul(tf.concat([tf.gather(inputs, i), h], 1), weights))
+
         _, last = tf.while_loop(lambda i, _: i < steps, body, [tf.constant(0), tf.zeros([3, width])])
         return inputs, [last] + tf.gradients(tf.reduce_sum(last), weights)
 
@@ -90,6 +95,7 @@ def test_a_recurrent_net_in_a_loop(seed):
                 inputs, fetches = build()
             with tf.Session(graph=graph, config=SOFT) as session:
                 return session.run(fetches, {inputs: xs})
+
     want = run("/cpu:0")
     delays(seed, 50)
     for got, expected in zip(run(ACC), want):
@@ -108,6 +114,7 @@ def test_a_loop_that_hops():
         with tf.device("/device:TESTACC:1"):
             x = x * 0.5
         return i + 1, x
+
     _, y = tf.while_loop(lambda i, _: i < 10, body, [0, start])
     want = np.float32(1)
     for _ in range(10):
@@ -129,6 +136,7 @@ def test_digits():
         def weights(name, shape):
             first = (random.randn(*shape) * 0.1).astype(np.float32)
             return tf.get_variable(name, initializer=first), tf.get_variable(name + "_bias", initializer=np.full(shape[-1], 0.1, np.float32))
+
         w, b = weights("conv", [3, 3, 1, 8])
         h = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), b))
         h = tf.nn.max_pool(h, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
@@ -154,6 +162,7 @@ def test_digits():
                     rows = np.arange(k * 50, k * 50 + 50) % (len(images) - 200)
                     losses.append(session.run([loss, step], {x: images[rows], y: labels[rows]})[0])
                 return losses, session.run(right, {x: images[-200:], y: labels[-200:]})
+
     want, _ = train("/cpu:0")
     delays(11, 30)
     losses, accuracy = train(ACC)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When values come to a device, and which wait on the host: peaks of the accelerator's memory, and equal bits."""
+
 import hashlib
 import json
 import os
@@ -21,8 +22,10 @@ MANUAL, SWAPPING_HEURISTICS = definitions.RewriterConfig.MANUAL, definitions.Rew
 
 
 def config(recvs=False, memory=0):
-    made = tf.ConfigProto(allow_soft_placement=True, graph_options=tf.GraphOptions(enable_recv_scheduling=recvs, optimizer_options=tf.OptimizerOptions(
-        opt_level=tf.OptimizerOptions.L0)))
+    made = tf.ConfigProto(
+        allow_soft_placement=True,
+        graph_options=tf.GraphOptions(enable_recv_scheduling=recvs, optimizer_options=tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0)),
+    )
     made.graph_options.rewrite_options.memory_optimization = memory
     return made
 
@@ -121,6 +124,5 @@ def test_a_mark_must_name_an_input():
         y = tf.placeholder(tf.float32, [4, 4]) + 1.0
         z = tf.identity(y * 2.0)
     z.op.inputs[0].op._set_attr("_swap_to_host", definitions.AttrValue(i=5).SerializeToString())
-    with pytest.raises(tf.errors.InvalidArgumentError, match="_swap_to_host names input 5"), tf.Session(
-            config=config(memory=MANUAL)) as session:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="_swap_to_host names input 5"), tf.Session(config=config(memory=MANUAL)) as session:
         session.run(z)

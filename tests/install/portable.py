@@ -26,7 +26,13 @@ MOST_BYTES = 25 * 1000 * 1000
 GLIBC = (2, 28)
 SYSTEM = {"libstdc++.so.6", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "libgcc_s.so.1"}
 OURS = {"libmillrace.so", "libmillrace.so.0", "libmillrace_dnnl.so", "libmillrace_serial.so"}
-EXPORTED = {"libmillrace_dnnl": r".*", "libmillrace_serial": r"(omp|GOMP)_\w+", "libmillrace.so": r"(TF|TFE|MR)_\w+", "libtensorflow.so": r"(TF|TFE)_\w+", "_core": r"PyInit__core"}
+EXPORTED = {
+    "libmillrace_dnnl": r".*",
+    "libmillrace_serial": r"(omp|GOMP)_\w+",
+    "libmillrace.so": r"(TF|TFE|MR)_\w+",
+    "libtensorflow.so": r"(TF|TFE)_\w+",
+    "_core": r"PyInit__core",
+}
 
 TRAIN = """
 import re, subprocess, sys
@@ -168,8 +174,26 @@ def chroot(wheel, release, sdk=None):
     with open(use + "/train.py", "w", encoding="utf-8") as file:
         file.write(TRAIN)
     version = run("chroot", folder, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
-    run(sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--only-binary=:all:", "--python-version", version,
-        "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64", "--platform", "manylinux2014_x86_64", "-d", use, "numpy")
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--disable-pip-version-check",
+        "--only-binary=:all:",
+        "--python-version",
+        version,
+        "--platform",
+        "manylinux_2_28_x86_64",
+        "--platform",
+        "manylinux_2_27_x86_64",
+        "--platform",
+        "manylinux2014_x86_64",
+        "-d",
+        use,
+        "numpy",
+    )
     print(run("chroot", folder, "bash", "-c", DIGITS, env={"PATH": "/usr/bin:/bin", "HOME": "/root"}).strip())
 
 

@@ -19,9 +19,20 @@ import zipfile
 SKIPPED = 77
 MOST_BYTES = 20 * 1000 * 1000
 MOST_MILLISECONDS = 150
-WANTED = ("__init__.py", "py.typed", "_core.pyi", "libmillrace.so", "libtensorflow.so.1", "libtensorflow.so.2",
-          "include/tensorflow/c/c_api.h", "include/millrace/c_api.h", "ops/gen_ops.py", "ops/gen_ops.pyi", "compat/__main__.py",
-          "examples/tutorials/mnist/input_data.py")
+WANTED = (
+    "__init__.py",
+    "py.typed",
+    "_core.pyi",
+    "libmillrace.so",
+    "libtensorflow.so.1",
+    "libtensorflow.so.2",
+    "include/tensorflow/c/c_api.h",
+    "include/millrace/c_api.h",
+    "ops/gen_ops.py",
+    "ops/gen_ops.pyi",
+    "compat/__main__.py",
+    "examples/tutorials/mnist/input_data.py",
+)
 
 PROGRAM = """
 import millrace as tf, numpy as np, sys

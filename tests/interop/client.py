@@ -6,8 +6,22 @@ import ctypes as C
 import numpy as np
 
 STRING = 7
-NUMPY = {1: np.float32, 2: np.float64, 3: np.int32, 4: np.uint8, 5: np.int16, 6: np.int8, 9: np.int64, 10: np.bool_,
-         18: np.complex128, 8: np.complex64, 19: np.float16, 17: np.uint16, 22: np.uint32, 23: np.uint64}
+NUMPY = {
+    1: np.float32,
+    2: np.float64,
+    3: np.int32,
+    4: np.uint8,
+    5: np.int16,
+    6: np.int8,
+    9: np.int64,
+    10: np.bool_,
+    18: np.complex128,
+    8: np.complex64,
+    19: np.float16,
+    17: np.uint16,
+    22: np.uint32,
+    23: np.uint64,
+}
 DTYPE = {np.dtype(v): k for k, v in NUMPY.items()}
 
 
@@ -27,8 +41,8 @@ class Error(Exception):
 
 RETURNS = {
     C.c_void_p: "TF_NewStatus TF_NewBuffer TF_NewBufferFromString TF_NewGraph TF_NewSession TF_NewSessionOptions "
-                "TF_NewImportGraphDefOptions TF_GraphOperationByName TF_AllocateTensor TF_TensorData MR_SaverCreate "
-                "MR_SaverFromDef MR_CheckpointReaderOpen MR_CheckpointReaderRead MR_EventWriterOpen",
+    "TF_NewImportGraphDefOptions TF_GraphOperationByName TF_AllocateTensor TF_TensorData MR_SaverCreate "
+    "MR_SaverFromDef MR_CheckpointReaderOpen MR_CheckpointReaderRead MR_EventWriterOpen",
     C.c_char_p: "TF_Message MR_CheckpointReaderName MR_EventWriterPath",
     C.c_int: "TF_GetCode TF_NumDims TF_TensorType MR_CheckpointReaderNumTensors",
     C.c_int64: "TF_Dim",
@@ -126,8 +140,7 @@ class Session:
         outputs = (Output * len(fetches))(*[self.output(n) for n in fetches])
         results = (C.c_void_p * len(fetches))()
         opers = (C.c_void_p * len(targets))(*[self.output(n).oper for n in targets])
-        self.l.call("TF_SessionRun", self.session, None, inputs, values, len(feeds), outputs, results, len(fetches),
-                    opers, len(targets), None)
+        self.l.call("TF_SessionRun", self.session, None, inputs, values, len(feeds), outputs, results, len(fetches), opers, len(targets), None)
         return [self.l.from_tensor(r) for r in results]
 
     def graph_def(self):

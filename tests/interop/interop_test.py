@@ -23,10 +23,16 @@ LIBRARY = None
 def values(seed=0):
     r = np.random.RandomState(seed)
     return {
-        "f": r.randn(3, 4).astype(np.float32), "d": r.randn(2), "h": r.randn(5).astype(np.float16),
-        "i": r.randint(-9, 9, (2, 2)).astype(np.int32), "l": np.array(2**40, np.int64), "u": np.arange(7, dtype=np.uint8),
-        "b": np.array([True, False]), "c": (r.randn(3) + 1j * r.randn(3)).astype(np.complex64),
-        "s": np.array([b"", b"x", b"y" * 300], object), "none": np.zeros((0, 2), np.float32),
+        "f": r.randn(3, 4).astype(np.float32),
+        "d": r.randn(2),
+        "h": r.randn(5).astype(np.float16),
+        "i": r.randint(-9, 9, (2, 2)).astype(np.int32),
+        "l": np.array(2**40, np.int64),
+        "u": np.arange(7, dtype=np.uint8),
+        "b": np.array([True, False]),
+        "c": (r.randn(3) + 1j * r.randn(3)).astype(np.complex64),
+        "s": np.array([b"", b"x", b"y" * 300], object),
+        "none": np.zeros((0, 2), np.float32),
     }
 
 
@@ -59,8 +65,7 @@ class InteropTest(unittest.TestCase):
 
     def test_reads_their_v2(self):
         want = values()
-        self.tf_save(self.path("ck"), want, lambda p, n, c: tf.raw_ops.SaveV2(
-            prefix=p, tensor_names=n, shape_and_slices=[""] * len(n), tensors=c))
+        self.tf_save(self.path("ck"), want, lambda p, n, c: tf.raw_ops.SaveV2(prefix=p, tensor_names=n, shape_and_slices=[""] * len(n), tensors=c))
         self.check_same(client.Checkpoint(LIBRARY, self.path("ck")), want)
 
     def test_reads_their_v1(self):
@@ -71,25 +76,29 @@ class InteropTest(unittest.TestCase):
     def test_reads_their_v1_slices_of_two_files(self):
         whole = np.arange(24, dtype=np.float32).reshape(6, 4)
         for i, (spec, part) in enumerate([("6 4 0,2:-", whole[:2]), ("6 4 2,4:-", whole[2:])]):
-            self.tf_save(self.path(f"ck-{i:05d}-of-00002"), {"v": part}, lambda p, n, c, s: tf.raw_ops.SaveSlices(
-                filename=p, tensor_names=n, shapes_and_slices=[s], data=c), s=spec)
+            self.tf_save(
+                self.path(f"ck-{i:05d}-of-00002"),
+                {"v": part},
+                lambda p, n, c, s: tf.raw_ops.SaveSlices(filename=p, tensor_names=n, shapes_and_slices=[s], data=c),
+                s=spec,
+            )
         self.check_same(client.Checkpoint(LIBRARY, self.path("ck-?????-of-00002")), {"v": whole})
 
     def test_reads_their_merged_slices(self):
         whole = np.arange(24, dtype=np.float32).reshape(6, 4)
         for i, (spec, part) in enumerate([("6 4 0,2:-", whole[:2]), ("6 4 2,4:-", whole[2:])]):
-            self.tf_save(self.path(f"t/part-{i}"), {"v": part}, lambda p, n, c, s: tf.raw_ops.SaveV2(
-                prefix=p, tensor_names=n, shape_and_slices=[s], tensors=c), s=spec)
+            self.tf_save(
+                self.path(f"t/part-{i}"), {"v": part}, lambda p, n, c, s: tf.raw_ops.SaveV2(prefix=p, tensor_names=n, shape_and_slices=[s], tensors=c), s=spec
+            )
         with tf.Graph().as_default(), v1.Session() as session:
-            session.run(tf.raw_ops.MergeV2Checkpoints(
-                checkpoint_prefixes=[self.path("t/part-0"), self.path("t/part-1")], destination_prefix=self.path("ck")))
+            session.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=[self.path("t/part-0"), self.path("t/part-1")], destination_prefix=self.path("ck")))
         self.check_same(client.Checkpoint(LIBRARY, self.path("ck")), {"v": whole})
 
     def test_reads_their_object_checkpoints(self):
         # Another process, because this one runs graphs.
-        script = ("import sys, tensorflow as tf; a = tf.Variable([1., 2.]); "
-                  "tf.train.Checkpoint(a=a).write(sys.argv[1])")
+        script = "import sys, tensorflow as tf; a = tf.Variable([1., 2.]); tf.train.Checkpoint(a=a).write(sys.argv[1])"
         import subprocess
+
         subprocess.run([sys.executable, "-c", script, self.path("ck")], check=True, stderr=subprocess.DEVNULL)
         got = client.Checkpoint(LIBRARY, self.path("ck"))
         np.testing.assert_array_equal(got["a/.ATTRIBUTES/VARIABLE_VALUE"], [1, 2])
@@ -100,8 +109,7 @@ class InteropTest(unittest.TestCase):
         with self.graph.as_default():
             names = list(want)
             holders = [v1.placeholder(tf.as_dtype(tf.constant(v).dtype), v.shape) for v in want.values()]
-            save = tf.raw_ops.SaveV2(prefix=self.path("ck"), tensor_names=names, shape_and_slices=[""] * len(names),
-                                     tensors=holders)
+            save = tf.raw_ops.SaveV2(prefix=self.path("ck"), tensor_names=names, shape_and_slices=[""] * len(names), tensors=holders)
         session = client.Session(LIBRARY, self.graph.as_graph_def().SerializeToString())
         session.run({h.name: v for h, v in zip(holders, want.values())}, targets=[save.name])
         self.check_same(self.tf_load(self.path("ck")), want)
@@ -112,8 +120,7 @@ class InteropTest(unittest.TestCase):
     def test_their_saver_graph_runs_here(self):
         with self.graph.as_default():
             v1.get_variable("a", [2], initializer=v1.ones_initializer(), use_resource=False)
-            v1.get_variable("b", [6, 2], initializer=v1.random_normal_initializer(seed=1), use_resource=True,
-                            partitioner=v1.fixed_size_partitioner(3))
+            v1.get_variable("b", [6, 2], initializer=v1.random_normal_initializer(seed=1), use_resource=True, partitioner=v1.fixed_size_partitioner(3))
             sharded = v1.train.Saver(sharded=True)
             saver = v1.train.Saver()
             init = v1.global_variables_initializer()
@@ -136,12 +143,10 @@ class InteropTest(unittest.TestCase):
         saver = LIBRARY.call("MR_SaverCreate", session.graph, None, None, 0, 2)
         session.run(targets=[init])
         for step in range(4):
-            LIBRARY.call("MR_SaverSave", saver, session.session, self.path("m").encode(), C.c_int64(step), C.c_ubyte(1),
-                         None)
+            LIBRARY.call("MR_SaverSave", saver, session.session, self.path("m").encode(), C.c_int64(step), C.c_ubyte(1), None)
         self.assertEqual(tf.train.latest_checkpoint(self.dir), self.path("m-3"))
         self.assertEqual(LIBRARY.bytes_from("MR_LatestCheckpoint", self.dir.encode()).decode(), self.path("m-3"))
-        self.assertEqual(sorted(os.path.basename(p) for p in glob.glob(self.path("m-*.index"))),
-                         ["m-2.index", "m-3.index"])
+        self.assertEqual(sorted(os.path.basename(p) for p in glob.glob(self.path("m-*.index"))), ["m-2.index", "m-3.index"])
         self.assertEqual(len(os.listdir(self.dir)), 7)
         self.check_same(self.tf_load(self.path("m-3")), {"a": np.ones(2), "b": np.full(3, 4.0)})
         # Their Saver finds ours in the .meta file.
@@ -152,8 +157,7 @@ class InteropTest(unittest.TestCase):
         again = client.Session(LIBRARY, session.graph_def())
         other = LIBRARY.call("MR_SaverFromDef", again.graph, *self.saver_def(saver), 5)
         LIBRARY.call("MR_SaverRestore", other, again.session, self.path("m-3").encode())
-        np.testing.assert_array_equal(again.run(fetches=[b.name.replace("b:0", "b/Read/ReadVariableOp:0")])[0],
-                                      np.full(3, 4.0))
+        np.testing.assert_array_equal(again.run(fetches=[b.name.replace("b:0", "b/Read/ReadVariableOp:0")])[0], np.full(3, 4.0))
         np.testing.assert_array_equal(again.run(fetches=["a/read:0"])[0], np.ones(2))
         with self.assertRaises(client.Error) as missing:
             LIBRARY.call("MR_SaverRestore", other, again.session, self.path("m-0").encode())
@@ -207,8 +211,9 @@ class InteropTest(unittest.TestCase):
             pixels = tf.io.decode_png(png)
             for g, w in zip(got.value, want.value):
                 if w.HasField("image"):
-                    np.testing.assert_array_equal(decoder.run(pixels, {png: g.image.encoded_image_string}),
-                                                  decoder.run(pixels, {png: w.image.encoded_image_string}), w.tag)
+                    np.testing.assert_array_equal(
+                        decoder.run(pixels, {png: g.image.encoded_image_string}), decoder.run(pixels, {png: w.image.encoded_image_string}), w.tag
+                    )
                     g.image.encoded_image_string = w.image.encoded_image_string = b""
                 self.assertEqual(g, w)
 

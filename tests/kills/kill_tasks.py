@@ -7,6 +7,7 @@ Two parameter servers, three workers, and the client that trains (trainer.py). A
 seed, a task or the client is killed and begun again, or a task is stopped for less or more time than makes it count as dead. Nothing may hang, every step must
 have the bits of the undisturbed run, and no process and no shared memory may be left.
 """
+
 import argparse
 import os
 import random
@@ -63,8 +64,18 @@ class Training:
         self.tasks[task] = made
 
     def start_client(self):
-        command = [sys.executable, os.path.join(HERE, "trainer.py"), "--master", "grpc://" + self.addresses["worker", 0], "--checkpoints",
-                   os.path.join(self.folder, "checkpoints"), "--steps", str(self.steps), "--out", self.losses]
+        command = [
+            sys.executable,
+            os.path.join(HERE, "trainer.py"),
+            "--master",
+            "grpc://" + self.addresses["worker", 0],
+            "--checkpoints",
+            os.path.join(self.folder, "checkpoints"),
+            "--steps",
+            str(self.steps),
+            "--out",
+            self.losses,
+        ]
         self.client = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=self.environment)
 
     def step(self):
@@ -118,6 +129,7 @@ def reference(steps):
     """The lines of a run that nobody disturbs, on a cluster of servers within this process."""
     import millrace as tf
     from millrace.testing.test_util import create_local_cluster
+
     workers, _ = create_local_cluster(num_workers=3, num_ps=2)
     with tf.Graph().as_default():
         number, loss, train = trainer.build(3)
@@ -167,8 +179,10 @@ def main():
         if wrong or missing or left:
             raise RuntimeError("%d steps have other bits (%s), %d are missing, left in /dev/shm: %s" % (len(wrong), wrong[:3], missing, sorted(left)))
         ok = True
-        print("%d faults, %d steps with the bits of the undisturbed run, %d steps trained again, slowest recovery %.1f s"
-              % (given.kills, steps, len(got) - steps, slowest))
+        print(
+            "%d faults, %d steps with the bits of the undisturbed run, %d steps trained again, slowest recovery %.1f s"
+            % (given.kills, steps, len(got) - steps, slowest)
+        )
     finally:
         training.end()
         if ok and not given.keep:

@@ -4,6 +4,7 @@
 One step spans all tasks: each worker has the gradient of its part of the batch, which the parameter servers add in a fixed order, and what a step sees is a
 function of its number alone. So the loss of step n has the same bits however often the training began again from a checkpoint.
 """
+
 import argparse
 import struct
 
@@ -42,6 +43,7 @@ def build(num_workers):
         for value in values[1:]:
             total = total + value
         return total
+
     with tf.device("/job:ps/task:1"):
         of_top, moved = add([g[1] for g in gradients]), velocity * 0.9 + add([g[0] for g in gradients])
     with tf.device("/job:ps/task:0"):
@@ -67,8 +69,14 @@ def main():
     given = parser.parse_args()
     number, loss, train = build(given.workers)
     with open(given.out, "a", buffering=1) as out:
-        with tf.train.MonitoredTrainingSession(master=given.master, checkpoint_dir=given.checkpoints, save_checkpoint_secs=None, save_checkpoint_steps=10,
-                                               save_summaries_steps=None, log_step_count_steps=None) as session:
+        with tf.train.MonitoredTrainingSession(
+            master=given.master,
+            checkpoint_dir=given.checkpoints,
+            save_checkpoint_secs=None,
+            save_checkpoint_steps=10,
+            save_summaries_steps=None,
+            log_step_count_steps=None,
+        ) as session:
             while not session.should_stop():
                 n, value, _ = session.run([number, loss, train])
                 out.write(line(n, value) + "\n")

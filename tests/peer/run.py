@@ -7,6 +7,7 @@ The cases lie in a folder `shared/peer` beside the source (or $MILLRACE_SHARED/p
 without it, or without NumPy 2 and ml_dtypes, the test is skipped (exit 77). known_differences.txt lists what may fall
 short: cases where TensorFlow's own answer is a defect, or needs what a graph does not hold.
 """
+
 import json
 import os
 import subprocess
@@ -32,8 +33,11 @@ def main():
     with open(os.path.join(os.path.dirname(__file__), "known_differences.txt")) as f:
         known = {tuple(line.split()[:2]) for line in f if line.strip() and not line.startswith("#")}
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        run = subprocess.run([python, runner, os.path.join(shared, "peer", "goldens.pkl.xz"), library, "--wave", "2",
-                              "--list", "--json", out.name], capture_output=True, text=True)
+        run = subprocess.run(
+            [python, runner, os.path.join(shared, "peer", "goldens.pkl.xz"), library, "--wave", "2", "--list", "--json", out.name],
+            capture_output=True,
+            text=True,
+        )
         verdicts = json.load(open(out.name))
     short = [line.split()[:3] for line in run.stdout.splitlines() if line.startswith("  ")]
     unknown = [line for line in short if (line[0], line[2]) not in known]

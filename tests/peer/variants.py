@@ -211,7 +211,7 @@ class Draft:
 
 def values(d: Draft) -> str | None:
     names = d.names()
-    mode = str(d.rng.choice(["noise", "normal", "shuffle", "ties", "special", "extreme"], p=[.3, .15, .1, .1, .25, .1]))
+    mode = str(d.rng.choice(["noise", "normal", "shuffle", "ties", "special", "extreme"], p=[0.3, 0.15, 0.1, 0.1, 0.25, 0.1]))
 
     def change(a: Array) -> Array:
         if is_float(a):

@@ -44,8 +44,20 @@ def main():
     include, library = run(python, "-c", where).split()[-2:]
     with tempfile.TemporaryDirectory() as work:
         theirs = os.path.join(work, "theirs.so")
-        run(cxx, "-std=c++17", "-O1", "-fPIC", "-shared", "-I" + include, os.path.join(HERE, "tensorflow_kernels.cc"), "-o", theirs,
-            "-L" + library, "-l:libtensorflow_framework.so.2", "-Wl,-rpath," + library)
+        run(
+            cxx,
+            "-std=c++17",
+            "-O1",
+            "-fPIC",
+            "-shared",
+            "-I" + include,
+            os.path.join(HERE, "tensorflow_kernels.cc"),
+            "-o",
+            theirs,
+            "-L" + library,
+            "-l:libtensorflow_framework.so.2",
+            "-Wl,-rpath," + library,
+        )
         program = os.path.join(HERE, "program.py")
         want = json.loads(run(python, program, "tensorflow", theirs))
         got = json.loads(run(our_python, program, "millrace", ours, PYTHONPATH=package))

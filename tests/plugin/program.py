@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the ops of tensorflow_kernels.cc and prints what came out, as JSON.
 
-  program.py millrace|tensorflow LIBRARY
+program.py millrace|tensorflow LIBRARY
 """
 
 import json

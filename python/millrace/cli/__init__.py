@@ -4,6 +4,7 @@
 Answers go to standard output, as text or with --json as one JSON value; what went wrong and how far long work has come go to standard error. Exit
 status: 0, 1 when `diff` finds a difference, 2 when the command line or its input is wrong.
 """
+
 from __future__ import annotations
 
 import argparse

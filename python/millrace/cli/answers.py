@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands answer, and how it is laid out for people."""
+
 from __future__ import annotations
 
 import sys
@@ -9,6 +10,7 @@ from typing import Any, Iterable, Iterator, List, NamedTuple, Sequence
 
 class Answer(NamedTuple):
     """The same for programs and for people."""
+
     facts: Any  # what json can write
     text: str
     status: int = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace certs`: the certificates of a cluster."""
+
 from __future__ import annotations
 
 import os
@@ -12,11 +13,19 @@ from millrace.launch import certificates
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
-        "certs", help="make the certificates of a cluster", description="Makes an authority in a folder, unless it is there, and certificates of its: task (for servers at "
-        "the hosts that --host names), client and monitor, or one of a role. Keep ca.key where no task can read it.")
+        "certs",
+        help="make the certificates of a cluster",
+        description="Makes an authority in a folder, unless it is there, and certificates of its: task (for servers at "
+        "the hosts that --host names), client and monitor, or one of a role. Keep ca.key where no task can read it.",
+    )
     parser.add_argument("folder", help="where they are, and ca.pem and ca.key")
-    parser.add_argument("--host", action="append", default=[], metavar="NAME", help="a name or address at which tasks are called, or *.domain; may be repeated; "
-                        "localhost is always one")
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name or address at which tasks are called, or *.domain; may be repeated; localhost is always one",
+    )
     parser.add_argument("--role", choices=certificates.ROLES, help="this certificate alone")
     parser.add_argument("--name", help="of the files, with --role; default: the role")
     parser.add_argument("--days", type=int, default=90, help="how long certificates are good (90); the authority is for ten years")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace diff`: how two checkpoints or two graphs differ."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List
@@ -12,8 +13,11 @@ from millrace.cli.answers import Answer, each, sections, shape, table
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser("diff", help="how two checkpoints, safetensors files or graphs differ",
-                                 description="Compares tensors by name, or nodes by name. Exit status 1 when something differs.")
+    parser = commands.add_parser(
+        "diff",
+        help="how two checkpoints, safetensors files or graphs differ",
+        description="Compares tensors by name, or nodes by name. Exit status 1 when something differs.",
+    )
     parser.add_argument("path", metavar="FIRST")
     parser.add_argument("other", metavar="SECOND")
     parser.add_argument("--tolerance", type=float, default=0.0, metavar="X", help="numbers that differ by at most X are the same (0: only equal ones)")
@@ -34,8 +38,11 @@ def _diff(given: Any) -> Answer:
 def _answer(facts: Dict[str, Any], same: int, what: str, head: Any, rows: List[Any]) -> Answer:
     differ = facts["only_first"] or facts["only_second"] or rows
     lists = ["only in the %s\n%s" % (side, table([(n,) for n in facts["only_" + side]], indent="  ")) for side in ("first", "second") if facts["only_" + side]]
-    return Answer({**facts, "same": same}, sections(*lists, table(rows, head) if rows else "", "%d %s are the same%s" % (
-        same, what, "" if differ else ": no difference")), 1 if differ else 0)
+    return Answer(
+        {**facts, "same": same},
+        sections(*lists, table(rows, head) if rows else "", "%d %s are the same%s" % (same, what, "" if differ else ": no difference")),
+        1 if differ else 0,
+    )
 
 
 def _tensors(first: sources.Values, second: sources.Values, tolerance: float) -> Answer:
@@ -69,8 +76,11 @@ def _graphs(first: Any, second: Any) -> Answer:
     a, b = ({n.name: n for n in g.node} for g in (first, second))
     both = sorted(set(a) & set(b))
     rows = [(name, field, x, y) for name in both for field, x, y in _node_differences(a[name], b[name])]
-    facts = {"only_first": sorted(set(a) - set(b)), "only_second": sorted(set(b) - set(a)),
-             "differing": [{"node": n, "field": f, "first": x, "second": y} for n, f, x, y in rows]}
+    facts = {
+        "only_first": sorted(set(a) - set(b)),
+        "only_second": sorted(set(b) - set(a)),
+        "differing": [{"node": n, "field": f, "first": x, "second": y} for n, f, x, y in rows],
+    }
     same = len(both) - len({r[0] for r in rows})
     return _answer(facts, same, "nodes", ("node", "field", "first", "second"), [(n, f, _short(x), _short(y)) for n, f, x, y in rows])
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace convert`: checkpoints and safetensors files into each other, graphs and models into GraphDefs, binary or text, and into ONNX."""
+
 from __future__ import annotations
 
 import os
@@ -19,23 +20,31 @@ _FORMS = ("safetensors", "checkpoint", "checkpoint-v1", "pb", "pbtxt", "onnx")
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser("convert", help="checkpoints to safetensors and back, graphs and SavedModels to GraphDef files and ONNX",
-                                 description="Writes what SOURCE holds in another form. A SavedModel with --freeze becomes one graph with constants for variables; to ONNX always.")
+    parser = commands.add_parser(
+        "convert",
+        help="checkpoints to safetensors and back, graphs and SavedModels to GraphDef files and ONNX",
+        description="Writes what SOURCE holds in another form. A SavedModel with --freeze becomes one graph with constants for variables; to ONNX always.",
+    )
     parser.add_argument("path", metavar="SOURCE", help="a checkpoint, safetensors file, array file, graph or SavedModel")
     parser.add_argument("target", metavar="TARGET", help="the file; of a checkpoint its prefix")
     parser.add_argument("--to", choices=_FORMS, help="unless TARGET ends in .safetensors, .ckpt, .pb, .pbtxt or .onnx")
     parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
     parser.add_argument("--freeze", action="store_true", help="of a SavedModel: put the variables' values into the graph")
     parser.add_argument("--signature", default="serving_default", help="whose outputs --freeze keeps, and whose inputs and outputs an ONNX model has")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that is fed (all placeholders, or the signature's)")
-    parser.add_argument("--output", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that it answers (the ends of the graph, or the signature's)")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that is fed (all placeholders, or the signature's)"
+    )
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that it answers (the ends of the graph, or the signature's)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace TARGET")
     parser.set_defaults(command=_convert)
 
 
 def _convert(given: Any) -> Answer:
     form = given.to or {".safetensors": "safetensors", ".ckpt": "checkpoint", ".pb": "pb", ".pbtxt": "pbtxt", ".onnx": "onnx"}.get(
-        os.path.splitext(given.target)[1])
+        os.path.splitext(given.target)[1]
+    )
     if form is None:
         raise ValueError("how to write %s? Say it with --to (%s)" % (given.target, ", ".join(_FORMS)))
     exists = [p for p in (given.target, given.target + ".index") if os.path.exists(p)]
@@ -109,6 +118,7 @@ def _write_whole(target: str, data: bytes, nodes: int) -> Answer:
 
 def _write_onnx(source: sources.Source, given: Any) -> Answer:
     from millrace import onnx
+
     meta = sources.meta_graph_of(source, given.tags)
     inputs: Any = given.input
     outputs: Any = given.output
@@ -128,6 +138,7 @@ def _write_onnx(source: sources.Source, given: Any) -> Answer:
 
 def _frozen(source: sources.Source, meta: Any, key: str, outputs: Any = ()) -> Any:
     from millrace import graph_util
+
     if source.kind != "saved_model" or not os.path.isdir(source.path):
         raise ValueError("--freeze wants a SavedModel's folder, which has the variables' values; %s is %s" % (source.path, source.kind))
     if not outputs and key not in meta.signature_def:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace doctor`: what this machine and installation have, and what is wrong with them."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -53,8 +54,11 @@ _NUMBERS = ("MILLRACE_NUM_THREADS", "MILLRACE_MIN_LOG_LEVEL", "MILLRACE_MEMORY_L
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
-    parser = commands.add_parser("doctor", help="what this machine and installation have, and what is wrong",
-                                 description="Looks at the machine, the installation and the settings, and runs a small product. Exit status 1 when something is wrong.")
+    parser = commands.add_parser(
+        "doctor",
+        help="what this machine and installation have, and what is wrong",
+        description="Looks at the machine, the installation and the settings, and runs a small product. Exit status 1 when something is wrong.",
+    )
     parser.add_argument("--cluster", action="store_true", help="instead: which task of which cluster a process started here would be, and what says so")
     parser.set_defaults(command=_doctor)
 
@@ -68,9 +72,11 @@ def _doctor(given: Any) -> Answer:
         found, faults = look()
         facts.update(found)
         wrong += faults
-    text = sections(table([(k.replace("_", " "), v) for k, v in facts.items() if not isinstance(v, dict)]),
-                    "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts["settings"] else "",
-                    "wrong\n" + "\n".join("  " + w for w in wrong) if wrong else "nothing is wrong")
+    text = sections(
+        table([(k.replace("_", " "), v) for k, v in facts.items() if not isinstance(v, dict)]),
+        "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts["settings"] else "",
+        "wrong\n" + "\n".join("  " + w for w in wrong) if wrong else "nothing is wrong",
+    )
     return Answer({**facts, "wrong": wrong}, text, 1 if wrong else 0)
 
 
@@ -79,8 +85,11 @@ def _cluster() -> Answer:
     facts = {"source": me.source, "job": me.job, "task": me.task, "address": me.address, "cluster": me.cluster}
     if me.is_alone:
         return Answer(facts, "one process: the environment names no cluster")
-    rows = [("/job:%s/task:%d" % (job, i), address, "this process" if (job, i) == (me.job, me.task) else "")
-            for job, tasks in sorted(me.cluster.items()) for i, address in sorted(tasks.items())]
+    rows = [
+        ("/job:%s/task:%d" % (job, i), address, "this process" if (job, i) == (me.job, me.task) else "")
+        for job, tasks in sorted(me.cluster.items())
+        for i, address in sorted(tasks.items())
+    ]
     return Answer(facts, sections("/job:%s/task:%s, says %s" % (me.job, me.task, me.source), table(rows)))
 
 
@@ -107,6 +116,7 @@ def _machine() -> Tuple[Dict[str, Any], List[str]]:
 def _installation() -> Tuple[Dict[str, Any], List[str]]:
     import millrace
     from millrace.framework.registry import PACKAGE_PATH
+
     facts = {"TensorFlow's_version_here": millrace.__version__, "package": PACKAGE_PATH, "python": platform.python_version(), "numpy": np.__version__}
     beside = [name for name in ("tensorflow", "torch", "jax") if importlib.util.find_spec(name) is not None]
     facts["installed_beside"] = ", ".join(beside) or "none of tensorflow, torch, jax"
@@ -118,6 +128,7 @@ def _installation() -> Tuple[Dict[str, Any], List[str]]:
 
 def _settings() -> Tuple[Dict[str, Any], List[str]]:
     import difflib
+
     found = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MILLRACE_")}
     wrong = []
     for name, value in found.items():
@@ -131,6 +142,7 @@ def _settings() -> Tuple[Dict[str, Any], List[str]]:
 
 def _product() -> Tuple[Dict[str, Any], List[str]]:
     import millrace as tf
+
     side = 512
     value = np.random.RandomState(0).standard_normal((side, side)).astype(np.float32)
     with tf.Graph().as_default(), tf.Session() as session:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace launch`: a program as all tasks of a cluster on this host."""
+
 from __future__ import annotations
 
 import argparse
@@ -15,8 +16,11 @@ from millrace.launch import local
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
-        "launch", help="run a program as all tasks of a cluster on this host", description="Starts the program once for each task, with TF_CONFIG, on ports that are free. Lines "
-        "are printed with the task's name. When one task fails all end, and its exit status is the launcher's; when all workers are done parameter servers end.")
+        "launch",
+        help="run a program as all tasks of a cluster on this host",
+        description="Starts the program once for each task, with TF_CONFIG, on ports that are free. Lines "
+        "are printed with the task's name. When one task fails all end, and its exit status is the launcher's; when all workers are done parameter servers end.",
+    )
     parser.add_argument("-n", "--workers", type=int, required=True, help="how many workers")
     parser.add_argument("--ps", type=int, default=0, help="how many parameter servers")
     parser.add_argument("--serve-ps", action="store_true", help="parameter servers are `millrace serve`, not the program")
@@ -38,6 +42,7 @@ def _launch(given: Any) -> Answer:
 
     def of_task(job: str, _: int) -> List[str]:
         return [sys.executable, "-m", "millrace", "serve"] if job == "ps" and given.serve_ps else command
+
     cluster = local.LocalCluster({"ps": given.ps, "worker": given.workers}, of_task)
     told: List[int] = []
 
@@ -45,6 +50,7 @@ def _launch(given: Any) -> Answer:
         told.append(number)
         if len(told) > 1:
             cluster.signal(signal.SIGKILL)
+
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, lambda *_: cluster.signal(signal.SIGUSR1))
     try:
@@ -57,8 +63,13 @@ def _launch(given: Any) -> Answer:
     stopped_by: Optional[int] = told[0] if told else None
     if stopped_by is not None:
         code, who = 128 + stopped_by, ""
-    text = "all tasks are done" if code == 0 else "%s ended with exit status %d; all others were ended" % (who, code) if who else \
-        "all tasks were ended by %s" % signal.Signals(stopped_by or signal.SIGTERM).name
+    text = (
+        "all tasks are done"
+        if code == 0
+        else "%s ended with exit status %d; all others were ended" % (who, code)
+        if who
+        else "all tasks were ended by %s" % signal.Signals(stopped_by or signal.SIGTERM).name
+    )
     sys.stdout.flush()
     print("millrace launch: %s" % text, file=sys.stderr)
     return Answer({"status": code, "first": who or None, "cluster": cluster.cluster}, "", code)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace run` and `explain`: one step of a graph or SavedModel on arrays from files."""
+
 from __future__ import annotations
 
 import os
@@ -19,22 +20,29 @@ from millrace.saved_model import loader
 
 def add_to(commands: Any) -> None:
     """The commands' arguments."""
-    run = step_command(commands, "run", _run, "runs a graph or SavedModel on .npy feeds",
-                   "Runs a model: prints what it answers and how long that took.")
+    run = step_command(commands, "run", _run, "runs a graph or SavedModel on .npy feeds", "Runs a model: prints what it answers and how long that took.")
     run.add_argument("--out", metavar="DIR", help="write each output as DIR/NAME.npy")
     run.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and give the least, median and greatest time")
-    step_command(commands, "explain", _explain, "what the compiler makes of a step, and where each node would run",
-             "Compiles a step without running it: stages and their times, partitions, places and why.")
+    step_command(
+        commands,
+        "explain",
+        _explain,
+        "what the compiler makes of a step, and where each node would run",
+        "Compiles a step without running it: stages and their times, partitions, places and why.",
+    )
 
 
-def step_command(commands: Any, name: str, function: Any, summary: str, description: str,
-                 path: str = "a GraphDef, a MetaGraphDef or a SavedModel's folder") -> Any:
+def step_command(
+    commands: Any, name: str, function: Any, summary: str, description: str, path: str = "a GraphDef, a MetaGraphDef or a SavedModel's folder"
+) -> Any:
     """A command about a step of a model, with the arguments that say which."""
     parser = commands.add_parser(name, help=summary, description=description)
     parser.add_argument("path", help=path)
     parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
     parser.add_argument("--signature", default="serving_default", help="of a SavedModel, unless --fetch names tensors")
-    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help=".npy file (or FILE.npz:ARRAY) for an input of the signature or a tensor")
+    parser.add_argument(
+        "--feed", action="append", default=[], metavar="NAME=FILE", help=".npy file (or FILE.npz:ARRAY) for an input of the signature or a tensor"
+    )
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME", help="a tensor or operation; may be repeated")
     parser.set_defaults(command=function)
     return parser
@@ -42,7 +50,7 @@ def step_command(commands: Any, name: str, function: Any, summary: str, descript
 
 class _Step(NamedTuple):
     fetches: Dict[str, str]  # what it is called here, its tensor or operation
-    feeds: Dict[str, Any]    # by tensor
+    feeds: Dict[str, Any]  # by tensor
 
 
 def open_step(given: Any, session: Any) -> _Step:
@@ -57,8 +65,10 @@ def open_step(given: Any, session: Any) -> _Step:
     if not given.fetch:
         if given.signature not in meta.signature_def:
             known = [s for s in sorted(meta.signature_def) if not s.startswith("__")]
-            raise ValueError("%s has no signature '%s'%s: say with --fetch what to compute" % (
-                source.path, given.signature, "; it has %s" % ", ".join(known) if known else ""))
+            raise ValueError(
+                "%s has no signature '%s'%s: say with --fetch what to compute"
+                % (source.path, given.signature, "; it has %s" % ", ".join(known) if known else "")
+            )
         signature = meta.signature_def[given.signature]
     fetches = {name: info.name for name, info in sorted(signature.outputs.items())} if signature else {f: f for f in given.fetch}
     feeds = {}
@@ -70,8 +80,7 @@ def open_step(given: Any, session: Any) -> _Step:
         feeds[tensor] = value
     missing = sorted(set(signature.inputs) - {t.partition("=")[0] for t in given.feed}) if signature is not None else []
     if missing and given.command is not _explain:
-        raise ValueError("signature '%s' wants a --feed for: %s" % (given.signature, ", ".join(
-            "%s (%s)" % (m, signature.inputs[m].name) for m in missing)))  # type: ignore[union-attr]
+        raise ValueError("signature '%s' wants a --feed for: %s" % (given.signature, ", ".join("%s (%s)" % (m, signature.inputs[m].name) for m in missing)))  # type: ignore[union-attr]
     if given.command is _explain and signature is not None:
         feeds.update({signature.inputs[m].name: None for m in missing})
     return _Step(fetches, feeds)
@@ -108,12 +117,18 @@ def _run(given: Any) -> Answer:
         os.makedirs(given.out, exist_ok=True)
         for name, value in answers.items():
             np.save(os.path.join(given.out, "".join(c if c.isalnum() or c in "-_." else "_" for c in name) + ".npy"), value, allow_pickle=False)
-    facts = {"outputs": {n: {"dtype": str(v.dtype), "shape": list(v.shape), "value": v.tolist() if v.size <= 100 else None} for n, v in answers.items()},
-             "seconds": {"first": times[0], "least": min(times), "median": statistics.median(times), "greatest": max(times), "runs": len(times)}}
+    facts = {
+        "outputs": {n: {"dtype": str(v.dtype), "shape": list(v.shape), "value": v.tolist() if v.size <= 100 else None} for n, v in answers.items()},
+        "seconds": {"first": times[0], "least": min(times), "median": statistics.median(times), "greatest": max(times), "runs": len(times)},
+    }
     took = "%.3f ms" % (times[0] * 1e3)
     if len(times) > 1:
         took += " for the first of %d steps; of all: %.3f to %.3f ms, median %.3f ms" % (
-            len(times), min(times) * 1e3, max(times) * 1e3, statistics.median(times) * 1e3)
+            len(times),
+            min(times) * 1e3,
+            max(times) * 1e3,
+            statistics.median(times) * 1e3,
+        )
     shown = ["%s  %s %s\n%s" % (n, v.dtype, shape(v.shape), np.array2string(v, threshold=50)) for n, v in answers.items()]
     return Answer(facts, sections(*shown, took))
 

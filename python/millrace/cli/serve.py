@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace serve`: one task of a cluster, until a signal ends it."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,12 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
     ("--tls-cert", "MILLRACE_TLS_CERT", "FILE", "this task's certificate"),
     ("--tls-key", "MILLRACE_TLS_KEY", "FILE", "its key"),
     ("--tls-secret", "MILLRACE_TLS_SECRET", "FILE", "callers show the secret in this file, and no certificate"),
-    ("--allow-files", "MILLRACE_ALLOW_FILES", "FOLDERS", "graphs may use files beneath these, with ':' between them, or 'all'; default: all on the loopback interface, else none"),
+    (
+        "--allow-files",
+        "MILLRACE_ALLOW_FILES",
+        "FOLDERS",
+        "graphs may use files beneath these, with ':' between them, or 'all'; default: all on the loopback interface, else none",
+    ),
     ("--max-sessions", "MILLRACE_MAX_SESSIONS", "N", "sessions of clients (1000)"),
     ("--max-steps", "MILLRACE_MAX_STEPS", "N", "steps of clients under way at once (1000)"),
     ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),
@@ -27,7 +33,7 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
 
 def identity_arguments(parser: Any) -> None:
     """The arguments that say who a task is."""
-    parser.add_argument("--cluster", help="the tasks of all jobs: ps=host:port;worker=host:port,host:port, or the same as JSON: {\"ps\": [\"host:port\"], ...}")
+    parser.add_argument("--cluster", help='the tasks of all jobs: ps=host:port;worker=host:port,host:port, or the same as JSON: {"ps": ["host:port"], ...}')
     parser.add_argument("--job", help="the job of this task")
     parser.add_argument("--task", type=int, help="the number of this task in its job")
 
@@ -35,15 +41,23 @@ def identity_arguments(parser: Any) -> None:
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
-        "serve", help="be a task of a cluster", description="Runs the server of one task until SIGTERM or SIGINT ends it (exit status 143 or 130; a second one ends it at "
-        "once). Who it is say the arguments, or the environment of a scheduler. One line says where it listens.")
+        "serve",
+        help="be a task of a cluster",
+        description="Runs the server of one task until SIGTERM or SIGINT ends it (exit status 143 or 130; a second one ends it at "
+        "once). Who it is say the arguments, or the environment of a scheduler. One line says where it listens.",
+    )
     identity_arguments(parser)
     for flag, variable, value, what in _SETTINGS:
         parser.add_argument(flag, metavar=value, help="%s (or %s)" % (what, variable))
-    parser.add_argument("--allow-py-func", action="store_true", help="graphs may call Python functions that this process has registered (or MILLRACE_ALLOW_PY_FUNC=1)")
-    parser.add_argument("--allow-insecure-remote", action="store_true",
-                        help="listen where other hosts can connect, although nothing is encrypted and nobody has to say who he is: whoever reaches the port can run any "
-                             "graph here, with the rights of this process")
+    parser.add_argument(
+        "--allow-py-func", action="store_true", help="graphs may call Python functions that this process has registered (or MILLRACE_ALLOW_PY_FUNC=1)"
+    )
+    parser.add_argument(
+        "--allow-insecure-remote",
+        action="store_true",
+        help="listen where other hosts can connect, although nothing is encrypted and nobody has to say who he is: whoever reaches the port can run any "
+        "graph here, with the rights of this process",
+    )
     parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
     parser.add_argument("--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there; port 0: any, named in a line")
     parser.add_argument("--step-deadline", type=float, metavar="SECONDS", help="/readyz says 503 when a call waits for longer and no step has ended meanwhile")
@@ -85,10 +99,12 @@ def _serve(given: Any) -> Answer:
     signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
     health_at = _host_port(given.health) if given.health is not None else None
     from millrace.train.server import Server
+
     server = Server(me.jobs(), job_name=me.job, task_index=me.task)
 
     def status() -> Dict[str, Any]:
         return dict(server.status())
+
     log.fields["incarnation"] = status()["incarnation"]
     if given.port_file:
         _write_whole(given.port_file, server.target.rpartition(":")[2] + "\n")
@@ -122,4 +138,5 @@ def _write_whole(path: str, text: str) -> None:
 def status_of(target: str, timeout_ms: int = 5000) -> Dict[str, Any]:
     """What the server at "grpc://host:port" tells of itself."""
     import millrace._core as core
+
     return dict(json.loads(core.target_status(target, timeout_ms)))

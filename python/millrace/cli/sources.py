@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a path holds: files are known by what is in them, their names only help where that does not decide."""
+
 from __future__ import annotations
 
 import glob
@@ -18,11 +19,12 @@ from millrace.saved_model import loader
 from millrace.train import safetensors
 from millrace.train.checkpoint_management import latest_checkpoint
 
-_TABLE_MAGIC = struct.pack("<Q", 0xdb4775248b80fb57)  # at the end of a checkpoint's table, as in LevelDB's tables
+_TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)  # at the end of a checkpoint's table, as in LevelDB's tables
 
 
 class Source(NamedTuple):
     """A path, and what it holds."""
+
     kind: str  # graph, meta_graph, saved_model, checkpoint, safetensors, events, records, array
     path: str
 
@@ -78,7 +80,7 @@ def _begins_as_records(head: bytes) -> bool:
 
 
 def _message_of(path: str, data: bytes) -> Tuple[str, Any]:
-    forms = (("graph", definitions.GraphDef), ("meta_graph", definitions.MetaGraphDef), ("saved_model", definitions.SavedModel))  # type: ignore[attr-defined]
+    forms = (("graph", definitions.GraphDef), ("meta_graph", definitions.MetaGraphDef), ("saved_model", definitions.SavedModel))
     reasons = []
     for kind, message in forms:
         try:
@@ -91,8 +93,10 @@ def _message_of(path: str, data: bytes) -> Tuple[str, Any]:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise ValueError("%s is none of: graph, meta graph, SavedModel, checkpoint, event file, record file, safetensors, array%s"
-                         % (path, " (%s)" % reasons[0] if reasons else "")) from None
+        raise ValueError(
+            "%s is none of: graph, meta graph, SavedModel, checkpoint, event file, record file, safetensors, array%s"
+            % (path, " (%s)" % reasons[0] if reasons else "")
+        ) from None
     for kind, message in forms:
         try:
             made = text_format.Parse(text, message())
@@ -124,7 +128,7 @@ def meta_graph_of(source: Source, tags: str = "") -> Any:
     if source.kind == "meta_graph":
         return _read(source.path)
     if source.kind == "graph":
-        return definitions.MetaGraphDef(graph_def=_read(source.path))  # type: ignore[attr-defined]
+        return definitions.MetaGraphDef(graph_def=_read(source.path))
     raise ValueError("%s is %s; a graph or a SavedModel is wanted" % (source.path, source.kind))
 
 
@@ -152,7 +156,7 @@ class Values:
             self._read, self.names = file.read, sorted(file.names())
         elif source.kind == "array":
             loaded = np.load(source.path, allow_pickle=False)
-            arrays: Dict[str, Any] = {"array": loaded} if isinstance(loaded, np.ndarray) else loaded  # type: ignore[assignment]
+            arrays: Dict[str, Any] = {"array": loaded} if isinstance(loaded, np.ndarray) else loaded
             self._read, self.names = arrays.__getitem__, sorted(arrays)
         else:
             raise ValueError("%s is %s; a checkpoint, safetensors file or array is wanted" % (source.path, source.kind))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace top`: what the tasks of a cluster do: steps, bytes, who waits."""
+
 from __future__ import annotations
 
 import concurrent.futures
@@ -17,8 +18,11 @@ _PATIENCE_MS = 2000  # for one task
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
-        "top", help="what the tasks of a cluster do", description="Asks all tasks of a cluster, again and again until Ctrl-C, and prints steps and bytes a second and which call "
-        "waits longest. Certificates are read from the MILLRACE_TLS_ variables.")
+        "top",
+        help="what the tasks of a cluster do",
+        description="Asks all tasks of a cluster, again and again until Ctrl-C, and prints steps and bytes a second and which call "
+        "waits longest. Certificates are read from the MILLRACE_TLS_ variables.",
+    )
     parser.add_argument("target", nargs="?", help="grpc://host:port or host:port of one task, which knows the others; default: who this process is says")
     identity_arguments(parser)
     parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)")
@@ -29,7 +33,7 @@ def add_to(commands: Any) -> None:
 def _addresses(given: Any) -> List[Tuple[str, str]]:
     """Names and addresses of all tasks."""
     if given.target:
-        address = given.target[len("grpc://"):] if given.target.startswith("grpc://") else given.target
+        address = given.target[len("grpc://") :] if given.target.startswith("grpc://") else given.target
         status = status_of("grpc://" + address, _PATIENCE_MS)
         return [("/job:%s/task:%d" % (t["job"], t["task"]), _own(status, t, address)) for t in status["tasks"]]
     me = identity.who_am_i(given.cluster, given.job, given.task if given.cluster is None or given.task is not None else 0)
@@ -50,6 +54,7 @@ def _look(tasks: List[Tuple[str, str]], pool: Any) -> List[Any]:
             return (time.monotonic(), status_of("grpc://" + task[1], _PATIENCE_MS))
         except Exception as error:
             return getattr(error, "message", None) or str(error)
+
     return list(pool.map(one, tasks))
 
 
@@ -62,11 +67,21 @@ def _row(name: str, before: Any, now: Any) -> Dict[str, Any]:
 
     def grown(key: str) -> float:
         return float(status[key] - (last[key] if last is not None else 0))
+
     steps = grown("steps") + grown("failed_steps")
     oldest = max(status["waiting"], key=lambda w: w["seconds"], default=None)
-    return {"task": name, "sessions": status["sessions"], "steps_per_second": grown("steps") / seconds, "failed_steps": status["failed_steps"],
-            "step_ms": 1e3 * grown("step_seconds") / steps if steps else None, "parts_per_second": grown("parts") / seconds,
-            "in_per_second": grown("bytes_in") / seconds, "out_per_second": grown("bytes_out") / seconds, "in_flight": status["calls"], "oldest": oldest}
+    return {
+        "task": name,
+        "sessions": status["sessions"],
+        "steps_per_second": grown("steps") / seconds,
+        "failed_steps": status["failed_steps"],
+        "step_ms": 1e3 * grown("step_seconds") / steps if steps else None,
+        "parts_per_second": grown("parts") / seconds,
+        "in_per_second": grown("bytes_in") / seconds,
+        "out_per_second": grown("bytes_out") / seconds,
+        "in_flight": status["calls"],
+        "oldest": oldest,
+    }
 
 
 def _text(rows: List[Dict[str, Any]]) -> str:
@@ -77,8 +92,20 @@ def _text(rows: List[Dict[str, Any]]) -> str:
             continue
         oldest: Optional[Dict[str, Any]] = r["oldest"]
         waits = "%s from %s, %.1f s" % (oldest["method"], oldest["peer"], oldest["seconds"]) if oldest and oldest["seconds"] >= 0.1 else ""
-        lines.append((r["task"], "up", str(r["sessions"]), "%.1f" % r["steps_per_second"], str(r["failed_steps"]), "" if r["step_ms"] is None else "%.2f" % r["step_ms"],
-                      "%.1f" % r["parts_per_second"], size(r["in_per_second"]), size(r["out_per_second"]), waits))
+        lines.append(
+            (
+                r["task"],
+                "up",
+                str(r["sessions"]),
+                "%.1f" % r["steps_per_second"],
+                str(r["failed_steps"]),
+                "" if r["step_ms"] is None else "%.2f" % r["step_ms"],
+                "%.1f" % r["parts_per_second"],
+                size(r["in_per_second"]),
+                size(r["out_per_second"]),
+                waits,
+            )
+        )
     return table(lines, ("task", "", "sessions", "steps/s", "failed", "ms/step", "parts/s", "in/s", "out/s", "waits longest"))
 
 

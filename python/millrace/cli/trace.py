@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`millrace trace`: what steps did, of a model that it runs or of a program that left traces."""
+
 from __future__ import annotations
 
 import glob
@@ -18,9 +19,14 @@ _ROWS = 20
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
-    parser = run.step_command(commands, "trace", _trace, "what steps did: a report of times, waits, memory",
-                              "Runs a model and traces steps after the first, or reads what a program left in the folder that MILLRACE_TRACE named.",
-                              "a GraphDef, a MetaGraphDef, a SavedModel's folder, or a folder of traces or one of them (trace-*.pb)")
+    parser = run.step_command(
+        commands,
+        "trace",
+        _trace,
+        "what steps did: a report of times, waits, memory",
+        "Runs a model and traces steps after the first, or reads what a program left in the folder that MILLRACE_TRACE named.",
+        "a GraphDef, a MetaGraphDef, a SavedModel's folder, or a folder of traces or one of them (trace-*.pb)",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the report as .html, or .json for Perfetto and chrome://tracing")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="trace N steps of the model")
 
@@ -60,14 +66,23 @@ def _facts(step: Step) -> Dict[str, Any]:
     path = step.on_path(step.critical_path())
     when, most, holders = step.peak()
     return {
-        "name": step.name, "micros": step.length / 1e3, "nodes": len(step.runs),
+        "name": step.name,
+        "micros": step.length / 1e3,
+        "nodes": len(step.runs),
         "ops": [{"op": o.op, "runs": o.runs, "micros": o.nanos / 1e3, "queued_micros": o.delay / 1e3, "bytes": o.made} for o in by(step.runs, "op")],
         "critical_path": [{"node": r.name, "op": r.op, "micros": nanos / 1e3, "gap_micros": gap / 1e3} for r, nanos, gap in path],
         "longest_chain_micros": step.longest_chain() / 1e3,
         "waits": [{"node": r.name, "micros": r.delay / 1e3, "why": r.wait} for r in sorted(step.runs, key=lambda r: -r.delay) if r.wait],
-        "idle": [{"thread": step.threads.get(t, str(t)), "why": why, "node": what, "times": times, "micros": nanos / 1e3} for t, why, what, times, nanos in idle_sums(step)],
-        "memory": {"peak_bytes": most, "at_micros": when / 1e3, "allocator_peak_bytes": step.memory_peak,
-                   "holders": [{"node": p.run.name, "bytes": p.size} for p in holders]},
+        "idle": [
+            {"thread": step.threads.get(t, str(t)), "why": why, "node": what, "times": times, "micros": nanos / 1e3}
+            for t, why, what, times, nanos in idle_sums(step)
+        ],
+        "memory": {
+            "peak_bytes": most,
+            "at_micros": when / 1e3,
+            "allocator_peak_bytes": step.memory_peak,
+            "holders": [{"node": p.run.name, "bytes": p.size} for p in holders],
+        },
     }
 
 
@@ -77,16 +92,26 @@ def _text(steps: List[Step], shown: Step, out: Any) -> str:
     if len(steps) > 1:
         head = "%d steps, %.3f to %.3f ms; the middle one is %s" % (len(steps), min(s.length for s in steps) / 1e6, max(s.length for s in steps) / 1e6, head)
     parts = [head + (", report in %s" % out if out else "")]
-    parts.append(table([(o["op"], o["runs"], round(o["micros"], 1), round(o["queued_micros"], 1), o["bytes"]) for o in told["ops"][:_ROWS]],
-                       ("op", "nodes", "us", "queued us", "bytes")))
+    parts.append(
+        table(
+            [(o["op"], o["runs"], round(o["micros"], 1), round(o["queued_micros"], 1), o["bytes"]) for o in told["ops"][:_ROWS]],
+            ("op", "nodes", "us", "queued us", "bytes"),
+        )
+    )
     longest = sorted(told["critical_path"], key=lambda row: -row["micros"])[:_ROWS]
-    parts.append("critical path: %d nodes; the longest chain of nodes that need each other takes %.1f us\n" % (
-        len(told["critical_path"]), told["longest_chain_micros"]) + table([(r["node"], r["op"], round(r["micros"], 1)) for r in longest], ("node", "op", "us")))
+    parts.append(
+        "critical path: %d nodes; the longest chain of nodes that need each other takes %.1f us\n" % (len(told["critical_path"]), told["longest_chain_micros"])
+        + table([(r["node"], r["op"], round(r["micros"], 1)) for r in longest], ("node", "op", "us"))
+    )
     if told["waits"]:
         parts.append("waits before nodes\n" + table([(w["node"], round(w["micros"], 1), w["why"]) for w in told["waits"][:_ROWS]], ("node", "us", "why")))
     if told["idle"]:
-        parts.append("idle threads\n" + table([(i["thread"], round(i["micros"], 1), i["why"], i["node"]) for i in told["idle"][:_ROWS]], ("thread", "us", "why", "node")))
+        parts.append(
+            "idle threads\n" + table([(i["thread"], round(i["micros"], 1), i["why"], i["node"]) for i in told["idle"][:_ROWS]], ("thread", "us", "why", "node"))
+        )
     memory = told["memory"]
-    parts.append("peak of outputs: %d bytes at %.1f us\n" % (memory["peak_bytes"], memory["at_micros"]) + table(
-        [(h["node"], h["bytes"]) for h in memory["holders"][:_ROWS]], ("node", "bytes")))
+    parts.append(
+        "peak of outputs: %d bytes at %.1f us\n" % (memory["peak_bytes"], memory["at_micros"])
+        + table([(h["node"], h["bytes"]) for h in memory["holders"][:_ROWS]], ("node", "bytes"))
+    )
     return sections(*parts)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.compat: strings of both Pythons. `python -m millrace.compat program.py` runs a program that imports tensorflow."""
+
 from __future__ import annotations
 
 import contextlib as _contextlib
@@ -69,8 +70,10 @@ def forward_compatibility_horizon(year: int, month: int, day: int) -> Iterator[N
 def __getattr__(name: str) -> Any:
     if name == "v1":
         import millrace
+
         return millrace
     if name in ("dimension_at_index", "dimension_value"):
         import millrace
+
         return getattr(millrace, name)
     raise AttributeError("module 'millrace.compat' has no attribute %r" % name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m millrace.compat program.py [arguments]: runs a program that says `import tensorflow as tf`."""
+
 from __future__ import annotations
 
 import os
@@ -23,13 +24,15 @@ In a notebook: %load_ext millrace"""
 def _report(kind: Any, value: Any, trace: Any) -> None:
     """The traceback without the frames of this package and of the import machinery."""
     from millrace.framework.registry import PACKAGE_PATH
+
     hidden = (PACKAGE_PATH, "<frozen ", os.path.dirname(os.__file__) + os.sep + "runpy.py")
     frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(hidden)]
     if not issubclass(kind, Exception) or not frames:
         traceback.print_exception(kind, value, trace)
         return
-    sys.stderr.write("Traceback (most recent call last):\n%s%s" % (
-        "".join(traceback.format_list(frames)), "".join(traceback.format_exception_only(kind, value))))
+    sys.stderr.write(
+        "Traceback (most recent call last):\n%s%s" % ("".join(traceback.format_list(frames)), "".join(traceback.format_exception_only(kind, value)))
+    )
 
 
 def _run_code(code: Any, name: str) -> None:
@@ -62,6 +65,7 @@ def main() -> None:
     imports.install()
     if old_names:
         from millrace.compat import numpy_names, python_names
+
         numpy_names.install()
         python_names.install()
     sys.excepthook = _report

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes `import tensorflow` and its module paths mean this package. Which path means what: millrace/names.py."""
+
 from __future__ import annotations
 
 import importlib
@@ -18,7 +19,7 @@ def _module_of(path: str) -> Optional[types.ModuleType]:
     """The module that a path below `tensorflow` means, or None."""
     if path in ("", "compat.v1"):
         return importlib.import_module("millrace")
-    path = path[len(_NEWER):] if path.startswith(_NEWER) else path
+    path = path[len(_NEWER) :] if path.startswith(_NEWER) else path
     return names.module(path)
 
 
@@ -26,13 +27,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != "tensorflow" and not fullname.startswith("tensorflow."):
             return None
-        if _module_of(fullname[len("tensorflow."):]) is None:
+        if _module_of(fullname[len("tensorflow.") :]) is None:
             raise ModuleNotFoundError("%s is not provided by Millrace" % fullname, name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: Any) -> Any:
         """Another name of the module: what is set on one of them is set on both."""
-        path = spec.name[len("tensorflow."):]
+        path = spec.name[len("tensorflow.") :]
         real = _module_of(path)
         assert real is not None  # find_spec has asked
         return names.Joined(path, [real])

@@ -4,6 +4,7 @@
 Only what is missing is added, with its old meaning: names of types and constants, functions under their old names, rows of
 different lengths as an array of objects, methods of arrays, arrays of one element as numbers, and how numbers print.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -18,20 +19,54 @@ import millrace._core as _core
 
 def _names() -> Dict[str, Any]:
     names: Dict[str, Any] = {
-        "bool": bool, "int": int, "float": float, "complex": complex, "object": object, "str": str, "long": int, "unicode": str,
-        "float_": np.float64, "complex_": np.complex128, "string_": np.bytes_, "unicode_": np.str_, "bool8": np.bool_, "int0": np.intp,
-        "uint0": np.uintp, "object0": np.object_, "longfloat": np.longdouble, "cfloat": np.complex128, "singlecomplex": np.complex64,
-        "NaN": np.nan, "NAN": np.nan, "Inf": np.inf, "Infinity": np.inf, "infty": np.inf, "PINF": np.inf, "NINF": -np.inf, "PZERO": 0.0,
-        "NZERO": -0.0, "product": np.prod, "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "round_": np.round,
-        "row_stack": np.vstack, "trapz": getattr(np, "trapezoid", None), "mat": np.asmatrix, "rank": np.ndim,
-        "asscalar": lambda a: a.item(), "msort": lambda a: np.sort(a, axis=0),
+        "bool": bool,
+        "int": int,
+        "float": float,
+        "complex": complex,
+        "object": object,
+        "str": str,
+        "long": int,
+        "unicode": str,
+        "float_": np.float64,
+        "complex_": np.complex128,
+        "string_": np.bytes_,
+        "unicode_": np.str_,
+        "bool8": np.bool_,
+        "int0": np.intp,
+        "uint0": np.uintp,
+        "object0": np.object_,
+        "longfloat": np.longdouble,
+        "cfloat": np.complex128,
+        "singlecomplex": np.complex64,
+        "NaN": np.nan,
+        "NAN": np.nan,
+        "Inf": np.inf,
+        "Infinity": np.inf,
+        "infty": np.inf,
+        "PINF": np.inf,
+        "NINF": -np.inf,
+        "PZERO": 0.0,
+        "NZERO": -0.0,
+        "product": np.prod,
+        "cumproduct": np.cumprod,
+        "alltrue": np.all,
+        "sometrue": np.any,
+        "round_": np.round,
+        "row_stack": np.vstack,
+        "trapz": getattr(np, "trapezoid", None),
+        "mat": np.asmatrix,
+        "rank": np.ndim,
+        "asscalar": lambda a: a.item(),
+        "msort": lambda a: np.sort(a, axis=0),
         "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64),
-        "in1d": lambda a, b, assume_unique=False, invert=False: np.isin(np.ravel(a), b, assume_unique, invert)}
+        "in1d": lambda a, b, assume_unique=False, invert=False: np.isin(np.ravel(a), b, assume_unique, invert),
+    }
     return {name: value for name, value in names.items() if value is not None}
 
 
 def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
     """Rows of different lengths give an array of objects, as they did before NumPy 1.24."""
+
     def array(*args: Any, **kwargs: Any) -> Any:
         try:
             return make(*args, **kwargs)
@@ -46,6 +81,7 @@ def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
     """Of rows of different lengths, lists are compared and added."""
+
     def reduced(a: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return reduce(a, *args, **kwargs)
@@ -53,6 +89,7 @@ def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
             if "inhomogeneous" not in str(error):
                 raise
             return reduce(np.array(a, dtype=object), *args, **kwargs)
+
     return functools.wraps(reduce)(reduced)
 
 
@@ -61,6 +98,7 @@ def _fromstring(original: Callable[..., Any]) -> Callable[..., Any]:
         if sep != "":
             return original(string, dtype, count, sep=sep, **kwargs)
         return np.frombuffer(string.encode("latin-1") if isinstance(string, str) else string, dtype, count).copy()
+
     return fromstring
 
 
@@ -69,6 +107,7 @@ def _reshape(original: Callable[..., Any]) -> Callable[..., Any]:
         if "newshape" in kwargs:
             kwargs["shape"] = kwargs.pop("newshape")
         return original(a, *args, **kwargs)
+
     return reshape
 
 
@@ -87,8 +126,12 @@ def _itemset(self: Any, *args: Any) -> None:
 
 def _add_methods() -> None:
     """Into the dictionary of a type that C made, which only the interpreter's own reference leads to."""
-    methods = {"tostring": np.ndarray.tobytes, "itemset": _itemset, "ptp": lambda self, *args, **kwargs: np.ptp(self, *args, **kwargs),
-               "newbyteorder": lambda self, order="S": self.view(self.dtype.newbyteorder(order))}
+    methods = {
+        "tostring": np.ndarray.tobytes,
+        "itemset": _itemset,
+        "ptp": lambda self, *args, **kwargs: np.ptp(self, *args, **kwargs),
+        "newbyteorder": lambda self, order="S": self.view(self.dtype.newbyteorder(order)),
+    }
     for owner in (np.ndarray, np.generic):
         missing = {name: method for name, method in methods.items() if not hasattr(owner, name) and (owner is np.ndarray or name == "tostring")}
         found = [d for d in gc.get_referents(owner.__dict__) if isinstance(d, dict)]
@@ -101,6 +144,7 @@ def _add_methods() -> None:
 def install() -> None:
     """Adds what this NumPy lacks."""
     import warnings
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, value in _names().items():
@@ -113,10 +157,10 @@ def install() -> None:
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
     if (major, minor) >= (1, 24):
-        np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)  # type: ignore[assignment]
+        np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)
         for name in ("max", "min", "amax", "amin", "sum"):
             setattr(np, name, _of_ragged(getattr(np, name)))
     if (major, minor) >= (2, 1):
-        np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)  # type: ignore[assignment]
+        np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)
     _core.restore_old_numpy()
     _add_methods()

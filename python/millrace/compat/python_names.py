@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python took away since programs were written for TensorFlow 1.x: `python -m millrace.compat` puts it back."""
+
 from __future__ import annotations
 
 import base64
@@ -24,10 +25,16 @@ def _getargspec(function: Any) -> Any:
 def install() -> None:
     """Adds what this Python lacks."""
     import errno
-    removed = [(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}),
-               (time, {"clock": time.process_time}), (inspect, {"getargspec": _getargspec}), (fractions, {"gcd": math.gcd}),
-               (base64, {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes}),
-               (threading.Thread, {"isAlive": threading.Thread.is_alive}), (os, {"errno": errno})]
+
+    removed = [
+        (collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}),
+        (time, {"clock": time.process_time}),
+        (inspect, {"getargspec": _getargspec}),
+        (fractions, {"gcd": math.gcd}),
+        (base64, {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes}),
+        (threading.Thread, {"isAlive": threading.Thread.is_alive}),
+        (os, {"errno": errno}),
+    ]
     for owner, names in removed:
         for name, value in names.items():
             if not hasattr(owner, name):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tensorflow.python.pywrap_tensorflow: what programs take from TensorFlow's own extension module."""
+
 from __future__ import annotations
 
 import os

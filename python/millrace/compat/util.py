@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.util: what libraries written on TensorFlow take from it."""
+
 from __future__ import annotations
 
 import contextlib
 import functools
 import inspect
-from inspect import (currentframe, getcallargs, getdoc, getfile, getmembers, getmodule, getmro, getsource, isclass, isfunction,  # noqa: F401
-                     isgenerator, ismethod, ismodule, isroutine, signature, stack)
+from inspect import (  # noqa: F401
+    currentframe,
+    getcallargs,
+    getdoc,
+    getfile,
+    getmembers,
+    getmodule,
+    getmro,
+    getsource,
+    isclass,
+    isfunction,
+    isgenerator,
+    ismethod,
+    ismodule,
+    isroutine,
+    signature,
+    stack,
+)
 import collections
 import re
 import sys
@@ -33,11 +50,13 @@ def deprecated_argument_lookup(new_name: str, new_value: Any, old_name: str, old
 
 def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: the function takes no arguments by place."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if args:
             raise ValueError("Must use keyword args to call %s." % function.__name__)
         return function(**kwargs)
+
     return call
 
 
@@ -64,8 +83,20 @@ def make_all(module_name: str, doc_string_modules: Any = None) -> List[str]:
 
 def remove_undocumented(module_name: str, allowed_exception_list: Optional[List[str]] = None, doc_string_modules: Any = None) -> None:
     """Takes the names out of a module that are neither documented nor in the list; reveal_undocumented gives them back."""
-    kept = {"__file__", "__builtins__", "__path__", "__doc__", "__name__", "__package__", "__spec__", "__loader__", "__cached__", "__all__",
-            *(allowed_exception_list or []), *make_all(module_name, doc_string_modules)}
+    kept = {
+        "__file__",
+        "__builtins__",
+        "__path__",
+        "__doc__",
+        "__name__",
+        "__package__",
+        "__spec__",
+        "__loader__",
+        "__cached__",
+        "__all__",
+        *(allowed_exception_list or []),
+        *make_all(module_name, doc_string_modules),
+    }
     module = sys.modules[module_name]
     for name in [n for n in vars(module) if n not in kept and not n.startswith("__")]:
         _taken_out["%s.%s" % (module_name, name)] = (module, getattr(module, name))

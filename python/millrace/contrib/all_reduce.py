@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.all_reduce and tf.contrib.nccl: one value of several towers, for each of them. Memory is shared here: what the algorithms differ in,
 the order of transfers, does not arise."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -34,15 +35,18 @@ def _pairwise(op: _Binary) -> Callable[[List[Any]], Any]:
         for t in tensors[1:]:
             total = op(total, t)
         return total
+
     return reduce
 
 
 def _flexible(op: Callable[..., Any]) -> Callable[[List[Any]], Any]:
     """Of an op of two tensors, or of one of a list such as add_n."""
+
     def reduce(tensors: List[Any]) -> Any:
         if getattr(op, "__name__", "") == "add_n":
             return op(tensors)
         return _pairwise(op)(tensors)
+
     return reduce
 
 
@@ -98,6 +102,7 @@ def build_shuffle_then_shuffle(input_tensors: Any, first_gather_devices: Any, se
 
 
 # ---- tf.contrib.nccl ----
+
 
 def all_sum(tensors: Any) -> List[Any]:
     """The sum, for each tensor."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.crf: linear-chain conditional random fields."""
+
 from __future__ import annotations
 
 from typing import Any, List, Tuple
@@ -64,8 +65,7 @@ def crf_log_norm(inputs: Any, sequence_lengths: Any, transition_params: Any) -> 
     """The logarithm of the sum over all tags of each sequence."""
     inputs = convert_to_tensor(inputs)
     lengths = math_ops.cast(sequence_lengths, dtypes.int32)
-    _, alphas = dynamic_rnn(CrfForwardRnnCell(transition_params), inputs[:, 1:], gen_ops.maximum(lengths - 1, 0), inputs[:, 0],
-                            dtype=dtypes.float32)
+    _, alphas = dynamic_rnn(CrfForwardRnnCell(transition_params), inputs[:, 1:], gen_ops.maximum(lengths - 1, 0), inputs[:, 0], dtype=dtypes.float32)
     sums = math_ops.reduce_logsumexp(alphas, axis=1)
     return array_ops.where(gen_ops.less_equal(lengths, 0), array_ops.zeros_like(sums), sums)
 
@@ -125,5 +125,13 @@ def viterbi_decode(score: Any, transition_params: Any) -> Tuple[List[int], Any]:
     return tags[::-1], best.max()
 
 
-__all__ = ["CrfForwardRnnCell", "crf_binary_score", "crf_decode", "crf_log_likelihood", "crf_log_norm", "crf_sequence_score", "crf_unary_score",
-           "viterbi_decode"]
+__all__ = [
+    "CrfForwardRnnCell",
+    "crf_binary_score",
+    "crf_decode",
+    "crf_log_likelihood",
+    "crf_log_norm",
+    "crf_sequence_score",
+    "crf_unary_score",
+    "viterbi_decode",
+]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.data: functions for Dataset.apply, and tf.data under its older name."""
+
 from typing import Any, Callable
 
 from millrace.data import *  # noqa: F403
@@ -9,8 +10,16 @@ from millrace.data import structure as _structure
 from millrace.data.dataset import _int64, _seeds
 from millrace.ops import gen_ops as _gen_ops
 
-from millrace.data.grouping import (bucket_by_sequence_length, choose_from_datasets, group_by_window, ignore_errors, rejection_resample,  # noqa: F401
-                                    sample_from_datasets, scan, unique)
+from millrace.data.grouping import (  # noqa: F401
+    bucket_by_sequence_length,
+    choose_from_datasets,
+    group_by_window,
+    ignore_errors,
+    rejection_resample,
+    sample_from_datasets,
+    scan,
+    unique,
+)
 
 _Transformation = Callable[[Dataset], Dataset]
 AUTOTUNE = -1
@@ -26,7 +35,9 @@ def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding
     return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
 
 
-def map_and_batch(map_func: Any, batch_size: Any, num_parallel_batches: Any = None, drop_remainder: bool = False, num_parallel_calls: Any = None) -> _Transformation:
+def map_and_batch(
+    map_func: Any, batch_size: Any, num_parallel_batches: Any = None, drop_remainder: bool = False, num_parallel_calls: Any = None
+) -> _Transformation:
     """map, then batch."""
     calls = num_parallel_calls
     if calls is None and isinstance(batch_size, int):
@@ -36,15 +47,19 @@ def map_and_batch(map_func: Any, batch_size: Any, num_parallel_batches: Any = No
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> _Transformation:
     """shuffle, then repeat, with a buffer that repetitions share; they do not mix."""
+
     def apply(dataset: Dataset) -> Dataset:
         first, second = _seeds(seed)
-        return dataset._same(_gen_ops.shuffle_and_repeat_dataset(dataset._variant, _int64(buffer_size), first, second,
-                                                                 _int64(-1 if count is None else count), *dataset._spec))
+        return dataset._same(
+            _gen_ops.shuffle_and_repeat_dataset(dataset._variant, _int64(buffer_size), first, second, _int64(-1 if count is None else count), *dataset._spec)
+        )
+
     return apply
 
 
-def parallel_interleave(map_func: Any, cycle_length: Any, block_length: Any = 1, sloppy: Any = False, buffer_output_elements: Any = None,
-                        prefetch_input_elements: Any = None) -> _Transformation:
+def parallel_interleave(
+    map_func: Any, cycle_length: Any, block_length: Any = 1, sloppy: Any = False, buffer_output_elements: Any = None, prefetch_input_elements: Any = None
+) -> _Transformation:
     """interleave, in that order."""
     del sloppy, buffer_output_elements, prefetch_input_elements
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
@@ -55,13 +70,12 @@ sloppy_interleave = parallel_interleave
 
 def unbatch() -> _Transformation:
     """The rows of each element."""
-    return lambda dataset: dataset.flat_map(
-        lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.output_types, _structure.flatten(parts))))
+    return lambda dataset: dataset.flat_map(lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.output_types, _structure.flatten(parts))))
 
 
 def enumerate_dataset(start: Any = 0) -> _Transformation:
     """Pairs of a number and an element."""
-    return lambda dataset: Dataset.zip((Dataset.range(start, 2 ** 63 - 1), dataset))
+    return lambda dataset: Dataset.zip((Dataset.range(start, 2**63 - 1), dataset))
 
 
 def get_single_element(dataset: Dataset) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.factorization: clusters."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -19,9 +20,18 @@ class KMeans:
     SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE = SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE
     RANDOM_INIT, KMEANS_PLUS_PLUS_INIT = RANDOM_INIT, KMEANS_PLUS_PLUS_INIT
 
-    def __init__(self, inputs: Any, num_clusters: int, initial_clusters: Any = RANDOM_INIT, distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
-                 use_mini_batch: bool = False, mini_batch_steps_per_iteration: int = 1, random_seed: int = 0, kmeans_plus_plus_num_retries: int = 2,
-                 kmc2_chain_length: int = 200) -> None:
+    def __init__(
+        self,
+        inputs: Any,
+        num_clusters: int,
+        initial_clusters: Any = RANDOM_INIT,
+        distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
+        use_mini_batch: bool = False,
+        mini_batch_steps_per_iteration: int = 1,
+        random_seed: int = 0,
+        kmeans_plus_plus_num_retries: int = 2,
+        kmc2_chain_length: int = 200,
+    ) -> None:
         del kmeans_plus_plus_num_retries  # how often points are drawn
         del kmc2_chain_length  # how points are drawn
         if use_mini_batch and mini_batch_steps_per_iteration != 1:
@@ -68,7 +78,7 @@ class KMeans:
         if not isinstance(self._start, str):
             return self._start
         if self._start == RANDOM_INIT:
-            return tf.gather(data, tf.random_shuffle(tf.range(tf.shape(data)[0]), seed=self._seed)[:self._count])
+            return tf.gather(data, tf.random_shuffle(tf.range(tf.shape(data)[0]), seed=self._seed)[: self._count])
         chosen = tf.gather(data, tf.random_uniform([1], 0, tf.shape(data)[0], tf.int32, seed=self._seed))
         for i in range(1, self._count):  # the next is drawn by its distance to the nearest one so far
             far = tf.reduce_min(self._distances(data, chosen, cosine), 1)

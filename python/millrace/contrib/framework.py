@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.framework: argument scopes, selections of variables, the global step."""
+
 from __future__ import annotations
 
 import contextlib
@@ -27,10 +28,12 @@ def _key(function: Any) -> str:
 
 def add_arg_scope(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: arg_scope can set the function's defaults."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         defaults = _stack[-1].get(call._key_op)  # type: ignore[attr-defined]
         return function(*args, **dict(defaults, **kwargs) if defaults else kwargs)
+
     call._key_op = "%s.%s" % (function.__module__, function.__name__)  # type: ignore[attr-defined]
     return call
 
@@ -63,17 +66,30 @@ def has_arg_scope(function: Any) -> bool:
 def arg_scoped_arguments(function: Any) -> Any:
     """The names of a function's arguments that have defaults."""
     code = function.__wrapped__.__code__
-    return code.co_varnames[:code.co_argcount]
+    return code.co_varnames[: code.co_argcount]
 
 
-def variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
-             collections: Any = None, caching_device: Any = None, device: Any = None, partitioner: Any = None, custom_getter: Any = None,
-             use_resource: Any = None) -> Any:
+def variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    caching_device: Any = None,
+    device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    use_resource: Any = None,
+) -> Any:
     """get_variable that also takes a device."""
     from millrace.framework.graph import device as device_scope
+
     with device_scope(device or ""):
-        return get_variable(name, shape, dtype, initializer, regularizer, trainable, collections, caching_device, partitioner, True, use_resource,
-                            custom_getter)
+        return get_variable(
+            name, shape, dtype, initializer, regularizer, trainable, collections, caching_device, partitioner, True, use_resource, custom_getter
+        )
 
 
 def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +107,10 @@ def add_model_variable(var: Any) -> None:
 def local_variable(initial_value: Any, validate_shape: bool = True, name: Optional[str] = None, use_resource: Optional[bool] = None) -> Any:
     """A variable of this process, which checkpoints leave out."""
     from millrace.ops.variables import Variable
-    return Variable(initial_value, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], validate_shape=validate_shape, name=name, use_resource=use_resource)
+
+    return Variable(
+        initial_value, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], validate_shape=validate_shape, name=name, use_resource=use_resource
+    )
 
 
 def get_variables(scope: Any = None, suffix: Optional[str] = None, collection: str = GraphKeys.GLOBAL_VARIABLES) -> List[Any]:
@@ -140,6 +159,7 @@ def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_var
     """A function of a session that gives variables the values of a checkpoint."""
     arguments.only(False, reshape_variables=reshape_variables)
     from millrace.train.saver import CheckpointReader, Saver
+
     if not isinstance(var_list, dict):
         var_list = {v.op.name: v for v in var_list}
     if ignore_missing_vars:
@@ -152,6 +172,7 @@ def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_var
 def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: bool = False) -> Any:
     """(an operation, what to feed it): gives variables the values of a checkpoint."""
     from millrace.train.saver import CheckpointReader
+
     reader = CheckpointReader(model_path)
     names = var_list if isinstance(var_list, dict) else {v.op.name: v for v in var_list}
     values = {}
@@ -167,6 +188,7 @@ def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: 
 def assign_from_values(var_names_to_values: Any) -> Any:
     """(an operation, what to feed it): gives variables values, by their names."""
     from millrace.ops import array_ops, control_flow_ops
+
     assigns, feeds = [], {}
     known = {v.op.name: v for v in get_variables()}
     for name, value in var_names_to_values.items():
@@ -189,6 +211,7 @@ def is_tensor(x: Any) -> bool:
     """Whether a value is a tensor or a variable."""
     from millrace.framework.graph import Tensor
     from millrace.ops.variables import Variable
+
     return isinstance(x, (Tensor, Variable))
 
 
@@ -201,6 +224,7 @@ def with_shape(expected_shape: Any, tensor: Any) -> Any:
 def nest_module() -> Any:
     """Functions of nested structures."""
     from millrace.framework import nest as module
+
     return module
 
 

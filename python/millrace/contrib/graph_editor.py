@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.graph_editor: operations and tensors of a graph by name, by what leads to them, and copies and changes of what they read."""
+
 from __future__ import annotations
 
 import re
@@ -51,6 +52,7 @@ def get_tensors(graph: Graph) -> List[Tensor]:
 
 
 # ---- by name ----
+
 
 def _matcher(pattern: Any) -> Callable[[str], bool]:
     found = re.compile(pattern) if isinstance(pattern, str) else pattern
@@ -118,6 +120,7 @@ def select_ts(*args: Any, **kwargs: Any) -> List[Tensor]:
 
 # ---- by what leads where ----
 
+
 def get_generating_ops(ts: Any) -> List[Operation]:
     """The operations that make tensors."""
     return list(dict.fromkeys(t.op for t in make_list_of_t(ts)))
@@ -144,19 +147,22 @@ def _walk(start: List[Operation], following: Callable[[Operation], List[Operatio
     return [o for o in found if inclusive or o not in start]
 
 
-def get_backward_walk_ops(seed_ops: Any, inclusive: bool = True, within_ops: Any = None, within_ops_fn: Any = None, stop_at_ts: Any = (),
-                          control_inputs: bool = False) -> List[Operation]:
+def get_backward_walk_ops(
+    seed_ops: Any, inclusive: bool = True, within_ops: Any = None, within_ops_fn: Any = None, stop_at_ts: Any = (), control_inputs: bool = False
+) -> List[Operation]:
     """The operations that lead to some, nearest first; not beyond the tensors stop_at_ts."""
     stops = set(_listed(stop_at_ts))
 
     def before(o: Operation) -> List[Operation]:
         found = [t.op for t in o.inputs if t not in stops] + (list(o.control_inputs) if control_inputs else [])
         return [n for n in found if within_ops_fn is None or within_ops_fn(n)]
+
     return _walk(_seeds(seed_ops, lambda ts: [t.op for t in ts if t not in stops]), before, inclusive, within_ops, None)
 
 
-def get_forward_walk_ops(seed_ops: Any, inclusive: bool = True, within_ops: Any = None, within_ops_fn: Any = None, stop_at_ts: Any = (),
-                         control_outputs: Any = None) -> List[Operation]:
+def get_forward_walk_ops(
+    seed_ops: Any, inclusive: bool = True, within_ops: Any = None, within_ops_fn: Any = None, stop_at_ts: Any = (), control_outputs: Any = None
+) -> List[Operation]:
     """The operations that some lead to, nearest first; not beyond the tensors stop_at_ts."""
     stops = set(_listed(stop_at_ts))
 
@@ -165,12 +171,21 @@ def get_forward_walk_ops(seed_ops: Any, inclusive: bool = True, within_ops: Any 
         if control_outputs:
             found += [n for n in o.graph.get_operations() if o in n.control_inputs]
         return [n for n in found if within_ops_fn is None or within_ops_fn(n)]
+
     return _walk(_seeds(seed_ops, lambda ts: [c for t in ts if t not in stops for c in t.consumers()]), after, inclusive, within_ops, None)
 
 
-def get_walks_intersection_ops(forward_seed_ops: Any, backward_seed_ops: Any, forward_inclusive: bool = True, backward_inclusive: bool = True,
-                               within_ops: Any = None, within_ops_fn: Any = None, control_inputs: bool = False, control_outputs: Any = None,
-                               control_ios: Any = None) -> List[Operation]:
+def get_walks_intersection_ops(
+    forward_seed_ops: Any,
+    backward_seed_ops: Any,
+    forward_inclusive: bool = True,
+    backward_inclusive: bool = True,
+    within_ops: Any = None,
+    within_ops_fn: Any = None,
+    control_inputs: bool = False,
+    control_outputs: Any = None,
+    control_ios: Any = None,
+) -> List[Operation]:
     """The operations on the ways from some to others."""
     back = bool(control_inputs or control_ios)
     forward = get_forward_walk_ops(forward_seed_ops, forward_inclusive, within_ops, within_ops_fn, (), bool(control_outputs or control_ios))
@@ -184,6 +199,7 @@ def get_walks_union_ops(forward_seed_ops: Any, backward_seed_ops: Any, **kwargs:
 
 
 # ---- changes ----
+
 
 def add_control_inputs(op: Operation, cops: Any) -> None:
     """Makes an operation wait for others."""
@@ -201,8 +217,14 @@ def reroute_ts(ts0: Any, ts1: Any, can_modify: Any = None, cannot_modify: Any = 
         raise at_user_line(ValueError("as many tensors to read as to replace: %d and %d" % (len(sources), len(targets))))
     may = None if can_modify is None else set(make_list_of_op(can_modify))
     may_not = set() if cannot_modify is None else set(make_list_of_op(cannot_modify))
-    changes = [(o, i, source) for source, target in zip(sources, targets) for o in dict.fromkeys(target.consumers())
-               if (may is None or o in may) and o not in may_not for i, t in enumerate(o.inputs) if t is target or t == target]
+    changes = [
+        (o, i, source)
+        for source, target in zip(sources, targets)
+        for o in dict.fromkeys(target.consumers())
+        if (may is None or o in may) and o not in may_not
+        for i, t in enumerate(o.inputs)
+        if t is target or t == target
+    ]
     for operation, index, source in changes:
         operation._update_input(index, source)
     return len(changes)
@@ -221,6 +243,7 @@ def swap_ts(ts0: Any, ts1: Any, can_modify: Any = None, cannot_modify: Any = Non
 
 
 # ---- copies ----
+
 
 class SubGraphView:
     """Operations of a graph with what enters and leaves them."""
@@ -278,8 +301,9 @@ class TransformerInfo:
         return found if found is not None or missing_fn is None else missing_fn(transformed)
 
 
-def copy_with_input_replacements(sgv: Any, replacement_ts: Dict[Tensor, Tensor], dst_graph: Optional[Graph] = None, dst_scope: str = "",
-                                 src_scope: str = "", reuse_dst_scope: bool = False) -> Tuple[SubGraphView, TransformerInfo]:
+def copy_with_input_replacements(
+    sgv: Any, replacement_ts: Dict[Tensor, Tensor], dst_graph: Optional[Graph] = None, dst_scope: str = "", src_scope: str = "", reuse_dst_scope: bool = False
+) -> Tuple[SubGraphView, TransformerInfo]:
     """Copies of operations that read replacements of some tensors; what they read besides they read as it is."""
     view = make_view(sgv)
     if not view.ops:
@@ -292,7 +316,7 @@ def copy_with_input_replacements(sgv: Any, replacement_ts: Dict[Tensor, Tensor],
     order = [o for o in view.graph.get_operations() if o in set(view.ops)]
     with graph.as_default(), name_scope((dst_scope.rstrip("/") + "/") if reuse_dst_scope and dst_scope else dst_scope.rstrip("/") or "copy"):
         for o in order:
-            short = o.name[len(src_scope.rstrip("/")) + 1:] if src_scope and o.name.startswith(src_scope.rstrip("/") + "/") else o.name
+            short = o.name[len(src_scope.rstrip("/")) + 1 :] if src_scope and o.name.startswith(src_scope.rstrip("/") + "/") else o.name
             waits = [ops.get(c, c) for c in o.control_inputs if c in ops or graph is view.graph]
             with graph.control_dependencies(waits), graph.device(o.device):
                 made = graph.create_op(o.type, [tensors.get(t, t) for t in o.inputs], [t.dtype for t in o.outputs], name=short, attrs=_attributes_of(o))
@@ -305,7 +329,9 @@ def _attributes_of(o: Operation) -> Dict[str, Any]:
     return {key: value for key, value in o.node_def.attr.items() if key not in ("_class", "_output_shapes")}
 
 
-def copy(sgv: Any, dst_graph: Optional[Graph] = None, dst_scope: str = "", src_scope: str = "", reuse_dst_scope: bool = False) -> Tuple[SubGraphView, TransformerInfo]:
+def copy(
+    sgv: Any, dst_graph: Optional[Graph] = None, dst_scope: str = "", src_scope: str = "", reuse_dst_scope: bool = False
+) -> Tuple[SubGraphView, TransformerInfo]:
     """Copies of operations, which read what they read."""
     return copy_with_input_replacements(sgv, {}, dst_graph, dst_scope, src_scope, reuse_dst_scope)
 
@@ -330,7 +356,7 @@ def placeholder_name(t: Optional[Tensor] = None, scope: Optional[str] = None, pr
 def make_placeholder_from_tensor(t: Tensor, scope: Optional[str] = None, prefix: str = "geph") -> Tensor:
     """A placeholder of a tensor's type and shape."""
     with get_default_graph().as_default():
-        return raw_ops.Placeholder(dtype=t.dtype.base_dtype, shape=t.get_shape(), name=placeholder_name(t, scope, prefix))  # type: ignore[no-any-return]
+        return raw_ops.Placeholder(dtype=t.dtype.base_dtype, shape=t.get_shape(), name=placeholder_name(t, scope, prefix))
 
 
 reroute_a2b_ts = reroute_ts

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.image: projective transforms, rotations, colours in YIQ, and pairs of boxes."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -21,7 +22,7 @@ def angles_to_projective_transforms(angles: Any, image_height: Any, image_width:
         h, w = (math_ops.cast(s, dtypes.float32) - 1 for s in (image_height, image_width))
         cos, sin, zero = gen_ops.cos(angle), gen_ops.sin(angle), array_ops.zeros_like(angle)
         across, down = (w - (cos * w - sin * h)) / 2, (h - (sin * w + cos * h)) / 2
-        return array_ops.stack([cos, -sin, across, sin, cos, down, zero, zero], 1)  # type: ignore[no-any-return]
+        return array_ops.stack([cos, -sin, across, sin, cos, down, zero, zero], 1)
 
 
 def translations_to_projective_transforms(translations: Any, name: Optional[str] = None) -> Tensor:
@@ -29,19 +30,19 @@ def translations_to_projective_transforms(translations: Any, name: Optional[str]
     with name_scope(name, "translations_to_projective_transforms"):
         moves = array_ops.reshape(convert_to_tensor(translations, dtypes.float32), [-1, 2])
         zero, one = array_ops.zeros_like(moves[:, 0]), array_ops.ones_like(moves[:, 0])
-        return array_ops.stack([one, zero, -moves[:, 0], zero, one, -moves[:, 1], zero, zero], 1)  # type: ignore[no-any-return]
+        return array_ops.stack([one, zero, -moves[:, 0], zero, one, -moves[:, 1], zero, zero], 1)
 
 
 def flat_transforms_to_matrices(transforms: Any) -> Tensor:
     """Rows of eight numbers as 3 x 3 matrices."""
     rows = array_ops.reshape(convert_to_tensor(transforms), [-1, 8])
-    return array_ops.reshape(array_ops.concat([rows, array_ops.ones_like(rows[:, :1])], 1), [-1, 3, 3])  # type: ignore[no-any-return]
+    return array_ops.reshape(array_ops.concat([rows, array_ops.ones_like(rows[:, :1])], 1), [-1, 3, 3])
 
 
 def matrices_to_flat_transforms(transform_matrices: Any) -> Tensor:
     """3 x 3 matrices as rows of eight numbers."""
     rows = array_ops.reshape(convert_to_tensor(transform_matrices), [-1, 9])
-    return (rows / rows[:, 8:])[:, :8]  # type: ignore[no-any-return]
+    return (rows / rows[:, 8:])[:, :8]
 
 
 def compose_transforms(*transforms: Any) -> Tensor:
@@ -58,7 +59,7 @@ def transform(images: Any, transforms: Any, interpolation: str = "NEAREST", outp
     """Images [batch, height, width, channels] (or of rank 3, or 2) whose pixel (x, y) is taken from ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) with
     k = c0 x + c1 y + 1, of transforms [a0, a1, a2, b0, b1, b2, c0, c1], one or one for each image. What lies outside is 0."""
     if interpolation not in ("NEAREST", "BILINEAR"):
-        raise at_user_line(ValueError("interpolation must be \"NEAREST\" or \"BILINEAR\", got %r" % (interpolation,)))
+        raise at_user_line(ValueError('interpolation must be "NEAREST" or "BILINEAR", got %r' % (interpolation,)))
     with name_scope(name, "transform"):
         images = convert_to_tensor(images)
         rank = images.get_shape().ndims
@@ -133,24 +134,38 @@ def adjust_hsv_in_yiq(image: Any, delta_hue: Any = 0, scale_saturation: Any = 1,
         one, zero = array_ops.ones([]), array_ops.zeros([])
         turn = array_ops.reshape(array_ops.stack([one, zero, zero, zero, cos, -sin, zero, sin, cos]), [3, 3])
         matrix = value * matrix_ops.matmul(np.linalg.inv(_YIQ).astype("f"), matrix_ops.matmul(turn, _YIQ.astype("f")))
-        return math_ops.cast(matrix_ops.tensordot(math_ops.cast(image, dtypes.float32), matrix, [[-1], [1]]), image.dtype.base_dtype)  # type: ignore[no-any-return]
+        return math_ops.cast(matrix_ops.tensordot(math_ops.cast(image, dtypes.float32), matrix, [[-1], [1]]), image.dtype.base_dtype)
 
 
-def random_hsv_in_yiq(image: Any, max_delta_hue: float = 0, lower_saturation: float = 1, upper_saturation: float = 1, lower_value: float = 1,
-                      upper_value: float = 1, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+def random_hsv_in_yiq(
+    image: Any,
+    max_delta_hue: float = 0,
+    lower_saturation: float = 1,
+    upper_saturation: float = 1,
+    lower_value: float = 1,
+    upper_value: float = 1,
+    seed: Optional[int] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """adjust_hsv_in_yiq by random numbers."""
-    for what, wrong in (("max_delta must be non-negative.", max_delta_hue < 0), ("lower_saturation must be non-negative.", lower_saturation < 0),
-                        ("lower_value must be non-negative.", lower_value < 0), ("lower_saturation must be < upper_saturation.", lower_saturation > upper_saturation),
-                        ("lower_value must be < upper_value.", lower_value > upper_value)):
+    for what, wrong in (
+        ("max_delta must be non-negative.", max_delta_hue < 0),
+        ("lower_saturation must be non-negative.", lower_saturation < 0),
+        ("lower_value must be non-negative.", lower_value < 0),
+        ("lower_saturation must be < upper_saturation.", lower_saturation > upper_saturation),
+        ("lower_value must be < upper_value.", lower_value > upper_value),
+    ):
         if wrong:
             raise at_user_line(ValueError(what))
 
     def drawn(low: float, high: float) -> Any:
         return low if low == high else random_ops.random_uniform([], low, high, seed=seed)
+
     return adjust_hsv_in_yiq(image, drawn(-max_delta_hue, max_delta_hue), drawn(lower_saturation, upper_saturation), drawn(lower_value, upper_value), name)
 
 
 # ---- pairs ----
+
 
 def _pairs(distances: Any, valid: Any, top_k: Any) -> List[Any]:
     d = np.array(distances, np.float32)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.layers: layers as functions, with regularizers, normalizers and argument scopes."""
+
 from __future__ import annotations
 
 import functools
@@ -14,27 +15,70 @@ from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
 from millrace.contrib.layers_memory import recompute_grad  # noqa: F401
 from millrace.contrib.layers_norms import gdn, instance_norm, layer_norm  # noqa: F401
-from millrace.contrib.layers_regularizers import (apply_regularization, l1_l2_regularizer, l1_regularizer, l2_regularizer,  # noqa: F401
-                                                  sum_regularizer)
-from millrace.contrib.layers_summaries import (summarize_activation, summarize_activations, summarize_biases, summarize_collection,  # noqa: F401
-                                               summarize_tensor, summarize_tensors, summarize_variables, summarize_weights)
-from millrace.contrib.layers_spatial import (_inner_flatten, conv2d_in_plane, convolution2d_in_plane, legacy_fully_connected,  # noqa: F401
-                                             legacy_linear, legacy_relu, poincare_normalize, scale_gradient, spatial_softmax)
-from millrace.contrib.layers_scattered import (_sampled_scattered_embedding_lookup, _sampled_scattered_embedding_lookup_sparse,  # noqa: F401
-                                               embedding_lookup_sparse_with_distributed_aggregation, scattered_embedding_lookup,
-                                               scattered_embedding_lookup_sparse)
+from millrace.contrib.layers_regularizers import (  # noqa: F401
+    apply_regularization,
+    l1_l2_regularizer,
+    l1_regularizer,
+    l2_regularizer,
+    sum_regularizer,
+)
+from millrace.contrib.layers_summaries import (  # noqa: F401
+    summarize_activation,
+    summarize_activations,
+    summarize_biases,
+    summarize_collection,
+    summarize_tensor,
+    summarize_tensors,
+    summarize_variables,
+    summarize_weights,
+)
+from millrace.contrib.layers_spatial import (  # noqa: F401
+    _inner_flatten,
+    conv2d_in_plane,
+    convolution2d_in_plane,
+    legacy_fully_connected,
+    legacy_linear,
+    legacy_relu,
+    poincare_normalize,
+    scale_gradient,
+    spatial_softmax,
+)
+from millrace.contrib.layers_scattered import (  # noqa: F401
+    _sampled_scattered_embedding_lookup,
+    _sampled_scattered_embedding_lookup_sparse,
+    embedding_lookup_sparse_with_distributed_aggregation,
+    scattered_embedding_lookup,
+    scattered_embedding_lookup_sparse,
+)
 from millrace.contrib.layers_sparse import SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY, dense_to_sparse_tensor  # noqa: F401
 from millrace.contrib.layers_targets import binary_svm_target, multi_class_target, regression_target  # noqa: F401
 from millrace.contrib.layers_training import OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
-from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
-                                              embedding_column, infer_real_valued_columns, input_from_feature_columns,
-                                              joint_weighted_sum_from_feature_columns, make_place_holder_tensors_for_base_features, one_hot_column,
-                                              parse_feature_columns_from_examples, parse_feature_columns_from_sequence_examples, real_valued_column,
-                                              scattered_embedding_column, sequence_input_from_feature_columns, shared_embedding_columns,
-                                              sparse_column_with_hash_bucket, sparse_column_with_integerized_feature, sparse_column_with_keys,
-                                              sparse_column_with_vocabulary_file, transform_features, weighted_sparse_column,
-                                              weighted_sum_from_feature_columns)
+from millrace.contrib.feature_columns import (  # noqa: F401
+    bucketized_column,
+    check_feature_columns,
+    create_feature_spec_for_parsing,
+    crossed_column,
+    embedding_column,
+    infer_real_valued_columns,
+    input_from_feature_columns,
+    joint_weighted_sum_from_feature_columns,
+    make_place_holder_tensors_for_base_features,
+    one_hot_column,
+    parse_feature_columns_from_examples,
+    parse_feature_columns_from_sequence_examples,
+    real_valued_column,
+    scattered_embedding_column,
+    sequence_input_from_feature_columns,
+    shared_embedding_columns,
+    sparse_column_with_hash_bucket,
+    sparse_column_with_integerized_feature,
+    sparse_column_with_keys,
+    sparse_column_with_vocabulary_file,
+    transform_features,
+    weighted_sparse_column,
+    weighted_sum_from_feature_columns,
+)
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import arguments, dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -46,9 +90,16 @@ from millrace.ops.variables import PartitionedVariable
 
 
 # What arguments were called up to 0.8, when layers had no activation unless they were given one.
-_FIRST_NAMES = {"num_output_channels": "num_outputs", "num_output_units": "num_outputs", "weight_init": "weights_initializer",
-                "bias_init": "biases_initializer", "weight_regularizer": "weights_regularizer", "bias_regularizer": "biases_regularizer",
-                "output_collections": "outputs_collections", "name": "scope"}
+_FIRST_NAMES = {
+    "num_output_channels": "num_outputs",
+    "num_output_units": "num_outputs",
+    "weight_init": "weights_initializer",
+    "bias_init": "biases_initializer",
+    "weight_regularizer": "weights_regularizer",
+    "bias_regularizer": "biases_regularizer",
+    "output_collections": "outputs_collections",
+    "name": "scope",
+}
 
 
 def _with_first_names(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,10 +111,12 @@ def _with_first_names(function: Callable[..., Any]) -> Callable[..., Any]:
             if first:
                 kwargs.setdefault("activation_fn", None)
         return function(*args, **kwargs)
+
     return call
 
 
 # ---- initializers ----
+
 
 def xavier_initializer(uniform: bool = True, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
     """Glorot and Bengio's initializer."""
@@ -73,7 +126,9 @@ def xavier_initializer(uniform: bool = True, seed: Optional[int] = None, dtype: 
 xavier_initializer_conv2d = xavier_initializer
 
 
-def variance_scaling_initializer(factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
+def variance_scaling_initializer(
+    factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: Optional[int] = None, dtype: Any = dtypes.float32
+) -> Any:
     """An initializer scaled by the number of inputs or outputs."""
     if not dtypes.as_dtype(dtype).is_floating:
         raise at_user_line(TypeError("Cannot create initializer for non-floating point type %s." % dtypes.as_dtype(dtype).name))
@@ -90,6 +145,7 @@ class _Scaling(init_ops.VarianceScaling):
 
 
 # ---- layers ----
+
 
 def _collect(outputs: Any, collections: Any, scope: Optional[str] = None) -> Any:
     """Into collections, under the name of the scope that the layer has opened."""
@@ -124,24 +180,45 @@ def _variables_of(layer: Any, collections: Any) -> None:
 def _renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     for old, new in (("/kernel", "/weights"), ("/bias", "/biases"), ("/depthwise_kernel", "/depthwise_weights"), ("/pointwise_kernel", "/pointwise_weights")):
         if name.endswith(old):
-            name = name[:-len(old)] + new
+            name = name[: -len(old)] + new
             break
     return getter(name, *args, **kwargs)
 
 
 @add_arg_scope
 @_with_first_names
-def fully_connected(inputs: Any, num_outputs: int, activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
-                    weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(),
-                    biases_regularizer: Any = None, reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None,
-                    trainable: bool = True, scope: Any = None) -> Any:
+def fully_connected(
+    inputs: Any,
+    num_outputs: int,
+    activation_fn: Any = nn_ops.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = xavier_initializer(),
+    weights_regularizer: Any = None,
+    biases_initializer: Any = init_ops.zeros_initializer(),
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Any:
     """activation(inputs weights + biases)."""
     if not isinstance(num_outputs, int) and not hasattr(num_outputs, "__index__"):
         raise at_user_line(ValueError("num_outputs should be int or long, got %s." % (num_outputs,)))
     with variable_scope(scope, "fully_connected", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = _layers.Dense(int(num_outputs), use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
-                              bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
-                              trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        layer = _layers.Dense(
+            int(num_outputs),
+            use_bias=normalizer_fn is None and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=sc.name,
+            _scope=sc,
+            _reuse=reuse,
+        )
         outputs = layer(convert_to_tensor(inputs))
         _variables_of(layer, variables_collections)
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
@@ -152,20 +229,50 @@ linear, relu, relu6, elu = (functools.partial(fully_connected, activation_fn=f) 
 
 @add_arg_scope
 @_with_first_names
-def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: Any = None, rate: Any = 1,
-                  activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),
-                  weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
-                  variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+def convolution2d(
+    inputs: Any,
+    num_outputs: int,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: str = "SAME",
+    data_format: Any = None,
+    rate: Any = 1,
+    activation_fn: Any = nn_ops.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = xavier_initializer(),
+    weights_regularizer: Any = None,
+    biases_initializer: Any = init_ops.zeros_initializer(),
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Any:
     """A convolution along one, two or three dimensions, as the rank of the inputs says."""
     if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW"):
         raise at_user_line(ValueError("Invalid data_format: %r" % (data_format,)))
     inputs = convert_to_tensor(inputs)
     kind = {3: _layers.Conv1D, 5: _layers.Conv3D}.get(inputs.get_shape().ndims, _layers.Conv2D)
     with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = kind(num_outputs, kernel_size, stride, padding, "channels_first" if str(data_format).startswith("NC") else "channels_last", rate,
-                     use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
-                     bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
-                     trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        layer = kind(
+            num_outputs,
+            kernel_size,
+            stride,
+            padding,
+            "channels_first" if str(data_format).startswith("NC") else "channels_last",
+            rate,
+            use_bias=normalizer_fn is None and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=sc.name,
+            _scope=sc,
+            _reuse=reuse,
+        )
         outputs = layer(inputs)
         _variables_of(layer, variables_collections)
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
@@ -175,17 +282,44 @@ conv1d = conv2d = conv3d = convolution1d = convolution3d = convolution = convolu
 
 
 @add_arg_scope
-def convolution2d_transpose(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: str = "NHWC",
-                            activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
-                            weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None,
-                            biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
-                            variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+def convolution2d_transpose(
+    inputs: Any,
+    num_outputs: int,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    activation_fn: Any = nn_ops.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = xavier_initializer(),
+    weights_regularizer: Any = None,
+    biases_initializer: Any = init_ops.zeros_initializer(),
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Any:
     """The transpose of a convolution of images."""
     with variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = _layers.Conv2DTranspose(num_outputs, kernel_size, stride, padding, _channels(data_format),
-                                        use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
-                                        bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
-                                        trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        layer = _layers.Conv2DTranspose(
+            num_outputs,
+            kernel_size,
+            stride,
+            padding,
+            _channels(data_format),
+            use_bias=normalizer_fn is None and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=sc.name,
+            _scope=sc,
+            _reuse=reuse,
+        )
         outputs = layer(convert_to_tensor(inputs))
         _variables_of(layer, variables_collections)
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
@@ -195,20 +329,52 @@ conv2d_transpose = convolution2d_transpose
 
 
 @add_arg_scope
-def separable_convolution2d(inputs: Any, num_outputs: Any, kernel_size: Any, depth_multiplier: int = 1, stride: Any = 1, padding: str = "SAME",
-                            data_format: str = "NHWC", rate: Any = 1, activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
-                            weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None,
-                            biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
-                            variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+def separable_convolution2d(
+    inputs: Any,
+    num_outputs: Any,
+    kernel_size: Any,
+    depth_multiplier: int = 1,
+    stride: Any = 1,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    rate: Any = 1,
+    activation_fn: Any = nn_ops.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = xavier_initializer(),
+    weights_regularizer: Any = None,
+    biases_initializer: Any = init_ops.zeros_initializer(),
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Any:
     """A convolution of each channel alone, then (unless num_outputs is None) a 1x1 convolution."""
     with variable_scope(scope, "SeparableConv2d", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
         inputs = convert_to_tensor(inputs)
         use_bias = normalizer_fn is None and biases_initializer is not None
         if num_outputs is not None:
-            layer = _layers.SeparableConv2D(num_outputs, kernel_size, stride, padding, _channels(data_format), dilation_rate=rate, depth_multiplier=depth_multiplier, use_bias=use_bias,
-                                            depthwise_initializer=weights_initializer, pointwise_initializer=weights_initializer,
-                                            depthwise_regularizer=weights_regularizer, pointwise_regularizer=weights_regularizer,
-                                            bias_initializer=biases_initializer, trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+            layer = _layers.SeparableConv2D(
+                num_outputs,
+                kernel_size,
+                stride,
+                padding,
+                _channels(data_format),
+                dilation_rate=rate,
+                depth_multiplier=depth_multiplier,
+                use_bias=use_bias,
+                depthwise_initializer=weights_initializer,
+                pointwise_initializer=weights_initializer,
+                depthwise_regularizer=weights_regularizer,
+                pointwise_regularizer=weights_regularizer,
+                bias_initializer=biases_initializer,
+                trainable=trainable,
+                name=sc.name,
+                _scope=sc,
+                _reuse=reuse,
+            )
             outputs = layer(inputs)
             _variables_of(layer, variables_collections)
         else:
@@ -216,10 +382,12 @@ def separable_convolution2d(inputs: Any, num_outputs: Any, kernel_size: Any, dep
             step = _layers._tuple(stride, 2, "stride")
             first = _channels(data_format) == "channels_first"
             channels = inputs.get_shape()[1 if first else -1].value
-            weights = model_variable("depthwise_weights", size + (channels, depth_multiplier), inputs.dtype.base_dtype, weights_initializer, weights_regularizer,
-                                     trainable)
-            outputs = nn_ops.depthwise_conv2d(inputs, weights, (1, 1) + step if first else (1,) + step + (1,), padding,
-                                              list(_layers._tuple(rate, 2, "rate")), data_format=data_format)
+            weights = model_variable(
+                "depthwise_weights", size + (channels, depth_multiplier), inputs.dtype.base_dtype, weights_initializer, weights_regularizer, trainable
+            )
+            outputs = nn_ops.depthwise_conv2d(
+                inputs, weights, (1, 1) + step if first else (1,) + step + (1,), padding, list(_layers._tuple(rate, 2, "rate")), data_format=data_format
+            )
             if use_bias:
                 biases = model_variable("biases", [channels * depth_multiplier], inputs.dtype.base_dtype, biases_initializer, biases_regularizer, trainable)
                 outputs = nn_ops.bias_add(outputs, biases, data_format=data_format)
@@ -230,11 +398,31 @@ separable_conv2d = separable_convolution2d
 
 
 @add_arg_scope
-def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bool = False, epsilon: float = 0.001, activation_fn: Any = None,
-               param_initializers: Any = None, param_regularizers: Any = None, updates_collections: Any = GraphKeys.UPDATE_OPS, is_training: Any = True,
-               reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-               batch_weights: Any = None, fused: Any = None, data_format: str = "NHWC", zero_debias_moving_mean: bool = False, scope: Any = None,
-               renorm: bool = False, renorm_clipping: Any = None, renorm_decay: float = 0.99, adjustment: Any = None) -> Any:
+def batch_norm(
+    inputs: Any,
+    decay: float = 0.999,
+    center: bool = True,
+    scale: bool = False,
+    epsilon: float = 0.001,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    param_regularizers: Any = None,
+    updates_collections: Any = GraphKeys.UPDATE_OPS,
+    is_training: Any = True,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    batch_weights: Any = None,
+    fused: Any = None,
+    data_format: str = "NHWC",
+    zero_debias_moving_mean: bool = False,
+    scope: Any = None,
+    renorm: bool = False,
+    renorm_clipping: Any = None,
+    renorm_decay: float = 0.99,
+    adjustment: Any = None,
+) -> Any:
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
     arguments.only(0.99, renorm_decay=renorm_decay)
     arguments.only(None, renorm_clipping=renorm_clipping)
@@ -247,13 +435,25 @@ def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bo
     if channels is not None and channels.value is None:
         raise at_user_line(ValueError("Inputs %s has undefined channels dimension" % inputs.name))
     with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as sc:
-        layer = _Normalization(axis=1 if _channels(data_format) == "channels_first" else -1, momentum=decay, epsilon=epsilon, center=center, scale=scale,
-                               beta_initializer=initializers.get("beta", init_ops.zeros_initializer()),
-                               gamma_initializer=initializers.get("gamma", init_ops.ones_initializer()),
-                               moving_mean_initializer=initializers.get("moving_mean", init_ops.zeros_initializer()),
-                               moving_variance_initializer=initializers.get("moving_variance", init_ops.ones_initializer()),
-                               beta_regularizer=regularizers.get("beta"), gamma_regularizer=regularizers.get("gamma"), fused=fused, renorm=renorm,
-                               trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        layer = _Normalization(
+            axis=1 if _channels(data_format) == "channels_first" else -1,
+            momentum=decay,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            beta_initializer=initializers.get("beta", init_ops.zeros_initializer()),
+            gamma_initializer=initializers.get("gamma", init_ops.ones_initializer()),
+            moving_mean_initializer=initializers.get("moving_mean", init_ops.zeros_initializer()),
+            moving_variance_initializer=initializers.get("moving_variance", init_ops.ones_initializer()),
+            beta_regularizer=regularizers.get("beta"),
+            gamma_regularizer=regularizers.get("gamma"),
+            fused=fused,
+            renorm=renorm,
+            trainable=trainable,
+            name=sc.name,
+            _scope=sc,
+            _reuse=reuse,
+        )
         layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
         outputs = layer(inputs, training=is_training)
         _variables_of(layer, variables_collections)
@@ -276,15 +476,18 @@ class _Normalization(_layers.BatchNormalization):
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
             rate, value = now * (1.0 - self.momentum), math_ops.cast(value, average.dtype.base_dtype)
             with name_scope("AssignMovingAvg"):
-                self.add_update(average.assign(self._debiased(average, value, rate, now)) if average is self.moving_mean else
-                                average.assign_sub((average - value) * rate))
+                self.add_update(
+                    average.assign(self._debiased(average, value, rate, now)) if average is self.moving_mean else average.assign_sub((average - value) * rate)
+                )
 
     def _debiased(self, average: Any, value: Any, rate: Any, now: Any) -> Any:
         """The average of values alone: what it began with does not count."""
         dtype = average.dtype.base_dtype
         with variable_scope(average.op.name):
-            biased, steps = (model_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
-                             for name, shape in (("biased", average.get_shape()), ("local_step", [])))
+            biased, steps = (
+                model_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
+                for name, shape in (("biased", average.get_shape()), ("local_step", []))
+            )
         with control_dependencies([biased.assign_sub((biased - value) * rate), steps.assign_add(now)]):
             count = steps.read_value()
             share, began = 1.0 - gen_ops.pow(math_ops.cast(self.momentum, dtype), count), math_ops.cast(gen_ops.greater(count, 0.0), dtype)
@@ -298,14 +501,31 @@ class _Normalization(_layers.BatchNormalization):
 
 
 @add_arg_scope
-def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops.zeros_initializer(), regularizer: Any = None, reuse: Any = None,
-             variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, data_format: str = "NHWC", scope: Any = None) -> Any:
+def bias_add(
+    inputs: Any,
+    activation_fn: Any = None,
+    initializer: Any = init_ops.zeros_initializer(),
+    regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: Any = None,
+) -> Any:
     """A bias added along the channels."""
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
         size = inputs.get_shape()[1 if _channels(data_format) == "channels_first" else -1].value
-        biases = model_variable("biases", [size], inputs.dtype.base_dtype, initializer, regularizer, trainable,
-                                collections=utils.get_variable_collections(variables_collections, "biases"))
+        biases = model_variable(
+            "biases",
+            [size],
+            inputs.dtype.base_dtype,
+            initializer,
+            regularizer,
+            trainable,
+            collections=utils.get_variable_collections(variables_collections, "biases"),
+        )
         outputs = nn_ops.bias_add(inputs, biases, data_format=data_format)
         return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
 
@@ -313,14 +533,27 @@ def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops
 def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
     names = ("NHWC", "NCHW") if dimensions == 2 else ("NDHWC", "NCDHW")
 
-    def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: Optional[str] = None, outputs_collections: Any = None,
-             scope: Any = None) -> Any:
+    def pool(
+        inputs: Any,
+        kernel_size: Any,
+        stride: Any = 2,
+        padding: str = "VALID",
+        data_format: Optional[str] = None,
+        outputs_collections: Any = None,
+        scope: Any = None,
+    ) -> Any:
         with name_scope(scope, default, [inputs]) as sc:
             size, step = _layers._tuple(kernel_size, dimensions, "kernel_size"), _layers._tuple(stride, dimensions, "stride")
             first = data_format is not None and _channels(data_format, names) == "channels_first"
-            outputs = op(convert_to_tensor(inputs), (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,),
-                         padding.upper(), data_format or names[0])
+            outputs = op(
+                convert_to_tensor(inputs),
+                (1, 1) + size if first else (1,) + size + (1,),
+                (1, 1) + step if first else (1,) + step + (1,),
+                padding.upper(),
+                data_format or names[0],
+            )
             return _collect(outputs, outputs_collections, sc)
+
     pool.__name__ = default
     pool.__doc__ = "Pooling of images or volumes."
     return add_arg_scope(pool)
@@ -331,20 +564,37 @@ max_pool3d, avg_pool3d = _pool(nn_ops.max_pool3d, "MaxPool3D", 3), _pool(nn_ops.
 
 
 @add_arg_scope
-def pool(inputs: Any, kernel_size: Any, pooling_type: str, padding: str = "VALID", data_format: Optional[str] = None, dilation_rate: Any = 1, stride: Any = 1,
-         outputs_collections: Any = None, scope: Any = None) -> Any:
+def pool(
+    inputs: Any,
+    kernel_size: Any,
+    pooling_type: str,
+    padding: str = "VALID",
+    data_format: Optional[str] = None,
+    dilation_rate: Any = 1,
+    stride: Any = 1,
+    outputs_collections: Any = None,
+    scope: Any = None,
+) -> Any:
     """Pooling of one, two or three dimensions, as the rank of the inputs says."""
     with name_scope(scope, "%s_pool" % pooling_type.lower(), [inputs]) as sc:
         inputs = convert_to_tensor(inputs)
         dimensions = inputs.get_shape().ndims - 2
-        outputs = nn_ops.pool(inputs, _layers._tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride,
-                              data_format=data_format, name=sc)
+        outputs = nn_ops.pool(
+            inputs, _layers._tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride, data_format=data_format, name=sc
+        )
         return _collect(outputs, outputs_collections, sc)
 
 
 @add_arg_scope
-def dropout(inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True, outputs_collections: Any = None, scope: Any = None,
-            seed: Optional[int] = None) -> Any:
+def dropout(
+    inputs: Any,
+    keep_prob: Any = 0.5,
+    noise_shape: Any = None,
+    is_training: Any = True,
+    outputs_collections: Any = None,
+    scope: Any = None,
+    seed: Optional[int] = None,
+) -> Any:
     """While training, elements kept with probability keep_prob and scaled up."""
     with name_scope(scope, "Dropout", [inputs]) as sc:
         outputs = control_flow_ops.smart_cond(is_training, lambda: nn_ops.dropout(inputs, keep_prob, noise_shape, seed), lambda: array_ops.identity(inputs))

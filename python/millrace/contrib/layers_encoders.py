@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.encoders: sequences of symbols as rows of a table that is learnt."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -15,8 +16,17 @@ from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse
 from millrace.ops.variable_scope import variable_scope
 
 
-def bow_encoder(ids: Any, vocab_size: int, embed_dim: int, sparse_lookup: bool = True, initializer: Any = None, regularizer: Any = None,
-                trainable: bool = True, scope: Any = None, reuse: Any = None) -> Any:
+def bow_encoder(
+    ids: Any,
+    vocab_size: int,
+    embed_dim: int,
+    sparse_lookup: bool = True,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    reuse: Any = None,
+) -> Any:
     """The mean of the rows of a table at ids [batch, length]; looked up sparsely, symbol 0 counts only where there is no other."""
     if not vocab_size or not embed_dim:
         raise at_user_line(ValueError("Must specify vocab size and embedding dimension"))
@@ -30,12 +40,22 @@ def bow_encoder(ids: Any, vocab_size: int, embed_dim: int, sparse_lookup: bool =
         return safe_embedding_lookup_sparse([table], ids if sparse else dense_to_sparse_tensor(ids), combiner="mean", default_id=0)
 
 
-def embed_sequence(ids: Any, vocab_size: Optional[int] = None, embed_dim: Optional[int] = None, unique: bool = False, initializer: Any = None,
-                   regularizer: Any = None, trainable: bool = True, scope: Any = None, reuse: Any = None) -> Any:
+def embed_sequence(
+    ids: Any,
+    vocab_size: Optional[int] = None,
+    embed_dim: Optional[int] = None,
+    unique: bool = False,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    reuse: Any = None,
+) -> Any:
     """The rows of a table, which it makes, at ids; `unique`: each row is read once."""
     if not (reuse or (vocab_size and embed_dim)):
-        raise at_user_line(ValueError("Must specify vocab size and embedding dimension when not reusing. Got vocab_size=%s and embed_dim=%s"
-                                      % (vocab_size, embed_dim)))
+        raise at_user_line(
+            ValueError("Must specify vocab size and embedding dimension when not reusing. Got vocab_size=%s and embed_dim=%s" % (vocab_size, embed_dim))
+        )
     with variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
         table = model_variable("embeddings", [vocab_size, embed_dim], initializer=initializer, regularizer=regularizer, trainable=trainable)
         return (embedding_lookup_unique if unique else nn_ops.embedding_lookup)(table, ids)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tf.contrib.layers has against gradients that keep too much."""
+
 from __future__ import annotations
 
 import functools
@@ -33,4 +34,5 @@ def recompute_grad(fn: Callable[..., Any], use_data_dep: Any = None, tupleize_gr
             for op in made:
                 op._set_attr("_recompute_grad", block)
         return results
+
     return call

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normalisations of tf.contrib.layers that keep no averages."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -18,9 +19,17 @@ from millrace.ops.variable_scope import get_variable, variable_scope
 
 def _parameters(inputs: Any, shape: Any, center: bool, scale: bool, initializers: Any, collections: Any, trainable: bool) -> Tuple[Any, Any]:
     """(beta, gamma), None where it is not wanted."""
+
     def make(name: str, initializer: Any) -> Any:
-        return model_variable(name, shape, inputs.dtype.base_dtype, initializers.get(name, initializer), trainable=trainable,
-                              collections=get_variable_collections(collections, name))
+        return model_variable(
+            name,
+            shape,
+            inputs.dtype.base_dtype,
+            initializers.get(name, initializer),
+            trainable=trainable,
+            collections=get_variable_collections(collections, name),
+        )
+
     return make("beta", init_ops.zeros_initializer()) if center else None, make("gamma", init_ops.ones_initializer()) if scale else None
 
 
@@ -32,16 +41,28 @@ def _known(inputs: Any) -> Any:
 
 
 @add_arg_scope
-def layer_norm(inputs: Any, center: bool = True, scale: bool = True, activation_fn: Any = None, reuse: Any = None, variables_collections: Any = None,
-               outputs_collections: Any = None, trainable: bool = True, begin_norm_axis: int = 1, begin_params_axis: int = -1, scope: Any = None) -> Any:
+def layer_norm(
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    activation_fn: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    scope: Any = None,
+) -> Any:
     """Normalisation of each example over its elements."""
     with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as sc:
         inputs = convert_to_tensor(inputs)
         shape = _known(inputs)
         first = begin_norm_axis if begin_norm_axis >= 0 else shape.ndims + begin_norm_axis
         if begin_params_axis >= shape.ndims or not 0 <= first < shape.ndims:
-            raise at_user_line(ValueError("begin_params_axis (%d) and begin_norm_axis (%d) must be < rank(inputs) (%d)"
-                                          % (begin_params_axis, begin_norm_axis, shape.ndims)))
+            raise at_user_line(
+                ValueError("begin_params_axis (%d) and begin_norm_axis (%d) must be < rank(inputs) (%d)" % (begin_params_axis, begin_norm_axis, shape.ndims))
+            )
         sizes = shape[begin_params_axis:]
         if not sizes.is_fully_defined():
             raise at_user_line(ValueError("Inputs %s: shape(inputs)[%s:] is not fully defined: %s" % (inputs.name, begin_params_axis, shape)))
@@ -53,9 +74,20 @@ def layer_norm(inputs: Any, center: bool = True, scale: bool = True, activation_
 
 
 @add_arg_scope
-def instance_norm(inputs: Any, center: bool = True, scale: bool = True, epsilon: float = 1e-6, activation_fn: Any = None, param_initializers: Any = None,
-                  reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, data_format: str = "NHWC",
-                  scope: Optional[Any] = None) -> Any:
+def instance_norm(
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = 1e-6,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: Optional[Any] = None,
+) -> Any:
     """Normalisation of each channel of each example over its places (Ulyanov and others 2016)."""
     inputs = convert_to_tensor(inputs)
     shape = _known(inputs)
@@ -78,14 +110,26 @@ def instance_norm(inputs: Any, center: bool = True, scale: bool = True, epsilon:
 @custom_gradient
 def _at_least(value: Any, bound: Any) -> Any:
     """max(value, bound), whose gradient also passes where it would raise the value."""
+
     def gradient(dy: Any) -> Any:
         passes = gen_ops.logical_or(gen_ops.greater_equal(value, bound), gen_ops.less(dy, array_ops.zeros_like(dy)))
         return array_ops.where(passes, dy, array_ops.zeros_like(dy)), None
+
     return gen_ops.maximum(value, bound), gradient
 
 
-def gdn(inputs: Any, inverse: bool = False, beta_min: float = 1e-6, gamma_init: float = 0.1, reparam_offset: float = 2 ** -18,
-        data_format: str = "channels_last", activity_regularizer: Any = None, trainable: bool = True, name: Optional[str] = None, reuse: Any = None) -> Any:
+def gdn(
+    inputs: Any,
+    inverse: bool = False,
+    beta_min: float = 1e-6,
+    gamma_init: float = 0.1,
+    reparam_offset: float = 2**-18,
+    data_format: str = "channels_last",
+    activity_regularizer: Any = None,
+    trainable: bool = True,
+    name: Optional[str] = None,
+    reuse: Any = None,
+) -> Any:
     """Each channel divided by (or, for the inverse, times) the root of beta plus the squares of all channels times gamma (Balle and others, 2015)."""
     if data_format not in ("channels_last", "channels_first"):
         raise at_user_line(ValueError("Unknown data format: %s" % (data_format,)))
@@ -96,14 +140,16 @@ def gdn(inputs: Any, inverse: bool = False, beta_min: float = 1e-6, gamma_init: 
     channels = shape[-1 if last else 1].value
     if channels is None:
         raise at_user_line(ValueError("The channel dimension of the inputs to `GDN` must be defined, got %s" % shape))
-    pedestal = reparam_offset ** 2
+    pedestal = reparam_offset**2
     with variable_scope(name, "gdn", [inputs], reuse=reuse):
         dtype = inputs.dtype.base_dtype
 
         def parameter(of: str, sizes: Any, first: Any, smallest: float) -> Any:
-            made = get_variable("reparam_" + of, sizes, dtype, lambda *_, **__: array_ops.identity(np.sqrt(first + pedestal).astype(dtype.as_numpy_dtype)),
-                                trainable=trainable)
+            made = get_variable(
+                "reparam_" + of, sizes, dtype, lambda *_, **__: array_ops.identity(np.sqrt(first + pedestal).astype(dtype.as_numpy_dtype)), trainable=trainable
+            )
             return gen_ops.square(_at_least(made, convert_to_tensor(smallest, dtype))) - pedestal
+
         beta = parameter("beta", [channels], np.ones(channels), (beta_min + pedestal) ** 0.5)
         gamma = parameter("gamma", [channels, channels], gamma_init * np.eye(channels), reparam_offset)
         order = [0, *range(2, shape.ndims), 1]

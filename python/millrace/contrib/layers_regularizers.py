@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.regularizers: penalties of weights."""
+
 from __future__ import annotations
 
 import numbers
@@ -27,6 +28,7 @@ def _scaled(penalty: Callable[[Any], Any], scale: Any, scope: Optional[str], def
     def regularizer(weights: Any, name: Optional[str] = None) -> Tensor:
         with name_scope(scope or name, default, [weights]) as inside:
             return gen_ops.mul(convert_to_tensor(scale, weights.dtype.base_dtype, "scale"), penalty(weights), name=inside)
+
     return regularizer
 
 
@@ -59,6 +61,7 @@ def sum_regularizer(regularizer_list: Any, scope: Optional[str] = None) -> Any:
         with name_scope(scope, "sum_regularizer", [weights]) as inside:
             parts = [part for part in (r(weights) for r in regularizers) if part is not None]
             return gen_ops.add_n(parts, name=inside) if parts else None
+
     return total
 
 

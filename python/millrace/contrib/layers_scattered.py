@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.embedding_ops: rows whose elements lie scattered over a vector, where a hash of value and column says."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -32,8 +33,9 @@ def _size(parts: Any) -> int:
     return int(sum(sizes))
 
 
-def _sampled_scattered_embedding_lookup(params: Any, values: Any, dimension: Optional[int] = None, sampled_candidates: Any = None,
-                                        hash_key: Optional[int] = None, name: Optional[str] = None) -> Any:
+def _sampled_scattered_embedding_lookup(
+    params: Any, values: Any, dimension: Optional[int] = None, sampled_candidates: Any = None, hash_key: Optional[int] = None, name: Optional[str] = None
+) -> Any:
     """[values..., dimension] elements of params: of columns 0 to dimension - 1, or of those that sampled_candidates [values..., columns] lists."""
     parts, values = [p if hasattr(p, "get_shape") else convert_to_tensor(p) for p in _parts(params)], convert_to_tensor(values)
     total = _size(parts)
@@ -66,8 +68,15 @@ def scattered_embedding_lookup(params: Any, values: Any, dimension: int, name: O
     return _sampled_scattered_embedding_lookup(params, values, dimension, None, hash_key, name)
 
 
-def scattered_embedding_lookup_sparse(params: Any, sparse_values: Any, dimension: int, combiner: Optional[str] = None, default_value: Any = None,
-                                      name: Optional[str] = None, hash_key: Optional[int] = None) -> Any:
+def scattered_embedding_lookup_sparse(
+    params: Any,
+    sparse_values: Any,
+    dimension: int,
+    combiner: Optional[str] = None,
+    default_value: Any = None,
+    name: Optional[str] = None,
+    hash_key: Optional[int] = None,
+) -> Any:
     """scattered_embedding_lookup of the values of each row, combined; empty rows have the default value."""
     if not isinstance(sparse_values, SparseTensor):
         raise at_user_line(TypeError("sparse_values must be SparseTensor"))
@@ -83,8 +92,15 @@ def scattered_embedding_lookup_sparse(params: Any, sparse_values: Any, dimension
         return combine(rows, places, math_ops.to_int32(filled.indices[:, 0]), name=scope)
 
 
-def _sampled_scattered_embedding_lookup_sparse(params: Any, sp_values: Any, dimension: Optional[int] = None, sampled_candidates: Any = None,
-                                               hash_key: Optional[int] = None, with_sign_hash: bool = False, name: Optional[str] = None) -> Any:
+def _sampled_scattered_embedding_lookup_sparse(
+    params: Any,
+    sp_values: Any,
+    dimension: Optional[int] = None,
+    sampled_candidates: Any = None,
+    hash_key: Optional[int] = None,
+    with_sign_hash: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """The sum of the lookups of each row; with_sign_hash: each element times 1 or -1 by a second lookup."""
     if not isinstance(sp_values, SparseTensor):
         raise at_user_line(TypeError("sp_values must be SparseTensor"))
@@ -93,12 +109,16 @@ def _sampled_scattered_embedding_lookup_sparse(params: Any, sp_values: Any, dime
         candidates = None if sampled_candidates is None else array_ops.gather(sampled_candidates, rows)
         found = _sampled_scattered_embedding_lookup(params, sp_values.values, dimension, candidates, hash_key, "values_lookup")
         if with_sign_hash:
-            found = found * _sampled_scattered_embedding_lookup(convert_to_tensor([-1.0, 1.0]), sp_values.values, dimension, candidates, hash_key, "signs_lookup")
+            found = found * _sampled_scattered_embedding_lookup(
+                convert_to_tensor([-1.0, 1.0]), sp_values.values, dimension, candidates, hash_key, "signs_lookup"
+            )
         return gen_ops.unsorted_segment_sum(found, math_ops.to_int32(rows), math_ops.to_int32(sp_values.dense_shape[0]), name=scope)
 
 
-def embedding_lookup_sparse_with_distributed_aggregation(params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod",
-                                                         name: Optional[str] = None, combiner: Optional[str] = None, max_norm: Any = None) -> Any:
+def embedding_lookup_sparse_with_distributed_aggregation(
+    params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod", name: Optional[str] = None, combiner: Optional[str] = None, max_norm: Any = None
+) -> Any:
     """tf.nn.embedding_lookup_sparse; where its sums are made is the placement's choice."""
-    return nn_ops.embedding_lookup_sparse(_parts(params), sp_ids, sp_weights, partition_strategy=partition_strategy, name=name, combiner=combiner or "mean",
-                                          max_norm=max_norm)
+    return nn_ops.embedding_lookup_sparse(
+        _parts(params), sp_ids, sp_weights, partition_strategy=partition_strategy, name=name, combiner=combiner or "mean", max_norm=max_norm
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of tf.contrib.layers that few models have: of places, of norms, and those of its first versions."""
+
 from __future__ import annotations
 
 import functools
@@ -20,18 +21,33 @@ _XAVIER = init_ops.VarianceScaling(1.0, "fan_avg", "uniform")
 
 
 @add_arg_scope
-def convolution2d_in_plane(inputs: Any, kernel_size: Any, stride: Any = 1, padding: str = "SAME", activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None,
-                           normalizer_params: Any = None, weights_initializer: Any = _XAVIER, weights_regularizer: Any = None,
-                           biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
-                           variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+def convolution2d_in_plane(
+    inputs: Any,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: str = "SAME",
+    activation_fn: Any = nn_ops.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = _XAVIER,
+    weights_regularizer: Any = None,
+    biases_initializer: Any = init_ops.zeros_initializer(),
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Any:
     """Every channel convolved with the same filter."""
     with variable_scope(scope, "ConvInPlane", [inputs], reuse=reuse) as sc:
         inputs = convert_to_tensor(inputs)
         channels = last_dimension(inputs.get_shape(), 4)
 
         def make(name: str, shape: Any, initializer: Any, regularizer: Any) -> Any:
-            return model_variable(name, shape, inputs.dtype.base_dtype, initializer, regularizer, trainable,
-                                  collections=get_variable_collections(variables_collections, name))
+            return model_variable(
+                name, shape, inputs.dtype.base_dtype, initializer, regularizer, trainable, collections=get_variable_collections(variables_collections, name)
+            )
 
         weights = make("weights", list(two_element_tuple(kernel_size)) + [1, 1], weights_initializer, weights_regularizer)
         outputs = nn_ops.depthwise_conv2d(inputs, gen_ops.tile(weights, [1, 1, channels, 1]), [1, *two_element_tuple(stride), 1], padding)
@@ -46,8 +62,9 @@ conv2d_in_plane = convolution2d_in_plane
 
 
 @add_arg_scope
-def spatial_softmax(features: Any, temperature: Any = None, name: Optional[str] = None, variables_collections: Any = None, trainable: bool = True,
-                    data_format: str = "NHWC") -> Tensor:
+def spatial_softmax(
+    features: Any, temperature: Any = None, name: Optional[str] = None, variables_collections: Any = None, trainable: bool = True, data_format: str = "NHWC"
+) -> Tensor:
     """Where each channel is large on the average: places [batch, 2 * channels] from -1 to 1 (Levine and others 2016)."""
     if data_format not in ("NHWC", "NCHW"):
         raise at_user_line(ValueError("data_format has to be either NCHW or NHWC. Got %r" % (data_format,)))
@@ -61,8 +78,13 @@ def spatial_softmax(features: Any, temperature: Any = None, name: Optional[str] 
         height, width = array_ops.shape(features)[2], array_ops.shape(features)[3]
         places = array_ops.meshgrid(gen_ops.lin_space(-1.0, 1.0, height), gen_ops.lin_space(-1.0, 1.0, width), indexing="ij")
         if temperature is None:
-            temperature = model_variable("temperature", [], initializer=init_ops.ones_initializer(), trainable=trainable,
-                                         collections=get_variable_collections(variables_collections, "temperature"))
+            temperature = model_variable(
+                "temperature",
+                [],
+                initializer=init_ops.ones_initializer(),
+                trainable=trainable,
+                collections=get_variable_collections(variables_collections, "temperature"),
+            )
         share = nn_ops.softmax(array_ops.reshape(features, array_ops.stack([-1, height * width])) / temperature)
         means = [math_ops.reduce_sum(array_ops.reshape(place, [-1]) * share, [1], True) for place in places]
         made = array_ops.reshape(array_ops.concat(means, 1), [-1, 2 * channels])
@@ -80,9 +102,11 @@ def poincare_normalize(x: Any, axis: Any = 1, epsilon: float = 1e-5, name: Optio
 
 def scale_gradient(inputs: Any, gradient_multiplier: Any) -> Any:
     """The inputs, whose gradient is multiplied."""
+
     @custom_gradient
     def scaled(x: Any) -> Any:
         return array_ops.identity(x), lambda gradient: gradient * gradient_multiplier
+
     return scaled(inputs)
 
 
@@ -92,14 +116,14 @@ def _flattened(inputs: Any, new_rank: int) -> Any:
         if rank is None or rank < new_rank:
             raise at_user_line(ValueError("Inputs has rank less than new_rank: %s must have rank at least %s, got %s" % (inputs, new_rank, rank)))
         sizes = inputs.dense_shape
-        return sparse_reshape(inputs, array_ops.concat([sizes[:new_rank - 1], [math_ops.reduce_prod(sizes[new_rank - 1:])]], 0))
+        return sparse_reshape(inputs, array_ops.concat([sizes[: new_rank - 1], [math_ops.reduce_prod(sizes[new_rank - 1 :])]], 0))
     inputs = convert_to_tensor(inputs)
     known = inputs.get_shape()
     if known.ndims is not None and known.ndims < new_rank:
         raise at_user_line(ValueError("inputs has rank less than new_rank: %s must have rank at least %s" % (inputs, new_rank)))
-    outputs = array_ops.reshape(inputs, array_ops.concat([array_ops.shape(inputs)[:new_rank - 1], [-1]], 0))
+    outputs = array_ops.reshape(inputs, array_ops.concat([array_ops.shape(inputs)[: new_rank - 1], [-1]], 0))
     if known.ndims is not None:
-        outputs.set_shape(known[:new_rank - 1].concatenate([known[new_rank - 1:].num_elements()]))
+        outputs.set_shape(known[: new_rank - 1].concatenate([known[new_rank - 1 :].num_elements()]))
     return outputs
 
 
@@ -111,10 +135,20 @@ def _inner_flatten(inputs: Any, new_rank: int, output_collections: Any = None, s
 
 
 @add_arg_scope
-def legacy_fully_connected(x: Any, num_output_units: int, activation_fn: Any = None, weight_init: Any = _XAVIER,
-                           bias_init: Any = init_ops.zeros_initializer(), name: Optional[str] = None, weight_collections: Any = (GraphKeys.WEIGHTS,),
-                           bias_collections: Any = (GraphKeys.BIASES,), output_collections: Any = (GraphKeys.ACTIVATIONS,), trainable: bool = True,
-                           weight_regularizer: Any = None, bias_regularizer: Any = None) -> Any:
+def legacy_fully_connected(
+    x: Any,
+    num_output_units: int,
+    activation_fn: Any = None,
+    weight_init: Any = _XAVIER,
+    bias_init: Any = init_ops.zeros_initializer(),
+    name: Optional[str] = None,
+    weight_collections: Any = (GraphKeys.WEIGHTS,),
+    bias_collections: Any = (GraphKeys.BIASES,),
+    output_collections: Any = (GraphKeys.ACTIVATIONS,),
+    trainable: bool = True,
+    weight_regularizer: Any = None,
+    bias_regularizer: Any = None,
+) -> Any:
     """activation(x weights + bias) along the last dimension, with the arguments and variables of 0.x."""
     with variable_scope(name, "fully_connected", [x]):
         x = convert_to_tensor(x)
@@ -128,8 +162,9 @@ def legacy_fully_connected(x: Any, num_output_units: int, activation_fn: Any = N
             raise at_user_line(ValueError("last dimension of x must be known but is None"))
 
         def make(of: str, sizes: Any, initializer: Any, collections: Any, regularizer: Any) -> Any:
-            return get_variable(of, sizes, x.dtype.base_dtype, initializer, regularizer, trainable,
-                                list(dict.fromkeys([*(collections or ()), GraphKeys.GLOBAL_VARIABLES])))
+            return get_variable(
+                of, sizes, x.dtype.base_dtype, initializer, regularizer, trainable, list(dict.fromkeys([*(collections or ()), GraphKeys.GLOBAL_VARIABLES]))
+            )
 
         weights = make("weights", [width, num_output_units], weight_init, weight_collections, weight_regularizer)
         y = matrix_ops.matmul(x if shape.ndims == 2 else array_ops.reshape(x, [-1, width]), weights)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.summaries: summaries of tensors, activations and collections."""
+
 from __future__ import annotations
 
 import re
@@ -21,6 +22,7 @@ def summarize_tensor(tensor: Any, tag: Optional[str] = None) -> Any:
 
 def summarize_activation(op: Any) -> Any:
     """A histogram, and of what is bounded the share that lies at the bounds."""
+
     def share(relation: Any, bound: float, name: str) -> None:
         before = op.op.inputs[0]
         summary.scalar("%s/%s" % (op.op.name, name), math_ops.reduce_mean(math_ops.to_float(relation(before, math_ops.cast(bound, before.dtype)))))
@@ -45,6 +47,7 @@ def summarize_collection(collection: str, name_filter: Optional[str] = None, sum
 def _summaries_of(collection: str, doc: str, usual: Any = summarize_tensor) -> Callable[..., List[Any]]:
     def call(name_filter: Optional[str] = None, summarizer: Any = usual) -> List[Any]:
         return summarize_collection(collection, name_filter, summarizer)
+
     call.__doc__ = doc
     return call
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.target_column: what a model's logits are for, with losses and measures, from before tf.contrib.learn had heads."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional
@@ -50,8 +51,9 @@ def _hinge(logits: Any, target: Any) -> Any:
 class _TargetColumn:
     """One head: a loss of (logits, target) for each example, and the columns that labels have."""
 
-    def __init__(self, loss_fn: Callable[..., Any], num_label_columns: int, label_name: Optional[str], weight_column_name: Optional[str],
-                 problem_type: int) -> None:
+    def __init__(
+        self, loss_fn: Callable[..., Any], num_label_columns: int, label_name: Optional[str], weight_column_name: Optional[str], problem_type: int
+    ) -> None:
         self._loss_fn, self._num_label_columns, self._label_name = loss_fn, num_label_columns, label_name
         self._weight_column_name, self._problem_type = weight_column_name, problem_type
 
@@ -147,8 +149,9 @@ def multi_class_target(n_classes: int, label_name: Optional[str] = None, weight_
     """One of n classes, by cross entropy; of two classes there is one logit."""
     if n_classes < 2:
         raise at_user_line(ValueError("n_classes must be > 1 for classification."))
-    return _MultiClassTargetColumn(_binary_entropy if n_classes == 2 else _entropy, 1 if n_classes == 2 else n_classes, label_name, weight_column_name,
-                                   ProblemType.CLASSIFICATION)
+    return _MultiClassTargetColumn(
+        _binary_entropy if n_classes == 2 else _entropy, 1 if n_classes == 2 else n_classes, label_name, weight_column_name, ProblemType.CLASSIFICATION
+    )
 
 
 def binary_svm_target(label_name: Optional[str] = None, weight_column_name: Optional[str] = None) -> _TargetColumn:
@@ -158,6 +161,7 @@ def binary_svm_target(label_name: Optional[str] = None, weight_column_name: Opti
 
 def get_default_binary_metrics_for_eval(thresholds: Any) -> Dict[str, Callable[..., Any]]:
     """The measures of two classes: functions of (predictions, labels, weights=None)."""
+
     def numbers(weights: Any) -> Any:
         return None if weights is None else math_ops.to_float(weights)
 
@@ -173,17 +177,22 @@ def get_default_binary_metrics_for_eval(thresholds: Any) -> Dict[str, Callable[.
         def call(predictions: Any, labels: Any, weights: Any = None) -> Any:
             above = math_ops.to_float(gen_ops.greater_equal(predictions, threshold))
             return _metrics.streaming_accuracy(above, labels, weights=weights)  # type: ignore[attr-defined]
+
         return call
 
     def at(measure: Any, threshold: float) -> Callable[..., Any]:
         def call(predictions: Any, labels: Any, weights: Any = None) -> Any:
             value, update = measure(predictions, labels, thresholds=[threshold], weights=numbers(weights))
             return array_ops.squeeze(value), update
+
         return call
 
     found: Dict[str, Callable[..., Any]] = {
-        "labels/prediction_mean": of_predictions, "labels/actual_target_mean": of_labels, "accuracy/baseline_target_mean": of_labels,
-        "auc": lambda predictions, labels, weights=None: _metrics.streaming_auc(predictions, labels, weights=numbers(weights))}  # type: ignore[attr-defined]
+        "labels/prediction_mean": of_predictions,
+        "labels/actual_target_mean": of_labels,
+        "accuracy/baseline_target_mean": of_labels,
+        "auc": lambda predictions, labels, weights=None: _metrics.streaming_auc(predictions, labels, weights=numbers(weights)),  # type: ignore[attr-defined]
+    }
     for threshold in thresholds:
         found["accuracy/threshold_%f_mean" % threshold] = accuracy(threshold)
         found["precision/positive_threshold_%f_mean" % threshold] = at(_metrics.streaming_precision_at_thresholds, threshold)  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.optimizers: a tensor of the loss that trains when it is run."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -37,8 +38,15 @@ def _rate(learning_rate: Any) -> Any:
 
 def _optimizer(optimizer: Any, rate: Any) -> Any:
     from millrace import train
-    named: Dict[str, Any] = {"Adagrad": train.AdagradOptimizer, "Adam": train.AdamOptimizer, "Ftrl": train.FtrlOptimizer, "RMSProp": train.RMSPropOptimizer,
-                             "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9), "SGD": train.GradientDescentOptimizer}
+
+    named: Dict[str, Any] = {
+        "Adagrad": train.AdagradOptimizer,
+        "Adam": train.AdamOptimizer,
+        "Ftrl": train.FtrlOptimizer,
+        "RMSProp": train.RMSPropOptimizer,
+        "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9),
+        "SGD": train.GradientDescentOptimizer,
+    }
     kind = isinstance(optimizer, type) and issubclass(optimizer, train.Optimizer)
     if (kind or isinstance(optimizer, str)) and rate is None:
         raise at_user_line(ValueError("Learning rate is None, but should be specified if optimizer is a name or class (%s)." % (optimizer,)))
@@ -55,8 +63,12 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
         if isinstance(made, train.Optimizer):
             return made
         raise at_user_line(ValueError("Unrecognized optimizer: function should return subclass of Optimizer. Got %s." % (made,)))
-    raise at_user_line(ValueError("Unrecognized optimizer: should be string, subclass of Optimizer, instance of subclass of Optimizer or function with one "
-                                  "argument. Got %s." % (optimizer,)))
+    raise at_user_line(
+        ValueError(
+            "Unrecognized optimizer: should be string, subclass of Optimizer, instance of subclass of Optimizer or function with one "
+            "argument. Got %s." % (optimizer,)
+        )
+    )
 
 
 def _changed(pairs: _Pairs, noise: Any, multipliers: Any) -> _Pairs:
@@ -66,8 +78,9 @@ def _changed(pairs: _Pairs, noise: Any, multipliers: Any) -> _Pairs:
         factors = [multipliers.get(v, multipliers.get(v.name)) for _, v in pairs]
         pairs = [(_times(g, f if isinstance(f, Tensor) else float(f)) if f is not None else g, v) for (g, v), f in zip(pairs, factors)]
         if not pairs:
-            raise at_user_line(ValueError("Empty list of (gradient, var) pairs encountered. This is most likely to be caused by an improper value of "
-                                          "gradient_multipliers."))
+            raise at_user_line(
+                ValueError("Empty list of (gradient, var) pairs encountered. This is most likely to be caused by an improper value of gradient_multipliers.")
+            )
     return pairs
 
 
@@ -76,7 +89,7 @@ def _clipped(pairs: _Pairs, clip: Any) -> _Pairs:
         gradients, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], clip)
         return list(zip(gradients, [v for _, v in pairs]))
     if callable(clip):
-        return clip(pairs)  # type: ignore[no-any-return]
+        return clip(pairs)
     if clip is not None:
         raise at_user_line(ValueError("Unknown type %s for clip_gradients" % type(clip)))
     return pairs
@@ -84,6 +97,7 @@ def _clipped(pairs: _Pairs, clip: Any) -> _Pairs:
 
 def _summarize(pairs: _Pairs, summaries: Any) -> None:
     from millrace import summary
+
     for gradient, variable in pairs:
         values = gradient.values if isinstance(gradient, IndexedSlices) else gradient
         if values is None:
@@ -95,12 +109,26 @@ def _summarize(pairs: _Pairs, summaries: Any) -> None:
             summary.scalar("gradient_norm/%s" % name, math_ops.global_norm([values]))
 
 
-def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: Any, gradient_noise_scale: Any = None, gradient_multipliers: Any = None,
-                  clip_gradients: Any = None, learning_rate_decay_fn: Any = None, update_ops: Any = None, variables: Any = None, name: Optional[str] = None,
-                  summaries: Any = None, colocate_gradients_with_ops: bool = False, increment_global_step: bool = True) -> Any:
+def optimize_loss(
+    loss: Any,
+    global_step: Any,
+    learning_rate: Any,
+    optimizer: Any,
+    gradient_noise_scale: Any = None,
+    gradient_multipliers: Any = None,
+    clip_gradients: Any = None,
+    learning_rate_decay_fn: Any = None,
+    update_ops: Any = None,
+    variables: Any = None,
+    name: Optional[str] = None,
+    summaries: Any = None,
+    colocate_gradients_with_ops: bool = False,
+    increment_global_step: bool = True,
+) -> Any:
     """A tensor of the loss that, when run, does one training step."""
     from millrace import summary, train
     from millrace.ops.variables import trainable_variables
+
     loss = convert_to_tensor(loss)
     if loss.get_shape().ndims not in (None, 0):
         raise at_user_line(ValueError("Expected scalar shape for the loss %s, saw shape: %s." % (loss.name, loss.get_shape())))
@@ -125,8 +153,9 @@ def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: An
                 summary.scalar("learning_rate", rate)
         made = _optimizer(optimizer, rate)
         chosen = variables if variables is not None else trainable_variables()
-        pairs = _changed(made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops), gradient_noise_scale,
-                         gradient_multipliers)
+        pairs = _changed(
+            made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops), gradient_noise_scale, gradient_multipliers
+        )
         norms = "global_gradient_norm" in wanted or "gradient_norm" in wanted
         if norms:
             summary.scalar("global_norm/gradient_norm", math_ops.global_norm([g for g, _ in pairs]))
@@ -143,6 +172,7 @@ def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: An
 def _usual_norm(norm: Any, std_factor: Any, decay: Any, global_step: Any, epsilon: float, name: Optional[str]) -> Tuple[Any, Any]:
     """(the largest norm that is not unusual, the mean of the logarithms) by moving averages of logarithms of norms."""
     from millrace.train.moving_averages import assign_moving_average
+
     with variable_scope(name, "AdaptiveMaxNorm", [norm]):
         logarithm = gen_ops.log(norm + epsilon)
         if global_step is not None:
@@ -158,17 +188,27 @@ def _usual_norm(norm: Any, std_factor: Any, decay: Any, global_step: Any, epsilo
         return gen_ops.exp(mean + std_factor * deviation), mean
 
 
-def adaptive_clipping_fn(std_factor: float = 2.0, decay: float = 0.95, static_max_norm: Any = None, global_step: Any = None, report_summary: bool = False,
-                         epsilon: float = 1e-8, name: Optional[str] = None) -> Callable[[_Pairs], _Pairs]:
+def adaptive_clipping_fn(
+    std_factor: float = 2.0,
+    decay: float = 0.95,
+    static_max_norm: Any = None,
+    global_step: Any = None,
+    report_summary: bool = False,
+    epsilon: float = 1e-8,
+    name: Optional[str] = None,
+) -> Callable[[_Pairs], _Pairs]:
     """A function that scales gradients of an unusually large norm to the usual one."""
+
     def clip(pairs: _Pairs) -> _Pairs:
         norm = math_ops.global_norm([g for g, _ in pairs])
         largest, mean = _usual_norm(norm, std_factor, decay, global_step, epsilon, name)
         if report_summary:
             from millrace import summary
+
             summary.scalar("global_norm/adaptive_max_gradient_norm", largest)
         factor = gen_ops.select(gen_ops.less(norm, largest), array_ops.ones_like(norm), gen_ops.exp(mean) / norm)
         if static_max_norm is not None:
             factor = gen_ops.minimum(static_max_norm / norm, factor)
         return [(_times(g, factor), v) for g, v in pairs]
+
     return clip

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.layers.utils: outputs collected under names, and helpers of layers."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -39,6 +40,7 @@ def collect_named_outputs(collections: Any, alias: Optional[str], outputs: Any) 
 def convert_collection_to_dict(collection: Any, clear_collection: bool = False) -> Any:
     """The tensors of a collection by their names."""
     from millrace.framework.graph import get_default_graph
+
     found = OrderedDict((name, tensor) for tensor in get_collection(collection) for name in get_tensor_aliases(tensor))
     if clear_collection:
         get_default_graph().clear_collection(collection)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.opt.LazyAdamOptimizer."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,8 +16,9 @@ from millrace.train.optimizer import Optimizer
 class LazyAdamOptimizer(Optimizer):
     """Adam that, of a sparse gradient, touches the rows alone which it has: moments of the others do not decay meanwhile."""
 
-    def __init__(self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False,
-                 name: str = "Adam") -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False, name: str = "Adam"
+    ) -> None:
         super().__init__(use_locking, name)
         self._lr, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
         self._powers: Any = None
@@ -24,8 +26,10 @@ class LazyAdamOptimizer(Optimizer):
     def _create_slots(self, var_list: Any) -> None:
         if self._powers is None or self._powers[0].graph is not var_list[0].graph:
             with init_scope():
-                self._powers = [Variable(convert_to_tensor(float(beta), dtypes.float32), name=name, trainable=False)
-                                for beta, name in ((self._beta1, "beta1_power"), (self._beta2, "beta2_power"))]
+                self._powers = [
+                    Variable(convert_to_tensor(float(beta), dtypes.float32), name=name, trainable=False)
+                    for beta, name in ((self._beta1, "beta1_power"), (self._beta2, "beta2_power"))
+                ]
         for v in var_list:
             self._zeros_slot(v, "m", self._name)
             self._zeros_slot(v, "v", self._name)
@@ -57,8 +61,9 @@ class LazyAdamOptimizer(Optimizer):
 
     def _finish(self, update_ops: Any, name_scope: str) -> Any:
         with self._powers[0].graph.control_dependencies(update_ops):
-            powers = [p.assign(p.value() * math_ops.cast(beta, dtypes.float32), use_locking=self._use_locking)
-                      for p, beta in zip(self._powers, self._tensors[1:3])]
+            powers = [
+                p.assign(p.value() * math_ops.cast(beta, dtypes.float32), use_locking=self._use_locking) for p, beta in zip(self._powers, self._tensors[1:3])
+            ]
         return control_flow_ops.group(*update_ops, *powers, name=name_scope)
 
     def variables(self) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.legacy_seq2seq: sequence models over lists of tensors."""
+
 from __future__ import annotations
 
 import inspect
@@ -20,6 +21,7 @@ def _extract_argmax_and_embed(embedding: Any, output_projection: Any = None, upd
             prev = nn_ops.xw_plus_b(prev, output_projection[0], output_projection[1])
         found = nn_ops.embedding_lookup(embedding, math_ops.argmax(prev, 1))
         return found if update_embedding else gen_ops.stop_gradient(found)
+
     return loop_function
 
 
@@ -43,6 +45,7 @@ def rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, loop_functio
 def basic_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, dtype: Any = dtypes.float32, scope: Any = None) -> Any:
     """An encoder and a decoder with the same cell."""
     import copy
+
     with variable_scope(scope or "basic_rnn_seq2seq"):
         _, state = rnn.static_rnn(copy.copy(cell), encoder_inputs, dtype=dtype)
         return rnn_decoder(decoder_inputs, state, cell)
@@ -57,8 +60,17 @@ def tied_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, loop_f
         return rnn_decoder(decoder_inputs, state, cell, loop_function, name)
 
 
-def embedding_rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, num_symbols: int, embedding_size: int, output_projection: Any = None,
-                          feed_previous: bool = False, update_embedding_for_previous: bool = True, scope: Any = None) -> Any:
+def embedding_rnn_decoder(
+    decoder_inputs: Any,
+    initial_state: Any,
+    cell: Any,
+    num_symbols: int,
+    embedding_size: int,
+    output_projection: Any = None,
+    feed_previous: bool = False,
+    update_embedding_for_previous: bool = True,
+    scope: Any = None,
+) -> Any:
     """rnn_decoder of rows of a table."""
     with variable_scope(scope or "embedding_rnn_decoder"):
         embedding = get_variable("embedding", [num_symbols, embedding_size])
@@ -66,17 +78,31 @@ def embedding_rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, nu
         return rnn_decoder([nn_ops.embedding_lookup(embedding, i) for i in decoder_inputs], initial_state, cell, loop)
 
 
-def embedding_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_encoder_symbols: int, num_decoder_symbols: int, embedding_size: int,
-                          output_projection: Any = None, feed_previous: Any = False, dtype: Any = None, scope: Any = None) -> Any:
+def embedding_rnn_seq2seq(
+    encoder_inputs: Any,
+    decoder_inputs: Any,
+    cell: Any,
+    num_encoder_symbols: int,
+    num_decoder_symbols: int,
+    embedding_size: int,
+    output_projection: Any = None,
+    feed_previous: Any = False,
+    dtype: Any = None,
+    scope: Any = None,
+) -> Any:
     """An encoder and a decoder of rows of tables."""
     import copy
+
     with variable_scope(scope or "embedding_rnn_seq2seq"):
         encoder = rnn_cell.EmbeddingWrapper(copy.copy(cell), num_encoder_symbols, embedding_size)
         _, state = rnn.static_rnn(encoder, encoder_inputs, dtype=dtype or dtypes.float32)
         if output_projection is None:
             cell = rnn_cell.OutputProjectionWrapper(cell, num_decoder_symbols)
-        return _feed_previous(feed_previous, lambda previous: embedding_rnn_decoder(
-            decoder_inputs, state, cell, num_decoder_symbols, embedding_size, output_projection, previous), state)
+        return _feed_previous(
+            feed_previous,
+            lambda previous: embedding_rnn_decoder(decoder_inputs, state, cell, num_decoder_symbols, embedding_size, output_projection, previous),
+            state,
+        )
 
 
 def _feed_previous(feed_previous: Any, decoder: Callable[[bool], Any], state: Any) -> Any:
@@ -88,6 +114,7 @@ def _feed_previous(feed_previous: Any, decoder: Callable[[bool], Any], state: An
             with variable_scope(get_variable_scope(), reuse=reuse):
                 outputs, last = decoder(previous)
                 return list(outputs) + nest.flatten(last)
+
         return build
 
     values = control_flow_ops.cond(feed_previous, branch(True, None), branch(False, True))
@@ -95,8 +122,18 @@ def _feed_previous(feed_previous: Any, decoder: Callable[[bool], Any], state: An
     return values[:count], nest.pack_sequence_as(state, values[count:])
 
 
-def attention_decoder(decoder_inputs: Any, initial_state: Any, attention_states: Any, cell: Any, output_size: Optional[int] = None, num_heads: int = 1,
-                      loop_function: Any = None, dtype: Any = None, scope: Any = None, initial_state_attention: bool = False) -> Any:
+def attention_decoder(
+    decoder_inputs: Any,
+    initial_state: Any,
+    attention_states: Any,
+    cell: Any,
+    output_size: Optional[int] = None,
+    num_heads: int = 1,
+    loop_function: Any = None,
+    dtype: Any = None,
+    scope: Any = None,
+    initial_state_attention: bool = False,
+) -> Any:
     """rnn_decoder that looks at attention_states [batch, length, size] in every step (Vinyals et al. 2014)."""
     if not decoder_inputs:
         raise at_user_line(ValueError("Must provide at least 1 input to attention decoder."))
@@ -160,23 +197,55 @@ def attention_decoder(decoder_inputs: Any, initial_state: Any, attention_states:
     return outputs, state
 
 
-def embedding_attention_decoder(decoder_inputs: Any, initial_state: Any, attention_states: Any, cell: Any, num_symbols: int, embedding_size: int,
-                                num_heads: int = 1, output_size: Optional[int] = None, output_projection: Any = None, feed_previous: bool = False,
-                                update_embedding_for_previous: bool = True, dtype: Any = None, scope: Any = None, initial_state_attention: bool = False) -> Any:
+def embedding_attention_decoder(
+    decoder_inputs: Any,
+    initial_state: Any,
+    attention_states: Any,
+    cell: Any,
+    num_symbols: int,
+    embedding_size: int,
+    num_heads: int = 1,
+    output_size: Optional[int] = None,
+    output_projection: Any = None,
+    feed_previous: bool = False,
+    update_embedding_for_previous: bool = True,
+    dtype: Any = None,
+    scope: Any = None,
+    initial_state_attention: bool = False,
+) -> Any:
     """attention_decoder of rows of a table."""
     with variable_scope(scope or "embedding_attention_decoder", dtype=dtype):
         embedding = get_variable("embedding", [num_symbols, embedding_size])
         loop = _extract_argmax_and_embed(embedding, output_projection, update_embedding_for_previous) if feed_previous else None
-        return attention_decoder([nn_ops.embedding_lookup(embedding, i) for i in decoder_inputs], initial_state, attention_states, cell,
-                                 cell.output_size if output_size is None else output_size, num_heads, loop,
-                                 initial_state_attention=initial_state_attention)
+        return attention_decoder(
+            [nn_ops.embedding_lookup(embedding, i) for i in decoder_inputs],
+            initial_state,
+            attention_states,
+            cell,
+            cell.output_size if output_size is None else output_size,
+            num_heads,
+            loop,
+            initial_state_attention=initial_state_attention,
+        )
 
 
-def embedding_attention_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_encoder_symbols: int, num_decoder_symbols: int,
-                                embedding_size: int, num_heads: int = 1, output_projection: Any = None, feed_previous: Any = False, dtype: Any = None,
-                                scope: Any = None, initial_state_attention: bool = False) -> Any:
+def embedding_attention_seq2seq(
+    encoder_inputs: Any,
+    decoder_inputs: Any,
+    cell: Any,
+    num_encoder_symbols: int,
+    num_decoder_symbols: int,
+    embedding_size: int,
+    num_heads: int = 1,
+    output_projection: Any = None,
+    feed_previous: Any = False,
+    dtype: Any = None,
+    scope: Any = None,
+    initial_state_attention: bool = False,
+) -> Any:
     """An encoder, and a decoder that looks at its outputs."""
     import copy
+
     with variable_scope(scope or "embedding_attention_seq2seq", dtype=dtype):
         encoder = rnn_cell.EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
         outputs, state = rnn.static_rnn(encoder, encoder_inputs, dtype=dtype or dtypes.float32)
@@ -185,9 +254,23 @@ def embedding_attention_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: 
         if output_projection is None:
             cell = rnn_cell.OutputProjectionWrapper(cell, num_decoder_symbols)
             size = num_decoder_symbols
-        return _feed_previous(feed_previous, lambda previous: embedding_attention_decoder(
-            decoder_inputs, state, attention_states, cell, num_decoder_symbols, embedding_size, num_heads, size, output_projection, previous,
-            initial_state_attention=initial_state_attention), state)
+        return _feed_previous(
+            feed_previous,
+            lambda previous: embedding_attention_decoder(
+                decoder_inputs,
+                state,
+                attention_states,
+                cell,
+                num_decoder_symbols,
+                embedding_size,
+                num_heads,
+                size,
+                output_projection,
+                previous,
+                initial_state_attention=initial_state_attention,
+            ),
+            state,
+        )
 
 
 def loss_of(function: Callable[..., Any], target: Any, logit: Any) -> Any:
@@ -204,8 +287,16 @@ def loss_of(function: Callable[..., Any], target: Any, logit: Any) -> Any:
     return function(target, logit)
 
 
-def sequence_loss_by_example(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, softmax_loss_function: Any = None,
-                             name: Optional[str] = None, *unused: Any, **unused_keywords: Any) -> Tensor:
+def sequence_loss_by_example(
+    logits: Any,
+    targets: Any,
+    weights: Any,
+    average_across_timesteps: bool = True,
+    softmax_loss_function: Any = None,
+    name: Optional[str] = None,
+    *unused: Any,
+    **unused_keywords: Any,
+) -> Tensor:
     """The weighted cross entropy of each sequence; lists over the steps."""
     if len(targets) != len(logits) or len(weights) != len(logits):
         raise at_user_line(ValueError("Lengths of logits, weights, and targets must be the same %d, %d, %d." % (len(logits), len(weights), len(targets))))
@@ -226,18 +317,36 @@ def sequence_loss_by_example(logits: Any, targets: Any, weights: Any, average_ac
         return total
 
 
-def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, average_across_batch: bool = True,
-                  softmax_loss_function: Any = None, name: Optional[str] = None, *unused: Any) -> Tensor:
+def sequence_loss(
+    logits: Any,
+    targets: Any,
+    weights: Any,
+    average_across_timesteps: bool = True,
+    average_across_batch: bool = True,
+    softmax_loss_function: Any = None,
+    name: Optional[str] = None,
+    *unused: Any,
+) -> Tensor:
     """The weighted cross entropy of a batch of sequences; lists over the steps."""
     with name_scope(name, "sequence_loss", list(logits)):
         cost = math_ops.reduce_sum(sequence_loss_by_example(logits, targets, weights, average_across_timesteps, softmax_loss_function))
         if not average_across_batch:
-            return cost  # type: ignore[no-any-return]
-        return cost / gen_ops.cast(array_ops.shape(convert_to_tensor(targets[0]))[0], cost.dtype)  # type: ignore[no-any-return]
+            return cost
+        return cost / gen_ops.cast(array_ops.shape(convert_to_tensor(targets[0]))[0], cost.dtype)
 
 
-def model_with_buckets(encoder_inputs: Any, decoder_inputs: Any, targets: Any, weights: Any, buckets: Any, seq2seq: Any, softmax_loss_function: Any = None,
-                       per_example_loss: bool = False, name: Optional[str] = None, *unused: Any) -> Any:
+def model_with_buckets(
+    encoder_inputs: Any,
+    decoder_inputs: Any,
+    targets: Any,
+    weights: Any,
+    buckets: Any,
+    seq2seq: Any,
+    softmax_loss_function: Any = None,
+    per_example_loss: bool = False,
+    name: Optional[str] = None,
+    *unused: Any,
+) -> Any:
     """(outputs, losses) of a sequence model for each pair of lengths; all share the variables."""
     if not callable(seq2seq):  # 0.x: the number of symbols came before
         seq2seq, softmax_loss_function = softmax_loss_function, None

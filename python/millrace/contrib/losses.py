@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.losses: tf.losses with predictions before labels, and their names of 0.x."""
+
 from typing import Any, Dict, Sequence
 
 from millrace import losses as _losses
@@ -30,6 +31,7 @@ def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Any = None, lo
 
 def _swapped(function: Any, names: Sequence[str], means: Dict[str, str]) -> Any:
     """tf.losses' function with the arguments in this order; `means` are other names of them."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
         given = {means.get(k, _OLD.get(k, k)): v for k, v in bind(function.__name__, names, args, kwargs).items()}
         given = {means.get(k, k): v for k, v in given.items()}
@@ -37,6 +39,7 @@ def _swapped(function: Any, names: Sequence[str], means: Dict[str, str]) -> Any:
         with name_scope(scope, function.__name__):
             each = function(**given, loss_collection=None, reduction=_losses.Reduction.NONE)
             return compute_weighted_loss(each, weights, None, collection)
+
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
@@ -48,8 +51,11 @@ absolute_difference = _swapped(_losses.absolute_difference, _PLAIN, {})
 log_loss = log = _swapped(_losses.log_loss, ("predictions", "labels", "weights", "epsilon", "scope"), {})
 cosine_distance = _swapped(_losses.cosine_distance, ("predictions", "labels", "axis", "weights", "scope"), {"dim": "axis"})
 softmax_cross_entropy = _swapped(_losses.softmax_cross_entropy, _SMOOTHED, {"labels": "onehot_labels"})
-sigmoid_cross_entropy = _swapped(_losses.sigmoid_cross_entropy, ("logits", "multi_class_labels", "weights", "label_smoothing", "scope"),
-                                 {"labels": "multi_class_labels", "onehot_labels": "multi_class_labels"})
+sigmoid_cross_entropy = _swapped(
+    _losses.sigmoid_cross_entropy,
+    ("logits", "multi_class_labels", "weights", "label_smoothing", "scope"),
+    {"labels": "multi_class_labels", "onehot_labels": "multi_class_labels"},
+)
 sparse_softmax_cross_entropy = _swapped(_losses.sparse_softmax_cross_entropy, ("logits", "labels", "weights", "scope"), {})
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.losses.metric_learning: losses of embeddings by which of them are of one class."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,7 +29,9 @@ def contrastive_loss(labels: Any, embeddings_anchor: Any, embeddings_positive: A
     """Distances of pairs that belong together (labels [n] of 1), and what pairs that do not lack of the margin (Hadsell et al. 2006)."""
     distance = gen_ops.sqrt(math_ops.reduce_sum(gen_ops.squared_difference(embeddings_anchor, embeddings_positive), 1))
     labels = math_ops.cast(labels, dtypes.float32)
-    return math_ops.reduce_mean(labels * gen_ops.square(distance) + (1.0 - labels) * gen_ops.square(gen_ops.maximum(margin - distance, 0.0)), name="contrastive_loss")
+    return math_ops.reduce_mean(
+        labels * gen_ops.square(distance) + (1.0 - labels) * gen_ops.square(gen_ops.maximum(margin - distance, 0.0)), name="contrastive_loss"
+    )
 
 
 def npairs_loss(labels: Any, embeddings_anchor: Any, embeddings_positive: Any, reg_lambda: float = 0.002, print_losses: bool = False) -> Tensor:
@@ -43,6 +46,7 @@ def npairs_loss(labels: Any, embeddings_anchor: Any, embeddings_positive: Any, r
     penalty = 0.25 * reg_lambda * squares
     if print_losses:
         from millrace.ops import control_flow_ops
+
         loss = control_flow_ops.Print(loss, ["regularization loss:", penalty, "xent loss:", loss])
     return loss + penalty
 

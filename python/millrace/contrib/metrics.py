@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.metrics: the measures of tf.metrics under their first names, with predictions before labels."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -14,15 +15,38 @@ def _streaming(name: str) -> Callable[..., Any]:
 
     def measure(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Any:
         return of(labels, predictions, *args, **kwargs)
+
     measure.__name__, measure.__doc__ = "streaming_" + name, of.__doc__
     return measure
 
 
-for _name in ("accuracy", "auc", "false_negatives", "false_negatives_at_thresholds", "false_positives", "false_positives_at_thresholds",
-              "mean_absolute_error", "mean_cosine_distance", "mean_iou", "mean_relative_error", "mean_squared_error", "precision",
-              "precision_at_thresholds", "recall", "recall_at_k", "recall_at_thresholds", "root_mean_squared_error", "sensitivity_at_specificity",
-              "sparse_average_precision_at_k", "sparse_precision_at_k", "specificity_at_sensitivity", "true_negatives",
-              "true_negatives_at_thresholds", "true_positives", "true_positives_at_thresholds"):
+for _name in (
+    "accuracy",
+    "auc",
+    "false_negatives",
+    "false_negatives_at_thresholds",
+    "false_positives",
+    "false_positives_at_thresholds",
+    "mean_absolute_error",
+    "mean_cosine_distance",
+    "mean_iou",
+    "mean_relative_error",
+    "mean_squared_error",
+    "precision",
+    "precision_at_thresholds",
+    "recall",
+    "recall_at_k",
+    "recall_at_thresholds",
+    "root_mean_squared_error",
+    "sensitivity_at_specificity",
+    "sparse_average_precision_at_k",
+    "sparse_precision_at_k",
+    "specificity_at_sensitivity",
+    "true_negatives",
+    "true_negatives_at_thresholds",
+    "true_positives",
+    "true_positives_at_thresholds",
+):
     globals()["streaming_" + _name] = _streaming(_name)
 streaming_sparse_recall_at_k = _streaming("recall_at_k")
 streaming_sparse_precision_at_k = _streaming("precision_at_k")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.opt: optimizers that live outside the graph."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -7,8 +8,13 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from millrace.contrib.lazy_adam import LazyAdamOptimizer  # noqa: F401
-from millrace.contrib.sign_optimizers import (AddSignOptimizer, PowerSignOptimizer, get_cosine_decay_fn, get_linear_decay_fn,  # noqa: F401
-                                              get_restart_decay_fn)
+from millrace.contrib.sign_optimizers import (  # noqa: F401
+    AddSignOptimizer,
+    PowerSignOptimizer,
+    get_cosine_decay_fn,
+    get_linear_decay_fn,
+    get_restart_decay_fn,
+)
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.session import get_default_session
@@ -24,8 +30,9 @@ from millrace.train.saver import Saver
 class ExternalOptimizerInterface:
     """Packs variables into one vector, lets _minimize improve it, and puts the result back."""
 
-    def __init__(self, loss: Any, var_list: Any = None, equalities: Any = None, inequalities: Any = None, var_to_bounds: Any = None,
-                 **optimizer_kwargs: Any) -> None:
+    def __init__(
+        self, loss: Any, var_list: Any = None, equalities: Any = None, inequalities: Any = None, var_to_bounds: Any = None, **optimizer_kwargs: Any
+    ) -> None:
         self.optimizer_kwargs = optimizer_kwargs
         self._loss, self._vars = loss, list(var_list if var_list is not None else trainable_variables())
         self._equalities, self._inequalities = list(equalities or ()), list(inequalities or ())
@@ -50,8 +57,15 @@ class ExternalOptimizerInterface:
             packed.extend(zip(np.broadcast_to(low, shape).ravel(), np.broadcast_to(high, shape).ravel()))
         return packed
 
-    def minimize(self, session: Any = None, feed_dict: Any = None, fetches: Any = None, step_callback: Optional[Callable[..., None]] = None,
-                 loss_callback: Optional[Callable[..., None]] = None, **run_kwargs: Any) -> None:
+    def minimize(
+        self,
+        session: Any = None,
+        feed_dict: Any = None,
+        fetches: Any = None,
+        step_callback: Optional[Callable[..., None]] = None,
+        loss_callback: Optional[Callable[..., None]] = None,
+        **run_kwargs: Any,
+    ) -> None:
         """Minimises the loss; loss_callback gets the values of `fetches` each time it is computed."""
         session, fetches = session or get_default_session(), list(fetches or ())
         if session is None:
@@ -62,43 +76,57 @@ class ExternalOptimizerInterface:
                 self._store(vector, session)
                 got = session.run(tensors + (fetches if on_loss else []), feed_dict, **run_kwargs)
                 if on_loss and loss_callback:
-                    loss_callback(*got[len(tensors):])
+                    loss_callback(*got[len(tensors) :])
                 return got[0], np.asarray(got[1], np.float64)
+
             return call
 
         pairs = [[t, g] for t, g in zip([self._loss, *self._equalities, *self._inequalities], self._gradients)]
         functions = [evaluate(pair, i == 0) for i, pair in enumerate(pairs)]
         start = np.concatenate([np.ravel(v) for v in session.run(self._vars)]).astype(np.float64)
         count = len(self._equalities)
-        result = self._minimize(start, functions[0], functions[1:count + 1], functions[count + 1:], self._bounds, step_callback, self.optimizer_kwargs)
+        result = self._minimize(start, functions[0], functions[1 : count + 1], functions[count + 1 :], self._bounds, step_callback, self.optimizer_kwargs)
         self._store(result, session)
 
     def _store(self, vector: Any, session: Any) -> None:
         for v, part in zip(self._vars, self._parts):
             v.load(vector[part].reshape(v.get_shape().as_list()).astype(v.dtype.base_dtype.as_numpy_dtype), session)
 
-    def _minimize(self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any,
-                  optimizer_kwargs: Any) -> Any:
+    def _minimize(
+        self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any, optimizer_kwargs: Any
+    ) -> Any:
         raise at_user_line(NotImplementedError("%s has no _minimize" % type(self).__name__))
 
 
 class ScipyOptimizerInterface(ExternalOptimizerInterface):
     """scipy.optimize.minimize; method="L-BFGS-B" unless given, or "SLSQP" where there are constraints."""
 
-    def _minimize(self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any,
-                  optimizer_kwargs: Any) -> Any:
+    def _minimize(
+        self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any, optimizer_kwargs: Any
+    ) -> Any:
         try:
             import scipy.optimize  # type: ignore[import-not-found,import-untyped,unused-ignore]
         except ImportError:
             raise at_user_line(ImportError("ScipyOptimizerInterface needs SciPy: pip install scipy")) from None
         kwargs = dict(optimizer_kwargs)
         method = kwargs.pop("method", "SLSQP" if equalities or inequalities else "L-BFGS-B")
-        constraints = [{"type": kind, "fun": lambda x, f=f: f(x)[0], "jac": lambda x, f=f: f(x)[1]}
-                       for kind, functions in (("eq", equalities), ("ineq", inequalities)) for f in functions]
+        constraints = [
+            {"type": kind, "fun": lambda x, f=f: f(x)[0], "jac": lambda x, f=f: f(x)[1]}
+            for kind, functions in (("eq", equalities), ("ineq", inequalities))
+            for f in functions
+        ]
         if constraints and method != "SLSQP":
-            raise at_user_line(NotImplementedError("constraints need method=\"SLSQP\", not %s" % method))
-        made = scipy.optimize.minimize(lambda x: tuple(loss_grad_func(x)), initial_val, jac=True, method=method, bounds=packed_bounds,
-                                       constraints=constraints, callback=step_callback, **kwargs)
+            raise at_user_line(NotImplementedError('constraints need method="SLSQP", not %s' % method))
+        made = scipy.optimize.minimize(
+            lambda x: tuple(loss_grad_func(x)),
+            initial_val,
+            jac=True,
+            method=method,
+            bounds=packed_bounds,
+            constraints=constraints,
+            callback=step_callback,
+            **kwargs,
+        )
         return made.x
 
 

@@ -1,12 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.rnn: recurrent cells and networks, as in tf.nn."""
+
 from millrace.ops.rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn  # noqa: F401
-from millrace.ops.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, DropoutWrapper, EmbeddingWrapper, GRUCell,  # noqa: F401
-                                   InputProjectionWrapper, LSTMCell, LSTMStateTuple, MultiRNNCell,
-                                   OutputProjectionWrapper, ResidualWrapper, RNNCell, _linear)
-from millrace.contrib.rnn_cells import (AttentionCellWrapper, Conv1DLSTMCell, Conv2DLSTMCell, Conv3DLSTMCell, ConvLSTMCell, CoupledInputForgetGateLSTMCell,  # noqa: F401
-                                        FusedRNNCellAdaptor, HighwayWrapper, IntersectionRNNCell, LayerNormBasicLSTMCell, NASCell, TimeReversedFusedRNN, UGRNNCell)
+from millrace.ops.rnn_cell import (  # noqa: F401
+    BasicLSTMCell,
+    BasicRNNCell,
+    DeviceWrapper,
+    DropoutWrapper,
+    EmbeddingWrapper,
+    GRUCell,
+    InputProjectionWrapper,
+    LSTMCell,
+    LSTMStateTuple,
+    MultiRNNCell,
+    OutputProjectionWrapper,
+    ResidualWrapper,
+    RNNCell,
+    _linear,
+)
+from millrace.contrib.rnn_cells import (  # noqa: F401
+    AttentionCellWrapper,
+    Conv1DLSTMCell,
+    Conv2DLSTMCell,
+    Conv3DLSTMCell,
+    ConvLSTMCell,
+    CoupledInputForgetGateLSTMCell,
+    FusedRNNCellAdaptor,
+    HighwayWrapper,
+    IntersectionRNNCell,
+    LayerNormBasicLSTMCell,
+    NASCell,
+    TimeReversedFusedRNN,
+    UGRNNCell,
+)
 from millrace.contrib.rnn_timed_cells import GLSTMCell, PhasedLSTMCell, TimeFreqLSTMCell  # noqa: F401
 from millrace.contrib.rnn_block_cells import LSTMBlockCell, LSTMBlockFusedCell, _block_lstm  # noqa: F401
 from millrace.ops import rnn_cell
@@ -17,11 +44,13 @@ linear = _linear
 core_rnn_cell = rnn_cell
 
 
-def stack_bidirectional_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None, sequence_length=None,  # type: ignore[no-untyped-def]
-                            scope=None):
+def stack_bidirectional_rnn(  # type: ignore[no-untyped-def]
+    cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None, sequence_length=None, scope=None
+):
     """(outputs, last states forwards, last states backwards) of layers of two cells, for a list of steps."""
     from millrace.framework.errors import at_user_line
     from millrace.ops.variable_scope import variable_scope
+
     for name, cells in (("cells_fw", cells_fw), ("cells_bw", cells_bw)):
         if not isinstance(cells, list) or not cells:
             raise at_user_line(ValueError("%s must be a list of RNNCells (one per layer)." % name))
@@ -34,25 +63,45 @@ def stack_bidirectional_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, 
     with variable_scope(scope or "stack_bidirectional_rnn"):
         for i, (fw, bw) in enumerate(zip(cells_fw, cells_bw)):
             with variable_scope("cell_%d" % i) as inside:
-                value, state_fw, state_bw = static_bidirectional_rnn(fw, bw, value, initial_states_fw and initial_states_fw[i],
-                                                                     initial_states_bw and initial_states_bw[i], dtype, sequence_length, inside)
+                value, state_fw, state_bw = static_bidirectional_rnn(
+                    fw, bw, value, initial_states_fw and initial_states_fw[i], initial_states_bw and initial_states_bw[i], dtype, sequence_length, inside
+                )
             states_fw.append(state_fw)
             states_bw.append(state_bw)
     return value, tuple(states_fw), tuple(states_bw)
 
 
-def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None,  # type: ignore[no-untyped-def]
-                                    sequence_length=None, parallel_iterations=None, time_major=False, scope=None):
+def stack_bidirectional_dynamic_rnn(  # type: ignore[no-untyped-def]
+    cells_fw,
+    cells_bw,
+    inputs,
+    initial_states_fw=None,
+    initial_states_bw=None,
+    dtype=None,
+    sequence_length=None,
+    parallel_iterations=None,
+    time_major=False,
+    scope=None,
+):
     """(outputs, last states forwards, last states backwards) of layers of two cells."""
     from millrace.ops import array_ops, rnn
     from millrace.ops.variable_scope import variable_scope
+
     states_fw, states_bw, value = [], [], inputs
     with variable_scope(scope or "stack_bidirectional_rnn"):
         for i, (fw, bw) in enumerate(zip(cells_fw, cells_bw)):
             with variable_scope("cell_%d" % i):
                 outputs, (state_fw, state_bw) = rnn.bidirectional_dynamic_rnn(
-                    fw, bw, value, sequence_length, initial_states_fw and initial_states_fw[i], initial_states_bw and initial_states_bw[i], dtype,
-                    parallel_iterations, time_major=time_major)
+                    fw,
+                    bw,
+                    value,
+                    sequence_length,
+                    initial_states_fw and initial_states_fw[i],
+                    initial_states_bw and initial_states_bw[i],
+                    dtype,
+                    parallel_iterations,
+                    time_major=time_major,
+                )
                 value = array_ops.concat(list(outputs), 2)
                 states_fw.append(state_fw)
                 states_bw.append(state_bw)

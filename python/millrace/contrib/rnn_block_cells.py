@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.rnn's LSTM cells of one operation: LSTMBlockCell for a step, LSTMBlockFusedCell for a whole sequence."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -12,9 +13,21 @@ from millrace.ops.rnn_cell import LSTMCell, LSTMStateTuple, _depth
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
-def _block_lstm(seq_len_max: Any, x: Any, w: Any, b: Any, cs_prev: Any = None, h_prev: Any = None, wci: Any = None, wcf: Any = None, wco: Any = None,
-                forget_bias: Optional[float] = None, cell_clip: Optional[float] = None, use_peephole: Optional[bool] = None,
-                name: Optional[str] = None) -> Tuple[Any, ...]:
+def _block_lstm(
+    seq_len_max: Any,
+    x: Any,
+    w: Any,
+    b: Any,
+    cs_prev: Any = None,
+    h_prev: Any = None,
+    wci: Any = None,
+    wcf: Any = None,
+    wco: Any = None,
+    forget_bias: Optional[float] = None,
+    cell_clip: Optional[float] = None,
+    use_peephole: Optional[bool] = None,
+    name: Optional[str] = None,
+) -> Tuple[Any, ...]:
     """(i, cs, f, o, ci, co, h) of a list of steps, each as a list of steps."""
     x = array_ops.stack(x)
     width = b.get_shape()[0].value
@@ -25,8 +38,21 @@ def _block_lstm(seq_len_max: Any, x: Any, w: Any, b: Any, cs_prev: Any = None, h
         cs_prev, h_prev = zeros if cs_prev is None else cs_prev, zeros if h_prev is None else h_prev
     if wci is None:
         wci = wcf = wco = array_ops.zeros([width // 4], x.dtype)
-    made = gen_ops.block_lstm(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, forget_bias=1.0 if forget_bias is None else forget_bias,
-                              cell_clip=-1.0 if cell_clip is None else cell_clip, use_peephole=bool(use_peephole), name=name)
+    made = gen_ops.block_lstm(
+        seq_len_max,
+        x,
+        cs_prev,
+        h_prev,
+        w,
+        wci,
+        wcf,
+        wco,
+        b,
+        forget_bias=1.0 if forget_bias is None else forget_bias,
+        cell_clip=-1.0 if cell_clip is None else cell_clip,
+        use_peephole=bool(use_peephole),
+        name=name,
+    )
     steps = x.get_shape()[0].value
     return tuple(array_ops.unstack(part, steps) for part in made)
 
@@ -39,16 +65,32 @@ def _bound(cell_clip: Any) -> Any:
 class LSTMBlockCell(LSTMCell):
     """An LSTM cell with the variables of LSTMCell."""
 
-    def __init__(self, num_units: int, forget_bias: float = 1.0, cell_clip: Any = None, use_peephole: bool = False, dtype: Any = None, reuse: Any = None,
-                 name: Optional[str] = "lstm_cell") -> None:
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: Any = None,
+        use_peephole: bool = False,
+        dtype: Any = None,
+        reuse: Any = None,
+        name: Optional[str] = "lstm_cell",
+    ) -> None:
         super().__init__(num_units, use_peepholes=use_peephole, cell_clip=_bound(cell_clip), forget_bias=forget_bias, reuse=reuse, name=name, dtype=dtype)
 
 
 class LSTMBlockFusedCell:
     """An LSTM that runs a whole sequence [time, batch, depth], or a list of steps."""
 
-    def __init__(self, num_units: int, forget_bias: float = 1.0, cell_clip: Any = None, use_peephole: bool = False, reuse: Any = None,
-                 dtype: Any = None, name: str = "lstm_fused_cell") -> None:
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: Any = None,
+        use_peephole: bool = False,
+        reuse: Any = None,
+        dtype: Any = None,
+        name: str = "lstm_fused_cell",
+    ) -> None:
         self._num_units, self._forget_bias, self._cell_clip, self._use_peephole = num_units, forget_bias, _bound(cell_clip), use_peephole
         self._reuse, self._dtype, self._name = reuse, dtype, name
 
@@ -90,8 +132,20 @@ class LSTMBlockFusedCell:
             wci = wcf = wco = array_ops.zeros([n], dtype)
         steps = array_ops.shape(x)[0]
         longest = math_ops.to_int64(steps if lengths is None else math_ops.reduce_max(lengths))
-        made = gen_ops.block_lstm(longest, x, c, h, kernel, wci, wcf, wco, bias, forget_bias=float(self._forget_bias),
-                                  cell_clip=-1.0 if self._cell_clip is None else float(self._cell_clip), use_peephole=bool(self._use_peephole))
+        made = gen_ops.block_lstm(
+            longest,
+            x,
+            c,
+            h,
+            kernel,
+            wci,
+            wcf,
+            wco,
+            bias,
+            forget_bias=float(self._forget_bias),
+            cell_clip=-1.0 if self._cell_clip is None else float(self._cell_clip),
+            use_peephole=bool(self._use_peephole),
+        )
         memories, outputs = made[1], made[6]
         if lengths is not None:
             outputs = outputs * array_ops.expand_dims(array_ops.transpose(array_ops.sequence_mask(lengths, steps, dtype=dtype)), -1)
@@ -102,4 +156,4 @@ class LSTMBlockFusedCell:
         rows = array_ops.reshape(array_ops.concat([array_ops.expand_dims(first, 0), values], 0), [-1, self._num_units])
         found = array_ops.gather(rows, math_ops.to_int32(lengths) * batch + math_ops.range(batch))
         found.set_shape(first.get_shape())
-        return found  # type: ignore[no-any-return]
+        return found

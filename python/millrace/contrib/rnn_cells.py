@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cells of tf.contrib.rnn that tf.nn.rnn_cell does not have, and cells that run a whole sequence."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -36,9 +37,23 @@ class _Memory(RNNCell):
 class CoupledInputForgetGateLSTMCell(_Memory):
     """An LSTM cell that forgets as much as it takes in (Greff and others)."""
 
-    def __init__(self, num_units: int, use_peepholes: bool = False, initializer: Any = None, num_proj: Optional[int] = None, proj_clip: Any = None,
-                 num_unit_shards: int = 1, num_proj_shards: int = 1, forget_bias: float = 1.0, state_is_tuple: bool = True,
-                 activation: Any = math_ops.tanh, reuse: Any = None, layer_norm: bool = False, norm_gain: float = 1.0, norm_shift: float = 0.0) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        initializer: Any = None,
+        num_proj: Optional[int] = None,
+        proj_clip: Any = None,
+        num_unit_shards: int = 1,
+        num_proj_shards: int = 1,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = math_ops.tanh,
+        reuse: Any = None,
+        layer_norm: bool = False,
+        norm_gain: float = 1.0,
+        norm_shift: float = 0.0,
+    ) -> None:
         arguments.only(1, num_unit_shards=num_unit_shards or 1)
         arguments.only(1, num_proj_shards=num_proj_shards or 1)
         super().__init__(_reuse=reuse)
@@ -81,8 +96,9 @@ class CoupledInputForgetGateLSTMCell(_Memory):
 class NASCell(_Memory):
     """The cell that Zoph and Le found by search (Neural Architecture Search with Reinforcement Learning)."""
 
-    def __init__(self, num_units: int, num_proj: Optional[int] = None, use_biases: bool = False, reuse: Any = None, use_bias: Optional[bool] = None,
-                 **unused: Any) -> None:
+    def __init__(
+        self, num_units: int, num_proj: Optional[int] = None, use_biases: bool = False, reuse: Any = None, use_bias: Optional[bool] = None, **unused: Any
+    ) -> None:
         super().__init__(_reuse=reuse)
         self._num_units, self._num_proj, self._biased = num_units, num_proj, use_biases if use_bias is None else use_bias
 
@@ -127,9 +143,19 @@ def _normalized(value: Tensor, scope: str, gain: float, shift: float) -> Tensor:
 class LayerNormBasicLSTMCell(_Memory):
     """An LSTM cell with layer normalization and recurrent dropout."""
 
-    def __init__(self, num_units: int, forget_bias: float = 1.0, input_size: Any = None, activation: Any = math_ops.tanh, layer_norm: bool = True,
-                 norm_gain: float = 1.0, norm_shift: float = 0.0, dropout_keep_prob: Any = 1.0, dropout_prob_seed: Optional[int] = None,
-                 reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        input_size: Any = None,
+        activation: Any = math_ops.tanh,
+        layer_norm: bool = True,
+        norm_gain: float = 1.0,
+        norm_shift: float = 0.0,
+        dropout_keep_prob: Any = 1.0,
+        dropout_prob_seed: Optional[int] = None,
+        reuse: Any = None,
+    ) -> None:
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse)
         self._num_units, self._forget_bias, self._activation, self._normalize = num_units, forget_bias, activation, layer_norm
@@ -203,8 +229,16 @@ class HighwayWrapper(RNNCell):
 class AttentionCellWrapper(RNNCell):
     """A cell that attends to its last outputs (Bahdanau and others)."""
 
-    def __init__(self, cell: Any, attn_length: int, attn_size: Optional[int] = None, attn_vec_size: Optional[int] = None, input_size: Optional[int] = None,
-                 state_is_tuple: bool = True, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        attn_length: int,
+        attn_size: Optional[int] = None,
+        attn_vec_size: Optional[int] = None,
+        input_size: Optional[int] = None,
+        state_is_tuple: bool = True,
+        reuse: Any = None,
+    ) -> None:
         super().__init__(_reuse=reuse)
         if not isinstance(cell, RNNCell):
             raise at_user_line(TypeError("The parameter cell is not RNNCell."))
@@ -229,7 +263,7 @@ class AttentionCellWrapper(RNNCell):
             inner, attended, memory = state
         else:
             size = self._cell.state_size
-            inner, attended, memory = state[:, :size], state[:, size:size + self._size], state[:, size + self._size:]
+            inner, attended, memory = state[:, :size], state[:, size : size + self._size], state[:, size + self._size :]
         memory = array_ops.reshape(memory, [-1, self._length, self._size])
         output, inner = self._cell(_linear([inputs, attended], self._input_size or _depth(inputs), True), inner)
         flat = array_ops.concat(list(inner), 1) if isinstance(inner, (list, tuple)) else inner
@@ -255,8 +289,18 @@ class AttentionCellWrapper(RNNCell):
 class ConvLSTMCell(_Memory):
     """An LSTM whose state is an image (Shi and others)."""
 
-    def __init__(self, conv_ndims: int, input_shape: Any, output_channels: int, kernel_shape: Any, use_bias: bool = True, skip_connection: bool = False,
-                 forget_bias: float = 1.0, initializers: Any = None, name: str = "conv_lstm_cell") -> None:
+    def __init__(
+        self,
+        conv_ndims: int,
+        input_shape: Any,
+        output_channels: int,
+        kernel_shape: Any,
+        use_bias: bool = True,
+        skip_connection: bool = False,
+        forget_bias: float = 1.0,
+        initializers: Any = None,
+        name: str = "conv_lstm_cell",
+    ) -> None:
         arguments.only(None, initializers=initializers)
         super().__init__(name=name)
         if conv_ndims != len(input_shape) - 1:
@@ -314,8 +358,15 @@ class Conv3DLSTMCell(ConvLSTMCell):
 class IntersectionRNNCell(RNNCell):
     """The +RNN of Collins and others (2017): gates between state and candidate, and between inputs and output."""
 
-    def __init__(self, num_units: int, num_in_proj: Optional[int] = None, initializer: Any = None, forget_bias: float = 1.0,
-                 y_activation: Any = nn_ops.relu, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        num_in_proj: Optional[int] = None,
+        initializer: Any = None,
+        forget_bias: float = 1.0,
+        y_activation: Any = nn_ops.relu,
+        reuse: Any = None,
+    ) -> None:
         super().__init__(_reuse=reuse)
         self._num_units, self._num_in_proj, self._initializer = num_units, num_in_proj, initializer
         self._forget_bias, self._y_activation = forget_bias, y_activation
@@ -328,8 +379,9 @@ class IntersectionRNNCell(RNNCell):
         with variable_scope(get_variable_scope(), initializer=self._initializer):
             if _depth(inputs) != n:
                 if not self._num_in_proj:
-                    raise at_user_line(ValueError("Must have input size == output size for Intersection RNN. To fix, num_in_proj should be set to num_units "
-                                                  "at cell init."))
+                    raise at_user_line(
+                        ValueError("Must have input size == output size for Intersection RNN. To fix, num_in_proj should be set to num_units at cell init.")
+                    )
                 with variable_scope("in_projection"):
                     inputs = _linear(inputs, n, True)
             parts = _linear(array_ops.concat([inputs, state], 1), 4 * n, True)
@@ -366,5 +418,3 @@ class TimeReversedFusedRNN:
         """(outputs, last state)."""
         outputs, state = self._cell(self._turned(inputs, sequence_length), initial_state, dtype, sequence_length, scope)
         return self._turned(outputs, sequence_length), state
-
-

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells of tf.contrib.rnn that open by a clock, work in groups of units, or run along frequencies."""
+
 from __future__ import annotations
 
 import math
@@ -16,8 +17,17 @@ from millrace.ops.variable_scope import get_variable, get_variable_scope, variab
 class PhasedLSTMCell(RNNCell):
     """An LSTM cell that takes (times [batch, 1], inputs) and changes only while its units' clocks are on (Neil and others, 2016)."""
 
-    def __init__(self, num_units: int, use_peepholes: bool = False, leak: float = 0.001, ratio_on: float = 0.1, trainable_ratio_on: bool = True,
-                 period_init_min: float = 1.0, period_init_max: float = 1000.0, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        leak: float = 0.001,
+        ratio_on: float = 0.1,
+        trainable_ratio_on: bool = True,
+        period_init_min: float = 1.0,
+        period_init_max: float = 1000.0,
+        reuse: Any = None,
+    ) -> None:
         super().__init__(_reuse=reuse)
         self._num_units, self._peepholes, self._leak, self._ratio_on, self._trainable = num_units, use_peepholes, leak, ratio_on, trainable_ratio_on
         self._first, self._last = math.log(period_init_min), math.log(period_init_max)
@@ -31,11 +41,13 @@ class PhasedLSTMCell(RNNCell):
 
     def _open(self, time: Tensor) -> Tensor:
         """How far each unit is open: it rises and falls while its clock is on, and leaks for the rest."""
+
         def periods(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
-            return gen_ops.exp(random_ops.random_uniform(shape, self._first, self._last, dtype=dtype))  # type: ignore[no-any-return]
+            return gen_ops.exp(random_ops.random_uniform(shape, self._first, self._last, dtype=dtype))
 
         def phases(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
             return random_ops.random_uniform(shape, dtype=dtype) * period.initial_value
+
         period = get_variable("period", [self._num_units], dtypes.float32, periods)
         phase = get_variable("phase", [self._num_units], dtypes.float32, phases)
         ratio = get_variable("ratio_on", [self._num_units], dtypes.float32, init_ops.constant_initializer(self._ratio_on), trainable=self._trainable)
@@ -43,7 +55,7 @@ class PhasedLSTMCell(RNNCell):
         at = math_ops.cast(math_ops.mod(time - math_ops.cast(phase, time.dtype), wide) / wide, dtypes.float32)
         rising = 2 * at / ratio
         closed = self._leak * at
-        return array_ops.where(at < 0.5 * ratio + 0 * at, rising, array_ops.where(at < ratio + 0 * at, 2 - rising, closed))  # type: ignore[no-any-return]
+        return array_ops.where(at < 0.5 * ratio + 0 * at, rising, array_ops.where(at < ratio + 0 * at, 2 - rising, closed))
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step: (output, state)."""
@@ -60,8 +72,16 @@ class PhasedLSTMCell(RNNCell):
 class GLSTMCell(RNNCell):
     """An LSTM cell whose units work in groups, each of its part of the inputs and outputs (Kuchaiev and Ginsburg, 2017)."""
 
-    def __init__(self, num_units: int, initializer: Any = None, num_proj: Optional[int] = None, number_of_groups: int = 1, forget_bias: float = 1.0,
-                 activation: Any = math_ops.tanh, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        initializer: Any = None,
+        num_proj: Optional[int] = None,
+        number_of_groups: int = 1,
+        forget_bias: float = 1.0,
+        activation: Any = math_ops.tanh,
+        reuse: Any = None,
+    ) -> None:
         super().__init__(_reuse=reuse)
         self._num_units, self._initializer, self._num_proj = num_units, initializer, num_proj
         self._groups, self._forget_bias, self._activation = number_of_groups, forget_bias, activation
@@ -87,7 +107,8 @@ class GLSTMCell(RNNCell):
 
             def gate(number: int, name: str) -> Tensor:
                 bias = get_variable("bias_" + name, [self._num_units], inputs.dtype.base_dtype, init_ops.constant_initializer(0.0))
-                return nn_ops.bias_add(array_ops.concat([p[number] for p in parts], 1), bias)  # type: ignore[no-any-return]
+                return nn_ops.bias_add(array_ops.concat([p[number] for p in parts], 1), bias)
+
             take, fresh, keep, show = (gate(number, name) for number, name in enumerate("ijfo"))
             new_c = gen_ops.sigmoid(keep + self._forget_bias) * c + gen_ops.sigmoid(take) * gen_ops.tanh(fresh)
             new_h = gen_ops.sigmoid(show) * self._activation(new_c)
@@ -100,8 +121,18 @@ class GLSTMCell(RNNCell):
 class TimeFreqLSTMCell(RNNCell):
     """An LSTM cell that runs along windows of the inputs as well, each of which sees what the one before it gave (Li and others, 2015)."""
 
-    def __init__(self, num_units: int, use_peepholes: bool = False, cell_clip: Optional[float] = None, initializer: Any = None, num_unit_shards: int = 1,
-                 forget_bias: float = 1.0, feature_size: Optional[int] = None, frequency_skip: int = 1, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        cell_clip: Optional[float] = None,
+        initializer: Any = None,
+        num_unit_shards: int = 1,
+        forget_bias: float = 1.0,
+        feature_size: Optional[int] = None,
+        frequency_skip: int = 1,
+        reuse: Any = None,
+    ) -> None:
         super().__init__(_reuse=reuse)
         del num_unit_shards  # where variables lie is the placement's choice
         if feature_size is None:
@@ -117,7 +148,7 @@ class TimeFreqLSTMCell(RNNCell):
         if size is None:
             raise at_user_line(ValueError("Cannot infer input_size from static shape inference."))
         count = (size - self._feature_size) // self._skip + 1
-        return [inputs[:, k * self._skip:k * self._skip + self._feature_size] for k in range(count)]
+        return [inputs[:, k * self._skip : k * self._skip + self._feature_size] for k in range(count)]
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step: (output, state) of all windows side by side."""
@@ -126,9 +157,9 @@ class TimeFreqLSTMCell(RNNCell):
         bias = get_variable("B", [4 * units], dtype, init_ops.zeros_initializer())
         peep = [get_variable("W_%s_diag" % name, [units], dtype, self._initializer) for name in "FIO"] if self._peepholes else None
         below = array_ops.zeros([array_ops.shape(inputs)[0], units], dtype)
-        states, outputs = [], []  # type: ignore[var-annotated]
+        states, outputs = [], []
         for k, window in enumerate(windows):
-            c, m = state[:, 2 * k * units:(2 * k + 1) * units], state[:, (2 * k + 1) * units:(2 * k + 2) * units]
+            c, m = state[:, 2 * k * units : (2 * k + 1) * units], state[:, (2 * k + 1) * units : (2 * k + 2) * units]
             gates = nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([window, m, below], 1), weights), bias)
             i, j, f, o = array_ops.split(gates, 4, 1)
             if peep is not None:

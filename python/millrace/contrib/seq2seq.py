@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.seq2seq."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -10,17 +11,51 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, math_ops, nn_ops
-from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention,  # noqa: F401
-                                    BahdanauMonotonicAttention, LuongAttention, LuongMonotonicAttention, hardmax, monotonic_attention, safe_cumprod)
-from millrace.ops.beam_search import (BeamSearchDecoder, BeamSearchDecoderOutput, BeamSearchDecoderState, FinalBeamSearchDecoderOutput,  # noqa: F401
-                                      gather_tree, tile_batch)
-from millrace.ops.decoders import (BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder, GreedyEmbeddingHelper, Helper,  # noqa: F401
-                                   InferenceHelper, SampleEmbeddingHelper, ScheduledEmbeddingTrainingHelper, ScheduledOutputTrainingHelper,
-                                   TrainingHelper, dynamic_decode)
+from millrace.ops.attention import (  # noqa: F401
+    AttentionMechanism,
+    AttentionWrapper,
+    AttentionWrapperState,
+    BahdanauAttention,
+    BahdanauMonotonicAttention,
+    LuongAttention,
+    LuongMonotonicAttention,
+    hardmax,
+    monotonic_attention,
+    safe_cumprod,
+)
+from millrace.ops.beam_search import (  # noqa: F401
+    BeamSearchDecoder,
+    BeamSearchDecoderOutput,
+    BeamSearchDecoderState,
+    FinalBeamSearchDecoderOutput,
+    gather_tree,
+    tile_batch,
+)
+from millrace.ops.decoders import (  # noqa: F401
+    BasicDecoder,
+    BasicDecoderOutput,
+    CustomHelper,
+    Decoder,
+    GreedyEmbeddingHelper,
+    Helper,
+    InferenceHelper,
+    SampleEmbeddingHelper,
+    ScheduledEmbeddingTrainingHelper,
+    ScheduledOutputTrainingHelper,
+    TrainingHelper,
+    dynamic_decode,
+)
 
 
-def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, average_across_batch: bool = True,
-                  softmax_loss_function: Any = None, name: Optional[str] = None) -> Tensor:
+def sequence_loss(
+    logits: Any,
+    targets: Any,
+    weights: Any,
+    average_across_timesteps: bool = True,
+    average_across_batch: bool = True,
+    softmax_loss_function: Any = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """The weighted cross entropy of logits [batch, time, classes]."""
     with name_scope(name, "sequence_loss", [logits, targets, weights]):
         logits, targets, weights = convert_to_tensor(logits), convert_to_tensor(targets), convert_to_tensor(weights)
@@ -35,7 +70,7 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
             value = loss_of(softmax_loss_function, flat, flat_logits)
         value = value * array_ops.reshape(weights, [-1])
         if average_across_timesteps and average_across_batch:
-            return math_ops.reduce_sum(value) / (math_ops.reduce_sum(weights) + 1e-12)  # type: ignore[no-any-return]
+            return math_ops.reduce_sum(value) / (math_ops.reduce_sum(weights) + 1e-12)
         value = array_ops.reshape(value, array_ops.shape(logits)[:2])
         value.set_shape(logits.get_shape()[:2])
         if average_across_timesteps:
@@ -45,6 +80,19 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
         return value
 
 
-_missing.fill(globals(), "contrib.seq2seq.", {n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn" for n in (
-    "DynamicAttentionWrapper", "simple_decoder_fn_train", "simple_decoder_fn_inference", "attention_decoder_fn_train",
-    "attention_decoder_fn_inference", "dynamic_rnn_decoder", "prepare_attention")})
+_missing.fill(
+    globals(),
+    "contrib.seq2seq.",
+    {
+        n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn"
+        for n in (
+            "DynamicAttentionWrapper",
+            "simple_decoder_fn_train",
+            "simple_decoder_fn_inference",
+            "attention_decoder_fn_train",
+            "attention_decoder_fn_inference",
+            "dynamic_rnn_decoder",
+            "prepare_attention",
+        )
+    },
+)

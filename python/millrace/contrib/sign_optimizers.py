@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers of tf.contrib.opt that look at whether gradient and momentum have one sign, and the decays of that."""
+
 from __future__ import annotations
 
 import math
@@ -34,8 +35,15 @@ class AddSignOptimizer(_SignOptimizer):
 
     _rule = "AddSign"
 
-    def __init__(self, learning_rate: Any = 0.1, alpha: Any = 1.0, beta: Any = 0.9, sign_decay_fn: Optional[Callable[[Any], Any]] = None,
-                 use_locking: bool = False, name: str = "AddSignOptimizer") -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.1,
+        alpha: Any = 1.0,
+        beta: Any = 0.9,
+        sign_decay_fn: Optional[Callable[[Any], Any]] = None,
+        use_locking: bool = False,
+        name: str = "AddSignOptimizer",
+    ) -> None:
         super().__init__(learning_rate, beta, sign_decay_fn, use_locking, name)
         self._alpha = alpha
 
@@ -48,8 +56,15 @@ class PowerSignOptimizer(_SignOptimizer):
 
     _rule = "PowerSign"
 
-    def __init__(self, learning_rate: Any = 0.1, base: float = math.e, beta: Any = 0.9, sign_decay_fn: Optional[Callable[[Any], Any]] = None,
-                 use_locking: bool = False, name: str = "PowerSignOptimizer") -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.1,
+        base: float = math.e,
+        beta: Any = 0.9,
+        sign_decay_fn: Optional[Callable[[Any], Any]] = None,
+        use_locking: bool = False,
+        name: str = "PowerSignOptimizer",
+    ) -> None:
         super().__init__(learning_rate, beta, sign_decay_fn, use_locking, name)
         self._logbase = math.log(base)
 
@@ -63,9 +78,11 @@ def _steps(global_step: Any, decay_steps: Any) -> Any:
 
 def get_linear_decay_fn(decay_steps: Any) -> Callable[[Any], Any]:
     """From 1 to 0 in so many steps."""
+
     def decay(global_step: Any) -> Any:
         step, whole = _steps(global_step, decay_steps)
         return gen_ops.maximum(whole - step, 0.0) / whole
+
     return decay
 
 
@@ -77,16 +94,17 @@ def _of_done(decay_steps: Any, num_periods: float, zero_after: Optional[float], 
         if zero_after is None:
             return value
         return value * math_ops.cast(gen_ops.less_equal(done, 2.0 * zero_after), dtypes.float32)
+
     return decay
 
 
 def get_cosine_decay_fn(decay_steps: Any, num_periods: float = 0.5, zero_after: Optional[float] = None) -> Callable[[Any], Any]:
     """Half (1 + cosine) of num_periods in so many steps; 0 after zero_after of them."""
-    return _of_done(decay_steps, num_periods, None if zero_after is None else zero_after / 2,
-                    lambda done: 0.5 * (gen_ops.cos(2.0 * math.pi * done) + 1.0))
+    return _of_done(decay_steps, num_periods, None if zero_after is None else zero_after / 2, lambda done: 0.5 * (gen_ops.cos(2.0 * math.pi * done) + 1.0))
 
 
 def get_restart_decay_fn(decay_steps: Any, num_periods: float = 1, zero_after: Optional[float] = None) -> Callable[[Any], Any]:
     """As the cosine's, from 1 to 0 in each of num_periods."""
-    return _of_done(decay_steps, num_periods, None if zero_after is None else zero_after / 2,
-                    lambda done: 0.5 * (gen_ops.cos(math.pi * gen_ops.floor_mod(done, 1.0)) + 1.0))
+    return _of_done(
+        decay_steps, num_periods, None if zero_after is None else zero_after / 2, lambda done: 0.5 * (gen_ops.cos(math.pi * gen_ops.floor_mod(done, 1.0)) + 1.0)
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.slim.evaluation: running an evaluation on checkpoints as they appear."""
+
 from __future__ import annotations
 
 import collections.abc
@@ -26,9 +27,20 @@ def _fetches(given: Any) -> Any:
     return list(given) if isinstance(given, collections.abc.ValuesView) else given
 
 
-def evaluation(sess: Any, num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None, eval_op: Any = None, eval_op_feed_dict: Any = None,
-               final_op: Any = None, final_op_feed_dict: Any = None, summary_op: Any = None, summary_op_feed_dict: Any = None,
-               summary_writer: Any = None, global_step: Any = None) -> Any:
+def evaluation(
+    sess: Any,
+    num_evals: int = 1,
+    initial_op: Any = None,
+    initial_op_feed_dict: Any = None,
+    eval_op: Any = None,
+    eval_op_feed_dict: Any = None,
+    final_op: Any = None,
+    final_op_feed_dict: Any = None,
+    summary_op: Any = None,
+    summary_op_feed_dict: Any = None,
+    summary_writer: Any = None,
+    global_step: Any = None,
+) -> Any:
     """The value of final_op after eval_op has run num_evals times in a session."""
     if initial_op is not None:
         sess.run(_fetches(initial_op), initial_op_feed_dict)
@@ -44,10 +56,23 @@ def evaluation(sess: Any, num_evals: int = 1, initial_op: Any = None, initial_op
     return value
 
 
-def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None,
-                  eval_op: Any = None, eval_op_feed_dict: Any = None, final_op: Any = None, final_op_feed_dict: Any = None,
-                  summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None, session_config: Any = None,
-                  hooks: Any = None) -> Any:
+def evaluate_once(
+    master: str,
+    checkpoint_path: str,
+    logdir: Optional[str],
+    num_evals: int = 1,
+    initial_op: Any = None,
+    initial_op_feed_dict: Any = None,
+    eval_op: Any = None,
+    eval_op_feed_dict: Any = None,
+    final_op: Any = None,
+    final_op_feed_dict: Any = None,
+    summary_op: Any = _DEFAULT,
+    summary_op_feed_dict: Any = None,
+    variables_to_restore: Any = None,
+    session_config: Any = None,
+    hooks: Any = None,
+) -> Any:
     """The value of final_op after eval_op has run num_evals times on a checkpoint's variables."""
     arguments.only(None, hooks=hooks)
     if summary_op is not None and isinstance(summary_op, int) and summary_op == _DEFAULT:
@@ -64,8 +89,20 @@ def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_
         threads = start_queue_runners(sess, coordinator)
         writer = summary.FileWriter(logdir, sess.graph) if summary_op is not None and logdir else None
         try:
-            return evaluation(sess, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict,
-                              summary_op, summary_op_feed_dict, writer, step)
+            return evaluation(
+                sess,
+                num_evals,
+                initial_op,
+                initial_op_feed_dict,
+                eval_op,
+                eval_op_feed_dict,
+                final_op,
+                final_op_feed_dict,
+                summary_op,
+                summary_op_feed_dict,
+                writer,
+                step,
+            )
         finally:
             coordinator.request_stop()
             coordinator.join(threads, ignore_live_threads=True)
@@ -73,17 +110,49 @@ def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_
                 writer.close()
 
 
-def evaluation_loop(master: str, checkpoint_dir: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None,
-                    initial_op_feed_dict: Any = None, init_fn: Any = None, eval_op: Any = None, eval_op_feed_dict: Any = None, final_op: Any = None,
-                    final_op_feed_dict: Any = None, summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None,
-                    eval_interval_secs: float = 60, max_number_of_evaluations: Optional[int] = None, session_config: Any = None,
-                    timeout: Optional[float] = None, timeout_fn: Any = None, hooks: Any = None) -> Any:
+def evaluation_loop(
+    master: str,
+    checkpoint_dir: str,
+    logdir: Optional[str],
+    num_evals: int = 1,
+    initial_op: Any = None,
+    initial_op_feed_dict: Any = None,
+    init_fn: Any = None,
+    eval_op: Any = None,
+    eval_op_feed_dict: Any = None,
+    final_op: Any = None,
+    final_op_feed_dict: Any = None,
+    summary_op: Any = _DEFAULT,
+    summary_op_feed_dict: Any = None,
+    variables_to_restore: Any = None,
+    eval_interval_secs: float = 60,
+    max_number_of_evaluations: Optional[int] = None,
+    session_config: Any = None,
+    timeout: Optional[float] = None,
+    timeout_fn: Any = None,
+    hooks: Any = None,
+) -> Any:
     """evaluate_once of each checkpoint as it appears; the last value of final_op."""
     arguments.only(None, init_fn=init_fn)
     value, count = None, 0
     for path in checkpoints_iterator(checkpoint_dir, eval_interval_secs, timeout, timeout_fn):
-        value = evaluate_once(master, path, logdir, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict,
-                              summary_op, summary_op_feed_dict, variables_to_restore, session_config, hooks)
+        value = evaluate_once(
+            master,
+            path,
+            logdir,
+            num_evals,
+            initial_op,
+            initial_op_feed_dict,
+            eval_op,
+            eval_op_feed_dict,
+            final_op,
+            final_op_feed_dict,
+            summary_op,
+            summary_op_feed_dict,
+            variables_to_restore,
+            session_config,
+            hooks,
+        )
         count += 1
         if max_number_of_evaluations is not None and count >= max_number_of_evaluations:
             break

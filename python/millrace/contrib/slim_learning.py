@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.learning: training operations and a training loop."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -41,10 +42,21 @@ def multiply_gradients(grads_and_vars: Any, gradient_multipliers: Dict[Any, Any]
     return scaled
 
 
-def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = _USE_GLOBAL_STEP, update_ops: Any = None, variables_to_train: Any = None,
-                    clip_gradient_norm: float = 0, summarize_gradients: bool = False, gate_gradients: int = 1, aggregation_method: Any = None,
-                    colocate_gradients_with_ops: bool = False, gradient_multipliers: Any = None, check_numerics: bool = True,
-                    transform_grads_fn: Optional[Callable[[Any], Any]] = None) -> Any:
+def create_train_op(
+    total_loss: Any,
+    optimizer: Any,
+    global_step: Any = _USE_GLOBAL_STEP,
+    update_ops: Any = None,
+    variables_to_train: Any = None,
+    clip_gradient_norm: float = 0,
+    summarize_gradients: bool = False,
+    gate_gradients: int = 1,
+    aggregation_method: Any = None,
+    colocate_gradients_with_ops: bool = False,
+    gradient_multipliers: Any = None,
+    check_numerics: bool = True,
+    transform_grads_fn: Optional[Callable[[Any], Any]] = None,
+) -> Any:
     """The loss, as a tensor whose evaluation does a training step with the updates that layers asked for."""
     if isinstance(global_step, int) and global_step is _USE_GLOBAL_STEP:
         global_step = get_or_create_global_step()
@@ -53,8 +65,13 @@ def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = _USE_GLO
         with control_dependencies(list(updates)):
             barrier = control_flow_ops.no_op(name="update_barrier")
         total_loss = control_flow_ops.with_dependencies([barrier], total_loss)
-    grads = optimizer.compute_gradients(total_loss, variables_to_train or trainable_variables(), gate_gradients=gate_gradients,
-                                        aggregation_method=aggregation_method, colocate_gradients_with_ops=colocate_gradients_with_ops)
+    grads = optimizer.compute_gradients(
+        total_loss,
+        variables_to_train or trainable_variables(),
+        gate_gradients=gate_gradients,
+        aggregation_method=aggregation_method,
+        colocate_gradients_with_ops=colocate_gradients_with_ops,
+    )
     if gradient_multipliers:
         grads = multiply_gradients(grads, gradient_multipliers)
     if transform_grads_fn:
@@ -63,6 +80,7 @@ def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = _USE_GLO
         grads = clip_gradient_norms(grads, clip_gradient_norm)
     if summarize_gradients:
         from millrace import summary
+
         for grad, var in grads:
             if grad is not None:
                 summary.histogram(var.op.name + "/gradient", grad.values if isinstance(grad, IndexedSlices) else grad)
@@ -70,6 +88,7 @@ def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = _USE_GLO
     with control_dependencies([updated]):
         if check_numerics:
             from millrace.ops import gen_ops
+
             total_loss = gen_ops.check_numerics(total_loss, "LossTensor is inf or nan")
         train_op = array_ops.identity(total_loss, name="train_op")
     ops = get_default_graph().get_collection_ref(GraphKeys.TRAIN_OP)
@@ -88,12 +107,33 @@ def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Di
     return loss, limit is not None and step >= limit
 
 
-def train(train_op: Any, logdir: Optional[str], train_step_fn: Any = train_step, train_step_kwargs: Any = None, log_every_n_steps: int = 1,
-          graph: Any = None, master: str = "", is_chief: bool = True, global_step: Any = None, number_of_steps: Optional[int] = None,
-          init_op: Any = Supervisor.USE_DEFAULT, init_feed_dict: Any = None, local_init_op: Any = Supervisor.USE_DEFAULT,
-          init_fn: Any = None, ready_op: Any = Supervisor.USE_DEFAULT, summary_op: Any = Supervisor.USE_DEFAULT, save_summaries_secs: float = 600,
-          summary_writer: Any = Supervisor.USE_DEFAULT, startup_delay_steps: int = 0, saver: Any = None, save_interval_secs: float = 600,
-          sync_optimizer: Any = None, session_config: Any = None, session_wrapper: Any = None, trace_every_n_steps: Any = None) -> Any:
+def train(
+    train_op: Any,
+    logdir: Optional[str],
+    train_step_fn: Any = train_step,
+    train_step_kwargs: Any = None,
+    log_every_n_steps: int = 1,
+    graph: Any = None,
+    master: str = "",
+    is_chief: bool = True,
+    global_step: Any = None,
+    number_of_steps: Optional[int] = None,
+    init_op: Any = Supervisor.USE_DEFAULT,
+    init_feed_dict: Any = None,
+    local_init_op: Any = Supervisor.USE_DEFAULT,
+    init_fn: Any = None,
+    ready_op: Any = Supervisor.USE_DEFAULT,
+    summary_op: Any = Supervisor.USE_DEFAULT,
+    save_summaries_secs: float = 600,
+    summary_writer: Any = Supervisor.USE_DEFAULT,
+    startup_delay_steps: int = 0,
+    saver: Any = None,
+    save_interval_secs: float = 600,
+    sync_optimizer: Any = None,
+    session_config: Any = None,
+    session_wrapper: Any = None,
+    trace_every_n_steps: Any = None,
+) -> Any:
     """Runs the training operation until a step function says stop; returns the last loss."""
     arguments.only(None, trace_every_n_steps=trace_every_n_steps)
     arguments.only(None, sync_optimizer=sync_optimizer)
@@ -105,9 +145,22 @@ def train(train_op: Any, logdir: Optional[str], train_step_fn: Any = train_step,
         global_step = get_or_create_global_step() if global_step is None else global_step
     keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps)
     keywords.update(train_step_kwargs or {})
-    supervisor = Supervisor(graph=graph, is_chief=is_chief, logdir=logdir, init_op=init_op, init_feed_dict=init_feed_dict, local_init_op=local_init_op,
-                            ready_op=ready_op, summary_op=summary_op if logdir else None, global_step=global_step, saver=saver or Supervisor.USE_DEFAULT,
-                            save_summaries_secs=save_summaries_secs, save_model_secs=save_interval_secs, init_fn=init_fn, summary_writer=summary_writer)
+    supervisor = Supervisor(
+        graph=graph,
+        is_chief=is_chief,
+        logdir=logdir,
+        init_op=init_op,
+        init_feed_dict=init_feed_dict,
+        local_init_op=local_init_op,
+        ready_op=ready_op,
+        summary_op=summary_op if logdir else None,
+        global_step=global_step,
+        saver=saver or Supervisor.USE_DEFAULT,
+        save_summaries_secs=save_summaries_secs,
+        save_model_secs=save_interval_secs,
+        init_fn=init_fn,
+        summary_writer=summary_writer,
+    )
     loss = None
     with supervisor.managed_session(master, config=session_config) as sess:
         if session_wrapper is not None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.model_analyzer: how large a model is."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
+
 
 def tensor_description(var: Any) -> str:
     """Type and shape, as float32_ref 3x5."""

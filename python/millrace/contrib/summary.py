@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.summary: summaries as operations that write events themselves, when they are run."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,10 +29,12 @@ def _state() -> Any:
 
 def _run(function: Callable[..., Any], *tensors: Any) -> Operation:
     """An operation that calls Python."""
+
     def call(*values: Any) -> np.bool_:
         function(*values)
         return np.bool_(True)
-    return py_func(call, list(tensors), dtypes.bool, stateful=True).op  # type: ignore[no-any-return]
+
+    return py_func(call, list(tensors), dtypes.bool, stateful=True).op
 
 
 class SummaryWriter:
@@ -59,9 +62,11 @@ class SummaryWriter:
 
     def close(self) -> Operation:
         """An operation that writes what is in the queue, and closes the file."""
+
         def close() -> None:
             self._writer().close()
             self._closed = True
+
         return _run(close)
 
     def set_as_default(self) -> None:
@@ -79,8 +84,13 @@ class SummaryWriter:
             state["writer"] = before
 
 
-def create_file_writer(logdir: Optional[str], max_queue: Optional[int] = None, flush_millis: Optional[int] = None, filename_suffix: Optional[str] = None,
-                       name: Optional[str] = None) -> Any:
+def create_file_writer(
+    logdir: Optional[str],
+    max_queue: Optional[int] = None,
+    flush_millis: Optional[int] = None,
+    filename_suffix: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """A writer for a folder. None for the folder: one that writes nothing."""
     del name  # no operation is made for it
     if logdir is None:
@@ -116,6 +126,7 @@ class _Nothing(SummaryWriter):
 
 # ---- whether to record ----
 
+
 @contextlib.contextmanager
 def _recording(value: Any) -> Iterator[None]:
     state = _state()
@@ -139,7 +150,11 @@ def never_record_summaries() -> Any:
 def record_summaries_every_n_global_steps(n: int, global_step: Any = None) -> Any:
     """A context in which they are written at each n-th global step."""
     step = get_or_create_global_step() if global_step is None else global_step
-    return _recording(lambda: gen_ops.equal(gen_ops.floor_mod(convert_to_tensor(step), convert_to_tensor(n, step.dtype.base_dtype)), convert_to_tensor(0, step.dtype.base_dtype)))
+    return _recording(
+        lambda: gen_ops.equal(
+            gen_ops.floor_mod(convert_to_tensor(step), convert_to_tensor(n, step.dtype.base_dtype)), convert_to_tensor(0, step.dtype.base_dtype)
+        )
+    )
 
 
 def should_record_summaries() -> Any:
@@ -165,12 +180,13 @@ def _record(name: str, make: Callable[[str], Any], step: Any) -> Operation:
         def add(data: bytes, at: Any) -> np.bool_:
             writer._writer().add_summary(data, int(at))
             return np.bool_(True)
-        return py_func(add, [make(name), _step(step)], dtypes.bool)  # type: ignore[no-any-return]
+
+        return py_func(add, [make(name), _step(step)], dtypes.bool)
 
     with name_scope(name or "summary"):
         made = write().op if wanted is True else control_flow_ops.cond(wanted, write, lambda: convert_to_tensor(False)).op
     get_default_graph().add_to_collection(_OPS, made)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _tagged(name: str, family: Optional[str]) -> str:
@@ -178,6 +194,7 @@ def _tagged(name: str, family: Optional[str]) -> str:
 
 
 # ---- kinds of summaries ----
+
 
 def scalar(name: str, tensor: Any, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes a number."""
@@ -198,8 +215,11 @@ def image(name: str, tensor: Any, bad_color: Any = None, max_images: int = 3, fa
 
 def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes sounds."""
-    return _record(_tagged(name, family), lambda tag: gen_ops.audio_summary_v2(tag, tensor, gen_ops.cast(convert_to_tensor(sample_rate), dtypes.float32),
-                                                                               max_outputs=max_outputs), step)
+    return _record(
+        _tagged(name, family),
+        lambda tag: gen_ops.audio_summary_v2(tag, tensor, gen_ops.cast(convert_to_tensor(sample_rate), dtypes.float32), max_outputs=max_outputs),
+        step,
+    )
 
 
 def generic(name: str, tensor: Any, metadata: Any = None, family: Optional[str] = None, step: Any = None) -> Operation:
@@ -215,8 +235,9 @@ def graph(param: Any, step: Any = None, name: Optional[str] = None) -> Operation
         return control_flow_ops.no_op()
 
     def add(data: bytes, at: Any) -> None:
-        event = definitions.Event(step=int(at), graph_def=data)  # type: ignore[attr-defined]
+        event = definitions.Event(step=int(at), graph_def=data)
         writer._writer().add_event(event)
+
     given = param.SerializeToString() if hasattr(param, "SerializeToString") else param
     with name_scope(name or "graph"):
         return _run(add, convert_to_tensor(given, dtypes.string), _step(0 if step is None else step))
@@ -228,14 +249,14 @@ def import_event(tensor: Any, name: Optional[str] = None) -> Operation:
     if writer is None:
         return control_flow_ops.no_op()
     with name_scope(name or "import_event"):
-        return _run(lambda data: writer._writer().add_event(definitions.Event.FromString(data)), convert_to_tensor(tensor, dtypes.string))  # type: ignore[attr-defined]
+        return _run(lambda data: writer._writer().add_event(definitions.Event.FromString(data)), convert_to_tensor(tensor, dtypes.string))
 
 
 def flush(writer: Any = None, name: Optional[str] = None) -> Operation:
     """An operation that writes what is in a writer's queue: the default one's, unless it is given."""
     chosen = writer or _state()["writer"]
     with name_scope(name or "flush"):
-        return control_flow_ops.no_op() if chosen is None else chosen.flush()  # type: ignore[no-any-return]
+        return control_flow_ops.no_op() if chosen is None else chosen.flush()
 
 
 def eval_dir(model_dir: str, name: Optional[str] = None) -> str:
@@ -244,6 +265,7 @@ def eval_dir(model_dir: str, name: Optional[str] = None) -> str:
 
 
 # ---- all of them ----
+
 
 def all_summary_ops() -> List[Operation]:
     """The operations that write summaries."""

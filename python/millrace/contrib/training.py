@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.training: hyper-parameters, batches of what belongs together, training and evaluation by monitored sessions."""
+
 from __future__ import annotations
 
 import json
@@ -12,8 +13,16 @@ from millrace.framework.errors import at_user_line
 from millrace.contrib.slim_evaluation import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
 from millrace.contrib.slim_learning import clip_gradient_norms, multiply_gradients  # noqa: F401
 from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401
-from millrace.contrib.training_loops import (StopAfterNEvalsHook, SummaryAtEndHook, add_gradients_summaries, clip_gradient_norms_fn,  # noqa: F401
-                                             create_train_op, evaluate_once, evaluate_repeatedly, train)
+from millrace.contrib.training_loops import (  # noqa: F401
+    StopAfterNEvalsHook,
+    SummaryAtEndHook,
+    add_gradients_summaries,
+    clip_gradient_norms_fn,
+    create_train_op,
+    evaluate_once,
+    evaluate_repeatedly,
+    train,
+)
 from millrace.contrib.training_sampling import rejection_sample, stratified_sample  # noqa: F401
 
 
@@ -102,6 +111,7 @@ class HParams:
 
 
 # ---- where variables go ----
+
 
 def byte_size_load_fn(op: Any) -> int:
     """The bytes of a variable."""

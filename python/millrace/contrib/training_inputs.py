@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of elements that belong together: by a bucket, by length."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -39,18 +40,31 @@ def _add_runners(buckets: List[QueueBase], fillers: List[Any], top: QueueBase, m
 
 def _in_bucket(queues: List[QueueBase], tensors: List[Tensor], which: Any) -> Any:
     """An operation that puts the tensors into the queue of that number."""
-    each = [control_flow_ops.cond(math_ops.equal(which, i), lambda q=queue: q.enqueue(tensors), control_flow_ops.no_op)  # type: ignore[misc]
-            for i, queue in enumerate(queues)]
+    each = [control_flow_ops.cond(math_ops.equal(which, i), lambda q=queue: q.enqueue(tensors), control_flow_ops.no_op) for i, queue in enumerate(queues)]
     return control_flow_ops.group(*each, name="group_enqueues")
 
 
-def bucket(tensors: Any, which_bucket: Any, batch_size: Any, num_buckets: int, num_threads: int = 1, capacity: int = 32, bucket_capacities: Any = None,
-           shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, keep_input: Any = True,
-           shared_name: Optional[str] = None, name: Optional[str] = None) -> Tuple[Tensor, Any]:
+def bucket(
+    tensors: Any,
+    which_bucket: Any,
+    batch_size: Any,
+    num_buckets: int,
+    num_threads: int = 1,
+    capacity: int = 32,
+    bucket_capacities: Any = None,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    keep_input: Any = True,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Tuple[Tensor, Any]:
     """(bucket, batch of tensors that went into it)."""
     tensor_list = listed(tensors)
-    sizes, capacities = _for_each(batch_size, num_buckets, "batch_size"), _for_each(
-        capacity if bucket_capacities is None else bucket_capacities, num_buckets, "bucket_capacities")
+    sizes, capacities = (
+        _for_each(batch_size, num_buckets, "batch_size"),
+        _for_each(capacity if bucket_capacities is None else bucket_capacities, num_buckets, "bucket_capacities"),
+    )
     with name_scope(name, "bucket", tensor_list):
         given = [convert_to_tensor_or_sparse_tensor(t) for t in tensor_list]
         if not given:
@@ -59,11 +73,20 @@ def bucket(tensors: Any, which_bucket: Any, batch_size: Any, num_buckets: int, n
         stored, sparse = sparse_batching.store([given], False, keep)
         types, known = types_of(stored), shapes_of(stored, False) if shapes is None else shapes
         kind: Any = PaddingFIFOQueue if dynamic_pad else FIFOQueue
-        queues = [kind(capacity=capacities[i], dtypes=types, shapes=known, name="bucket_queue_%d" % i,
-                       shared_name="%s_%d" % (shared_name, i) if shared_name else None) for i in range(num_buckets)]
+        queues = [
+            kind(
+                capacity=capacities[i], dtypes=types, shapes=known, name="bucket_queue_%d" % i, shared_name="%s_%d" % (shared_name, i) if shared_name else None
+            )
+            for i in range(num_buckets)
+        ]
         rows = None if allow_smaller_final_batch or len(set(sizes)) > 1 or isinstance(sizes[0], Tensor) else sizes[0]
-        top = PaddingFIFOQueue(capacity=capacity, dtypes=[dtypes.int32, *types], name="top_queue", shared_name=shared_name,
-                               shapes=[tensor_shape.scalar(), *(tensor_shape.TensorShape([rows]).concatenate(s) for s in queues[0].shapes)])
+        top = PaddingFIFOQueue(
+            capacity=capacity,
+            dtypes=[dtypes.int32, *types],
+            name="top_queue",
+            shared_name=shared_name,
+            shapes=[tensor_shape.scalar(), *(tensor_shape.TensorShape([rows]).concatenate(s) for s in queues[0].shapes)],
+        )
         fill = control_flow_ops.smart_cond(keep, lambda: _in_bucket(queues, stored[0], which_bucket), control_flow_ops.no_op)
         movers = []
         for i, (queue, size) in enumerate(zip(queues, sizes)):
@@ -90,18 +113,43 @@ def _checked_boundaries(boundaries: Any) -> Sequence[int]:
     return boundaries
 
 
-def bucket_by_sequence_length(input_length: Any, tensors: Any, batch_size: Any, bucket_boundaries: Any, num_threads: int = 1, capacity: int = 32,
-                              bucket_capacities: Any = None, shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False,
-                              keep_input: Any = True, shared_name: Optional[str] = None, name: Optional[str] = None) -> Tuple[Tensor, Any]:
+def bucket_by_sequence_length(
+    input_length: Any,
+    tensors: Any,
+    batch_size: Any,
+    bucket_boundaries: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    bucket_capacities: Any = None,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    keep_input: Any = True,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Tuple[Tensor, Any]:
     """(lengths, batch of tensors of similar lengths)."""
     boundaries = list(_checked_boundaries(bucket_boundaries))
     tensor_list = listed(tensors)
     with name_scope(name, "bucket_by_sequence_length", [input_length, *tensor_list]):
         length = convert_to_tensor(input_length, dtypes.int32, "input_length")
         limits = np.iinfo(np.int32)
-        inside = gen_ops.logical_and(gen_ops.less_equal(np.array([limits.min, *boundaries], np.int32), length),
-                                      gen_ops.less(length, np.array([*boundaries, limits.max], np.int32)))
+        inside = gen_ops.logical_and(
+            gen_ops.less_equal(np.array([limits.min, *boundaries], np.int32), length), gen_ops.less(length, np.array([*boundaries, limits.max], np.int32))
+        )
         which = math_ops.cast(math_ops.reduce_min(array_ops.where(inside)), dtypes.int32)
-        _, batch = bucket([length, *tensor_list], which, batch_size, len(boundaries) + 1, num_threads, capacity, bucket_capacities,
-                          None if shapes is None else [tensor_shape.scalar(), *shapes], dynamic_pad, allow_smaller_final_batch, keep_input, shared_name)
+        _, batch = bucket(
+            [length, *tensor_list],
+            which,
+            batch_size,
+            len(boundaries) + 1,
+            num_threads,
+            capacity,
+            bucket_capacities,
+            None if shapes is None else [tensor_shape.scalar(), *shapes],
+            dynamic_pad,
+            allow_smaller_final_batch,
+            keep_input,
+            shared_name,
+        )
         return batch[0], as_given(tensors, batch[1:])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training and evaluation by monitored sessions, which start the graph's queue runners."""
+
 from __future__ import annotations
 
 import time
@@ -33,24 +34,55 @@ def add_gradients_summaries(grads_and_vars: Any) -> List[Any]:
     return made
 
 
-def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = slim_learning._USE_GLOBAL_STEP, update_ops: Any = None,
-                    variables_to_train: Any = None, transform_grads_fn: Any = None, summarize_gradients: bool = False, gate_gradients: int = 1,
-                    aggregation_method: Any = None, colocate_gradients_with_ops: bool = False, check_numerics: bool = True) -> Any:
+def create_train_op(
+    total_loss: Any,
+    optimizer: Any,
+    global_step: Any = slim_learning._USE_GLOBAL_STEP,
+    update_ops: Any = None,
+    variables_to_train: Any = None,
+    transform_grads_fn: Any = None,
+    summarize_gradients: bool = False,
+    gate_gradients: int = 1,
+    aggregation_method: Any = None,
+    colocate_gradients_with_ops: bool = False,
+    check_numerics: bool = True,
+) -> Any:
     """A tensor with the loss, whose computation updates the variables."""
     return slim_learning.create_train_op(
-        total_loss, optimizer, global_step=global_step, update_ops=update_ops, variables_to_train=variables_to_train,
-        transform_grads_fn=transform_grads_fn, summarize_gradients=summarize_gradients, gate_gradients=gate_gradients,
-        aggregation_method=aggregation_method, colocate_gradients_with_ops=colocate_gradients_with_ops, check_numerics=check_numerics)
+        total_loss,
+        optimizer,
+        global_step=global_step,
+        update_ops=update_ops,
+        variables_to_train=variables_to_train,
+        transform_grads_fn=transform_grads_fn,
+        summarize_gradients=summarize_gradients,
+        gate_gradients=gate_gradients,
+        aggregation_method=aggregation_method,
+        colocate_gradients_with_ops=colocate_gradients_with_ops,
+        check_numerics=check_numerics,
+    )
 
 
-def train(train_op: Any, logdir: Optional[str], master: str = "", is_chief: bool = True, scaffold: Any = None, hooks: Any = None, chief_only_hooks: Any = None,
-          save_checkpoint_secs: Any = 600, save_summaries_steps: Any = 100, config: Any = None, max_wait_secs: float = 7200) -> Any:
+def train(
+    train_op: Any,
+    logdir: Optional[str],
+    master: str = "",
+    is_chief: bool = True,
+    scaffold: Any = None,
+    hooks: Any = None,
+    chief_only_hooks: Any = None,
+    save_checkpoint_secs: Any = 600,
+    save_summaries_steps: Any = 100,
+    config: Any = None,
+    max_wait_secs: float = 7200,
+) -> Any:
     """Runs train_op until a hook says stop; its last value."""
     if logdir is None and is_chief and (save_checkpoint_secs or save_summaries_steps):
         raise ValueError("logdir cannot be None when save_checkpoint_secs or save_summaries_steps are given")
     loss = None
-    with MonitoredTrainingSession(master, is_chief, logdir, scaffold, hooks, chief_only_hooks, save_checkpoint_secs, save_summaries_steps, config=config,
-                                  max_wait_secs=max_wait_secs) as session:
+    with MonitoredTrainingSession(
+        master, is_chief, logdir, scaffold, hooks, chief_only_hooks, save_checkpoint_secs, save_summaries_steps, config=config, max_wait_secs=max_wait_secs
+    ) as session:
         while not session.should_stop():
             loss = session.run(train_op)
     return loss
@@ -97,8 +129,17 @@ class SummaryAtEndHook(SessionRunHook):
         writer.flush()
 
 
-def evaluate_once(checkpoint_path: str, master: str = "", scaffold: Any = None, eval_ops: Any = None, feed_dict: Any = None, final_ops: Any = None,
-                  final_ops_feed_dict: Any = None, hooks: Any = None, config: Any = None) -> Any:
+def evaluate_once(
+    checkpoint_path: str,
+    master: str = "",
+    scaffold: Any = None,
+    eval_ops: Any = None,
+    feed_dict: Any = None,
+    final_ops: Any = None,
+    final_ops_feed_dict: Any = None,
+    hooks: Any = None,
+    config: Any = None,
+) -> Any:
     """The value of final_ops after eval_ops have run, on a checkpoint's variables, until a hook says stop or the input ends."""
     last = FinalOpsHook(final_ops, final_ops_feed_dict)
     creator = ChiefSessionCreator(scaffold, master, config, checkpoint_filename_with_path=checkpoint_path)
@@ -108,9 +149,21 @@ def evaluate_once(checkpoint_path: str, master: str = "", scaffold: Any = None, 
     return last.final_ops_values
 
 
-def evaluate_repeatedly(checkpoint_dir: str, master: str = "", scaffold: Any = None, eval_ops: Any = None, feed_dict: Any = None, final_ops: Any = None,
-                        final_ops_feed_dict: Any = None, eval_interval_secs: float = 60, hooks: Any = None, config: Any = None,
-                        max_number_of_evaluations: Optional[int] = None, timeout: Optional[float] = None, timeout_fn: Any = None) -> Any:
+def evaluate_repeatedly(
+    checkpoint_dir: str,
+    master: str = "",
+    scaffold: Any = None,
+    eval_ops: Any = None,
+    feed_dict: Any = None,
+    final_ops: Any = None,
+    final_ops_feed_dict: Any = None,
+    eval_interval_secs: float = 60,
+    hooks: Any = None,
+    config: Any = None,
+    max_number_of_evaluations: Optional[int] = None,
+    timeout: Optional[float] = None,
+    timeout_fn: Any = None,
+) -> Any:
     """evaluate_once of each checkpoint as it appears; the last value of final_ops."""
     value, count = None, 0
     if max_number_of_evaluations is not None and max_number_of_evaluations <= 0:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of elements that are taken or left at random, so that classes come as often as is wanted."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -23,8 +24,17 @@ def _one_by_one(tensors: List[Any], threads: int, capacity: int) -> List[Tensor]
     return [array_ops.squeeze(r, [0]) for r in (rows if isinstance(rows, list) else [rows])]
 
 
-def rejection_sample(tensors: Any, accept_prob_fn: Any, batch_size: Any, queue_threads: int = 1, enqueue_many: bool = False,
-                     prebatch_capacity: int = 16, prebatch_threads: int = 1, runtime_checks: bool = False, name: Optional[str] = None) -> Any:
+def rejection_sample(
+    tensors: Any,
+    accept_prob_fn: Any,
+    batch_size: Any,
+    queue_threads: int = 1,
+    enqueue_many: bool = False,
+    prebatch_capacity: int = 16,
+    prebatch_threads: int = 1,
+    runtime_checks: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """Batches of the tensors; each element is in one with the probability that a function of it gives."""
     with name_scope(name, "rejection_sample", listed(tensors)):
         each = [convert_to_tensor(t) for t in listed(tensors)]
@@ -50,14 +60,25 @@ def _frequencies(labels: Tensor, classes: int) -> Tensor:
 
 def _chances(initial: Tensor, target: Tensor) -> Tensor:
     """The probability, for each class, of taking an element; 1 for the rarest, by what is wanted."""
-    possible = control_flow_ops.Assert(math_ops.reduce_all(gen_ops.logical_or(math_ops.not_equal(initial, 0.0), math_ops.equal(target, 0.0))),
-                                       ["Some classes have initial probability 0 and another target probability", initial, target])
+    possible = control_flow_ops.Assert(
+        math_ops.reduce_all(gen_ops.logical_or(math_ops.not_equal(initial, 0.0), math_ops.equal(target, 0.0))),
+        ["Some classes have initial probability 0 and another target probability", initial, target],
+    )
     ratio = control_flow_ops.with_dependencies([possible], gen_ops.div_no_nan(target, initial))
     return gen_ops.real_div(ratio, math_ops.reduce_max(ratio))
 
 
-def stratified_sample(tensors: Any, labels: Any, target_probs: Any, batch_size: Any, init_probs: Any = None, enqueue_many: bool = False,
-                      queue_capacity: int = 16, threads_per_queue: int = 1, name: Optional[str] = None) -> Tuple[List[Any], Tensor]:
+def stratified_sample(
+    tensors: Any,
+    labels: Any,
+    target_probs: Any,
+    batch_size: Any,
+    init_probs: Any = None,
+    enqueue_many: bool = False,
+    queue_capacity: int = 16,
+    threads_per_queue: int = 1,
+    name: Optional[str] = None,
+) -> Tuple[List[Any], Tensor]:
     """(batches of the tensors, of their labels), with classes as often as target_probs says."""
     with name_scope(name, "stratified_sample", [*tensors, labels]):
         each, classes = [convert_to_tensor(t) for t in tensors], convert_to_tensor(labels)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data: pipelines of elements, and iterators over them."""
+
 import importlib
 from typing import Any, List
 
@@ -9,8 +10,18 @@ from millrace.data.legacy import get_output_classes, get_output_shapes, get_outp
 from millrace.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from millrace.framework import not_provided as _not_provided
 
-__all__ = ["Dataset", "Iterator", "FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset", "get_output_classes", "get_output_shapes",
-           "get_output_types", "make_initializable_iterator", "make_one_shot_iterator"]
+__all__ = [
+    "Dataset",
+    "Iterator",
+    "FixedLengthRecordDataset",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "get_output_classes",
+    "get_output_shapes",
+    "get_output_types",
+    "make_initializable_iterator",
+    "make_one_shot_iterator",
+]
 
 
 AUTOTUNE = -1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many elements a data set has, as far as its operations tell without reading it."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List
@@ -10,11 +11,11 @@ from millrace.framework.graph import Tensor
 from millrace.ops import array_ops, gen_ops, math_ops
 
 INFINITE, UNKNOWN = -1, -2
-_HUGE = 2 ** 63 - 1
+_HUGE = 2**63 - 1
 
 
 def _int64(value: Any) -> Tensor:
-    return math_ops.cast(convert_to_tensor(value), dtypes.int64)  # type: ignore[no-any-return]
+    return math_ops.cast(convert_to_tensor(value), dtypes.int64)
 
 
 def _finite_or(count: Tensor, counted: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ def _sum(a: Tensor, b: Tensor) -> Tensor:
 
 def _range(op: Any) -> Tensor:
     start, stop, step = op.inputs
-    return gen_ops.maximum(_int64(0), -gen_ops.floor_div(start - stop, step))  # type: ignore[no-any-return]
+    return gen_ops.maximum(_int64(0), -gen_ops.floor_div(start - stop, step))
 
 
 def _repeat(op: Any) -> Tensor:
@@ -63,6 +64,7 @@ def _batch(size_at: int, remainder_at: int) -> Callable[[Any], Tensor]:
         inner, size = count_of(op.inputs[0].op), _int64(op.inputs[size_at])
         whole = gen_ops.floor_div(inner, size)
         return _finite_or(inner, array_ops.where(op.inputs[remainder_at], whole, -gen_ops.floor_div(-inner, size)))
+
     return of
 
 
@@ -77,11 +79,21 @@ def _same(op: Any) -> Tensor:
 
 
 _RULES: Dict[str, Callable[[Any], Tensor]] = {
-    "TensorDataset": lambda op: _int64(1), "TensorSliceDataset": lambda op: _int64(array_ops.shape(op.inputs[0])[0]), "RangeDataset": _range,
-    "RepeatDataset": _repeat, "TakeDataset": _take, "SkipDataset": _skip, "ShardDataset": _shard, "BatchDatasetV2": _batch(1, 2),
-    "PaddedBatchDatasetV2": lambda op: _batch(1, len(op.inputs) - 1)(op), "ConcatenateDataset": lambda op: _sum(*(count_of(x.op) for x in op.inputs)),
+    "TensorDataset": lambda op: _int64(1),
+    "TensorSliceDataset": lambda op: _int64(array_ops.shape(op.inputs[0])[0]),
+    "RangeDataset": _range,
+    "RepeatDataset": _repeat,
+    "TakeDataset": _take,
+    "SkipDataset": _skip,
+    "ShardDataset": _shard,
+    "BatchDatasetV2": _batch(1, 2),
+    "PaddedBatchDatasetV2": lambda op: _batch(1, len(op.inputs) - 1)(op),
+    "ConcatenateDataset": lambda op: _sum(*(count_of(x.op) for x in op.inputs)),
     "ZipDataset": lambda op: _smallest([count_of(x.op) for x in op.inputs]),
-    **dict.fromkeys(("MapDataset", "ParallelMapDataset", "ShuffleDataset", "PrefetchDataset", "CacheDataset", "ScanDataset", "OptimizeDataset", "ModelDataset"), _same)}
+    **dict.fromkeys(
+        ("MapDataset", "ParallelMapDataset", "ShuffleDataset", "PrefetchDataset", "CacheDataset", "ScanDataset", "OptimizeDataset", "ModelDataset"), _same
+    ),
+}
 
 
 def count_of(op: Any) -> Tensor:

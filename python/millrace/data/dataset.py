@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.Dataset."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -112,8 +113,11 @@ class Dataset:
         indices, values, shape = sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape
         rank = shape.shape[0] if shape.shape.ndims is not None else indices.shape.with_rank(2)[1]
         rest = None if rank.value is None else rank.value - 1
-        return Dataset(gen_ops.sparse_tensor_slice_dataset(indices, values, shape), (dtypes.int64, values.dtype, dtypes.int64),
-                       (TensorShape([None, rest]), TensorShape([None]), TensorShape([rest])))
+        return Dataset(
+            gen_ops.sparse_tensor_slice_dataset(indices, values, shape),
+            (dtypes.int64, values.dtype, dtypes.int64),
+            (TensorShape([None, rest]), TensorShape([None]), TensorShape([rest])),
+        )
 
     @staticmethod
     def range(*args: Any) -> "Dataset":
@@ -129,8 +133,14 @@ class Dataset:
         parts = structure.flatten(datasets)
         for part in parts:
             if not isinstance(part, Dataset):
-                raise at_user_line(TypeError("The argument to `Dataset.zip()` must be a nested structure of `Dataset` objects. Python `list` is not supported; "
-                                             "use a `tuple` instead." if isinstance(part, list) else "zip takes data sets, got %r." % (part,)))
+                raise at_user_line(
+                    TypeError(
+                        "The argument to `Dataset.zip()` must be a nested structure of `Dataset` objects. Python `list` is not supported; "
+                        "use a `tuple` instead."
+                        if isinstance(part, list)
+                        else "zip takes data sets, got %r." % (part,)
+                    )
+                )
         types, shapes = structure.pack(datasets, [p._types for p in parts]), structure.pack(datasets, [p._shapes for p in parts])
         return Dataset(gen_ops.zip_dataset([p._variant for p in parts], structure.flatten(types), structure.flatten(shapes)), types, shapes)
 
@@ -147,6 +157,7 @@ class Dataset:
     def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = ()) -> "Dataset":
         """What a generator yields; each iteration begins a new one."""
         from millrace.data.generator import from_generator
+
         return from_generator(generator, output_types, output_shapes, args)
 
     # ---- iterators ----
@@ -206,8 +217,11 @@ class Dataset:
         """Draws elements at random from a buffer."""
         first, second = _seeds(seed)
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
-        return self._same(gen_ops.shuffle_dataset(self._variant, _int64(buffer_size), first, second, reshuffle_each_iteration=again,
-                                                  output_types=self._spec[0], output_shapes=self._spec[1]))
+        return self._same(
+            gen_ops.shuffle_dataset(
+                self._variant, _int64(buffer_size), first, second, reshuffle_each_iteration=again, output_types=self._spec[0], output_shapes=self._spec[1]
+            )
+        )
 
     # ---- batches ----
 
@@ -215,8 +229,11 @@ class Dataset:
         """Elements stacked; the last batch may be smaller, or is left out."""
         size = _number(batch_size) if drop_remainder is True else None
         shapes = structure.mapped(lambda s: TensorShape([size]).concatenate(s), self._shapes)
-        return Dataset(gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=self._spec[0],
-                                                output_shapes=structure.flatten(shapes)), self._types, shapes)
+        return Dataset(
+            gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=self._spec[0], output_shapes=structure.flatten(shapes)),
+            self._types,
+            shapes,
+        )
 
     def padded_batch(self, batch_size: Any, padded_shapes: Any, padding_values: Any = None, drop_remainder: bool = False) -> "Dataset":
         """Elements brought to common shapes and stacked; None or -1 in a shape is the largest of the batch."""
@@ -230,18 +247,26 @@ class Dataset:
                 row = known.tolist()
             if isinstance(row, Tensor):
                 wanted.append(_int64(row))
-                static.append(TensorShape([size]).concatenate(TensorShape([None] * row.shape[0].value if row.shape.ndims == 1 and row.shape[0].value is not None else None)))
+                static.append(
+                    TensorShape([size]).concatenate(
+                        TensorShape([None] * row.shape[0].value if row.shape.ndims == 1 and row.shape[0].value is not None else None)
+                    )
+                )
             else:
                 dims = [None if d is None or d == -1 else int(d) for d in (TensorShape(row).as_list() if isinstance(row, TensorShape) else list(row))]
                 if shape.ndims is not None and shape.ndims != len(dims):
-                    raise at_user_line(ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (tuple(dims), shape)))
+                    raise at_user_line(
+                        ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (tuple(dims), shape))
+                    )
                 wanted.append(convert_to_tensor(np.array([-1 if d is None else d for d in dims], np.int64)))
                 static.append(TensorShape([size, *dims]))
             if value is None:
                 value = "" if dtype == dtypes.string else np.zeros([], dtype.as_numpy_dtype)
             values.append(convert_to_tensor(value, dtype))
         shapes = structure.pack(self._types, static)
-        return Dataset(gen_ops.padded_batch_dataset_v2(self._variant, _int64(batch_size), wanted, values, drop_remainder, output_shapes=static), self._types, shapes)
+        return Dataset(
+            gen_ops.padded_batch_dataset_v2(self._variant, _int64(batch_size), wanted, values, drop_remainder, output_shapes=static), self._types, shapes
+        )
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False) -> "Dataset":
         """Data sets of `size` elements each; of components of their own."""
@@ -287,7 +312,7 @@ class Dataset:
     def enumerate(self, start: Any = 0) -> "Dataset":
         """(number, element) pairs, from `start` on."""
         first = int(start)
-        return Dataset.zip((Dataset.range(first, 2 ** 63 - 1), self))
+        return Dataset.zip((Dataset.range(first, 2**63 - 1), self))
 
     def unbatch(self) -> "Dataset":
         """The rows of the elements, as elements."""
@@ -300,10 +325,12 @@ class Dataset:
         free = structure.mapped(lambda t: TensorShape(None) if t.shape.ndims is None else TensorShape([None] * t.shape.ndims), state)
         f = Function(reduce_func, "Dataset_reduce", types, (free, self._shapes), _converted)
         if structure.flatten(structure.types_of(f.returned)) != structure.flatten(types[0]):
-            raise at_user_line(TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (
-                types[0], structure.types_of(f.returned))))
-        made = gen_ops.reduce_dataset(self._variant, structure.flatten(state), f.captured, f.name, structure.flatten(types[0]),
-                                      list(structure.flatten(structure.shapes_of(f.returned))))
+            raise at_user_line(
+                TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (types[0], structure.types_of(f.returned)))
+            )
+        made = gen_ops.reduce_dataset(
+            self._variant, structure.flatten(state), f.captured, f.name, structure.flatten(types[0]), list(structure.flatten(structure.shapes_of(f.returned)))
+        )
         return structure.pack(types[0], list(made) if isinstance(made, (list, tuple)) else [made])
 
     def apply(self, transformation_func: Callable[["Dataset"], "Dataset"]) -> "Dataset":
@@ -327,6 +354,7 @@ class _Windows(Dataset):
             parts = [Dataset(v, t, s) for v, (t, s) in zip(structure.flatten(given), self._inner)]
             packed = structure.pack(self._types, parts)
             return function(*packed) if type(packed) is tuple else function(packed)
+
         return super()._function(with_datasets, stem, convert)
 
 
@@ -343,5 +371,5 @@ def _seeds(seed: Optional[int]) -> Any:
     first, second = op_seeds(seed)
     first, second = first or 0, second or 0
     if seed is not None and first == 0 and second == 0:
-        second = 2 ** 31 - 1
+        second = 2**31 - 1
     return _int64(first), _int64(second)

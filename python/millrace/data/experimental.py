@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.data.experimental: functions for Dataset.apply, data sets of tables and of random numbers, elements that may be absent."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List
@@ -10,8 +11,17 @@ from millrace.framework import not_provided as _not_provided
 from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
 from millrace.data import structure
 from millrace.data.dataset import Dataset
-from millrace.data.grouping import (bucket_by_sequence_length, choose_from_datasets, group_by_window, ignore_errors,  # noqa: F401
-                                    rejection_resample, sample_from_datasets, scan, take_while, unique)
+from millrace.data.grouping import (  # noqa: F401
+    bucket_by_sequence_length,
+    choose_from_datasets,
+    group_by_window,
+    ignore_errors,
+    rejection_resample,
+    sample_from_datasets,
+    scan,
+    take_while,
+    unique,
+)
 from millrace.data.iterators import Iterator, shape_lists
 from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
@@ -33,11 +43,12 @@ _Transformation = Callable[[Dataset], Dataset]
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset:
     """start, start + step, and so on, without end."""
     from millrace.ops import math_ops
+
     kind = dtypes.as_dtype(dtype)
     step = int(step)
     if step == 0:
         raise at_user_line(ValueError("Counter needs a step other than 0."))
-    counted = Dataset.range(int(start), 2 ** 63 - 1 if step > 0 else -2 ** 63, step)
+    counted = Dataset.range(int(start), 2**63 - 1 if step > 0 else -(2**63), step)
     return counted if kind == dtypes.int64 else counted.map(lambda x: math_ops.cast(x, kind))
 
 
@@ -45,20 +56,31 @@ class RandomDataset(Dataset):
     """Random integers from 0 to 2^32 - 1, without end; with a seed always the same ones."""
 
     def __init__(self, seed: _Optional[int] = None) -> None:
-        made = Dataset.from_tensors(0).repeat().map(lambda _: random_ops.random_uniform([], 0, 2 ** 32, dtypes.int64, seed))
+        made = Dataset.from_tensors(0).repeat().map(lambda _: random_ops.random_uniform([], 0, 2**32, dtypes.int64, seed))
         super().__init__(made._variant, made.output_types, made.output_shapes)
 
 
 class CsvDataset(Dataset):
     """The lines of files of values that commas separate, as tuples. A quoted value ends on its line."""
 
-    def __init__(self, filenames: Any, record_defaults: Any, compression_type: Any = None, buffer_size: Any = None, header: bool = False,
-                 field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None) -> None:
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        header: bool = False,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Any = None,
+    ) -> None:
         defaults = [convert_to_tensor([], d) if isinstance(d, dtypes.DType) else d for d in record_defaults]
 
         def of_file(name: Any) -> Dataset:
             lines = TextLineDataset(name, compression_type, buffer_size)
             return lines.skip(1) if header else lines
+
         lines = Dataset.from_tensor_slices(array_ops.reshape(convert_to_tensor(filenames, dtypes.string), [-1])).flat_map(of_file)
         made = lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)))
         super().__init__(made._variant, made.output_types, made.output_shapes)
@@ -69,10 +91,23 @@ def parse_example_dataset(features: Dict[str, Any], num_parallel_calls: Any = 1)
     return lambda dataset: dataset.map(lambda data: parsing_ops.parse_example(data, features), num_parallel_calls=num_parallel_calls)
 
 
-def make_batched_features_dataset(file_pattern: Any, batch_size: int, features: Dict[str, Any], reader: Any = TFRecordDataset, label_key: _Optional[str] = None,
-                                  reader_args: Any = None, num_epochs: _Optional[int] = None, shuffle: bool = True, shuffle_buffer_size: int = 10000,
-                                  shuffle_seed: _Optional[int] = None, prefetch_buffer_size: int = AUTOTUNE, reader_num_threads: int = 1,
-                                  parser_num_threads: int = 2, sloppy_ordering: bool = False, drop_final_batch: bool = False) -> Dataset:
+def make_batched_features_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    features: Dict[str, Any],
+    reader: Any = TFRecordDataset,
+    label_key: _Optional[str] = None,
+    reader_args: Any = None,
+    num_epochs: _Optional[int] = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: _Optional[int] = None,
+    prefetch_buffer_size: int = AUTOTUNE,
+    reader_num_threads: int = 1,
+    parser_num_threads: int = 2,
+    sloppy_ordering: bool = False,
+    drop_final_batch: bool = False,
+) -> Dataset:
     """Example messages of files, shuffled, repeated, in batches, as dicts of tensors; (the dict, the label) with a label_key."""
     del sloppy_ordering  # the order is kept
     files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
@@ -120,7 +155,8 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
     def whole(key: Any, window: Dataset) -> Dataset:
         state = window.reduce(reducer.init_func(key), reducer.reduce_func)
         return Dataset.from_tensors(structure.tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)))
-    return group_by_window(key_func, whole, 2 ** 63 - 1)
+
+    return group_by_window(key_func, whole, 2**63 - 1)
 
 
 def cardinality(dataset: Dataset) -> Tensor:
@@ -136,11 +172,13 @@ def to_variant(dataset: Dataset) -> Tensor:
 def from_variant(variant: Any, structure: Any) -> Dataset:
     """The data set of such a tensor, with elements of these type specs."""
     from millrace.framework import nest
+
     specs = nest.flatten(structure)
     return Dataset(variant, nest.pack_sequence_as(structure, [s.dtype for s in specs]), nest.pack_sequence_as(structure, [s.shape for s in specs]))
 
 
 # ---- what elements are ----
+
 
 def get_structure(dataset_or_iterator: Any) -> Any:
     """The type specs of the elements."""
@@ -174,6 +212,7 @@ Structure, DatasetStructure, OptionalStructure = TypeSpec, DatasetSpec, Optional
 
 # ---- elements that may be absent ----
 
+
 class Optional:
     """An element, or none."""
 
@@ -194,7 +233,7 @@ class Optional:
 
     def has_value(self, name: _Optional[str] = None) -> Tensor:
         """Whether there is one."""
-        return gen_ops.optional_has_value(self._variant, name=name)  # type: ignore[no-any-return]
+        return gen_ops.optional_has_value(self._variant, name=name)
 
     def get_value(self, name: _Optional[str] = None) -> Any:
         """The element; running it is an error where there is none."""
@@ -211,14 +250,29 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
     return Optional(made, iterator.output_types, iterator.output_shapes)
 
 
-def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = None, column_defaults: Any = None, label_name: _Optional[str] = None,
-                     select_columns: Any = None, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "", header: bool = True,
-                     num_epochs: _Optional[int] = None, shuffle: bool = True, shuffle_buffer_size: int = 10000, shuffle_seed: _Optional[int] = None,
-                     prefetch_buffer_size: int = AUTOTUNE, num_parallel_reads: int = 1) -> Dataset:
+def make_csv_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    column_names: Any = None,
+    column_defaults: Any = None,
+    label_name: _Optional[str] = None,
+    select_columns: Any = None,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    header: bool = True,
+    num_epochs: _Optional[int] = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: _Optional[int] = None,
+    prefetch_buffer_size: int = AUTOTUNE,
+    num_parallel_reads: int = 1,
+) -> Dataset:
     """Batches of lines of files as dicts of columns; (the dict, the label) with a label_name. Types come from column_defaults."""
     if column_defaults is None:
         raise at_user_line(NotImplementedError("make_csv_dataset does not guess types: pass column_defaults, a type or a default for each column."))
     from millrace import gfile
+
     files = sorted(f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p))
     if not files:
         raise at_user_line(ValueError("No files match `file_pattern` %s." % (file_pattern,)))
@@ -235,8 +289,15 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = Non
     if label_name is not None and label_name not in names:
         raise at_user_line(ValueError("`label_name` provided must be one of the columns."))
     del num_parallel_reads  # files are read one after the other, in order
-    rows: Any = CsvDataset(files, defaults, header=header, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value,
-                           select_cols=None if select_columns is None else columns)
+    rows: Any = CsvDataset(
+        files,
+        defaults,
+        header=header,
+        field_delim=field_delim,
+        use_quote_delim=use_quote_delim,
+        na_value=na_value,
+        select_cols=None if select_columns is None else columns,
+    )
     if shuffle:
         rows = rows.apply(shuffle_and_repeat(shuffle_buffer_size, num_epochs, shuffle_seed))
     elif num_epochs != 1:
@@ -245,6 +306,8 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = Non
     def named(*values: Any) -> Any:
         made = dict(zip(names, values))
         return made if label_name is None else (made, made.pop(label_name))
+
     return rows.batch(batch_size, drop_remainder=num_epochs is None).map(named).prefetch(prefetch_buffer_size)
+
 
 __getattr__ = _not_provided.getter("data.experimental")

@@ -3,6 +3,7 @@
 
 A function is stated in the graph itself, on placeholders; what its results need of it becomes its body, and what that
 reads of the rest of the graph is captured: it goes in with each call, with the value that it has when the data set is made."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple
@@ -15,8 +16,21 @@ from millrace.framework.graph import Graph
 from millrace.ops import gen_ops
 
 # What a function that takes nothing cannot bring along.
-_STATE = {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Variable", "VariableV2", "VarHandleOp", "HashTable", "HashTableV2", "MutableHashTable",
-          "MutableHashTableV2", "Iterator", "IteratorV2", "OneShotIterator"}
+_STATE = {
+    "Placeholder",
+    "PlaceholderV2",
+    "PlaceholderWithDefault",
+    "Variable",
+    "VariableV2",
+    "VarHandleOp",
+    "HashTable",
+    "HashTableV2",
+    "MutableHashTable",
+    "MutableHashTableV2",
+    "Iterator",
+    "IteratorV2",
+    "OneShotIterator",
+}
 
 
 def _define(graph: Graph, stem: str, inputs: List[Tensor], outputs: List[Tensor], body: List[Any]) -> str:
@@ -52,7 +66,9 @@ def _needed(outputs: List[Tensor], is_inside: Callable[[Any], bool]) -> Tuple[Li
             read(tensor)
         for control in operation.control_inputs:
             if not is_inside(control):
-                raise at_user_line(NotImplementedError("Operation '%s' of a data set's function waits for '%s' outside of it." % (operation.name, control.name)))
+                raise at_user_line(
+                    NotImplementedError("Operation '%s' of a data set's function waits for '%s' outside of it." % (operation.name, control.name))
+                )
             reach(control)
     return body, outside
 
@@ -74,7 +90,9 @@ class Function:
         self.captured = [t for t in outside if t.op not in placeholders]
         for tensor in self.captured:
             if tensor.dtype.name.endswith("_ref"):
-                raise at_user_line(NotImplementedError("A data set's function reads the variable '%s' itself; let it read tf.identity of it, made outside." % tensor.name))
+                raise at_user_line(
+                    NotImplementedError("A data set's function reads the variable '%s' itself; let it read tf.identity of it, made outside." % tensor.name)
+                )
         self.name = _define(graph, stem, [*leaves, *self.captured], results, body)
 
     @staticmethod
@@ -87,7 +105,10 @@ def factory(variant: Tensor) -> str:
     body, _ = _needed([variant], lambda operation: True)
     for operation in body:
         if operation.type in _STATE:
-            raise at_user_line(ValueError(
-                "Failed to create a one-shot iterator for a dataset. `Dataset.make_initializable_iterator()` is more appropriate: the dataset needs '%s' (%s), "
-                "which is state or is fed." % (operation.name, operation.type)))
+            raise at_user_line(
+                ValueError(
+                    "Failed to create a one-shot iterator for a dataset. `Dataset.make_initializable_iterator()` is more appropriate: the dataset needs '%s' (%s), "
+                    "which is state or is fed." % (operation.name, operation.type)
+                )
+            )
     return _define(variant.graph, "Dataset_factory", [], [variant], body)

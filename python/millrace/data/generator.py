@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets of what Python's generators yield: a step asks for the next value by py_func."""
+
 from __future__ import annotations
 
 import itertools
@@ -56,15 +57,19 @@ def from_generator(generator: Callable[..., Any], output_types: Any, output_shap
         try:
             flat = structure.up_to(types, values)
         except (TypeError, ValueError, KeyError) as error:
-            raise TypeError("`generator` yielded an element that did not match the expected structure. The expected structure was %s, but the yielded element "
-                            "was %s." % (types, values)) from error
+            raise TypeError(
+                "`generator` yielded an element that did not match the expected structure. The expected structure was %s, but the yielded element "
+                "was %s." % (types, values)
+            ) from error
         arrays = []
         for value, dtype, shape in zip(flat, leaves, structure.flatten(shapes)):
             try:
                 array = np.array(value, object if dtype == dtypes.string else dtype.as_numpy_dtype)
             except (TypeError, ValueError) as error:
-                raise TypeError("`generator` yielded an element that could not be converted to the expected type. The expected type was %s, but the yielded "
-                                "element was %s." % (dtype.name, value)) from error
+                raise TypeError(
+                    "`generator` yielded an element that could not be converted to the expected type. The expected type was %s, but the yielded "
+                    "element was %s." % (dtype.name, value)
+                ) from error
             if not shape.is_compatible_with(array.shape):
                 raise ValueError("`generator` yielded an element of shape %s where an element of shape %s was expected." % (array.shape, shape))
             arrays.append(array)
@@ -81,6 +86,7 @@ def from_generator(generator: Callable[..., Any], output_types: Any, output_shap
             for tensor, shape in zip(made, structure.flatten(shapes)):
                 tensor.set_shape(shape)
             return structure.pack(types, made)
+
         # The end of the generator is OutOfRange in the function: the end of the map.
         return Dataset.from_tensors(number).repeat().map(element)
 

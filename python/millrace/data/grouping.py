@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions for Dataset.apply that keep something from one element to the next: groups, states, what was seen; mixtures of data sets."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -24,7 +25,7 @@ def _int64_scalar(returned: Any) -> Tensor:
     made = convert_to_tensor(returned)
     if not made.dtype.is_integer or not made.shape.is_compatible_with(_SCALAR):
         raise at_user_line(ValueError("`key_func` and `window_size_func` must return a single tf.int64 scalar, got %r" % (made,)))
-    return math_ops.cast(made, dtypes.int64)  # type: ignore[no-any-return]
+    return math_ops.cast(made, dtypes.int64)
 
 
 def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None, window_size_func: Any = None) -> _Transformation:
@@ -37,15 +38,31 @@ def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any
     def apply(dataset: Dataset) -> Dataset:
         key = dataset._function(key_func, "Dataset_key", _int64_scalar)
         size = Function(size_of, "Dataset_window_size", dtypes.int64, _SCALAR, _int64_scalar)
-        reduced = Function(lambda k, window: reduce_func(k, Dataset(window, dataset.output_types, dataset.output_shapes)), "Dataset_reduce_window",
-                           (dtypes.int64, dtypes.variant), (_SCALAR, _SCALAR), _dataset)
+        reduced = Function(
+            lambda k, window: reduce_func(k, Dataset(window, dataset.output_types, dataset.output_shapes)),
+            "Dataset_reduce_window",
+            (dtypes.int64, dtypes.variant),
+            (_SCALAR, _SCALAR),
+            _dataset,
+        )
         made: Dataset = reduced.returned
-        return made._same(gen_ops.group_by_window_dataset(dataset._variant, key.captured, reduced.captured, size.captured, key.name, reduced.name, size.name, *made._spec))
+        return made._same(
+            gen_ops.group_by_window_dataset(dataset._variant, key.captured, reduced.captured, size.captured, key.name, reduced.name, size.name, *made._spec)
+        )
+
     return apply
 
 
-def bucket_by_sequence_length(element_length_func: Callable[..., Any], bucket_boundaries: Any, bucket_batch_sizes: Any, padded_shapes: Any = None,
-                              padding_values: Any = None, pad_to_bucket_boundary: bool = False, no_padding: bool = False, drop_remainder: bool = False) -> _Transformation:
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Any,
+    bucket_batch_sizes: Any,
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> _Transformation:
     """Batches of elements of similar lengths, padded to the longest of them (pad_to_bucket_boundary: to the bucket's)."""
     boundaries, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
     if len(sizes) != len(boundaries) + 1:
@@ -72,12 +89,15 @@ def bucket_by_sequence_length(element_length_func: Callable[..., Any], bucket_bo
                 fits = gen_ops.less(bucket, convert_to_tensor(np.int64(len(boundaries))))
                 from millrace.ops import check_ops
                 from millrace.framework.graph import control_dependencies
+
                 check = check_ops.assert_equal(fits, True, message="When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries).")
                 with control_dependencies([check] if check is not None else []):
                     limit = convert_to_tensor(limits)[bucket] - 1
                 shapes = structure.mapped(lambda s: _limited(TensorShape(s), limit), shapes)
             return window.padded_batch(size, shapes, padding_values, drop_remainder=drop_remainder)
+
         return dataset.apply(group_by_window(bucket_of, batched, window_size_func=window_size))
+
     return apply
 
 
@@ -91,6 +111,7 @@ def _limited(shape: TensorShape, limit: Tensor) -> Any:
 
 def scan(initial_state: Any, scan_func: Callable[..., Any]) -> _Transformation:
     """What scan_func(state, element) -> (state, output) gives as outputs."""
+
     def apply(dataset: Dataset) -> Dataset:
         state = structure.tensors(initial_state)
         types = (structure.types_of(state), dataset.output_types)
@@ -100,32 +121,50 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> _Transformation:
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise at_user_line(TypeError("The scan function must return a pair comprising the new state and the output value."))
             return _converted(tuple(returned))
+
         f = Function(scan_func, "Dataset_scan", types, (free, dataset.output_shapes), pair)
         after, output = f.returned
         if structure.flatten(structure.types_of(after)) != structure.flatten(types[0]):
-            raise at_user_line(TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (types[0], structure.types_of(after))))
+            raise at_user_line(
+                TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (types[0], structure.types_of(after)))
+            )
         made_types, made_shapes = structure.types_of(output), structure.shapes_of(output)
-        variant = gen_ops.scan_dataset(dataset._variant, structure.flatten(state), f.captured, f.name, output_types=structure.flatten(made_types),
-                                       output_shapes=structure.flatten(made_shapes))
+        variant = gen_ops.scan_dataset(
+            dataset._variant,
+            structure.flatten(state),
+            f.captured,
+            f.name,
+            output_types=structure.flatten(made_types),
+            output_shapes=structure.flatten(made_shapes),
+        )
         return Dataset(variant, made_types, made_shapes)
+
     return apply
 
 
 def take_while(predicate: Callable[..., Any]) -> _Transformation:
     """The elements before the first of which the predicate says False."""
+
     def apply(dataset: Dataset) -> Dataset:
         f = dataset._function(predicate, "Dataset_take_while", lambda returned: convert_to_tensor(returned, dtypes.as_dtype("bool")))
         return dataset._same(gen_ops.take_while_dataset(dataset._variant, f.captured, f.name, *dataset._spec))
+
     return apply
 
 
 def unique() -> _Transformation:
     """The elements (scalars of int32, int64 or string) that have not been before."""
+
     def apply(dataset: Dataset) -> Dataset:
         if dataset.output_types not in (dtypes.int32, dtypes.int64, dtypes.string):
-            raise at_user_line(TypeError("`tf.data.experimental.unique()` only supports inputs with a single component of type int32, int64 or string, got %s"
-                                         % (dataset.output_types,)))
+            raise at_user_line(
+                TypeError(
+                    "`tf.data.experimental.unique()` only supports inputs with a single component of type int32, int64 or string, got %s"
+                    % (dataset.output_types,)
+                )
+            )
         return dataset._same(gen_ops.unique_dataset(dataset._variant, *dataset._spec))
+
     return apply
 
 
@@ -136,6 +175,7 @@ def ignore_errors(log_warning: bool = False) -> _Transformation:
 
 
 # ---- mixtures ----
+
 
 def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = False) -> Dataset:
     """For each number of choice_dataset the next element of the data set of that number, while there are any."""
@@ -149,7 +189,9 @@ def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_d
         if structure.flatten(other.output_types) != structure.flatten(first.output_types):
             raise at_user_line(TypeError("Datasets to mix have different types %s and %s" % (first.output_types, other.output_types)))
         shapes = [_common(a, b) for a, b in zip(shapes, other._spec[1])]
-    variant = gen_ops.directed_interleave_dataset(choice_dataset._variant, [p._variant for p in parts], first._spec[0], shapes, stop_on_empty_dataset=stop_on_empty_dataset)
+    variant = gen_ops.directed_interleave_dataset(
+        choice_dataset._variant, [p._variant for p in parts], first._spec[0], shapes, stop_on_empty_dataset=stop_on_empty_dataset
+    )
     return Dataset(variant, first.output_types, structure.pack(first.output_types, shapes))
 
 
@@ -183,25 +225,31 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
 
 def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Optional[int] = None) -> _Transformation:
     """Pairs of a class and an element, in which classes have the target's frequencies; frequencies before are initial_dist, or are counted."""
+
     def apply(dataset: Dataset) -> Dataset:
         target = convert_to_tensor(target_dist, dtypes.float32)
 
         def with_class(*element: Any) -> Any:
             return math_ops.cast(class_func(*element), dtypes.int64), element if len(element) > 1 else element[0]
+
         pairs = dataset.map(with_class)
         if initial_dist is not None:
             initial = convert_to_tensor(initial_dist, dtypes.float32)
             counted = pairs.map(lambda cls, element: (cls, element, initial))
         else:
+
             def count(state: Any, element: Any) -> Any:
                 cls = element[0]
                 seen = state + array_ops.one_hot(cls, target.shape[0].value, dtype=dtypes.float32)
                 return seen, (cls, element[1], seen / math_ops.reduce_sum(seen))
+
             counted = pairs.apply(scan(array_ops.ones_like(target), lambda state, element: count(state, element)))
 
         def accepted(cls: Any, element: Any, frequencies: Any) -> Any:
             del element
             ratio = target / gen_ops.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
             return gen_ops.less(random_ops.random_uniform([], seed=seed), (ratio / math_ops.reduce_max(ratio))[cls])
+
         return counted.filter(accepted).map(lambda cls, element, _: (cls, element))
+
     return apply

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.Iterator."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -67,7 +68,9 @@ class Iterator:
             raise at_user_line(TypeError("Expected output types %r but got dataset with output types %r." % (self._types, dataset.output_types)))
         for mine, given in zip(structure.flatten(self._shapes), structure.flatten(dataset.output_shapes)):
             if not mine.is_compatible_with(given):
-                raise at_user_line(TypeError("Expected output shapes compatible with %r but got dataset with output shapes %r." % (self._shapes, dataset.output_shapes)))
+                raise at_user_line(
+                    TypeError("Expected output shapes compatible with %r but got dataset with output shapes %r." % (self._shapes, dataset.output_shapes))
+                )
         return gen_ops.make_iterator(dataset._variant, self._iterator_resource, name=name)
 
     def get_next(self, name: Optional[str] = None) -> Any:

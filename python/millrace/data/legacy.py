@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of tf.data that take a data set, for programs of TensorFlow 1.13 and later."""
+
 from __future__ import annotations
 
 from typing import Any, Optional

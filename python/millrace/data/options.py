@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.Options: hints, which change no element. There is no tuning here that they could switch off."""
+
 from __future__ import annotations
 
 from typing import Any, Dict
@@ -50,9 +51,27 @@ class MapVectorizationOptions(_Hints):
 class OptimizationOptions(_Hints):
     """Which rewritings of pipelines are wanted; none are made."""
 
-    _names = dict.fromkeys(["apply_default_optimizations", "autotune", "autotune_algorithm", "autotune_buffers", "autotune_cpu_budget", "filter_fusion",
-                            "filter_with_random_uniform_fusion", "hoist_random_uniform", "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion",
-                            "map_parallelization", "map_vectorization", "noop_elimination", "parallel_batch", "prefetch_to_device", "shuffle_and_repeat_fusion"])
+    _names = dict.fromkeys(
+        [
+            "apply_default_optimizations",
+            "autotune",
+            "autotune_algorithm",
+            "autotune_buffers",
+            "autotune_cpu_budget",
+            "filter_fusion",
+            "filter_with_random_uniform_fusion",
+            "hoist_random_uniform",
+            "map_and_batch_fusion",
+            "map_and_filter_fusion",
+            "map_fusion",
+            "map_parallelization",
+            "map_vectorization",
+            "noop_elimination",
+            "parallel_batch",
+            "prefetch_to_device",
+            "shuffle_and_repeat_fusion",
+        ]
+    )
 
 
 class ThreadingOptions(_Hints):
@@ -70,7 +89,22 @@ class DistributeOptions(_Hints):
 class Options(_Hints):
     """What `Dataset.with_options` takes."""
 
-    _names = {**dict.fromkeys(["experimental_autotune", "experimental_deterministic", "experimental_numa_aware", "experimental_slack", "experimental_stats",
-                               "experimental_stateful_whitelist", "experimental_external_state_policy", "deterministic", "autotune"]),
-              "experimental_optimization": OptimizationOptions, "experimental_threading": ThreadingOptions, "experimental_distribute": DistributeOptions,
-              "threading": ThreadingOptions}
+    _names = {
+        **dict.fromkeys(
+            [
+                "experimental_autotune",
+                "experimental_deterministic",
+                "experimental_numa_aware",
+                "experimental_slack",
+                "experimental_stats",
+                "experimental_stateful_whitelist",
+                "experimental_external_state_policy",
+                "deterministic",
+                "autotune",
+            ]
+        ),
+        "experimental_optimization": OptimizationOptions,
+        "experimental_threading": ThreadingOptions,
+        "experimental_distribute": DistributeOptions,
+        "threading": ThreadingOptions,
+    }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets of the records of files."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -50,7 +51,22 @@ class TextLineDataset(_Records):
 class FixedLengthRecordDataset(_Records):
     """Records of one length, between a header and a footer of each file."""
 
-    def __init__(self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None, buffer_size: Any = None,
-                 compression_type: Optional[Any] = None) -> None:
-        super().__init__(gen_ops.fixed_length_record_dataset_v2(_names(filenames), _int64(_or(header_bytes, 0)), _int64(record_bytes), _int64(_or(footer_bytes, 0)),
-                                                                _int64(_or(buffer_size, 0)), _or(compression_type, "")))
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Optional[Any] = None,
+    ) -> None:
+        super().__init__(
+            gen_ops.fixed_length_record_dataset_v2(
+                _names(filenames),
+                _int64(_or(header_bytes, 0)),
+                _int64(record_bytes),
+                _int64(_or(footer_bytes, 0)),
+                _int64(_or(buffer_size, 0)),
+                _or(compression_type, ""),
+            )
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets of tables in databases, data sets written to files, and how far an iterator has come in checkpoints."""
+
 from __future__ import annotations
 
 import atexit
@@ -65,8 +66,12 @@ class TFRecordWriter:
         if not isinstance(dataset, Dataset):
             raise at_user_line(TypeError("`dataset` must be a `tf.data.Dataset` object."))
         if dataset.output_types != dtypes.string or not dataset.output_shapes.is_compatible_with(TensorShape([])):
-            raise at_user_line(TypeError("`dataset` must produce scalar `DT_STRING` tensors whereas it produces shape %s and types %s"
-                                         % (dataset.output_shapes, dataset.output_types)))
+            raise at_user_line(
+                TypeError(
+                    "`dataset` must produce scalar `DT_STRING` tensors whereas it produces shape %s and types %s"
+                    % (dataset.output_shapes, dataset.output_types)
+                )
+            )
         open_files: Dict[int, Any] = {}
         numbers = itertools.count(1)
 
@@ -90,7 +95,7 @@ class TFRecordWriter:
 
         first = py_func(begin, [self._filename], dtypes.int64)
         first.set_shape([])
-        return py_func(end, [dataset.reduce(first, added)], dtypes.bool).op  # type: ignore[no-any-return]
+        return py_func(end, [dataset.reduce(first, added)], dtypes.bool).op
 
 
 _numbers = itertools.count()
@@ -119,7 +124,7 @@ class _Position(SaveableObject):
         del restored_shapes
         taken = array_ops.reshape(restored_tensors[0], [])
         with control_dependencies([gen_ops.save_v2(self._path, ["iterator/taken", "iterator/types"], ["", ""], [taken, self._types])]):
-            return gen_ops.restore_iterator(self.op, self._path)  # type: ignore[no-any-return]
+            return gen_ops.restore_iterator(self.op, self._path)
 
 
 def make_saveable_from_iterator(iterator: Any) -> SaveableObject:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements of data sets: tuples, named tuples and dicts of tensors, with lists as tensors of their own."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -54,10 +55,14 @@ def up_to(shallow: Any, deep: Any) -> List[Any]:
 
 def tensors(value: Any, types: Optional[Any] = None) -> Any:
     """The structure with tensors as its leaves."""
+
     def tensor(leaf: Any) -> Tensor:
         if isinstance(leaf, (SparseTensor, SparseTensorValue)):
-            raise at_user_line(NotImplementedError("Elements of data sets are dense tensors: use tf.sparse_tensor_to_dense, or the parts of the sparse tensor."))
+            raise at_user_line(
+                NotImplementedError("Elements of data sets are dense tensors: use tf.sparse_tensor_to_dense, or the parts of the sparse tensor.")
+            )
         return convert_to_tensor(leaf)
+
     del types
     return mapped(tensor, value)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.debug: the filter for bad values; the debugger itself is not provided."""
+
 from __future__ import annotations
 
 import importlib
@@ -20,9 +21,27 @@ def has_inf_or_nan(datum: Any, tensor: Any) -> bool:
     return not bool(np.all(np.isfinite(tensor)))
 
 
-_missing.fill(globals(), "python.debug.", {n: "tf.add_check_numerics_ops, tf.Print or sess.run of the tensors themselves" for n in (
-    "LocalCLIDebugWrapperSession", "LocalCLIDebugHook", "DumpingDebugWrapperSession", "DumpingDebugHook", "TensorBoardDebugWrapperSession",
-    "TensorBoardDebugHook", "GrpcDebugHook", "DebugDumpDir", "DebugTensorDatum", "watch_graph", "watch_graph_with_blacklists", "add_debug_tensor_watch")})
+_missing.fill(
+    globals(),
+    "python.debug.",
+    {
+        n: "tf.add_check_numerics_ops, tf.Print or sess.run of the tensors themselves"
+        for n in (
+            "LocalCLIDebugWrapperSession",
+            "LocalCLIDebugHook",
+            "DumpingDebugWrapperSession",
+            "DumpingDebugHook",
+            "TensorBoardDebugWrapperSession",
+            "TensorBoardDebugHook",
+            "GrpcDebugHook",
+            "DebugDumpDir",
+            "DebugTensorDatum",
+            "watch_graph",
+            "watch_graph_with_blacklists",
+            "add_debug_tensor_watch",
+        )
+    },
+)
 
 
 def __getattr__(name: str) -> Any:

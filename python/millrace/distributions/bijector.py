@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that have an inverse and a Jacobian, and distributions that they make of others."""
+
 from __future__ import annotations
 
 import abc
@@ -19,8 +20,15 @@ class Bijector(metaclass=abc.ABCMeta):
     """Base: a subclass has _forward, _inverse, and one of the two logarithms of the determinant of the Jacobian."""
 
     @abc.abstractmethod
-    def __init__(self, event_ndims: Any = None, graph_parents: Any = None, is_constant_jacobian: bool = False, validate_args: bool = False, dtype: Any = None,
-                 name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        event_ndims: Any = None,
+        graph_parents: Any = None,
+        is_constant_jacobian: bool = False,
+        validate_args: bool = False,
+        dtype: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
         if event_ndims is not None:
             event_ndims = convert_to_tensor(event_ndims, dtypes.int32, "event_ndims")
         self._event_ndims, self._graph_parents = event_ndims, list(graph_parents or [])
@@ -162,6 +170,7 @@ class Bijector(metaclass=abc.ABCMeta):
     def _event_sum(self, x: Any) -> Any:
         """The sum over the dimensions of an event."""
         from millrace.framework.static_values import constant_value
+
         count = constant_value(self._event_ndims) if isinstance(self._event_ndims, Tensor) else self._event_ndims
         if count is None:
             rank = array_ops.rank(x)
@@ -193,26 +202,34 @@ class ConditionalBijector(Bijector):
 class TransformedDistribution(Distribution):
     """What a bijector makes of the samples of a distribution."""
 
-    def __init__(self, distribution: Any, bijector: Any = None, batch_shape: Any = None, event_shape: Any = None, validate_args: bool = False,
-                 name: Optional[str] = None) -> None:
+    def __init__(
+        self, distribution: Any, bijector: Any = None, batch_shape: Any = None, event_shape: Any = None, validate_args: bool = False, name: Optional[str] = None
+    ) -> None:
         if batch_shape is not None or event_shape is not None:
-            raise at_user_line(NotImplementedError("batch_shape and event_shape of TransformedDistribution are not provided: give the distribution parameters of that "
-                                                   "shape."))
+            raise at_user_line(
+                NotImplementedError("batch_shape and event_shape of TransformedDistribution are not provided: give the distribution parameters of that shape.")
+            )
         self._bijector = bijector if bijector is not None else Identity(validate_args=validate_args)
         self._distribution = distribution
         with name_scope(name or self._bijector.name + distribution.name.rstrip("/").split("/")[-1]) as scope:
             pass
-        super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, distribution.allow_nan_stats,
-                         graph_parents=[*getattr(distribution, "_graph_parents", []), *self._bijector.graph_parents], name=scope)
+        super().__init__(
+            distribution.dtype,
+            distribution.reparameterization_type,
+            validate_args,
+            distribution.allow_nan_stats,
+            graph_parents=[*getattr(distribution, "_graph_parents", []), *self._bijector.graph_parents],
+            name=scope,
+        )
 
     bijector = property(lambda self: self._bijector, doc="What is done to the samples.")
     distribution = property(lambda self: self._distribution, doc="Where the samples come from.")
 
     def _batch_shape(self) -> TensorShape:
-        return self._distribution.batch_shape  # type: ignore[no-any-return]
+        return self._distribution.batch_shape
 
     def _batch_shape_tensor(self) -> Tensor:
-        return self._distribution.batch_shape_tensor()  # type: ignore[no-any-return]
+        return self._distribution.batch_shape_tensor()
 
     def _event_shape(self) -> TensorShape:
         return self._bijector.forward_event_shape(self._distribution.event_shape)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.distributions.bijectors."""
+
 from __future__ import annotations
 
 import math
@@ -136,8 +137,18 @@ class AffineScalar(Bijector):
 class Affine(Bijector):
     """y = scale x + shift of vectors; the scale a multiple of the identity, a diagonal, or a lower triangle."""
 
-    def __init__(self, shift: Any = None, scale_identity_multiplier: Any = None, scale_diag: Any = None, scale_tril: Any = None,
-                 scale_perturb_factor: Any = None, scale_perturb_diag: Any = None, event_ndims: Any = 1, validate_args: bool = False, name: str = "affine") -> None:
+    def __init__(
+        self,
+        shift: Any = None,
+        scale_identity_multiplier: Any = None,
+        scale_diag: Any = None,
+        scale_tril: Any = None,
+        scale_perturb_factor: Any = None,
+        scale_perturb_diag: Any = None,
+        event_ndims: Any = 1,
+        validate_args: bool = False,
+        name: str = "affine",
+    ) -> None:
         if scale_perturb_factor is not None or scale_perturb_diag is not None:
             raise at_user_line(NotImplementedError("scale_perturb_factor of Affine is not provided: give scale_tril the factor of the whole"))
         given = [None if v is None else convert_to_tensor(v) for v in (shift, scale_identity_multiplier, scale_diag, scale_tril)]
@@ -185,8 +196,9 @@ class Invert(Bijector):
 
     def __init__(self, bijector: Any, validate_args: bool = False, name: Optional[str] = None) -> None:
         self._bijector = bijector
-        super().__init__(bijector.event_ndims, bijector.graph_parents, bijector.is_constant_jacobian, validate_args, bijector.dtype,
-                         name or "invert_" + bijector.name)
+        super().__init__(
+            bijector.event_ndims, bijector.graph_parents, bijector.is_constant_jacobian, validate_args, bijector.dtype, name or "invert_" + bijector.name
+        )
 
     bijector = property(lambda self: self._bijector, doc="What it inverts.")
 
@@ -220,9 +232,13 @@ class Chain(Bijector):
 
     def __init__(self, bijectors: Any = None, validate_args: bool = False, name: Optional[str] = None) -> None:
         self._bijectors: List[Any] = list(bijectors or [])
-        super().__init__(self._bijectors[0].event_ndims if self._bijectors else None, [p for b in self._bijectors for p in b.graph_parents],
-                         all(b.is_constant_jacobian for b in self._bijectors), validate_args,
-                         name=name or ("identity" if not self._bijectors else "_of_".join(["chain", *(b.name for b in self._bijectors)])))
+        super().__init__(
+            self._bijectors[0].event_ndims if self._bijectors else None,
+            [p for b in self._bijectors for p in b.graph_parents],
+            all(b.is_constant_jacobian for b in self._bijectors),
+            validate_args,
+            name=name or ("identity" if not self._bijectors else "_of_".join(["chain", *(b.name for b in self._bijectors)])),
+        )
 
     bijectors = property(lambda self: self._bijectors, doc="The bijectors.")
 
@@ -274,11 +290,24 @@ class Chain(Bijector):
 class Inline(Bijector):
     """A bijector of functions."""
 
-    def __init__(self, forward_fn: Any = None, inverse_fn: Any = None, inverse_log_det_jacobian_fn: Any = None, forward_log_det_jacobian_fn: Any = None,
-                 is_constant_jacobian: bool = False, validate_args: bool = False, name: str = "inline", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        forward_fn: Any = None,
+        inverse_fn: Any = None,
+        inverse_log_det_jacobian_fn: Any = None,
+        forward_log_det_jacobian_fn: Any = None,
+        is_constant_jacobian: bool = False,
+        validate_args: bool = False,
+        name: str = "inline",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(kwargs.get("event_ndims", 0), is_constant_jacobian=is_constant_jacobian, validate_args=validate_args, name=name)
-        self._functions = {"forward": forward_fn, "inverse": inverse_fn, "forward_log_det_jacobian": forward_log_det_jacobian_fn,
-                           "inverse_log_det_jacobian": inverse_log_det_jacobian_fn}
+        self._functions = {
+            "forward": forward_fn,
+            "inverse": inverse_fn,
+            "forward_log_det_jacobian": forward_log_det_jacobian_fn,
+            "inverse_log_det_jacobian": inverse_log_det_jacobian_fn,
+        }
 
     def _apply(self, what: str, value: Any, **conditions: Any) -> Any:
         function = self._functions[what]
@@ -325,7 +354,8 @@ class SoftmaxCentered(Bijector):
 
     def _forward(self, x: Any) -> Any:
         from millrace.ops import nn_ops
-        return nn_ops.softmax(array_ops.concat([x, array_ops.zeros_like(x[..., :1])], -1))  # type: ignore[attr-defined]
+
+        return nn_ops.softmax(array_ops.concat([x, array_ops.zeros_like(x[..., :1])], -1))
 
     def _inverse(self, y: Any) -> Any:
         logs = gen_ops.log(y)
@@ -335,7 +365,20 @@ class SoftmaxCentered(Bijector):
         return -math_ops.reduce_sum(gen_ops.log(y), [-1])
 
 
-missing.fill(globals(), "contrib.distributions.bijectors.", {
-    "AffineLinearOperator": "Affine", "CholeskyOuterProduct": "tf.matmul of the factor", "Gumbel": "tf.contrib.distributions.Gumbel",
-    "MaskedAutoregressiveFlow": "Inline", "Permute": "Inline", "RealNVP": "Inline", "Reshape": "Inline", "SigmoidCentered": "SoftmaxCentered",
-    "SinhArcsinh": "Inline", "Weibull": "Inline", "ConditionalBijector": "Inline"})
+missing.fill(
+    globals(),
+    "contrib.distributions.bijectors.",
+    {
+        "AffineLinearOperator": "Affine",
+        "CholeskyOuterProduct": "tf.matmul of the factor",
+        "Gumbel": "tf.contrib.distributions.Gumbel",
+        "MaskedAutoregressiveFlow": "Inline",
+        "Permute": "Inline",
+        "RealNVP": "Inline",
+        "Reshape": "Inline",
+        "SigmoidCentered": "SoftmaxCentered",
+        "SinhArcsinh": "Inline",
+        "Weibull": "Inline",
+        "ConditionalBijector": "Inline",
+    },
+)

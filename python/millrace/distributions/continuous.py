@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions of real numbers."""
+
 from __future__ import annotations
 
 import inspect
@@ -9,8 +10,7 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from millrace.distributions import special_math
-from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
-                                                 joined)
+from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
 from millrace.framework.dtypes import as_dtype
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -72,8 +72,9 @@ class Normal(_Scalar):
 
     _shape_parameters = ("loc", "scale")
 
-    def __init__(self, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Normal",
-                 **old_names: Any) -> None:
+    def __init__(
+        self, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Normal", **old_names: Any
+    ) -> None:
         loc, scale = renamed(old_names, loc=("mu", loc), scale=("sigma", scale))
         with name_scope(name, values=[loc, scale]) as scope:
             self._loc, self._scale = float_parameters(loc, scale)
@@ -139,10 +140,12 @@ class Uniform(_Scalar):
 
     _shape_parameters = ("low", "high")
 
-    def __init__(self, low: Any = None, high: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Uniform",
-                 **old_names: Any) -> None:
-        low, high = renamed(old_names, low=("a", 0.0 if low is None and "a" not in old_names else low),
-                            high=("b", 1.0 if high is None and "b" not in old_names else high))
+    def __init__(
+        self, low: Any = None, high: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Uniform", **old_names: Any
+    ) -> None:
+        low, high = renamed(
+            old_names, low=("a", 0.0 if low is None and "a" not in old_names else low), high=("b", 1.0 if high is None and "b" not in old_names else high)
+        )
         with name_scope(name, values=[low, high]) as scope:
             self._low, self._high = float_parameters(low, high)
             self._high = checked(self._high, validate_args, lambda h: check_ops.assert_less(self._low, h))
@@ -187,8 +190,9 @@ class Uniform(_Scalar):
 class Gamma(_Scalar):
     """The gamma distribution of a concentration and a rate."""
 
-    def __init__(self, concentration: Any = None, rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "Gamma", **old_names: Any) -> None:
+    def __init__(
+        self, concentration: Any = None, rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Gamma", **old_names: Any
+    ) -> None:
         concentration, rate = renamed(old_names, concentration=("alpha", concentration), rate=("beta", rate))
         with name_scope(name, values=[concentration, rate]) as scope:
             self._concentration, self._rate = (checked(t, validate_args, check_ops.assert_positive) for t in float_parameters(concentration, rate))
@@ -226,9 +230,14 @@ class Gamma(_Scalar):
 
 @RegisterKL(Gamma, Gamma)
 def _gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
-    return ((p.concentration - q.concentration) * gen_ops.digamma(p.concentration) + gen_ops.lgamma(q.concentration) -
-            gen_ops.lgamma(p.concentration) + q.concentration * gen_ops.log(p.rate) - q.concentration * gen_ops.log(q.rate) +
-            p.concentration * (q.rate / p.rate - 1.0))
+    return (
+        (p.concentration - q.concentration) * gen_ops.digamma(p.concentration)
+        + gen_ops.lgamma(q.concentration)
+        - gen_ops.lgamma(p.concentration)
+        + q.concentration * gen_ops.log(p.rate)
+        - q.concentration * gen_ops.log(q.rate)
+        + p.concentration * (q.rate / p.rate - 1.0)
+    )
 
 
 class Chi2(Gamma):
@@ -273,7 +282,7 @@ class InverseGamma(Gamma):
         super().__init__(concentration, rate, validate_args, allow_nan_stats, name)
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        return 1.0 / super()._sample_n(n, seed)  # type: ignore[no-any-return]
+        return 1.0 / super()._sample_n(n, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         a, b = self._concentration, self._rate
@@ -310,8 +319,15 @@ def log_beta(a: Tensor, b: Tensor) -> Tensor:
 class Beta(_Scalar):
     """The beta distribution of two concentrations."""
 
-    def __init__(self, concentration1: Any = None, concentration0: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "Beta", **old_names: Any) -> None:
+    def __init__(
+        self,
+        concentration1: Any = None,
+        concentration0: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Beta",
+        **old_names: Any,
+    ) -> None:
         concentration1, concentration0 = renamed(old_names, concentration1=("a", concentration1), concentration0=("b", concentration0))
         with name_scope(name, values=[concentration1, concentration0]) as scope:
             self._a, self._b = (checked(t, validate_args, check_ops.assert_positive) for t in float_parameters(concentration1, concentration0))
@@ -337,7 +353,7 @@ class Beta(_Scalar):
 
     def _entropy(self) -> Tensor:
         a, b = self._a, self._b
-        return (log_beta(a, b) - (a - 1.0) * gen_ops.digamma(a) - (b - 1.0) * gen_ops.digamma(b) + (a + b - 2.0) * gen_ops.digamma(a + b))
+        return log_beta(a, b) - (a - 1.0) * gen_ops.digamma(a) - (b - 1.0) * gen_ops.digamma(b) + (a + b - 2.0) * gen_ops.digamma(a + b)
 
     def _mean(self) -> Tensor:
         return self._a / (self._a + self._b)
@@ -355,15 +371,21 @@ class Beta(_Scalar):
 @RegisterKL(Beta, Beta)
 def _beta_beta(p: Beta, q: Beta) -> Tensor:
     total = p.total_concentration
-    return (log_beta(q.a, q.b) - log_beta(p.a, p.b) + (p.a - q.a) * gen_ops.digamma(p.a) + (p.b - q.b) * gen_ops.digamma(p.b) +
-            (q.total_concentration - total) * gen_ops.digamma(total))
+    return (
+        log_beta(q.a, q.b)
+        - log_beta(p.a, p.b)
+        + (p.a - q.a) * gen_ops.digamma(p.a)
+        + (p.b - q.b) * gen_ops.digamma(p.b)
+        + (q.total_concentration - total) * gen_ops.digamma(total)
+    )
 
 
 class StudentT(_Scalar):
     """Student's t distribution."""
 
-    def __init__(self, df: Any, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "StudentT", **old_names: Any) -> None:
+    def __init__(
+        self, df: Any, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "StudentT", **old_names: Any
+    ) -> None:
         loc, scale = renamed(old_names, loc=("mu", loc), scale=("sigma", scale))
         with name_scope(name, values=[df, loc, scale]) as scope:
             self._df, self._loc, self._scale = float_parameters(df, loc, scale)
@@ -386,13 +408,23 @@ class StudentT(_Scalar):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         y, half = (x - self._loc) / self._scale, 0.5 * (self._df + 1.0)
-        return (-half * gen_ops.log1p(gen_ops.square(y) / self._df) - gen_ops.log(gen_ops.abs(self._scale)) - 0.5 * gen_ops.log(self._df) -
-                0.5 * math.log(math.pi) - gen_ops.lgamma(0.5 * self._df) + gen_ops.lgamma(half))
+        return (
+            -half * gen_ops.log1p(gen_ops.square(y) / self._df)
+            - gen_ops.log(gen_ops.abs(self._scale))
+            - 0.5 * gen_ops.log(self._df)
+            - 0.5 * math.log(math.pi)
+            - gen_ops.lgamma(0.5 * self._df)
+            + gen_ops.lgamma(half)
+        )
 
     def _entropy(self) -> Tensor:
         df, half = self._wide(self._df), 0.5 * (self._df + 1.0)
-        return (gen_ops.log(gen_ops.abs(self._scale)) + 0.5 * gen_ops.log(df) + log_beta(0.5 * df, array_ops.ones_like(df) * 0.5) +
-                half * (gen_ops.digamma(half) - gen_ops.digamma(0.5 * df)))
+        return (
+            gen_ops.log(gen_ops.abs(self._scale))
+            + 0.5 * gen_ops.log(df)
+            + log_beta(0.5 * df, array_ops.ones_like(df) * 0.5)
+            + half * (gen_ops.digamma(half) - gen_ops.digamma(0.5 * df))
+        )
 
     def _mean(self) -> Tensor:
         return self._or_nan(1.0, self._wide(self._df), self._wide(self._loc), "mean of StudentT")
@@ -534,8 +566,9 @@ class Cauchy(_LocScale):
 class Deterministic(_Scalar):
     """All of the probability at one value."""
 
-    def __init__(self, loc: Any, atol: Any = None, rtol: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "Deterministic") -> None:
+    def __init__(
+        self, loc: Any, atol: Any = None, rtol: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Deterministic"
+    ) -> None:
         with name_scope(name, values=[loc]) as scope:
             (self._loc,) = float_parameters(loc)
             self._slack = (0.0 if atol is None else atol) + (0.0 if rtol is None else rtol) * gen_ops.abs(self._loc)
@@ -562,6 +595,7 @@ class Deterministic(_Scalar):
 
 # ---- parameters that go through softplus first ----
 
+
 def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str) -> Any:
     """A kind whose parameters of these names are the softplus of what is given."""
     first = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "old_names")]
@@ -573,21 +607,24 @@ def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str) -> Any:
             for n in names:
                 given[n] = gen_ops.softplus(float_parameters(given[n])[0])
         kind.__init__(self, **given)
+
     return type(name, (kind,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
 BetaWithSoftplusConcentration = _softened(Beta, "BetaWithSoftplusConcentration", ("concentration1", "concentration0"), "Beta of softplus concentrations.")
 ExponentialWithSoftplusRate = _softened(Exponential, "ExponentialWithSoftplusRate", ("rate",), "Exponential of a softplus rate.")
-GammaWithSoftplusConcentrationRate = _softened(Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"),
-                                               "Gamma of a softplus concentration and rate.")
+GammaWithSoftplusConcentrationRate = _softened(
+    Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"), "Gamma of a softplus concentration and rate."
+)
 LaplaceWithSoftplusScale = _softened(Laplace, "LaplaceWithSoftplusScale", ("scale",), "Laplace of a softplus scale.")
 
 
 class StudentTWithAbsDfSoftplusScale(StudentT):
     """Student's t of the whole part of |df| and a softplus scale."""
 
-    def __init__(self, df: Any, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "StudentTWithAbsDfSoftplusScale") -> None:
+    def __init__(
+        self, df: Any, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "StudentTWithAbsDfSoftplusScale"
+    ) -> None:
         with name_scope(name, values=[df, scale]):
             df, scale = float_parameters(df)[0], float_parameters(scale)[0]
             super().__init__(gen_ops.floor(gen_ops.abs(df)), loc, gen_ops.softplus(scale), validate_args, allow_nan_stats, name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions of whole numbers, classes and counts."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -44,8 +45,16 @@ class _Numbers(Distribution):
 class Bernoulli(_Numbers):
     """1 with a probability, else 0."""
 
-    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "Bernoulli", **old_names: Any) -> None:
+    def __init__(
+        self,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Bernoulli",
+        **old_names: Any,
+    ) -> None:
         if "p" in old_names:
             (probs,) = renamed(old_names, probs=("p", probs))
         with name_scope(name, values=[logits, probs]) as scope:
@@ -97,8 +106,7 @@ def _last(shape: TensorShape) -> TensorShape:
 class _Classes(Distribution):
     """A kind with logits of classes in the last dimension."""
 
-    def __init__(self, logits: Any, probs: Any, dtype: Any, scope: str, validate_args: bool, allow_nan_stats: bool,
-                 kind: Any = NOT_REPARAMETERIZED) -> None:
+    def __init__(self, logits: Any, probs: Any, dtype: Any, scope: str, validate_args: bool, allow_nan_stats: bool, kind: Any = NOT_REPARAMETERIZED) -> None:
         self._logits, self._probs = _logits_and_probs(logits, probs, True, validate_args)
         super().__init__(dtype or self._logits.dtype.base_dtype, kind, validate_args, allow_nan_stats, graph_parents=[self._logits], name=scope)
 
@@ -140,8 +148,16 @@ def _class_count(logits: Tensor) -> Any:
 class Categorical(_Classes):
     """One of some classes, as a number."""
 
-    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "Categorical", **old_names: Any) -> None:
+    def __init__(
+        self,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Categorical",
+        **old_names: Any,
+    ) -> None:
         if "p" in old_names:
             (probs,) = renamed(old_names, probs=("p", probs))
         with name_scope(name, values=[logits, probs]) as scope:
@@ -187,8 +203,15 @@ class Categorical(_Classes):
 class OneHotCategorical(_Classes):
     """One of some classes, as a vector with a 1."""
 
-    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "OneHotCategorical") -> None:
+    def __init__(
+        self,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "OneHotCategorical",
+    ) -> None:
         with name_scope(name, values=[logits, probs]) as scope:
             super().__init__(logits, probs, dtype, scope, validate_args, allow_nan_stats)
 
@@ -227,15 +250,22 @@ def _classes_classes(a: Any, b: Any) -> Tensor:
 def checked_counts(counts: Tensor, total: Tensor, what: str) -> Tensor:
     """Numbers of draws of each class, behind checks that they are such and that there are `total` in all."""
     counts = embed_check_nonnegative_integer_form(counts)
-    return checked(counts, True, lambda c: check_ops.assert_equal(
-        total, math_ops.reduce_sum(c, -1), message="%s must sum to `self.total_count`" % what))
+    return checked(counts, True, lambda c: check_ops.assert_equal(total, math_ops.reduce_sum(c, -1), message="%s must sum to `self.total_count`" % what))
 
 
 class Multinomial(_Classes):
     """How often each class comes in a number of draws."""
 
-    def __init__(self, total_count: Any = None, logits: Any = None, probs: Any = None, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "Multinomial", **old_names: Any) -> None:
+    def __init__(
+        self,
+        total_count: Any = None,
+        logits: Any = None,
+        probs: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Multinomial",
+        **old_names: Any,
+    ) -> None:
         (total_count,) = renamed({k: old_names.pop(k) for k in list(old_names) if k == "n"}, total_count=("n", total_count))
         if old_names:
             (probs,) = renamed(old_names, probs=("p", probs))
@@ -282,8 +312,9 @@ class Multinomial(_Classes):
 class Poisson(_Numbers):
     """How often something comes that comes at a rate."""
 
-    def __init__(self, rate: Any = None, log_rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "Poisson", **old_names: Any) -> None:
+    def __init__(
+        self, rate: Any = None, log_rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Poisson", **old_names: Any
+    ) -> None:
         if "lam" in old_names:
             (rate,) = renamed(old_names, rate=("lam", rate))
         if (rate is None) == (log_rate is None):
@@ -316,8 +347,9 @@ class Poisson(_Numbers):
 class Binomial(_Numbers):
     """How often of a number of times something comes that has a probability."""
 
-    def __init__(self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "Binomial") -> None:
+    def __init__(
+        self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Binomial"
+    ) -> None:
         with name_scope(name, values=[total_count, logits, probs]) as scope:
             self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
             (self._total,) = float_parameters(total_count, dtype=self._logits.dtype.base_dtype)
@@ -379,8 +411,9 @@ class Geometric(_Numbers):
 class RelaxedBernoulli(_Numbers):
     """A number between 0 and 1 that is the nearer to one of them the lower the temperature is."""
 
-    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "RelaxedBernoulli") -> None:
+    def __init__(
+        self, temperature: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "RelaxedBernoulli"
+    ) -> None:
         with name_scope(name, values=[temperature, logits, probs]) as scope:
             self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
             (self._temperature,) = float_parameters(temperature, dtype=self._logits.dtype.base_dtype)
@@ -407,8 +440,16 @@ class RelaxedBernoulli(_Numbers):
 class ExpRelaxedOneHotCategorical(_Classes):
     """The logarithm of a RelaxedOneHotCategorical."""
 
-    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, dtype: Any = None, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "ExpRelaxedOneHotCategorical") -> None:
+    def __init__(
+        self,
+        temperature: Any,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "ExpRelaxedOneHotCategorical",
+    ) -> None:
         with name_scope(name, values=[temperature, logits, probs]) as scope:
             super().__init__(logits, probs, dtype, scope, validate_args, allow_nan_stats, FULLY_REPARAMETERIZED)
             (self._temperature,) = float_parameters(temperature, dtype=self.dtype)
@@ -435,8 +476,16 @@ class ExpRelaxedOneHotCategorical(_Classes):
 class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
     """A vector of classes with the sum 1 that is the nearer to one-hot the lower the temperature is."""
 
-    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, dtype: Any = None, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "RelaxedOneHotCategorical") -> None:
+    def __init__(
+        self,
+        temperature: Any,
+        logits: Any = None,
+        probs: Any = None,
+        dtype: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "RelaxedOneHotCategorical",
+    ) -> None:
         super().__init__(temperature, logits, probs, dtype, validate_args, allow_nan_stats, name)
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:

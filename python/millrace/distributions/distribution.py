@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The class that all distributions share, and the divergence between two of them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -79,9 +80,16 @@ class Distribution:
         made._given.update(made._given.pop("old_names", {}))
         return made
 
-    def __init__(self, dtype: Any, reparameterization_type: Any = NOT_REPARAMETERIZED, validate_args: bool = False,
-                 allow_nan_stats: bool = True, parameters: Optional[Dict[str, Any]] = None, graph_parents: Any = None,
-                 name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        dtype: Any,
+        reparameterization_type: Any = NOT_REPARAMETERIZED,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        parameters: Optional[Dict[str, Any]] = None,
+        graph_parents: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._reparameterization_type = reparameterization_type
         self._validate_args, self._allow_nan_stats = validate_args, allow_nan_stats
@@ -104,11 +112,11 @@ class Distribution:
 
     def get_batch_shape(self) -> TensorShape:
         """The static shape of the batch, under its name of 0.x."""
-        return self.batch_shape  # type: ignore[no-any-return]
+        return self.batch_shape
 
     def get_event_shape(self) -> TensorShape:
         """The static shape of an event, under its name of 0.x."""
-        return self.event_shape  # type: ignore[no-any-return]
+        return self.event_shape
 
     def copy(self, **override_parameters_kwargs: Any) -> Any:
         """The same distribution with some parameters replaced."""
@@ -118,7 +126,12 @@ class Distribution:
         if not hasattr(self, "_name"):
             return object.__repr__(self)
         return "<tf.distributions.%s '%s' batch_shape=%s event_shape=%s dtype=%s>" % (
-            type(self).__name__, self.name, self.batch_shape, self.event_shape, self.dtype.name)
+            type(self).__name__,
+            self.name,
+            self.batch_shape,
+            self.event_shape,
+            self.dtype.name,
+        )
 
     __str__ = __repr__
 
@@ -136,7 +149,7 @@ class Distribution:
         shape: Any = shape_vector([])
         for parameter in self._batch_parameters():
             shape = array_ops.broadcast_dynamic_shape(shape, array_ops.shape(parameter))
-        return shape  # type: ignore[no-any-return]
+        return shape
 
     def _event_shape(self) -> TensorShape:
         return TensorShape([])
@@ -362,8 +375,9 @@ class RegisterKL:
         if not callable(kl_fn):
             raise at_user_line(TypeError("kl_fn must be callable, received: %s" % kl_fn))
         if self._key in _DIVERGENCES:
-            raise at_user_line(ValueError("KL(%s || %s) has already been registered to: %s" % (
-                self._key[0].__name__, self._key[1].__name__, _DIVERGENCES[self._key])))
+            raise at_user_line(
+                ValueError("KL(%s || %s) has already been registered to: %s" % (self._key[0].__name__, self._key[1].__name__, _DIVERGENCES[self._key]))
+            )
         _DIVERGENCES[self._key] = kl_fn
         return kl_fn
 
@@ -381,20 +395,30 @@ def kl_divergence(distribution_a: Any, distribution_b: Any, allow_nan_stats: boo
     """The Kullback-Leibler divergence of a from b; without allow_nan_stats an error of the step where it is NaN."""
     kl_fn = _registered_kl(type(distribution_a), type(distribution_b))
     if kl_fn is None:
-        raise at_user_line(NotImplementedError("No KL(distribution_a || distribution_b) registered for distribution_a type %s and distribution_b type %s" % (
-            type(distribution_a).__name__, type(distribution_b).__name__)))
+        raise at_user_line(
+            NotImplementedError(
+                "No KL(distribution_a || distribution_b) registered for distribution_a type %s and distribution_b type %s"
+                % (type(distribution_a).__name__, type(distribution_b).__name__)
+            )
+        )
     with name_scope(name or "KullbackLeibler"):
         taken = inspect.signature(kl_fn).parameters
         found = kl_fn(distribution_a, distribution_b, **({"name": name} if "name" in taken else {}))
         if allow_nan_stats:
-            return found  # type: ignore[no-any-return]
+            return found
         found = convert_to_tensor(found, name="kl")
         from millrace.ops import control_flow_ops, math_ops
-        fine = control_flow_ops.Assert(gen_ops.logical_not(math_ops.reduce_any(gen_ops.is_nan(found))),
-                                       ["KL calculation between %s and %s returned NaN values (and was called with allow_nan_stats=False). Values:" % (
-                                           distribution_a.name, distribution_b.name), found])
+
+        fine = control_flow_ops.Assert(
+            gen_ops.logical_not(math_ops.reduce_any(gen_ops.is_nan(found))),
+            [
+                "KL calculation between %s and %s returned NaN values (and was called with allow_nan_stats=False). Values:"
+                % (distribution_a.name, distribution_b.name),
+                found,
+            ],
+        )
         with control_dependencies([fine]):
-            return array_ops.identity(found, "checked_kl")  # type: ignore[no-any-return]
+            return array_ops.identity(found, "checked_kl")
 
 
 def kl(a: Any, b: Any, allow_nan_stats: bool = True, allow_nan: bool = True, name: Optional[str] = None) -> Tensor:

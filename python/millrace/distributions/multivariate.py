@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions of vectors, mixtures, and batches taken as one event."""
+
 from __future__ import annotations
 
 import math
@@ -9,8 +10,16 @@ import numpy as np
 
 from millrace.distributions.continuous import renamed
 from millrace.distributions.discrete import Categorical, checked_counts
-from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
-                                                 joined, kl_divergence)
+from millrace.distributions.distribution import (
+    FULLY_REPARAMETERIZED,
+    NOT_REPARAMETERIZED,
+    Distribution,
+    RegisterKL,
+    checked,
+    float_parameters,
+    joined,
+    kl_divergence,
+)
 from millrace.distributions.util import assert_close, embed_check_nonnegative_integer_form, gen_new_seed
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -62,8 +71,16 @@ def _sum(x: Tensor) -> Tensor:
 class MultivariateNormalDiag(_Vectors):
     """Independent normal numbers as one vector."""
 
-    def __init__(self, loc: Any = None, scale_diag: Any = None, scale_identity_multiplier: Any = None, validate_args: bool = False,
-                 allow_nan_stats: bool = True, name: str = "MultivariateNormalDiag", **old_names: Any) -> None:
+    def __init__(
+        self,
+        loc: Any = None,
+        scale_diag: Any = None,
+        scale_identity_multiplier: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalDiag",
+        **old_names: Any,
+    ) -> None:
         if "mu" in old_names:
             (loc,) = renamed({"mu": old_names.pop("mu")}, loc=("mu", loc))
         if "diag_stdev" in old_names:
@@ -117,8 +134,9 @@ class MultivariateNormalDiag(_Vectors):
 class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
     """MultivariateNormalDiag of the softplus of a scale."""
 
-    def __init__(self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "MultivariateNormalDiagWithSoftplusScale") -> None:
+    def __init__(
+        self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "MultivariateNormalDiagWithSoftplusScale"
+    ) -> None:
         (scale,) = float_parameters(scale_diag)
         super().__init__(loc, gen_ops.softplus(scale), None, validate_args, allow_nan_stats, name)
 
@@ -126,8 +144,15 @@ class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
 class MultivariateNormalTriL(_Vectors):
     """A normal vector whose covariance is L L'."""
 
-    def __init__(self, loc: Any = None, scale_tril: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "MultivariateNormalTriL", **old_names: Any) -> None:
+    def __init__(
+        self,
+        loc: Any = None,
+        scale_tril: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalTriL",
+        **old_names: Any,
+    ) -> None:
         if old_names:
             loc, scale_tril = renamed(old_names, loc=("mu", loc), scale_tril=("chol", scale_tril))
         with name_scope(name, values=[loc, scale_tril]) as scope:
@@ -189,8 +214,15 @@ class MultivariateNormalTriL(_Vectors):
 class MultivariateNormalFullCovariance(MultivariateNormalTriL):
     """A normal vector of a covariance."""
 
-    def __init__(self, loc: Any = None, covariance_matrix: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "MultivariateNormalFullCovariance", **old_names: Any) -> None:
+    def __init__(
+        self,
+        loc: Any = None,
+        covariance_matrix: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalFullCovariance",
+        **old_names: Any,
+    ) -> None:
         if old_names:
             loc, covariance_matrix = renamed(old_names, loc=("mu", loc), covariance_matrix=("sigma", covariance_matrix))
         tril = None
@@ -242,8 +274,12 @@ class Dirichlet(_Vectors):
         return drawn / math_ops.reduce_sum(drawn, axis=-1, keepdims=True)
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        x = checked(x, self.validate_args, lambda v: check_ops.assert_positive(v, message="samples must be positive"), lambda v: assert_close(
-            array_ops.ones([], self.dtype), _sum(v), message="sample last-dimension must sum to `1`"))
+        x = checked(
+            x,
+            self.validate_args,
+            lambda v: check_ops.assert_positive(v, message="samples must be positive"),
+            lambda v: assert_close(array_ops.ones([], self.dtype), _sum(v), message="sample last-dimension must sum to `1`"),
+        )
         return _sum(gen_ops.xlogy(self._concentration - 1.0, x)) - _log_beta(self._concentration)
 
     def _entropy(self) -> Tensor:
@@ -267,8 +303,13 @@ class Dirichlet(_Vectors):
         size = math_ops.cast(array_ops.shape(self._concentration)[-1], self.dtype)
         mode = (self._concentration - 1.0) / _row(self.total_concentration - size)
         if not self.allow_nan_stats:
-            return checked(mode, True, lambda _: check_ops.assert_less(array_ops.ones([], self.dtype), self._concentration,
-                                                                       message="mode of Dirichlet is not defined where a concentration is <= 1"))
+            return checked(
+                mode,
+                True,
+                lambda _: check_ops.assert_less(
+                    array_ops.ones([], self.dtype), self._concentration, message="mode of Dirichlet is not defined where a concentration is <= 1"
+                ),
+            )
         inside = math_ops.reduce_all(gen_ops.greater(self._concentration, 1.0), axis=-1, keepdims=True)
         nan = gen_ops.fill(array_ops.shape(mode), np.array(np.nan, self.dtype.as_numpy_dtype))
         return array_ops.where(gen_ops.logical_and(inside, gen_ops.equal(mode, mode)), mode, nan)
@@ -283,8 +324,15 @@ def _dirichlet_dirichlet(a: Dirichlet, b: Dirichlet) -> Tensor:
 class DirichletMultinomial(_Vectors):
     """How often each class comes in a number of draws whose shares are a Dirichlet's."""
 
-    def __init__(self, total_count: Any = None, concentration: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
-                 name: str = "DirichletMultinomial", **old_names: Any) -> None:
+    def __init__(
+        self,
+        total_count: Any = None,
+        concentration: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "DirichletMultinomial",
+        **old_names: Any,
+    ) -> None:
         total_count, concentration = renamed(old_names, total_count=("n", total_count), concentration=("alpha", concentration))
         with name_scope(name, values=[total_count, concentration]) as scope:
             (self._concentration,) = float_parameters(concentration)
@@ -350,16 +398,16 @@ class Mixture(Distribution):
     num_components = property(lambda self: len(self._components))
 
     def _batch_shape(self) -> TensorShape:
-        return self._cat.batch_shape  # type: ignore[no-any-return]
+        return self._cat.batch_shape
 
     def _batch_shape_tensor(self) -> Tensor:
-        return self._cat.batch_shape_tensor()  # type: ignore[no-any-return]
+        return self._cat.batch_shape_tensor()
 
     def _event_shape(self) -> TensorShape:
-        return self._components[0].event_shape  # type: ignore[no-any-return]
+        return self._components[0].event_shape
 
     def _event_shape_tensor(self) -> Tensor:
-        return self._components[0].event_shape_tensor()  # type: ignore[no-any-return]
+        return self._components[0].event_shape_tensor()
 
     def _weights(self, values: Tensor) -> Any:
         """The parts' weights, one more dimension for each of an event."""
@@ -408,8 +456,13 @@ class Independent(Distribution):
                 raise at_user_line(ValueError("reinterpreted_batch_ndims must be given where the rank of the batch is not known"))
             reinterpreted_batch_ndims = max(0, ndims - 1)
         self._count = int(reinterpreted_batch_ndims)
-        super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, distribution.allow_nan_stats,
-                         name=name or "Independent" + distribution.name.rstrip("/").rsplit("/", 1)[-1])
+        super().__init__(
+            distribution.dtype,
+            distribution.reparameterization_type,
+            validate_args,
+            distribution.allow_nan_stats,
+            name=name or "Independent" + distribution.name.rstrip("/").rsplit("/", 1)[-1],
+        )
 
     distribution = property(lambda self: self._distribution)
     reinterpreted_batch_ndims = property(lambda self: self._count)
@@ -418,7 +471,7 @@ class Independent(Distribution):
         shape = self._distribution.batch_shape
         if shape.ndims is None:
             return TensorShape(None), TensorShape(None)
-        return shape[:shape.ndims - self._count], shape[shape.ndims - self._count:]
+        return shape[: shape.ndims - self._count], shape[shape.ndims - self._count :]
 
     def _batch_shape(self) -> TensorShape:
         return self._split()[0]
@@ -428,14 +481,14 @@ class Independent(Distribution):
 
     def _batch_shape_tensor(self) -> Tensor:
         shape = self._distribution.batch_shape_tensor()
-        return shape[:array_ops.size(shape) - self._count]  # type: ignore[no-any-return]
+        return shape[: array_ops.size(shape) - self._count]
 
     def _event_shape_tensor(self) -> Tensor:
         shape = self._distribution.batch_shape_tensor()
-        return joined(shape[array_ops.size(shape) - self._count:], self._distribution.event_shape_tensor())
+        return joined(shape[array_ops.size(shape) - self._count :], self._distribution.event_shape_tensor())
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        return self._distribution.sample(array_ops.reshape(n, [1]), seed)  # type: ignore[no-any-return]
+        return self._distribution.sample(array_ops.reshape(n, [1]), seed)
 
     def _summed(self, values: Tensor) -> Tensor:
         return math_ops.reduce_sum(values, axis=list(range(-self._count, 0))) if self._count else values
@@ -447,16 +500,16 @@ class Independent(Distribution):
         return self._summed(self._distribution.entropy())
 
     def _mean(self) -> Tensor:
-        return self._distribution.mean()  # type: ignore[no-any-return]
+        return self._distribution.mean()
 
     def _mode(self) -> Tensor:
-        return self._distribution.mode()  # type: ignore[no-any-return]
+        return self._distribution.mode()
 
     def _variance(self) -> Tensor:
-        return self._distribution.variance()  # type: ignore[no-any-return]
+        return self._distribution.variance()
 
     def _stddev(self) -> Tensor:
-        return self._distribution.stddev()  # type: ignore[no-any-return]
+        return self._distribution.stddev()
 
 
 @RegisterKL(Independent, Independent)

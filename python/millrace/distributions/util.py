@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Helpers of distributions."""
+
 from __future__ import annotations
 
 import hashlib
@@ -29,8 +30,9 @@ def assert_close(x: Any, y: Any, data: Any = None, summarize: Optional[int] = No
         return control_flow_ops.Assert(math_ops.reduce_all(gen_ops.less_equal(gen_ops.abs(x - y), tolerance)), data, summarize=summarize)
 
 
-def assert_integer_form(x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, int_dtype: Any = None,
-                        name: str = "assert_integer_form") -> Any:
+def assert_integer_form(
+    x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, int_dtype: Any = None, name: str = "assert_integer_form"
+) -> Any:
     """An operation that fails unless x holds whole numbers."""
     with name_scope(name, values=[x, data]):
         x = convert_to_tensor(x, name="x")
@@ -42,7 +44,9 @@ def assert_integer_form(x: Any, data: Any = None, summarize: Optional[int] = Non
             if x.dtype.base_dtype not in whole:
                 raise at_user_line(TypeError("Unrecognized type %s" % x.dtype.name))
             int_dtype = whole[x.dtype.base_dtype]
-        return check_ops.assert_equal(x, math_ops.cast(math_ops.cast(x, int_dtype), x.dtype.base_dtype), data=data, summarize=summarize, message=message, name=name)
+        return check_ops.assert_equal(
+            x, math_ops.cast(math_ops.cast(x, int_dtype), x.dtype.base_dtype), data=data, summarize=summarize, message=message, name=name
+        )
 
 
 def embed_check_nonnegative_integer_form(x: Any, name: str = "embed_check_nonnegative_integer_form") -> Tensor:
@@ -63,14 +67,16 @@ def same_dynamic_shape(a: Any, b: Any) -> Any:
     a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
 
     def equal() -> Any:
-        return math_ops.reduce_all(gen_ops.equal(array_ops.concat([array_ops.shape(a), array_ops.shape(b)], 0),
-                                                 array_ops.concat([array_ops.shape(b), array_ops.shape(a)], 0)))
+        return math_ops.reduce_all(
+            gen_ops.equal(array_ops.concat([array_ops.shape(a), array_ops.shape(b)], 0), array_ops.concat([array_ops.shape(b), array_ops.shape(a)], 0))
+        )
 
     return control_flow_ops.cond(gen_ops.equal(array_ops.rank(a), array_ops.rank(b)), equal, lambda: convert_to_tensor(False))
 
 
-def get_logits_and_probs(logits: Any = None, probs: Any = None, multidimensional: bool = False, validate_args: bool = False,
-                         name: str = "get_logits_and_probs") -> Tuple[Tensor, Tensor]:
+def get_logits_and_probs(
+    logits: Any = None, probs: Any = None, multidimensional: bool = False, validate_args: bool = False, name: str = "get_logits_and_probs"
+) -> Tuple[Tensor, Tensor]:
     """(logits, probabilities) of one of them; of classes along the last dimension with multidimensional."""
     with name_scope(name, values=[probs, logits]):
         if (probs is None) == (logits is None):
@@ -82,7 +88,7 @@ def get_logits_and_probs(logits: Any = None, probs: Any = None, multidimensional
             if multidimensional:
                 if validate_args:
                     logits = embed_check_categorical_event_shape(logits)
-                return logits, nn_ops.softmax(logits, name="probs")  # type: ignore[attr-defined]
+                return logits, nn_ops.softmax(logits, name="probs")
             return logits, math_ops.sigmoid(logits, name="probs")
         probs = convert_to_tensor(probs, name="probs")
         if not probs.dtype.is_floating:
@@ -134,11 +140,18 @@ def embed_check_categorical_event_shape(categorical_param: Any, name: str = "emb
                 raise at_user_line(ValueError("Number of classes exceeds `dtype` precision, i.e., %s implies shape cannot exceed %d." % (dtype.name, most)))
             return x
         last = array_ops.shape(x, name="shape")[-1]
-        return control_flow_ops.with_dependencies([
-            check_ops.assert_rank_at_least(x, 1, message="A categorical-distribution parameter must have at least 1 dimension."),
-            check_ops.assert_greater_equal(array_ops.shape(x)[-1], 2, message="A categorical-distribution parameter must have at least 2 events."),
-            check_ops.assert_less_equal(math_ops.cast(last, dtypes.int64), convert_to_tensor(most, dtypes.int64),
-                                        message="Number of classes exceeds `dtype` precision, i.e., %s dtype cannot exceed %d shape." % (dtype.name, most))], x)
+        return control_flow_ops.with_dependencies(
+            [
+                check_ops.assert_rank_at_least(x, 1, message="A categorical-distribution parameter must have at least 1 dimension."),
+                check_ops.assert_greater_equal(array_ops.shape(x)[-1], 2, message="A categorical-distribution parameter must have at least 2 events."),
+                check_ops.assert_less_equal(
+                    math_ops.cast(last, dtypes.int64),
+                    convert_to_tensor(most, dtypes.int64),
+                    message="Number of classes exceeds `dtype` precision, i.e., %s dtype cannot exceed %d shape." % (dtype.name, most),
+                ),
+            ],
+            x,
+        )
 
 
 def embed_check_integer_casting_closed(x: Any, target_dtype: Any, assert_nonnegative: bool = True, name: str = "embed_check_casting_closed") -> Tensor:
@@ -160,10 +173,17 @@ def embed_check_integer_casting_closed(x: Any, target_dtype: Any, assert_nonnega
             checks.append(assert_integer_form(x, int_dtype=target, message="Elements must be %s-equivalent." % target.name))
         else:
             if _largest_whole(source) > _largest_whole(target):
-                checks.append(check_ops.assert_less_equal(x, convert_to_tensor(_largest_whole(target), source), message="Elements cannot exceed %d." % _largest_whole(target)))
+                checks.append(
+                    check_ops.assert_less_equal(
+                        x, convert_to_tensor(_largest_whole(target), source), message="Elements cannot exceed %d." % _largest_whole(target)
+                    )
+                )
             if not assert_nonnegative and _smallest_whole(source) < _smallest_whole(target):
-                checks.append(check_ops.assert_greater_equal(x, convert_to_tensor(_smallest_whole(target), source),
-                                                             message="Elements cannot be smaller than %d." % _smallest_whole(target)))
+                checks.append(
+                    check_ops.assert_greater_equal(
+                        x, convert_to_tensor(_smallest_whole(target), source), message="Elements cannot be smaller than %d." % _smallest_whole(target)
+                    )
+                )
         return control_flow_ops.with_dependencies(checks, x) if checks else x
 
 
@@ -209,7 +229,9 @@ def pick_vector(cond: Any, true_vector: Any, false_vector: Any, name: str = "pic
             return true_vector if known else false_vector
         true_vector, false_vector = convert_to_tensor(true_vector, name="true_vector"), convert_to_tensor(false_vector, name="false_vector")
         if true_vector.dtype.base_dtype != false_vector.dtype.base_dtype:
-            raise at_user_line(TypeError("%s.dtype=%s does not match %s.dtype=%s" % (true_vector.name, true_vector.dtype, false_vector.name, false_vector.dtype)))
+            raise at_user_line(
+                TypeError("%s.dtype=%s does not match %s.dtype=%s" % (true_vector.name, true_vector.dtype, false_vector.name, false_vector.dtype))
+            )
         n = array_ops.shape(true_vector)[0]
         return gen_ops.slice(array_ops.concat([true_vector, false_vector], 0), [array_ops.where(cond, 0, n)], [array_ops.where(cond, n, -1)])
 
@@ -259,7 +281,9 @@ def tridiag(below: Any = None, diag: Any = None, above: Any = None, name: Option
         return None if not parts else parts[0] if len(parts) == 1 else gen_ops.add_n(parts)
 
 
-def reduce_weighted_logsumexp(logx: Any, w: Any = None, axis: Any = None, keep_dims: bool = False, return_sign: bool = False, name: Optional[str] = None) -> Any:
+def reduce_weighted_logsumexp(
+    logx: Any, w: Any = None, axis: Any = None, keep_dims: bool = False, return_sign: bool = False, name: Optional[str] = None
+) -> Any:
     """log(|sum of w exp(logx)|) over axes; with return_sign also the sum's sign."""
     with name_scope(name, "reduce_weighted_logsumexp", [logx, w]):
         logx = convert_to_tensor(logx, name="logx")

@@ -1,10 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.estimator: models with their training loops, checkpoints and input functions."""
+
 from millrace.estimator import experimental, export, inputs
-from millrace.estimator.canned import (BaselineClassifier, BaselineEstimator, BaselineRegressor, DNNClassifier, DNNEstimator,
-                                       DNNLinearCombinedClassifier, DNNLinearCombinedEstimator, DNNLinearCombinedRegressor, DNNRegressor,
-                                       LinearClassifier, LinearEstimator, LinearRegressor)
+from millrace.estimator.canned import (
+    BaselineClassifier,
+    BaselineEstimator,
+    BaselineRegressor,
+    DNNClassifier,
+    DNNEstimator,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedEstimator,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearEstimator,
+    LinearRegressor,
+)
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
 from millrace.estimator.extenders import add_metrics
@@ -15,13 +27,37 @@ from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
 from millrace.train.warm_starting import VocabInfo, WarmStartSettings
 from millrace.framework import missing as _missing
 from millrace.framework import not_provided as _not_provided
-from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,
-                                  LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
-                                  SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
+from millrace.train.hooks import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    ProfilerHook,
+    SecondOrStepTimer,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
+)
 
-_missing.fill(globals(), "estimator.", {
-    **{name: "tf.contrib.estimator's heads" for name in ("Head", "BinaryClassHead", "MultiClassHead", "RegressionHead")},
-    **{name: "tf.contrib.estimator's heads with a loss_fn" for name in ("MultiHead", "MultiLabelHead", "LogisticRegressionHead", "PoissonRegressionHead")},
-    **{name: "DNNClassifier, DNNRegressor or another library's trees" for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")}})
+_missing.fill(
+    globals(),
+    "estimator.",
+    {
+        **{name: "tf.contrib.estimator's heads" for name in ("Head", "BinaryClassHead", "MultiClassHead", "RegressionHead")},
+        **{name: "tf.contrib.estimator's heads with a loss_fn" for name in ("MultiHead", "MultiLabelHead", "LogisticRegressionHead", "PoissonRegressionHead")},
+        **{
+            name: "DNNClassifier, DNNRegressor or another library's trees"
+            for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")
+        },
+    },
+)
 
 __getattr__ = _not_provided.getter("estimator")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators whose models are made already: linear ones, deep ones, both together, and those that look at no feature at all."""
+
 from __future__ import annotations
 
 import math
@@ -50,8 +51,16 @@ def _after_updates(make: Callable[[], Any]) -> Any:
 
 # ---- deep models ----
 
-def _dnn_logit_fn_builder(units: Union[int, Sequence[int]], hidden_units: Sequence[int], feature_columns: Any, activation_fn: Any, dropout: Optional[float],
-                          input_layer_partitioner: Any, batch_norm: bool = False) -> Callable[..., Any]:
+
+def _dnn_logit_fn_builder(
+    units: Union[int, Sequence[int]],
+    hidden_units: Sequence[int],
+    feature_columns: Any,
+    activation_fn: Any,
+    dropout: Optional[float],
+    input_layer_partitioner: Any,
+    batch_norm: bool = False,
+) -> Callable[..., Any]:
     """A function (features, mode) that gives a deep model's logits: of `units` numbers, or a list of logits for a list of units."""
     if not isinstance(units, (int, list)):
         raise at_user_line(ValueError("units must be an int or list.  Given type: %s" % type(units)))
@@ -77,26 +86,46 @@ def _dnn_logit_fn_builder(units: Union[int, Sequence[int]], hidden_units: Sequen
         if isinstance(units, int):
             return output(net, units, "logits")
         return [output(net, size, "logits_head_%d" % i) for i, size in enumerate(units)]
+
     return dnn_logit_fn
 
 
-def _dnn_model_fn(features: Any, labels: Any, mode: str, head: _Head, hidden_units: Sequence[int], feature_columns: Any, optimizer: Any = "Adagrad",
-                  activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, input_layer_partitioner: Any = None, config: Any = None,
-                  batch_norm: bool = False) -> EstimatorSpec:
+def _dnn_model_fn(
+    features: Any,
+    labels: Any,
+    mode: str,
+    head: _Head,
+    hidden_units: Sequence[int],
+    feature_columns: Any,
+    optimizer: Any = "Adagrad",
+    activation_fn: Any = nn_ops.relu,
+    dropout: Optional[float] = None,
+    input_layer_partitioner: Any = None,
+    config: Any = None,
+    batch_norm: bool = False,
+) -> EstimatorSpec:
     """A deep model."""
     _check_features(features)
     optimizer = get_optimizer_instance(optimizer, _DEEP_RATE)
     with variable_scope("dnn", values=tuple(features.values()), partitioner=min_max_variable_partitioner(max_partitions=_replicas(config))):
-        logits = _dnn_logit_fn_builder(head.logits_dimension, hidden_units, feature_columns, activation_fn, dropout,
-                                       _tables_partitioner(input_layer_partitioner, config), batch_norm)(features=features, mode=mode)
-        return head.create_estimator_spec(features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: _after_updates(
-            lambda: optimizer.minimize(loss, global_step=get_global_step())))
+        logits = _dnn_logit_fn_builder(
+            head.logits_dimension, hidden_units, feature_columns, activation_fn, dropout, _tables_partitioner(input_layer_partitioner, config), batch_norm
+        )(features=features, mode=mode)
+        return head.create_estimator_spec(
+            features=features,
+            mode=mode,
+            labels=labels,
+            logits=logits,
+            train_op_fn=lambda loss: _after_updates(lambda: optimizer.minimize(loss, global_step=get_global_step())),
+        )
 
 
 # ---- linear models ----
 
+
 def _linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: str = "sum") -> Callable[..., Any]:
     """A function of features that gives a linear model's logits."""
+
     def linear_logit_fn(features: Dict[str, Any]) -> Any:
         made: Dict[Any, Any] = {}
         logits = feature_column.linear_model(features, feature_columns, units, sparse_combiner, cols_to_vars=made)
@@ -104,6 +133,7 @@ def _linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: 
         summary.histogram("bias", bias[0] if len(bias) == 1 else array_ops.concat(bias, 0))
         _add_zero_fraction([v for variables in made.values() for v in variables])
         return logits
+
     return linear_logit_fn
 
 
@@ -117,30 +147,51 @@ def _linear_learning_rate(num_linear_feature_columns: int) -> float:
     return min(_LINEAR_RATE, 1.0 / math.sqrt(num_linear_feature_columns))
 
 
-def _linear_model_fn(features: Any, labels: Any, mode: str, head: _Head, feature_columns: Any, optimizer: Any, partitioner: Any, config: Any,
-                     sparse_combiner: str = "sum") -> EstimatorSpec:
+def _linear_model_fn(
+    features: Any, labels: Any, mode: str, head: _Head, feature_columns: Any, optimizer: Any, partitioner: Any, config: Any, sparse_combiner: str = "sum"
+) -> EstimatorSpec:
     """A linear model."""
     _check_features(features)
     optimizer = get_optimizer_instance(optimizer or "Ftrl", _linear_learning_rate(max(len(feature_columns), 1)))
     with variable_scope("linear", values=tuple(features.values()), partitioner=_tables_partitioner(partitioner, config)):
         logits = _linear_logit_fn_builder(head.logits_dimension, feature_columns, sparse_combiner)(features=features)
-        return head.create_estimator_spec(features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(
-            loss, global_step=get_global_step()))
+        return head.create_estimator_spec(
+            features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
+        )
 
 
 # ---- both ----
 
+
 def _no_replicas_in_sync(optimizer: Any) -> None:
     from millrace import train
+
     if isinstance(optimizer, train.SyncReplicasOptimizer):
-        raise at_user_line(ValueError("SyncReplicasOptimizer does not support multi optimizers case. Therefore, it is not supported in DNNLinearCombined "
-                                      "model. If you want to use this optimizer, please use either DNN or Linear model."))
+        raise at_user_line(
+            ValueError(
+                "SyncReplicasOptimizer does not support multi optimizers case. Therefore, it is not supported in DNNLinearCombined "
+                "model. If you want to use this optimizer, please use either DNN or Linear model."
+            )
+        )
 
 
-def _dnn_linear_combined_model_fn(features: Any, labels: Any, mode: str, head: _Head, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
-                                  dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None,
-                                  dnn_activation_fn: Any = nn_ops.relu, dnn_dropout: Optional[float] = None, input_layer_partitioner: Any = None,
-                                  config: Any = None, batch_norm: bool = False, linear_sparse_combiner: str = "sum") -> EstimatorSpec:
+def _dnn_linear_combined_model_fn(
+    features: Any,
+    labels: Any,
+    mode: str,
+    head: _Head,
+    linear_feature_columns: Any = None,
+    linear_optimizer: Any = "Ftrl",
+    dnn_feature_columns: Any = None,
+    dnn_optimizer: Any = "Adagrad",
+    dnn_hidden_units: Any = None,
+    dnn_activation_fn: Any = nn_ops.relu,
+    dnn_dropout: Optional[float] = None,
+    input_layer_partitioner: Any = None,
+    config: Any = None,
+    batch_norm: bool = False,
+    linear_sparse_combiner: str = "sum",
+) -> EstimatorSpec:
     """A linear and a deep model whose logits are added; each is trained by an optimizer of its own."""
     _check_features(features)
     _check_columns(linear_feature_columns, dnn_feature_columns)
@@ -151,8 +202,9 @@ def _dnn_linear_combined_model_fn(features: Any, labels: Any, mode: str, head: _
         if not dnn_hidden_units:
             raise at_user_line(ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified."))
         with variable_scope("dnn", values=values, partitioner=min_max_variable_partitioner(max_partitions=_replicas(config))):
-            logits = _dnn_logit_fn_builder(head.logits_dimension, dnn_hidden_units, dnn_feature_columns, dnn_activation_fn, dnn_dropout, partitioner,
-                                           batch_norm)(features=features, mode=mode)
+            logits = _dnn_logit_fn_builder(
+                head.logits_dimension, dnn_hidden_units, dnn_feature_columns, dnn_activation_fn, dnn_dropout, partitioner, batch_norm
+            )(features=features, mode=mode)
         parts.append(("dnn", optimizer, logits))
     if linear_feature_columns:
         optimizer = get_optimizer_instance(linear_optimizer, _linear_learning_rate(len(linear_feature_columns)))
@@ -167,8 +219,10 @@ def _dnn_linear_combined_model_fn(features: Any, labels: Any, mode: str, head: _
         ops = [optimizer.minimize(loss, var_list=get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)) for scope, optimizer, _ in parts]
         with control_dependencies([control_flow_ops.group(*ops)]):
             return get_global_step().assign_add(1).op
-    return head.create_estimator_spec(features=features, mode=mode, labels=labels, logits=total, train_op_fn=lambda loss: _after_updates(
-        lambda: train_op(loss)))
+
+    return head.create_estimator_spec(
+        features=features, mode=mode, labels=labels, logits=total, train_op_fn=lambda loss: _after_updates(lambda: train_op(loss))
+    )
 
 
 def _check_columns(linear: Any, deep: Any) -> None:
@@ -177,6 +231,7 @@ def _check_columns(linear: Any, deep: Any) -> None:
 
 
 # ---- neither ----
+
 
 def _baseline_model_fn(features: Any, labels: Any, mode: str, head: _Head, optimizer: Any) -> EstimatorSpec:
     """A bias alone: what a model says that knows how often each answer is right, and nothing else."""
@@ -189,11 +244,13 @@ def _baseline_model_fn(features: Any, labels: Any, mode: str, head: _Head, optim
         some = convert_to_tensor_or_sparse_tensor(next(iter(features.values())))
         batch = array_ops.shape(some)[0] if not hasattr(some, "dense_shape") else some.dense_shape[0]
         logits = array_ops.tile(array_ops.expand_dims(bias, 0), array_ops.stack([batch, 1]))
-        return head.create_estimator_spec(features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(
-            loss, global_step=get_global_step()))
+        return head.create_estimator_spec(
+            features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
+        )
 
 
 # ---- the estimators ----
+
 
 def _columns(given: Any) -> Any:
     return tuple(given or ()) if not isinstance(given, feature_column._FeatureColumn) else (given,)
@@ -202,108 +259,303 @@ def _columns(given: Any) -> Any:
 class DNNEstimator(Estimator):
     """A deep network with any head."""
 
-    def __init__(self, head: _Head, hidden_units: Sequence[int], feature_columns: Any, model_dir: Optional[str] = None, optimizer: Any = "Adagrad",
-                 activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, input_layer_partitioner: Any = None, config: Any = None,
-                 warm_start_from: Any = None, batch_norm: bool = False) -> None:
+    def __init__(
+        self,
+        head: _Head,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        batch_norm: bool = False,
+    ) -> None:
         columns = _columns(feature_columns)
 
         def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-            return _dnn_model_fn(features, labels, mode, head, hidden_units, columns, optimizer, activation_fn, dropout, input_layer_partitioner, config,
-                                 batch_norm)
+            return _dnn_model_fn(
+                features, labels, mode, head, hidden_units, columns, optimizer, activation_fn, dropout, input_layer_partitioner, config, batch_norm
+            )
+
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
 class DNNClassifier(DNNEstimator):
     """A deep network that tells classes apart."""
 
-    def __init__(self, hidden_units: Sequence[int], feature_columns: Any, model_dir: Optional[str] = None, n_classes: int = 2, weight_column: Any = None,
-                 label_vocabulary: Any = None, optimizer: Any = "Adagrad", activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None,
-                 input_layer_partitioner: Any = None, config: Any = None, warm_start_from: Any = None, loss_reduction: str = _SUM,
-                 batch_norm: bool = False) -> None:
-        super().__init__(class_head(n_classes, weight_column, label_vocabulary, loss_reduction), hidden_units, feature_columns, model_dir, optimizer,
-                         activation_fn, dropout, input_layer_partitioner, config, warm_start_from, batch_norm)
+    def __init__(
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Any = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            hidden_units,
+            feature_columns,
+            model_dir,
+            optimizer,
+            activation_fn,
+            dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+        )
 
 
 class DNNRegressor(DNNEstimator):
     """A deep network that tells numbers."""
 
-    def __init__(self, hidden_units: Sequence[int], feature_columns: Any, model_dir: Optional[str] = None, label_dimension: int = 1, weight_column: Any = None,
-                 optimizer: Any = "Adagrad", activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, input_layer_partitioner: Any = None,
-                 config: Any = None, warm_start_from: Any = None, loss_reduction: str = _SUM, batch_norm: bool = False) -> None:
-        super().__init__(_regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction), hidden_units, feature_columns,
-                         model_dir, optimizer, activation_fn, dropout, input_layer_partitioner, config, warm_start_from, batch_norm)
+    def __init__(
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__(
+            _regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction),
+            hidden_units,
+            feature_columns,
+            model_dir,
+            optimizer,
+            activation_fn,
+            dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+        )
 
 
 class LinearEstimator(Estimator):
     """A linear model with any head."""
 
-    def __init__(self, head: _Head, feature_columns: Any, model_dir: Optional[str] = None, optimizer: Any = "Ftrl", config: Any = None,
-                 partitioner: Any = None, sparse_combiner: str = "sum", warm_start_from: Any = None) -> None:
+    def __init__(
+        self,
+        head: _Head,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        sparse_combiner: str = "sum",
+        warm_start_from: Any = None,
+    ) -> None:
         columns = _columns(feature_columns)
 
         def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
             return _linear_model_fn(features, labels, mode, head, columns, optimizer, partitioner, config, sparse_combiner)
+
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
 class LinearClassifier(LinearEstimator):
     """A linear model that tells classes apart."""
 
-    def __init__(self, feature_columns: Any, model_dir: Optional[str] = None, n_classes: int = 2, weight_column: Any = None, label_vocabulary: Any = None,
-                 optimizer: Any = "Ftrl", config: Any = None, partitioner: Any = None, warm_start_from: Any = None, loss_reduction: str = _SUM,
-                 sparse_combiner: str = "sum") -> None:
-        super().__init__(class_head(n_classes, weight_column, label_vocabulary, loss_reduction), feature_columns, model_dir, optimizer, config, partitioner,
-                         sparse_combiner, warm_start_from)
+    def __init__(
+        self,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            feature_columns,
+            model_dir,
+            optimizer,
+            config,
+            partitioner,
+            sparse_combiner,
+            warm_start_from,
+        )
 
 
 class LinearRegressor(LinearEstimator):
     """A linear model that tells numbers."""
 
-    def __init__(self, feature_columns: Any, model_dir: Optional[str] = None, label_dimension: int = 1, weight_column: Any = None, optimizer: Any = "Ftrl",
-                 config: Any = None, partitioner: Any = None, warm_start_from: Any = None, loss_reduction: str = _SUM, sparse_combiner: str = "sum") -> None:
-        super().__init__(_regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction), feature_columns, model_dir, optimizer,
-                         config, partitioner, sparse_combiner, warm_start_from)
+    def __init__(
+        self,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(
+            _regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction),
+            feature_columns,
+            model_dir,
+            optimizer,
+            config,
+            partitioner,
+            sparse_combiner,
+            warm_start_from,
+        )
 
 
 class DNNLinearCombinedEstimator(Estimator):
     """A linear and a deep model together, with any head."""
 
-    def __init__(self, head: _Head, model_dir: Optional[str] = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
-                 dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None, dnn_activation_fn: Any = nn_ops.relu,
-                 dnn_dropout: Optional[float] = None, input_layer_partitioner: Any = None, config: Any = None, warm_start_from: Any = None,
-                 batch_norm: bool = False, linear_sparse_combiner: str = "sum") -> None:
+    def __init__(
+        self,
+        head: _Head,
+        model_dir: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = nn_ops.relu,
+        dnn_dropout: Optional[float] = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
         linear, deep = _columns(linear_feature_columns), _columns(dnn_feature_columns)
         _check_columns(linear, deep)
         self._feature_columns = [*linear, *deep]
 
         def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-            return _dnn_linear_combined_model_fn(features, labels, mode, head, linear, linear_optimizer, deep, dnn_optimizer, dnn_hidden_units,
-                                                 dnn_activation_fn, dnn_dropout, input_layer_partitioner, config, batch_norm, linear_sparse_combiner)
+            return _dnn_linear_combined_model_fn(
+                features,
+                labels,
+                mode,
+                head,
+                linear,
+                linear_optimizer,
+                deep,
+                dnn_optimizer,
+                dnn_hidden_units,
+                dnn_activation_fn,
+                dnn_dropout,
+                input_layer_partitioner,
+                config,
+                batch_norm,
+                linear_sparse_combiner,
+            )
+
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
 class DNNLinearCombinedClassifier(DNNLinearCombinedEstimator):
     """A linear and a deep model that tell classes apart together."""
 
-    def __init__(self, model_dir: Optional[str] = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl", dnn_feature_columns: Any = None,
-                 dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None, dnn_activation_fn: Any = nn_ops.relu, dnn_dropout: Optional[float] = None,
-                 n_classes: int = 2, weight_column: Any = None, label_vocabulary: Any = None, input_layer_partitioner: Any = None, config: Any = None,
-                 warm_start_from: Any = None, loss_reduction: str = _SUM, batch_norm: bool = False, linear_sparse_combiner: str = "sum") -> None:
-        super().__init__(class_head(n_classes, weight_column, label_vocabulary, loss_reduction), model_dir, linear_feature_columns, linear_optimizer,
-                         dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner, config,
-                         warm_start_from, batch_norm, linear_sparse_combiner)
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = nn_ops.relu,
+        dnn_dropout: Optional[float] = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Any = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer,
+            dnn_feature_columns,
+            dnn_optimizer,
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+            linear_sparse_combiner,
+        )
 
 
 class DNNLinearCombinedRegressor(DNNLinearCombinedEstimator):
     """A linear and a deep model that tell numbers together."""
 
-    def __init__(self, model_dir: Optional[str] = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl", dnn_feature_columns: Any = None,
-                 dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None, dnn_activation_fn: Any = nn_ops.relu, dnn_dropout: Optional[float] = None,
-                 label_dimension: int = 1, weight_column: Any = None, input_layer_partitioner: Any = None, config: Any = None,
-                 warm_start_from: Any = None, loss_reduction: str = _SUM, batch_norm: bool = False, linear_sparse_combiner: str = "sum") -> None:
-        super().__init__(_regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction), model_dir, linear_feature_columns,
-                         linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner,
-                         config, warm_start_from, batch_norm, linear_sparse_combiner)
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = nn_ops.relu,
+        dnn_dropout: Optional[float] = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = _SUM,
+        batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(
+            _regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction),
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer,
+            dnn_feature_columns,
+            dnn_optimizer,
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+            linear_sparse_combiner,
+        )
 
 
 class BaselineEstimator(Estimator):
@@ -312,20 +564,36 @@ class BaselineEstimator(Estimator):
     def __init__(self, head: _Head, model_dir: Optional[str] = None, optimizer: Any = "Ftrl", config: Any = None) -> None:
         def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
             return _baseline_model_fn(features, labels, mode, head, optimizer)
+
         super().__init__(model_fn, model_dir, config)
 
 
 class BaselineClassifier(BaselineEstimator):
     """Says how often each class is right."""
 
-    def __init__(self, model_dir: Optional[str] = None, n_classes: int = 2, weight_column: Any = None, label_vocabulary: Any = None, optimizer: Any = "Ftrl",
-                 config: Any = None, loss_reduction: str = _SUM) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        loss_reduction: str = _SUM,
+    ) -> None:
         super().__init__(class_head(n_classes, weight_column, label_vocabulary, loss_reduction), model_dir, optimizer, config)
 
 
 class BaselineRegressor(BaselineEstimator):
     """Says the mean of the labels."""
 
-    def __init__(self, model_dir: Optional[str] = None, label_dimension: int = 1, weight_column: Any = None, optimizer: Any = "Ftrl", config: Any = None,
-                 loss_reduction: str = _SUM) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        loss_reduction: str = _SUM,
+    ) -> None:
         super().__init__(_regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction), model_dir, optimizer, config)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model function with its training loop, its checkpoints and its evaluation."""
+
 from __future__ import annotations
 
 import copy
@@ -51,16 +52,26 @@ def _examples(batch: Any) -> Iterator[Any]:
 class Estimator:
     """Trains, evaluates and asks the model that model_fn(features, labels, mode, params, config) builds."""
 
-    def __init__(self, model_fn: Callable[..., EstimatorSpec], model_dir: Optional[str] = None, config: Optional[RunConfig] = None, params: Any = None,
-                 warm_start_from: Any = None) -> None:
+    def __init__(
+        self,
+        model_fn: Callable[..., EstimatorSpec],
+        model_dir: Optional[str] = None,
+        config: Optional[RunConfig] = None,
+        params: Any = None,
+        warm_start_from: Any = None,
+    ) -> None:
         Estimator._assert_members_are_not_overridden(self)
         if config is not None and not isinstance(config, RunConfig):
             raise at_user_line(ValueError("config must be an instance of RunConfig, but provided %s." % (config,)))
         self._config = config or RunConfig()
         model_dir = None if model_dir is None else os.fspath(model_dir)
         if model_dir is not None and self._config.model_dir not in (None, model_dir):
-            raise at_user_line(ValueError("model_dir are set both in constructor and RunConfig, but with different values. In constructor: '%s', in RunConfig: "
-                                          "'%s' " % (model_dir, self._config.model_dir)))
+            raise at_user_line(
+                ValueError(
+                    "model_dir are set both in constructor and RunConfig, but with different values. In constructor: '%s', in RunConfig: "
+                    "'%s' " % (model_dir, self._config.model_dir)
+                )
+            )
         self._model_dir = model_dir or self._config.model_dir
         if self._model_dir is None:
             self._model_dir = tempfile.mkdtemp()
@@ -68,7 +79,7 @@ class Estimator:
         if self._config.model_dir is None:
             self._config = self._config.replace(model_dir=self._model_dir)
         tf_logging.info("Using config: %s", vars(self._config))
-        self._session_config = self._config.session_config or definitions.ConfigProto(allow_soft_placement=True)  # type: ignore[attr-defined]
+        self._session_config = self._config.session_config or definitions.ConfigProto(allow_soft_placement=True)
         self._device_fn = self._config.device_fn or _get_replica_device_setter(self._config)
         if model_fn is None:
             raise at_user_line(ValueError("model_fn must be provided to Estimator."))
@@ -83,8 +94,10 @@ class Estimator:
     @property
     def model_fn(self) -> Callable[..., EstimatorSpec]:
         """The function that builds the model, with its params bound."""
+
         def public_model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
             return self._call_model_fn(features, labels, mode, config)
+
         return public_model_fn
 
     def latest_checkpoint(self) -> Optional[str]:
@@ -99,8 +112,9 @@ class Estimator:
         """A variable's value in the newest checkpoint."""
         return NewCheckpointReader(self._checkpoint(None)).get_tensor(name[:-2] if name.endswith(":0") else name)
 
-    def train(self, input_fn: Callable[..., Any], hooks: Any = None, steps: Optional[int] = None, max_steps: Optional[int] = None,
-              saving_listeners: Any = None) -> "Estimator":
+    def train(
+        self, input_fn: Callable[..., Any], hooks: Any = None, steps: Optional[int] = None, max_steps: Optional[int] = None, saving_listeners: Any = None
+    ) -> "Estimator":
         """Trains for `steps` more steps, up to step `max_steps`, or to the end of the input."""
         if steps is not None and max_steps is not None:
             raise at_user_line(ValueError("Can not provide both steps and max_steps."))
@@ -119,40 +133,56 @@ class Estimator:
         tf_logging.info("Loss for final step: %s.", loss)
         return self
 
-    def evaluate(self, input_fn: Callable[..., Any], steps: Optional[int] = None, hooks: Any = None, checkpoint_path: Optional[str] = None,
-                 name: Optional[str] = None) -> Dict[str, Any]:
+    def evaluate(
+        self, input_fn: Callable[..., Any], steps: Optional[int] = None, hooks: Any = None, checkpoint_path: Optional[str] = None, name: Optional[str] = None
+    ) -> Dict[str, Any]:
         """The metrics over `steps` batches, or all."""
         checked = [*_checked_hooks(hooks), *self._convert_eval_steps_to_hooks(steps)]
         path = self._checkpoint(checkpoint_path)
         with self._graph() as graph, graph.device(self._device_fn):
             step = self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.EVAL)
-            for key, quoted in ((LOSS_METRIC_KEY, "\"loss\""), (GraphKeys.GLOBAL_STEP, "`global_step`")):
+            for key, quoted in ((LOSS_METRIC_KEY, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
                 if key in spec.eval_metric_ops:
-                    raise at_user_line(ValueError("Metric with name %s is not allowed, because Estimator already defines a default metric with the same name."
-                                                  % quoted))
+                    raise at_user_line(
+                        ValueError("Metric with name %s is not allowed, because Estimator already defines a default metric with the same name." % quoted)
+                    )
             measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: metrics.mean(spec.loss)}
             values: Dict[str, Any] = {key: value for key, (value, _) in sorted(measures.items())}
             results: Dict[str, Any] = _evaluate_once(
-                path, self._config.evaluation_master, spec.scaffold, control_flow_ops.group(*[update for _, (_, update) in sorted(measures.items())]),
-                final_ops={**values, GraphKeys.GLOBAL_STEP: step}, hooks=[*checked, *spec.evaluation_hooks], config=self._session_config)
+                path,
+                self._config.evaluation_master,
+                spec.scaffold,
+                control_flow_ops.group(*[update for _, (_, update) in sorted(measures.items())]),
+                final_ops={**values, GraphKeys.GLOBAL_STEP: step},
+                hooks=[*checked, *spec.evaluation_hooks],
+                config=self._session_config,
+            )
             _write_summary(results, os.path.join(self._model_dir, "eval_" + name if name else "eval"), results[GraphKeys.GLOBAL_STEP])
         return results
 
-    def predict(self, input_fn: Callable[..., Any], predict_keys: Any = None, hooks: Any = None, checkpoint_path: Optional[str] = None,
-                yield_single_examples: bool = True) -> Iterator[Any]:
+    def predict(
+        self,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Any = None,
+        checkpoint_path: Optional[str] = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
         """The predictions, one example at a time."""
         checked, path = _checked_hooks(hooks), self._checkpoint(checkpoint_path)
         with self._graph() as graph, graph.device(self._device_fn):
             self._global_step(graph)
             features = _input_of(self._call_input_fn(input_fn, ModeKeys.PREDICT), with_labels=False)[0]
             if not _has_end(features):
-                tf_logging.warning("Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict yields forever. "
-                                   "This is probably a mistake.")
+                tf_logging.warning(
+                    "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict yields forever. This is probably a mistake."
+                )
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self.config)
             wanted = self._extract_keys(spec.predictions, predict_keys)
-            session = MonitoredSession(ChiefSessionCreator(spec.scaffold, config=self._session_config, checkpoint_filename_with_path=path),
-                                       [*checked, *spec.prediction_hooks])
+            session = MonitoredSession(
+                ChiefSessionCreator(spec.scaffold, config=self._session_config, checkpoint_filename_with_path=path), [*checked, *spec.prediction_hooks]
+            )
         # Between two examples the caller's graph is the default one again.
         try:
             while not session.should_stop():
@@ -164,19 +194,28 @@ class Estimator:
         finally:
             session.close()
 
-    def export_savedmodel(self, export_dir_base: Any, serving_input_receiver_fn: Callable[[], Any], assets_extra: Optional[Dict[str, Any]] = None,
-                          as_text: bool = False, checkpoint_path: Optional[str] = None, strip_default_attrs: bool = False) -> bytes:
+    def export_savedmodel(
+        self,
+        export_dir_base: Any,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Optional[Dict[str, Any]] = None,
+        as_text: bool = False,
+        checkpoint_path: Optional[str] = None,
+        strip_default_attrs: bool = False,
+    ) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
         from millrace import saved_model
         from millrace.framework.session import Session
+
         if serving_input_receiver_fn is None:
             raise at_user_line(ValueError("serving_input_receiver_fn must be defined."))
         with self._graph() as graph:
             self._global_step(graph)
             receiver = serving_input_receiver_fn()
             spec = self._call_model_fn(receiver.features, None, ModeKeys.PREDICT, self.config)
-            signatures = export.build_all_signature_defs(receiver.receiver_tensors, spec.export_outputs,
-                                                         getattr(receiver, "receiver_tensors_alternatives", None))
+            signatures = export.build_all_signature_defs(
+                receiver.receiver_tensors, spec.export_outputs, getattr(receiver, "receiver_tensors_alternatives", None)
+            )
             path = checkpoint_path or self.latest_checkpoint()
             if not path:
                 raise at_user_line(ValueError("Couldn't find trained model at %s." % self._model_dir))
@@ -186,8 +225,13 @@ class Estimator:
                 (spec.scaffold.saver or Saver(sharded=True)).restore(session, path)
                 builder = saved_model.builder.SavedModelBuilder(beside)
                 builder.add_meta_graph_and_variables(
-                    session, [saved_model.tag_constants.SERVING], signatures, assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
-                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(), strip_default_attrs=strip_default_attrs)
+                    session,
+                    [saved_model.tag_constants.SERVING],
+                    signatures,
+                    assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
+                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(),
+                    strip_default_attrs=strip_default_attrs,
+                )
                 builder.save(as_text)
             for name, source in (assets_extra or {}).items():
                 target = os.path.join(beside, b"assets.extra", as_bytes(name))
@@ -196,8 +240,15 @@ class Estimator:
             gfile.Rename(beside, folder)
         return folder
 
-    def export_saved_model(self, export_dir_base: Any, serving_input_receiver_fn: Callable[[], Any], assets_extra: Optional[Dict[str, Any]] = None,
-                           as_text: bool = False, checkpoint_path: Optional[str] = None, experimental_mode: str = ModeKeys.PREDICT) -> bytes:
+    def export_saved_model(
+        self,
+        export_dir_base: Any,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Optional[Dict[str, Any]] = None,
+        as_text: bool = False,
+        checkpoint_path: Optional[str] = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
         """export_savedmodel, without the attributes that have their default values."""
         if experimental_mode != ModeKeys.PREDICT:
             raise at_user_line(NotImplementedError("experimental_mode %r is not provided: only models that predict are exported." % experimental_mode))
@@ -284,21 +335,43 @@ class Estimator:
             spec = self._spec_of(input_fn, ModeKeys.TRAIN)
             if self._warm_start is not None:
                 from millrace.train import warm_starting
+
                 warm_starting.warm_start(*self._warm_start)
             if not any(t.op.name == "loss" for t in get_collection(GraphKeys.SUMMARIES)):
                 summary.scalar("loss", spec.loss)
             add_to_collection(GraphKeys.LOSSES, spec.loss)
-            hooks = [*hooks, NanTensorHook(spec.loss), *([LoggingTensorHook({"loss": spec.loss, "step": step}, every_n_iter=config.log_step_count_steps)]
-                                                         if config.log_step_count_steps else []), *spec.training_hooks]
+            hooks = [
+                *hooks,
+                NanTensorHook(spec.loss),
+                *([LoggingTensorHook({"loss": spec.loss, "step": step}, every_n_iter=config.log_step_count_steps)] if config.log_step_count_steps else []),
+                *spec.training_hooks,
+            ]
             if spec.scaffold.saver is None and not get_collection(GraphKeys.SAVERS):
-                add_to_collection(GraphKeys.SAVERS, Saver(
-                    sharded=True, max_to_keep=config.keep_checkpoint_max, keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
-                    defer_build=True, save_relative_paths=True))
+                add_to_collection(
+                    GraphKeys.SAVERS,
+                    Saver(
+                        sharded=True,
+                        max_to_keep=config.keep_checkpoint_max,
+                        keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+                        defer_build=True,
+                        save_relative_paths=True,
+                    ),
+                )
             of_chief = self._saving_hooks(spec, hooks, listeners)
             loss = None
-            with MonitoredTrainingSession(config.master, config.is_chief, self._model_dir, spec.scaffold, hooks, of_chief, save_checkpoint_secs=0,
-                                          save_summaries_steps=config.save_summary_steps, config=self._session_config,
-                                          log_step_count_steps=config.log_step_count_steps, max_wait_secs=config.session_creation_timeout_secs) as session:
+            with MonitoredTrainingSession(
+                config.master,
+                config.is_chief,
+                self._model_dir,
+                spec.scaffold,
+                hooks,
+                of_chief,
+                save_checkpoint_secs=0,
+                save_summaries_steps=config.save_summary_steps,
+                config=self._session_config,
+                log_step_count_steps=config.log_step_count_steps,
+                max_wait_secs=config.session_creation_timeout_secs,
+            ) as session:
                 while not session.should_stop():
                     _, loss = session.run([spec.train_op, spec.loss])
         return loss
@@ -311,8 +384,12 @@ class Estimator:
             saving = [CheckpointSaverHook(self._model_dir, config.save_checkpoints_secs, config.save_checkpoints_steps, scaffold=spec.scaffold)]
             of_chief = [*saving, *of_chief]
         if listeners and not saving:
-            raise at_user_line(ValueError("There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
-                                          "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."))
+            raise at_user_line(
+                ValueError(
+                    "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
+                    "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
+                )
+            )
         if listeners:
             saving[0]._listeners.extend(listeners)
         return of_chief
@@ -326,6 +403,7 @@ def _load_global_step_from_checkpoint_dir(checkpoint_dir: str) -> int:
 
 
 # ---- what is given ----
+
 
 def _checked_hooks(hooks: Any) -> List[SessionRunHook]:
     for hook in hooks or ():
@@ -359,6 +437,7 @@ def _warm_start_settings(given: Any) -> Any:
     if given is None:
         return None
     from millrace.train.warm_starting import WarmStartSettings
+
     if isinstance(given, WarmStartSettings):
         return given
     if isinstance(given, (str, bytes)):
@@ -387,6 +466,7 @@ def _has_end(features: Any) -> bool:
 def _write_summary(results: Dict[str, Any], folder: str, step: int) -> None:
     """Metrics as summaries of the evaluation's event file: numbers, arrays, and messages as they are."""
     from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
+
     tf_logging.info("Saving dict for global step %d: %s", step, ", ".join("%s = %s" % pair for pair in sorted(results.items())))
     message = Summary()
     for key, value in results.items():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.estimator.experimental: training that stops when measures say so, evaluation while it goes on, and the logits of estimators that are made already."""
+
 from __future__ import annotations
 
 import collections
@@ -27,9 +28,11 @@ from millrace.train.saver import Saver
 
 # ---- stopping ----
 
+
 def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
     """{step: {name: value}} of the summaries of evaluations in a folder, by steps."""
     from millrace.summary import summary_iterator
+
     found: Dict[int, Dict[str, float]] = {}
     for path in sorted(glob.glob(os.path.join(eval_dir, "*.tfevents.*"))):
         for event in summary_iterator(path):
@@ -87,29 +90,41 @@ class _CheckForStoppingHook(SessionRunHook):
 
 def _stop_variable() -> Any:
     with variable_scope("signal_early_stopping", reuse=AUTO_REUSE):
-        return get_variable("STOP", shape=[], dtype=dtypes.bool, initializer=init_ops.constant_initializer(False), trainable=False,
-                            collections=[GraphKeys.GLOBAL_VARIABLES])
+        return get_variable(
+            "STOP", shape=[], dtype=dtypes.bool, initializer=init_ops.constant_initializer(False), trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES]
+        )
 
 
-def make_early_stopping_hook(estimator: Any, should_stop_fn: Callable[[], bool], run_every_secs: Optional[float] = 60,
-                             run_every_steps: Optional[int] = None) -> SessionRunHook:
+def make_early_stopping_hook(
+    estimator: Any, should_stop_fn: Callable[[], bool], run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None
+) -> SessionRunHook:
     """A hook that stops training when should_stop_fn(), asked every so many seconds or steps, says so."""
     if (run_every_secs is None) == (run_every_steps is None):
         raise at_user_line(ValueError("Only one of `run_every_secs` and `run_every_steps` must be set."))
     return _StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps) if estimator.config.is_chief else _CheckForStoppingHook()
 
 
-def _hook_of(estimator: Any, judge: Callable[[Dict[int, Dict[str, float]]], bool], eval_dir: Optional[str], run_every_secs: Any, run_every_steps: Any) -> SessionRunHook:
+def _hook_of(
+    estimator: Any, judge: Callable[[Dict[int, Dict[str, float]]], bool], eval_dir: Optional[str], run_every_secs: Any, run_every_steps: Any
+) -> SessionRunHook:
     folder = eval_dir or os.path.join(estimator.model_dir, "eval")
     return make_early_stopping_hook(estimator, lambda: judge(read_eval_metrics(folder)), run_every_secs, run_every_steps)
 
 
 def _beyond(higher: bool) -> Callable[..., SessionRunHook]:
-    def hook(estimator: Any, metric_name: str, threshold: float, eval_dir: Optional[str] = None, min_steps: int = 0, run_every_secs: Optional[float] = 60,
-             run_every_steps: Optional[int] = None) -> SessionRunHook:
+    def hook(
+        estimator: Any,
+        metric_name: str,
+        threshold: float,
+        eval_dir: Optional[str] = None,
+        min_steps: int = 0,
+        run_every_secs: Optional[float] = 60,
+        run_every_steps: Optional[int] = None,
+    ) -> SessionRunHook:
         def judge(found: Dict[int, Dict[str, float]]) -> bool:
             later = [m[metric_name] for step, m in found.items() if step >= min_steps and metric_name in m]
             return any(value > threshold if higher else value < threshold for value in later)
+
         return _hook_of(estimator, judge, eval_dir, run_every_secs, run_every_steps)
 
     hook.__name__ = "stop_if_%s_hook" % ("higher" if higher else "lower")
@@ -118,8 +133,15 @@ def _beyond(higher: bool) -> Callable[..., SessionRunHook]:
 
 
 def _without(increase: bool) -> Callable[..., SessionRunHook]:
-    def hook(estimator: Any, metric_name: str, max_steps: int, eval_dir: Optional[str] = None, min_steps: int = 0, run_every_secs: Optional[float] = 60,
-             run_every_steps: Optional[int] = None) -> SessionRunHook:
+    def hook(
+        estimator: Any,
+        metric_name: str,
+        max_steps: int,
+        eval_dir: Optional[str] = None,
+        min_steps: int = 0,
+        run_every_secs: Optional[float] = 60,
+        run_every_steps: Optional[int] = None,
+    ) -> SessionRunHook:
         def judge(found: Dict[int, Dict[str, float]]) -> bool:
             best, at = None, 0
             for step, measures in found.items():
@@ -131,21 +153,37 @@ def _without(increase: bool) -> Callable[..., SessionRunHook]:
                 if step - at >= max_steps:
                     return True
             return False
+
         return _hook_of(estimator, judge, eval_dir, run_every_secs, run_every_steps)
+
     return hook
 
 
 stop_if_higher_hook, stop_if_lower_hook = _beyond(True), _beyond(False)
 
 
-def stop_if_no_increase_hook(estimator: Any, metric_name: str, max_steps_without_increase: int, eval_dir: Optional[str] = None, min_steps: int = 0,
-                             run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None) -> SessionRunHook:
+def stop_if_no_increase_hook(
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_increase: int,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> SessionRunHook:
     """A hook that stops training when a measure of evaluations has not grown for so many steps."""
     return _without(True)(estimator, metric_name, max_steps_without_increase, eval_dir, min_steps, run_every_secs, run_every_steps)
 
 
-def stop_if_no_decrease_hook(estimator: Any, metric_name: str, max_steps_without_decrease: int, eval_dir: Optional[str] = None, min_steps: int = 0,
-                             run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None) -> SessionRunHook:
+def stop_if_no_decrease_hook(
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_decrease: int,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> SessionRunHook:
     """A hook that stops training when a measure of evaluations has not shrunk for so many steps."""
     return _without(False)(estimator, metric_name, max_steps_without_decrease, eval_dir, min_steps, run_every_secs, run_every_steps)
 
@@ -180,6 +218,7 @@ class _StopAtCheckpointStepHook(SessionRunHook):
 def make_stop_at_checkpoint_step_hook(estimator: Any, last_step: int, wait_after_file_check_secs: float = 30) -> SessionRunHook:
     """A hook that stops training when the checkpoint of a step is written; the chief's stops at the step."""
     from millrace.train.hooks import StopAtStepHook
+
     if estimator.config.is_chief:
         return StopAtStepHook(last_step=last_step)
     return _StopAtCheckpointStepHook(estimator.model_dir, last_step, wait_after_file_check_secs)
@@ -187,11 +226,13 @@ def make_stop_at_checkpoint_step_hook(estimator: Any, last_step: int, wait_after
 
 # ---- evaluation on the way ----
 
+
 class InMemoryEvaluatorHook(SessionRunHook):
     """Evaluates an estimator while it trains in this process: at the beginning, every so many steps, and at the end."""
 
-    def __init__(self, estimator: Any, input_fn: Callable[..., Any], steps: Optional[int] = None, hooks: Any = None, name: Optional[str] = None,
-                 every_n_iter: int = 100) -> None:
+    def __init__(
+        self, estimator: Any, input_fn: Callable[..., Any], steps: Optional[int] = None, hooks: Any = None, name: Optional[str] = None, every_n_iter: int = 100
+    ) -> None:
         if every_n_iter is None or every_n_iter <= 0:
             raise at_user_line(ValueError("invalid every_n_iter=%s." % every_n_iter))
         if estimator.config.num_ps_replicas > 0 or estimator.config.num_worker_replicas > 1:
@@ -232,6 +273,7 @@ class InMemoryEvaluatorHook(SessionRunHook):
 
 # ---- parts of models ----
 
+
 def call_logit_fn(logit_fn: Callable[..., Any], features: Any, mode: str, params: Any, config: Any) -> Any:
     """What a function of features and those of mode, params and config that it takes gives: logits, or a dict of them."""
     given = {"mode": mode, "params": params, "config": config}
@@ -241,8 +283,15 @@ def call_logit_fn(logit_fn: Callable[..., Any], features: Any, mode: str, params
     return made
 
 
-def dnn_logit_fn_builder(units: Any, hidden_units: Sequence[int], feature_columns: Any, activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None,
-                         input_layer_partitioner: Any = None, batch_norm: bool = False) -> Callable[..., Any]:
+def dnn_logit_fn_builder(
+    units: Any,
+    hidden_units: Sequence[int],
+    feature_columns: Any,
+    activation_fn: Any = nn_ops.relu,
+    dropout: Optional[float] = None,
+    input_layer_partitioner: Any = None,
+    batch_norm: bool = False,
+) -> Callable[..., Any]:
     """A function (features, mode) that gives a deep model's logits."""
     return _dnn_logit_fn_builder(units, hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm)
 
@@ -254,6 +303,7 @@ def linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: s
 
 def build_raw_supervised_input_receiver_fn(features: Any, labels: Any, default_batch_size: Optional[int] = None) -> Callable[[], Any]:
     """A function that gives placeholders like features and labels, and what receives them: for exports that train and evaluate."""
+
     def placeholders(given: Any) -> Any:
         if not isinstance(given, dict):
             return placeholders({"": given})[""]
@@ -267,11 +317,12 @@ def build_raw_supervised_input_receiver_fn(features: Any, labels: Any, default_b
         inner, answers = placeholders(features), placeholders(labels)
         named: Dict[str, Any] = {}
         for what, part in (("feature", inner), ("label", answers)):
-            for name, tensor in (part.items() if isinstance(part, dict) else [(what, part)]):
+            for name, tensor in part.items() if isinstance(part, dict) else [(what, part)]:
                 if name in named:
                     raise at_user_line(ValueError("Features and labels have a common key: %s" % name))
                 named[name] = tensor
         return SupervisedInputReceiver(inner, answers, named)
+
     return receiver
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """What an exported model takes, and the folders that exports go to."""
+
 from __future__ import annotations
 
 import os
@@ -55,7 +56,7 @@ class _Receiver(NamedTuple):
 class ServingInputReceiver(_Receiver):
     """The features of a served model, the tensors that they are made of, and other tensors that may be fed instead."""
 
-    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> "ServingInputReceiver":  # type: ignore[misc]
+    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> "ServingInputReceiver":
         if features is None:
             raise at_user_line(ValueError("features must be defined."))
         made = _named(features, _FEATURE, "feature", (Tensor, SparseTensor), "Tensor or SparseTensor")
@@ -65,7 +66,7 @@ class ServingInputReceiver(_Receiver):
 class TensorServingInputReceiver(_Receiver):
     """The same for a model whose features are one tensor, without a name."""
 
-    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> "TensorServingInputReceiver":  # type: ignore[misc]
+    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> "TensorServingInputReceiver":
         if features is None:
             raise at_user_line(ValueError("features must be defined."))
         if not isinstance(features, (Tensor, SparseTensor)):
@@ -75,18 +76,23 @@ class TensorServingInputReceiver(_Receiver):
 
 def build_parsing_serving_input_receiver_fn(feature_spec: Dict[str, Any], default_batch_size: Optional[int] = None) -> Callable[[], ServingInputReceiver]:
     """A function that takes serialized examples and parses them."""
+
     def receive() -> ServingInputReceiver:
         serialized = array_ops.placeholder(dtypes.string, [default_batch_size], name="input_example_tensor")
         return ServingInputReceiver(parsing_ops.parse_example(serialized, feature_spec), {"examples": serialized})
+
     return receive
 
 
 def build_raw_serving_input_receiver_fn(features: Dict[str, Any], default_batch_size: Optional[int] = None) -> Callable[[], ServingInputReceiver]:
     """A function that makes placeholders like these features."""
+
     def receive() -> ServingInputReceiver:
-        made = {key: array_ops.placeholder(t.dtype.base_dtype, [default_batch_size, *t.get_shape().as_list()[1:]], name=t.op.name)
-                for key, t in features.items()}
+        made = {
+            key: array_ops.placeholder(t.dtype.base_dtype, [default_batch_size, *t.get_shape().as_list()[1:]], name=t.op.name) for key, t in features.items()
+        }
         return ServingInputReceiver(made, dict(made))
+
     return receive
 
 

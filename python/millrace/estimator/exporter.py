@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is exported after evaluations."""
+
 from __future__ import annotations
 
 import os
@@ -30,7 +31,7 @@ class _SavedModelExporter(Exporter):
     def __init__(self, name: str, serving_input_receiver_fn: Any, assets_extra: Any, as_text: bool) -> None:
         self._name, self._receive, self._assets_extra, self._as_text = name, serving_input_receiver_fn, assets_extra, as_text
 
-    name = property(lambda self: self._name, doc="Its folder.")  # type: ignore[assignment]
+    name = property(lambda self: self._name, doc="Its folder.")
 
     def _write(self, estimator: Any, export_path: Any, checkpoint_path: str) -> Any:
         return estimator.export_savedmodel(export_path, self._receive, assets_extra=self._assets_extra, as_text=self._as_text, checkpoint_path=checkpoint_path)
@@ -79,8 +80,15 @@ class FinalExporter(_SavedModelExporter):
 class LatestExporter(_SavedModelExporter):
     """Exports after each evaluation, and keeps the newest exports."""
 
-    def __init__(self, name: str, serving_input_receiver_fn: Any = None, assets_extra: Any = None, as_text: bool = False, exports_to_keep: Optional[int] = 5,
-                 serving_input_fn: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: Any = None,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: Optional[int] = 5,
+        serving_input_fn: Any = None,
+    ) -> None:
         _check_count(exports_to_keep)
         super().__init__(name, _receiver(serving_input_receiver_fn, serving_input_fn), assets_extra, as_text)
         self._exports_to_keep = exports_to_keep
@@ -104,8 +112,16 @@ def _loss_smaller(best_eval_result: Dict[str, Any], current_eval_result: Dict[st
 class BestExporter(_SavedModelExporter):
     """Exports where an evaluation is better than all before it; those are read from the evaluation's event files too."""
 
-    def __init__(self, name: str = "best_exporter", serving_input_receiver_fn: Any = None, event_file_pattern: Optional[str] = None,
-                 compare_fn: Callable[..., bool] = _loss_smaller, assets_extra: Any = None, as_text: bool = False, exports_to_keep: Optional[int] = 5) -> None:
+    def __init__(
+        self,
+        name: str = "best_exporter",
+        serving_input_receiver_fn: Any = None,
+        event_file_pattern: Optional[str] = None,
+        compare_fn: Callable[..., bool] = _loss_smaller,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: Optional[int] = 5,
+    ) -> None:
         if compare_fn is None:
             raise at_user_line(ValueError("`compare_fn` must not be None."))
         _check_count(exports_to_keep)
@@ -129,6 +145,7 @@ class BestExporter(_SavedModelExporter):
 
     def _best_of_events(self, pattern: str) -> Optional[Dict[str, Any]]:
         from millrace import train
+
         best = None
         for path in gfile.Glob(pattern):
             for event in train.summary_iterator(as_str_any(path)):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators with more than they were made with."""
+
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -26,4 +27,5 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., Any]) -> Estimato
             return spec
         given = {"features": features, "labels": labels, "predictions": spec.predictions, "config": config}
         return spec._replace(eval_metric_ops={**spec.eval_metric_ops, **metric_fn(**{key: given[key] for key in wanted if key in given})})
+
     return Estimator(model_fn, estimator.model_dir, estimator.config)

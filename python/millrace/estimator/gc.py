@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many exports stay."""
+
 from __future__ import annotations
 
 import os
@@ -26,9 +27,11 @@ def _largest_export_versions(n: int) -> _Filter:
 
 def _one_of_every_n_export_versions(n: int) -> _Filter:
     """Keeps the newest of each range of n versions: 1 to n, n + 1 to 2n, ... Version 0 belongs to the first."""
+
     def keep(paths: List[Path]) -> List[Path]:
         newest = {max(p.export_version - 1, 0) // n: p for p in sorted((p for p in paths if p.export_version is not None), key=lambda p: p.export_version)}
         return sorted(newest.values())
+
     return keep
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a model computes to losses, predictions and metrics: one head for each kind of question."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
@@ -30,8 +31,14 @@ class LossAndLabels(NamedTuple):
 class _Head:
     """What a model's outputs are: predictions, losses, metrics and exports. The loss of a batch is a sum, unless `loss_reduction` says otherwise."""
 
-    def __init__(self, logits_dimension: int, weight_column: Any = None, name: Optional[str] = None, loss_reduction: str = losses.Reduction.SUM,
-                 loss_fn: Optional[Callable[..., Any]] = None) -> None:
+    def __init__(
+        self,
+        logits_dimension: int,
+        weight_column: Any = None,
+        name: Optional[str] = None,
+        loss_reduction: str = losses.Reduction.SUM,
+        loss_fn: Optional[Callable[..., Any]] = None,
+    ) -> None:
         self._logits_dimension, self._weight_column, self._name = logits_dimension, weight_column, name
         self._reduction, self._loss_fn = loss_reduction, loss_fn
 
@@ -80,8 +87,9 @@ class _Head:
     def _key(self, metric: str) -> str:
         return "%s/%s" % (metric, self._name) if self._name else metric
 
-    def create_estimator_spec(self, features: Any, mode: str, logits: Any, labels: Any = None,
-                              train_op_fn: Optional[Callable[[Any], Any]] = None, optimizer: Any = None) -> EstimatorSpec:
+    def create_estimator_spec(
+        self, features: Any, mode: str, logits: Any, labels: Any = None, train_op_fn: Optional[Callable[[Any], Any]] = None, optimizer: Any = None
+    ) -> EstimatorSpec:
         """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it."""
         with name_scope("head"):
             logits = _checked_logits(logits, self._logits_dimension)
@@ -109,6 +117,7 @@ def _train_op(loss: Any, train_op_fn: Any, optimizer: Any) -> Any:
         raise at_user_line(ValueError("train_op_fn and optimizer must not both be set."))
     if optimizer is not None:
         from millrace.train.global_step import get_global_step
+
         return optimizer.minimize(loss, global_step=get_global_step())
     if train_op_fn is None:
         raise at_user_line(ValueError("train_op_fn can not be None."))
@@ -116,6 +125,7 @@ def _train_op(loss: Any, train_op_fn: Any, optimizer: Any) -> Any:
 
 
 # ---- what a head is given ----
+
 
 def _as_column(values: Any) -> Any:
     """One number for each example as [n, 1]."""
@@ -135,15 +145,23 @@ def _of_width(values: Any, width: int, message: str) -> Any:
 
 def _checked_labels(labels: Any, width: int) -> Any:
     if labels is None:
-        raise at_user_line(ValueError("You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: Check that your data contain your label "
-                                      "feature. Check that your input_fn properly parses and returns labels."))
+        raise at_user_line(
+            ValueError(
+                "You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: Check that your data contain your label "
+                "feature. Check that your input_fn properly parses and returns labels."
+            )
+        )
     with name_scope(None, "labels", [labels]):
         labels = _as_column(labels)
         known = labels.get_shape()
         if known.ndims is not None and known.ndims > 1 and known[1].value not in (None, width):
-            raise at_user_line(ValueError("Mismatched label shape. Expected labels dimension=%s.  Received %s. Suggested Fix: If your classifier expects "
-                                          "one-hot encoding label, check your n_classes argument to the estimator and/or the shape of your label. Otherwise, "
-                                          "check the shape of your label." % (width, known[1].value)))
+            raise at_user_line(
+                ValueError(
+                    "Mismatched label shape. Expected labels dimension=%s.  Received %s. Suggested Fix: If your classifier expects "
+                    "one-hot encoding label, check your n_classes argument to the estimator and/or the shape of your label. Otherwise, "
+                    "check the shape of your label." % (width, known[1].value)
+                )
+            )
         return _of_width(labels, width, "labels shape must be [batch_size, %s]" % width)
 
 
@@ -178,6 +196,7 @@ def _weights(features: Any, weight_column: Any) -> Any:
 
 
 # ---- classes ----
+
 
 class _Classes(_Head):
     """A head that tells classes apart."""
@@ -228,8 +247,12 @@ class _MultiClassHeadWithSoftmaxCrossEntropyLoss(_Classes):
     def _predictions(self, logits: Any) -> Dict[str, Any]:
         """The most probable class, and how probable each is."""
         ids = array_ops.expand_dims(math_ops.argmax(logits, 1, name=PredictionKeys.CLASS_IDS), 1)
-        return {PredictionKeys.LOGITS: logits, PredictionKeys.PROBABILITIES: nn_ops.softmax(logits, name=PredictionKeys.PROBABILITIES),
-                PredictionKeys.CLASS_IDS: ids, PredictionKeys.CLASSES: self._named(ids)}
+        return {
+            PredictionKeys.LOGITS: logits,
+            PredictionKeys.PROBABILITIES: nn_ops.softmax(logits, name=PredictionKeys.PROBABILITIES),
+            PredictionKeys.CLASS_IDS: ids,
+            PredictionKeys.CLASSES: self._named(ids),
+        }
 
     def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
         made = self._classification(predictions[PredictionKeys.PROBABILITIES])
@@ -240,8 +263,9 @@ class _MultiClassHeadWithSoftmaxCrossEntropyLoss(_Classes):
 
 
 class _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(_Classes):
-    def __init__(self, weight_column: Any = None, thresholds: Optional[Sequence[float]] = None, label_vocabulary: Any = None, name: Optional[str] = None,
-                 **options: Any) -> None:
+    def __init__(
+        self, weight_column: Any = None, thresholds: Optional[Sequence[float]] = None, label_vocabulary: Any = None, name: Optional[str] = None, **options: Any
+    ) -> None:
         super().__init__(2, 1, weight_column, label_vocabulary, name, **options)
         self._thresholds = tuple(thresholds or ())
         if any(not 0 < threshold < 1 for threshold in self._thresholds):
@@ -258,27 +282,45 @@ class _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(_Classes):
         keys, logistic = PredictionKeys, math_ops.sigmoid(logits, name=PredictionKeys.LOGISTIC)
         both = array_ops.concat([array_ops.zeros_like(logits), logits], -1, name="two_class_logits")
         ids = array_ops.expand_dims(math_ops.argmax(both, -1), -1, name="classes")
-        return {keys.LOGITS: logits, keys.LOGISTIC: logistic, keys.PROBABILITIES: nn_ops.softmax(both, name=keys.PROBABILITIES), keys.CLASS_IDS: ids,
-                keys.CLASSES: self._named(ids)}
+        return {
+            keys.LOGITS: logits,
+            keys.LOGISTIC: logistic,
+            keys.PROBABILITIES: nn_ops.softmax(both, name=keys.PROBABILITIES),
+            keys.CLASS_IDS: ids,
+            keys.CLASSES: self._named(ids),
+        }
 
     def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
         made = self._classification(predictions[PredictionKeys.PROBABILITIES])
-        return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: made, _CLASSIFY: made, _REGRESS: RegressionOutput(predictions[PredictionKeys.LOGISTIC]),
-                _PREDICT: PredictOutput(predictions)}
+        return {
+            DEFAULT_SERVING_SIGNATURE_DEF_KEY: made,
+            _CLASSIFY: made,
+            _REGRESS: RegressionOutput(predictions[PredictionKeys.LOGISTIC]),
+            _PREDICT: PredictOutput(predictions),
+        }
 
     def _metrics(self, predictions: Dict[str, Any], target: Any, weights: Any) -> Dict[str, Any]:
         """How right the model is, and how right one that always says the same would be."""
         keys, logistic, ids = MetricKeys, predictions[PredictionKeys.LOGISTIC], predictions[PredictionKeys.CLASS_IDS]
         label_mean = _mean(target, weights, keys.LABEL_MEAN)
-        made = {keys.ACCURACY: metrics.accuracy(target, ids, weights, name=keys.ACCURACY),
-                keys.PRECISION: metrics.precision(target, ids, weights, name=keys.PRECISION), keys.RECALL: metrics.recall(target, ids, weights, name=keys.RECALL),
-                keys.PREDICTION_MEAN: _mean(logistic, weights, keys.PREDICTION_MEAN), keys.LABEL_MEAN: label_mean,
-                keys.ACCURACY_BASELINE: tuple(math_ops.maximum(mean, 1.0 - mean) for mean in label_mean),
-                keys.AUC: _auc(target, logistic, weights, "ROC", keys.AUC), keys.AUC_PR: _auc(target, logistic, weights, "PR", keys.AUC_PR)}
+        made = {
+            keys.ACCURACY: metrics.accuracy(target, ids, weights, name=keys.ACCURACY),
+            keys.PRECISION: metrics.precision(target, ids, weights, name=keys.PRECISION),
+            keys.RECALL: metrics.recall(target, ids, weights, name=keys.RECALL),
+            keys.PREDICTION_MEAN: _mean(logistic, weights, keys.PREDICTION_MEAN),
+            keys.LABEL_MEAN: label_mean,
+            keys.ACCURACY_BASELINE: tuple(math_ops.maximum(mean, 1.0 - mean) for mean in label_mean),
+            keys.AUC: _auc(target, logistic, weights, "ROC", keys.AUC),
+            keys.AUC_PR: _auc(target, logistic, weights, "PR", keys.AUC_PR),
+        }
         for at in self._thresholds:
-            made.update({keys.ACCURACY_AT_THRESHOLD % at: _accuracy_at(target, logistic, weights, at),
-                         keys.PRECISION_AT_THRESHOLD % at: _first(metrics.precision_at_thresholds(target, logistic, (at,), weights, name="precision_at_%s" % at)),
-                         keys.RECALL_AT_THRESHOLD % at: _first(metrics.recall_at_thresholds(target, logistic, (at,), weights, name="recall_at_%s" % at))})
+            made.update(
+                {
+                    keys.ACCURACY_AT_THRESHOLD % at: _accuracy_at(target, logistic, weights, at),
+                    keys.PRECISION_AT_THRESHOLD % at: _first(metrics.precision_at_thresholds(target, logistic, (at,), weights, name="precision_at_%s" % at)),
+                    keys.RECALL_AT_THRESHOLD % at: _first(metrics.recall_at_thresholds(target, logistic, (at,), weights, name="recall_at_%s" % at)),
+                }
+            )
         return made
 
 
@@ -304,6 +346,7 @@ def _first(pair: Tuple[Any, Any]) -> Tuple[Any, Any]:
 
 # ---- numbers ----
 
+
 class _RegressionHeadWithMeanSquaredErrorLoss(_Head):
     def __init__(self, label_dimension: int = 1, weight_column: Any = None, name: Optional[str] = None, **options: Any) -> None:
         if label_dimension < 1:
@@ -324,26 +367,42 @@ class _RegressionHeadWithMeanSquaredErrorLoss(_Head):
         return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: made, _REGRESS: made, _PREDICT: PredictOutput(predictions)}
 
     def _metrics(self, predictions: Dict[str, Any], target: Any, weights: Any) -> Dict[str, Any]:
-        return {MetricKeys.PREDICTION_MEAN: _mean(predictions[PredictionKeys.PREDICTIONS], weights, MetricKeys.PREDICTION_MEAN),
-                MetricKeys.LABEL_MEAN: _mean(target, weights, MetricKeys.LABEL_MEAN)}
+        return {
+            MetricKeys.PREDICTION_MEAN: _mean(predictions[PredictionKeys.PREDICTIONS], weights, MetricKeys.PREDICTION_MEAN),
+            MetricKeys.LABEL_MEAN: _mean(target, weights, MetricKeys.LABEL_MEAN),
+        }
 
 
 # ---- by the names that TensorFlow has for them ----
 
-def _multi_class_head_with_softmax_cross_entropy_loss(n_classes: int, weight_column: Any = None, label_vocabulary: Any = None,
-                                                      loss_reduction: str = losses.Reduction.SUM, loss_fn: Any = None, name: Optional[str] = None) -> _Head:
+
+def _multi_class_head_with_softmax_cross_entropy_loss(
+    n_classes: int,
+    weight_column: Any = None,
+    label_vocabulary: Any = None,
+    loss_reduction: str = losses.Reduction.SUM,
+    loss_fn: Any = None,
+    name: Optional[str] = None,
+) -> _Head:
     """More than two classes."""
     return _MultiClassHeadWithSoftmaxCrossEntropyLoss(n_classes, weight_column, label_vocabulary, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
 
 
-def _binary_logistic_head_with_sigmoid_cross_entropy_loss(weight_column: Any = None, thresholds: Any = None, label_vocabulary: Any = None,
-                                                          loss_reduction: str = losses.Reduction.SUM, loss_fn: Any = None, name: Optional[str] = None) -> _Head:
+def _binary_logistic_head_with_sigmoid_cross_entropy_loss(
+    weight_column: Any = None,
+    thresholds: Any = None,
+    label_vocabulary: Any = None,
+    loss_reduction: str = losses.Reduction.SUM,
+    loss_fn: Any = None,
+    name: Optional[str] = None,
+) -> _Head:
     """Two classes."""
     return _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(weight_column, thresholds, label_vocabulary, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
 
 
-def _regression_head_with_mean_squared_error_loss(weight_column: Any = None, label_dimension: int = 1, loss_reduction: str = losses.Reduction.SUM,
-                                                  loss_fn: Any = None, name: Optional[str] = None) -> _Head:
+def _regression_head_with_mean_squared_error_loss(
+    weight_column: Any = None, label_dimension: int = 1, loss_reduction: str = losses.Reduction.SUM, loss_fn: Any = None, name: Optional[str] = None
+) -> _Head:
     """Numbers."""
     return _RegressionHeadWithMeanSquaredErrorLoss(label_dimension, weight_column, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input functions over arrays and tables."""
+
 from __future__ import annotations
 
 import threading
@@ -44,40 +45,64 @@ def _batches(arrays: List[np.ndarray], batch_size: int, num_epochs: Optional[int
     return list(made)
 
 
-def numpy_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Optional[int] = 1, shuffle: Optional[bool] = None,
-                   queue_capacity: int = 1000, num_threads: int = 1) -> Callable[[], Any]:
+def numpy_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: Optional[int] = 1,
+    shuffle: Optional[bool] = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+) -> Callable[[], Any]:
     """An input function over an array, or a dict of arrays by the features' names, and labels."""
     del queue_capacity  # batches are made as they are asked for
     del num_threads  # batches are made as they are asked for
     if not isinstance(shuffle, bool):
-        raise at_user_line(ValueError("shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training); got %s" % shuffle))
+        raise at_user_line(
+            ValueError("shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training); got %s" % shuffle)
+        )
     features: Dict[Any, np.ndarray] = {k: np.asarray(v) for k, v in (x if isinstance(x, dict) else {None: x}).items()}
     if not features:
         raise at_user_line(ValueError("x cannot be an empty dict"))
     labels = {k: np.asarray(v) for k, v in (y if isinstance(y, dict) else {None: y} if y is not None else {}).items()}
     lengths = {len(a) for a in [*features.values(), *labels.values()]}
     if len(lengths) != 1:
-        raise at_user_line(ValueError("Length of tensors in x and y is mismatched. All elements in x and y must have the same length: %s" % {
-            str(k): a.shape for k, a in [*features.items(), *labels.items()]}))
+        raise at_user_line(
+            ValueError(
+                "Length of tensors in x and y is mismatched. All elements in x and y must have the same length: %s"
+                % {str(k): a.shape for k, a in [*features.items(), *labels.items()]}
+            )
+        )
 
     def input_fn() -> Any:
         tensors = _batches([*features.values(), *labels.values()], batch_size, num_epochs, shuffle)
         made: Any = dict(zip(features, tensors))
-        target: Any = dict(zip(labels, tensors[len(features):]))
+        target: Any = dict(zip(labels, tensors[len(features) :]))
         made = made if isinstance(x, dict) else made[None]
         return made if y is None else (made, target if isinstance(y, dict) else target[None])
+
     return input_fn
 
 
-def pandas_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Optional[int] = 1, shuffle: Optional[bool] = None, queue_capacity: int = 1000,
-                    num_threads: int = 1, target_column: str = "target") -> Callable[[], Any]:
+def pandas_input_fn(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: Optional[int] = 1,
+    shuffle: Optional[bool] = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+    target_column: str = "target",
+) -> Callable[[], Any]:
     """An input function over a DataFrame, with a Series or DataFrame of labels, which have the same index. A Series is called target_column, which may
     be no column of x."""
     del queue_capacity  # batches are made as they are asked for
     del num_threads  # batches are made as they are asked for
     if y is not None:
         if target_column in x:
-            raise at_user_line(ValueError("Cannot use name %s for target column: DataFrame already has a column with that name: %s" % (target_column, x.columns)))
+            raise at_user_line(
+                ValueError("Cannot use name %s for target column: DataFrame already has a column with that name: %s" % (target_column, x.columns))
+            )
         if not np.array_equal(x.index, y.index):
             raise at_user_line(ValueError("Index for x and y are mismatched.\nIndex for x: %s\nIndex for y: %s\n" % (x.index, y.index)))
     features = {name: x[name].values for name in x.columns}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of what models predict and of how good they are."""
+
 from millrace.estimator import spec
 
 

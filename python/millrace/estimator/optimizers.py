@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers by name."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -12,6 +13,7 @@ _CLASSES = {"Adagrad": "AdagradOptimizer", "Adam": "AdamOptimizer", "Ftrl": "Ftr
 def get_optimizer_instance(opt: Any, learning_rate: Optional[float] = None) -> Any:
     """An optimizer as it is, what a function without arguments makes, or one of these names with the rate."""
     from millrace import train
+
     if isinstance(opt, str):
         if opt not in _CLASSES:
             raise at_user_line(ValueError("Unsupported optimizer name: %s. Supported names are: %s" % (opt, tuple(sorted(_CLASSES)))))

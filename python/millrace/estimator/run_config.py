@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an estimator runs: what it saves and when, and which task of a cluster it is, as the environment variable TF_CONFIG says."""
+
 from __future__ import annotations
 
 import copy
@@ -14,19 +15,30 @@ from millrace.train.cluster import ClusterSpec
 
 _UNSET = object()
 _BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
-_REPLACEABLE = ("model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
-                "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps", "device_fn", "session_creation_timeout_secs")
+_REPLACEABLE = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "device_fn",
+    "session_creation_timeout_secs",
+)
 _CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
     "model_dir": (bool, "model_dir should be non-empty"),
     "tf_random_seed": (lambda v: isinstance(v, int), "tf_random_seed must be integer."),
     "save_summary_steps": (lambda v: v >= 0, "save_summary_steps should be >= 0"),
     "save_checkpoints_steps": (lambda v: v >= 0, "save_checkpoints_steps should be >= 0"),
     "save_checkpoints_secs": (lambda v: v >= 0, "save_checkpoints_secs should be >= 0"),
-    "session_config": (lambda v: isinstance(v, definitions.ConfigProto), "session_config must be instance of ConfigProto"),  # type: ignore[attr-defined]
+    "session_config": (lambda v: isinstance(v, definitions.ConfigProto), "session_config must be instance of ConfigProto"),
     "keep_checkpoint_max": (lambda v: v >= 0, "keep_checkpoint_max should be >= 0"),
     "keep_checkpoint_every_n_hours": (lambda v: v > 0, "keep_checkpoint_every_n_hours should be > 0"),
     "log_step_count_steps": (lambda v: v > 0, "log_step_count_steps should be > 0"),
-    "device_fn": (callable, "device_fn must be callable with exactly one argument \"op\"."),
+    "device_fn": (callable, 'device_fn must be callable with exactly one argument "op".'),
     "session_creation_timeout_secs": (lambda v: v > 0, "session_creation_timeout_secs should be > 0"),
 }
 
@@ -39,25 +51,33 @@ class TaskType:
 
 def _master(cluster: ClusterSpec, task_type: str, task_id: int) -> str:
     if task_type not in cluster.jobs:
-        raise at_user_line(ValueError("%s is not a valid task_type in the cluster_spec:\n%s\n\nNote that these values may be coming from the TF_CONFIG "
-                                      "environment variable." % (task_type, cluster.as_dict())))
+        raise at_user_line(
+            ValueError(
+                "%s is not a valid task_type in the cluster_spec:\n%s\n\nNote that these values may be coming from the TF_CONFIG "
+                "environment variable." % (task_type, cluster.as_dict())
+            )
+        )
     tasks = cluster.job_tasks(task_type)
     if not 0 <= task_id < len(tasks):
-        raise at_user_line(ValueError("%d is not a valid task_id for task_type %s in the cluster_spec:\n%s\n\nNote that these values may be coming from the "
-                                      "TF_CONFIG environment variable." % (task_id, task_type, cluster.as_dict())))
+        raise at_user_line(
+            ValueError(
+                "%d is not a valid task_id for task_type %s in the cluster_spec:\n%s\n\nNote that these values may be coming from the "
+                "TF_CONFIG environment variable." % (task_id, task_type, cluster.as_dict())
+            )
+        )
     return "grpc://%s" % tasks[task_id]
 
 
 def _task(cluster: ClusterSpec, task: Dict[str, Any], chief: str) -> Tuple[str, int]:
     """The type and number of this process in a cluster that has one chief."""
     if chief not in cluster.jobs:
-        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, it must have one \"%s\" node." % chief))
+        raise at_user_line(ValueError('If "cluster" is set in TF_CONFIG, it must have one "%s" node.' % chief))
     if len(cluster.job_tasks(chief)) > 1:
-        raise at_user_line(ValueError("The \"cluster\" in TF_CONFIG must have only one \"%s\" node." % chief))
+        raise at_user_line(ValueError('The "cluster" in TF_CONFIG must have only one "%s" node.' % chief))
     if not task.get("type"):
-        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, task type must be set."))
+        raise at_user_line(ValueError('If "cluster" is set in TF_CONFIG, task type must be set.'))
     if task.get("index") is None:
-        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, task index must be set."))
+        raise at_user_line(ValueError('If "cluster" is set in TF_CONFIG, task index must be set.'))
     if int(task["index"]) < 0:
         raise at_user_line(ValueError("Task index must be non-negative number."))
     return task["type"], int(task["index"])
@@ -65,18 +85,32 @@ def _task(cluster: ClusterSpec, task: Dict[str, Any], chief: str) -> Tuple[str, 
 
 def _dict(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, dict):
-        raise at_user_line(TypeError("If \"%s\" is set in TF_CONFIG, it must be a dict. Given %s" % (name, type(value))))
+        raise at_user_line(TypeError('If "%s" is set in TF_CONFIG, it must be a dict. Given %s' % (name, type(value))))
     return value
 
 
 class RunConfig:
     """Where and how often an estimator saves, summarises and logs."""
 
-    def __init__(self, model_dir: Optional[str] = None, tf_random_seed: Optional[int] = None, save_summary_steps: int = 100,
-                 save_checkpoints_steps: Any = _UNSET, save_checkpoints_secs: Any = _UNSET, session_config: Any = None, keep_checkpoint_max: int = 5,
-                 keep_checkpoint_every_n_hours: float = 10000, log_step_count_steps: Optional[int] = 100, train_distribute: Any = None,
-                 device_fn: Any = None, protocol: Optional[str] = None, eval_distribute: Any = None, experimental_distribute: Any = None,
-                 experimental_max_worker_delay_secs: Optional[float] = None, session_creation_timeout_secs: float = 7200) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        tf_random_seed: Optional[int] = None,
+        save_summary_steps: int = 100,
+        save_checkpoints_steps: Any = _UNSET,
+        save_checkpoints_secs: Any = _UNSET,
+        session_config: Any = None,
+        keep_checkpoint_max: int = 5,
+        keep_checkpoint_every_n_hours: float = 10000,
+        log_step_count_steps: Optional[int] = 100,
+        train_distribute: Any = None,
+        device_fn: Any = None,
+        protocol: Optional[str] = None,
+        eval_distribute: Any = None,
+        experimental_distribute: Any = None,
+        experimental_max_worker_delay_secs: Optional[float] = None,
+        session_creation_timeout_secs: float = 7200,
+    ) -> None:
         for name, value in (("train_distribute", train_distribute), ("eval_distribute", eval_distribute), ("experimental_distribute", experimental_distribute)):
             if value is not None:
                 raise at_user_line(NotImplementedError("%s is not provided: one process trains on all cores of its machine." % name))
@@ -93,10 +127,19 @@ class RunConfig:
         self._save_checkpoints_secs: Optional[float] = None
         self._save_checkpoints_steps: Optional[int] = None
         RunConfig._replace(
-            self, model_dir=None if model_dir is None else os.fspath(model_dir), tf_random_seed=tf_random_seed, save_summary_steps=save_summary_steps,
-            save_checkpoints_steps=save_checkpoints_steps, save_checkpoints_secs=save_checkpoints_secs, session_config=session_config,
-            keep_checkpoint_max=keep_checkpoint_max, keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
-            log_step_count_steps=log_step_count_steps, device_fn=device_fn, session_creation_timeout_secs=session_creation_timeout_secs)
+            self,
+            model_dir=None if model_dir is None else os.fspath(model_dir),
+            tf_random_seed=tf_random_seed,
+            save_summary_steps=save_summary_steps,
+            save_checkpoints_steps=save_checkpoints_steps,
+            save_checkpoints_secs=save_checkpoints_secs,
+            session_config=session_config,
+            keep_checkpoint_max=keep_checkpoint_max,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+            log_step_count_steps=log_step_count_steps,
+            device_fn=device_fn,
+            session_creation_timeout_secs=session_creation_timeout_secs,
+        )
         self._set_cluster(json.loads(os.environ.get("TF_CONFIG") or "{}"))
 
     def _set_cluster(self, given: Dict[str, Any]) -> None:
@@ -142,9 +185,9 @@ class RunConfig:
             self._is_chief, self._num_worker_replicas, self._global_id_in_cluster = False, 0, None
             return
         if self._task_type != TaskType.WORKER:
-            raise at_user_line(ValueError("If \"cluster\" is not set in TF_CONFIG, task type must be WORKER."))
+            raise at_user_line(ValueError('If "cluster" is not set in TF_CONFIG, task type must be WORKER.'))
         if self._task_id != 0:
-            raise at_user_line(ValueError("If \"cluster\" is not set in TF_CONFIG, task index must be 0."))
+            raise at_user_line(ValueError('If "cluster" is not set in TF_CONFIG, task index must be 0.'))
 
     model_dir = property(lambda self: self._model_dir, doc="The folder of checkpoints and event files.")
     tf_random_seed = property(lambda self: self._tf_random_seed, doc="The seed of the graph.")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model function is called for, and what it answers."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple
@@ -76,8 +77,12 @@ def _exports(given: Any) -> Any:
     if not all(isinstance(value, ExportOutput) for value in given.values()):
         raise at_user_line(TypeError("Values in export_outputs must be ExportOutput objects. Given: %s" % given))
     if len(given) > 1 and default not in given:
-        raise at_user_line(ValueError("Multiple export_outputs were provided, but none of them is specified as the default.  Do this by naming one of them "
-                                      "with signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY."))
+        raise at_user_line(
+            ValueError(
+                "Multiple export_outputs were provided, but none of them is specified as the default.  Do this by naming one of them "
+                "with signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY."
+            )
+        )
     return {**given, default: next(iter(given.values()))} if len(given) == 1 else given
 
 
@@ -86,13 +91,18 @@ def _in_default_graph(what: str, named: Dict[str, Any]) -> None:
     for key, value in named.items():
         for part in nest.flatten(value):
             if part is not None and part.graph is not graph:
-                raise at_user_line(ValueError("%s with \"%s%s\" must be from the default graph. Possible causes of this error include: \n\n1) %s was created "
-                                              "outside the context of the default graph.\n\n2) The object passed through to EstimatorSpec was not created "
-                                              "in the most recent call to \"model_fn\"." % (what, key and key + ": ", part.name, what)))
+                raise at_user_line(
+                    ValueError(
+                        '%s with "%s%s" must be from the default graph. Possible causes of this error include: \n\n1) %s was created '
+                        "outside the context of the default graph.\n\n2) The object passed through to EstimatorSpec was not created "
+                        'in the most recent call to "model_fn".' % (what, key and key + ": ", part.name, what)
+                    )
+                )
 
 
 def _hooks(given: Any) -> Any:
     from millrace.train.hooks import SessionRunHook
+
     for hook in given or ():
         if not isinstance(hook, SessionRunHook):
             raise at_user_line(TypeError("All hooks must be SessionRunHook instances, given: %s" % (hook,)))
@@ -102,10 +112,22 @@ def _hooks(given: Any) -> Any:
 class EstimatorSpec(_Spec):
     """The tensors and operations of a model."""
 
-    def __new__(cls, mode: str, predictions: Any = None, loss: Any = None, train_op: Any = None, eval_metric_ops: Any = None,  # type: ignore[misc]
-                export_outputs: Any = None, training_chief_hooks: Any = None, training_hooks: Any = None, scaffold: Any = None,
-                evaluation_hooks: Any = None, prediction_hooks: Any = None) -> "EstimatorSpec":
+    def __new__(
+        cls,
+        mode: str,
+        predictions: Any = None,
+        loss: Any = None,
+        train_op: Any = None,
+        eval_metric_ops: Any = None,
+        export_outputs: Any = None,
+        training_chief_hooks: Any = None,
+        training_hooks: Any = None,
+        scaffold: Any = None,
+        evaluation_hooks: Any = None,
+        prediction_hooks: Any = None,
+    ) -> "EstimatorSpec":
         from millrace.train.monitored_session import Scaffold
+
         wanted = {ModeKeys.TRAIN: [("train_op", train_op), ("loss", loss)], ModeKeys.EVAL: [("loss", loss)], ModeKeys.PREDICT: [("predictions", predictions)]}
         for name, value in wanted.get(mode, ()):
             if value is None:
@@ -128,7 +150,7 @@ class EstimatorSpec(_Spec):
             raise at_user_line(TypeError("scaffold must be tf.train.Scaffold. Given: %s" % (scaffold,)))
         return super().__new__(cls, mode, predictions, loss, train_op, measures, exports, hooks[0], hooks[1], scaffold or Scaffold(), hooks[2], hooks[3])
 
-    def _replace(self, **changes: Any) -> "EstimatorSpec":  # type: ignore[override]
+    def _replace(self, **changes: Any) -> "EstimatorSpec":
         """A copy with other values, which are checked too; for the same mode."""
         if changes.get("mode", self.mode) != self.mode:
             raise at_user_line(ValueError("mode of EstimatorSpec cannot be changed."))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training and evaluation in turns."""
+
 from __future__ import annotations
 
 import json
@@ -65,7 +66,7 @@ class _TrainFields(NamedTuple):
 class TrainSpec(_TrainFields):
     """How to train."""
 
-    def __new__(cls, input_fn: Any, max_steps: Optional[int] = None, hooks: Any = None) -> "TrainSpec":  # type: ignore[misc]
+    def __new__(cls, input_fn: Any, max_steps: Optional[int] = None, hooks: Any = None) -> "TrainSpec":
         _check_input(input_fn)
         _check_steps("max_steps", max_steps)
         return super().__new__(cls, input_fn, max_steps, _checked_hooks(hooks))
@@ -84,8 +85,16 @@ class _EvalFields(NamedTuple):
 class EvalSpec(_EvalFields):
     """How to evaluate, and what to export then."""
 
-    def __new__(cls, input_fn: Any, steps: Optional[int] = 100, name: Optional[str] = None, hooks: Any = None, exporters: Any = None,  # type: ignore[misc]
-                start_delay_secs: float = 120, throttle_secs: float = 600) -> "EvalSpec":
+    def __new__(
+        cls,
+        input_fn: Any,
+        steps: Optional[int] = 100,
+        name: Optional[str] = None,
+        hooks: Any = None,
+        exporters: Any = None,
+        start_delay_secs: float = 120,
+        throttle_secs: float = 600,
+    ) -> "EvalSpec":
         _check_input(input_fn)
         _check_steps("steps", steps)
         if name is not None and not isinstance(name, str):
@@ -134,11 +143,16 @@ class Evaluator:
         """The metrics of the newest checkpoint; None where there is no new one."""
         path = self._estimator.latest_checkpoint()
         if not path or path == self._previous:
-            self._warn("No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation results are expected to be same for the same "
-                       "checkpoint." if path else "Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.")
+            self._warn(
+                "No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation results are expected to be same for the same "
+                "checkpoint."
+                if path
+                else "Estimator is not trained yet. Will start an evaluation when a checkpoint is ready."
+            )
             return None
-        result = self._estimator.evaluate(input_fn=self._spec.input_fn, steps=self._spec.steps, name=self._spec.name, checkpoint_path=path,
-                                          hooks=self._spec.hooks)
+        result = self._estimator.evaluate(
+            input_fn=self._spec.input_fn, steps=self._spec.steps, name=self._spec.name, checkpoint_path=path, hooks=self._spec.hooks
+        )
         if not result:
             raise at_user_line(RuntimeError("Internal error: `Estimator.evaluate` should never return empty result."))
         if not isinstance(result, dict):
@@ -147,8 +161,16 @@ class Evaluator:
             raise at_user_line(RuntimeError("Internal error: `Estimator.evaluate` result should have `global_step` in result. Given %s" % result))
         is_final = bool(self._max_steps and result[GraphKeys.GLOBAL_STEP] >= self._max_steps)
         folder = os.path.join(as_str_any(self._estimator.model_dir), "export")
-        self.exported = [exporter.export(estimator=self._estimator, export_path=os.path.join(folder, as_str_any(exporter.name)), checkpoint_path=path,
-                                         eval_result=result, is_the_final_export=is_final) for exporter in self._spec.exporters]
+        self.exported = [
+            exporter.export(
+                estimator=self._estimator,
+                export_path=os.path.join(folder, as_str_any(exporter.name)),
+                checkpoint_path=path,
+                eval_result=result,
+                is_the_final_export=is_final,
+            )
+            for exporter in self._spec.exporters
+        ]
         self._is_final_export_triggered = self._is_final_export_triggered or is_final
         self._last_warning, self._previous = 0, path
         return result
@@ -237,8 +259,12 @@ class _TrainingExecutor:
         """Trains and evaluates in turns, in this process alone; the last metrics, and the folders of the last exports."""
         seconds, last = self._eval_spec.throttle_secs, self._train_spec.max_steps
         if seconds <= 0:
-            raise at_user_line(ValueError("eval_spec.throttle_secs should be positive, given: %s. It is used do determine how long each training iteration "
-                                          "should go when train and evaluate locally." % seconds))
+            raise at_user_line(
+                ValueError(
+                    "eval_spec.throttle_secs should be positive, given: %s. It is used do determine how long each training iteration "
+                    "should go when train and evaluate locally." % seconds
+                )
+            )
         tf_logging.info("Start train and evaluate loop. The evaluate will happen after %s secs (eval_spec.throttle_secs) or training is finished.", seconds)
         pause, evaluator = _StopAtSecsHook(seconds), self._evaluator()
         while True:
@@ -251,11 +277,17 @@ class _TrainingExecutor:
 
     def _start_std_server(self, config: Any) -> Any:
         from millrace.train import server
+
         if not config.cluster_spec or not config.task_type or not config.master or config.task_id is None:
-            raise at_user_line(RuntimeError("Could not start server; be sure to specify cluster_spec, task_type, master, and task in RunConfig or set the "
-                                            "TF_CONFIG environment variable."))
-        made = server.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,
-                            config=definitions.ConfigProto(log_device_placement=False), start=False)  # type: ignore[attr-defined]
+            raise at_user_line(
+                RuntimeError(
+                    "Could not start server; be sure to specify cluster_spec, task_type, master, and task in RunConfig or set the "
+                    "TF_CONFIG environment variable."
+                )
+            )
+        made = server.Server(
+            config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=definitions.ConfigProto(log_device_placement=False), start=False
+        )
         made.start()
         return made
 
@@ -269,8 +301,9 @@ class _TrainingExecutor:
             delay = min(_MAX_DELAY_SECS, (config.task_id + 1) * _DELAY_SECS_PER_WORKER)
             tf_logging.info("Waiting %d secs before starting training.", delay)
             time.sleep(delay)
-        self._estimator.train(input_fn=self._train_spec.input_fn, max_steps=self._train_spec.max_steps, hooks=self._train_spec.hooks,
-                              saving_listeners=saving_listeners)
+        self._estimator.train(
+            input_fn=self._train_spec.input_fn, max_steps=self._train_spec.max_steps, hooks=self._train_spec.hooks, saving_listeners=saving_listeners
+        )
 
 
 def train_and_evaluate(estimator: Any, train_spec: TrainSpec, eval_spec: EvalSpec) -> Any:
@@ -285,8 +318,12 @@ def train_and_evaluate(estimator: Any, train_spec: TrainSpec, eval_spec: EvalSpe
     if not config.task_type:
         raise at_user_line(ValueError("`estimator.config` must have task_type set. This usually means TF_CONFIG environment is not set correctly."))
     if config.task_type == "local":
-        raise at_user_line(ValueError("`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` properties in TF_CONFIG absent triggers train "
-                                      "and evaluate `Estimator` locally (non-distributed)."))
+        raise at_user_line(
+            ValueError(
+                "`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` properties in TF_CONFIG absent triggers train "
+                "and evaluate `Estimator` locally (non-distributed)."
+            )
+        )
     if config.task_type == TaskType.EVALUATOR and config.task_id > 0:
         raise at_user_line(ValueError("For distributed training, there can only be one `evaluator` task (with task id 0).  Given task id %s" % config.task_id))
     tasks = [TaskType.CHIEF, TaskType.EVALUATOR, TaskType.MASTER, TaskType.PS, TaskType.WORKER]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every column is: how it gets its values out of a dict of features, each of them once."""
+
 from __future__ import annotations
 
 import collections.abc
@@ -56,7 +57,7 @@ class OfClasses(_FeatureColumn):
 
     @property
     def _parse_example_spec(self) -> Dict[str, Any]:
-        return self.categorical_column._parse_example_spec  # type: ignore[no-any-return]
+        return self.categorical_column._parse_example_spec
 
 
 class _DenseColumn(_FeatureColumn):
@@ -109,7 +110,7 @@ class _LazyBuilder:
 
     def _transformed(self, column: Any) -> Any:
         if not isinstance(column, (str, _FeatureColumn)):
-            raise at_user_line(TypeError("\"key\" must be either a \"str\" or \"_FeatureColumn\". Provided: %s" % (column,)))
+            raise at_user_line(TypeError('"key" must be either a "str" or "_FeatureColumn". Provided: %s' % (column,)))
         if not isinstance(column, _FeatureColumn):
             raise at_user_line(ValueError("Feature %s is not in features dictionary." % column))
         tf_logging.debug("Transforming feature_column %s.", column)
@@ -149,7 +150,9 @@ def sparse_of(value: Any, ignored: Any = None) -> SparseTensor:
         ignored = "" if value.dtype.base_dtype == dtypes.string else -1
     with name_scope(None, "to_sparse_input", [value]):
         unsigned = value.dtype.is_integer and value.dtype.is_unsigned
-        wanted = array_ops.ones_like(value, dtypes.bool) if unsigned and ignored == -1 else math_ops.not_equal(value, math_ops.cast(ignored, value.dtype.base_dtype))
+        wanted = (
+            array_ops.ones_like(value, dtypes.bool) if unsigned and ignored == -1 else math_ops.not_equal(value, math_ops.cast(ignored, value.dtype.base_dtype))
+        )
         places = array_ops.where(wanted, name="indices")
         return SparseTensor(places, gen_ops.gather_nd(value, places), array_ops.shape(value, out_type=dtypes.int64))
 
@@ -164,8 +167,9 @@ def same_kind(key: str, dtype: Any, value: SparseTensor) -> None:
     """ValueError unless a column of this type can hold the values."""
     words_or_numbers(value.dtype, "column_name: %s input_tensor" % key)
     if dtype.is_integer != value.dtype.is_integer:
-        raise at_user_line(ValueError("Column dtype and SparseTensors dtype must be compatible. key: %s, column dtype: %s, tensor dtype: %s"
-                                      % (key, dtype, value.dtype)))
+        raise at_user_line(
+            ValueError("Column dtype and SparseTensors dtype must be compatible. key: %s, column dtype: %s, tensor dtype: %s" % (key, dtype, value.dtype))
+        )
 
 
 def is_count(value: Any) -> bool:
@@ -194,6 +198,10 @@ def different_names(columns: Iterable[Any]) -> None:
     by_name: Dict[str, Any] = {}
     for column in columns:
         if column.name in by_name:
-            raise at_user_line(ValueError("Duplicate feature column name found for columns: %s and %s. Both are of one feature: leave one of them out, "
-                                          "or give the feature a second name in the features." % (column, by_name[column.name])))
+            raise at_user_line(
+                ValueError(
+                    "Duplicate feature column name found for columns: %s and %s. Both are of one feature: leave one of them out, "
+                    "or give the feature a second name in the features." % (column, by_name[column.name])
+                )
+            )
         by_name[column.name] = column

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of classes: words, numbers, hashes and combinations of them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,7 +8,17 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from millrace.feature_column.base import IdsAndWeights, OfOneFeature, _CategoricalColumn, _FeatureColumn, _LazyBuilder, is_count, same_kind, sparse_of, words_or_numbers
+from millrace.feature_column.base import (
+    IdsAndWeights,
+    OfOneFeature,
+    _CategoricalColumn,
+    _FeatureColumn,
+    _LazyBuilder,
+    is_count,
+    same_kind,
+    sparse_of,
+    words_or_numbers,
+)
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
@@ -52,7 +63,7 @@ class _Vocabulary(_OfOneFeature):
         same_kind(self.key, self.dtype, values)
         if values.dtype.is_integer:
             values = SparseTensor(values.indices, math_ops.cast(values.values, dtypes.int64), values.dense_shape)
-        return self._table(dtypes.int64 if values.dtype.is_integer else self.dtype).lookup(values)  # type: ignore[no-any-return]
+        return self._table(dtypes.int64 if values.dtype.is_integer else self.dtype).lookup(values)
 
 
 @dataclass(unsafe_hash=True)
@@ -69,8 +80,9 @@ class _VocabularyFileCategoricalColumn(_Vocabulary):
         return self.vocabulary_size + self.num_oov_buckets
 
     def _table(self, key_dtype: Any) -> Any:
-        return lookup_ops.index_table_from_file(self.vocabulary_file, self.num_oov_buckets, self.vocabulary_size, self.default_value, key_dtype=key_dtype,
-                                                name="%s_lookup" % self.key)
+        return lookup_ops.index_table_from_file(
+            self.vocabulary_file, self.num_oov_buckets, self.vocabulary_size, self.default_value, key_dtype=key_dtype, name="%s_lookup" % self.key
+        )
 
 
 @dataclass(unsafe_hash=True)
@@ -86,8 +98,7 @@ class _VocabularyListCategoricalColumn(_Vocabulary):
         return len(self.vocabulary_list) + self.num_oov_buckets
 
     def _table(self, key_dtype: Any) -> Any:
-        return lookup_ops.index_table_from_tensor(self.vocabulary_list, self.num_oov_buckets, self.default_value, dtype=key_dtype,
-                                                  name="%s_lookup" % self.key)
+        return lookup_ops.index_table_from_tensor(self.vocabulary_list, self.num_oov_buckets, self.default_value, dtype=key_dtype, name="%s_lookup" % self.key)
 
 
 @dataclass(unsafe_hash=True)
@@ -108,8 +119,10 @@ class _IdentityCategoricalColumn(_OfOneFeature):
             raise at_user_line(ValueError("Invalid input, not integer. key: %s dtype: %s" % (self.key, given.dtype)))
         values, size, zero = (math_ops.cast(v, dtypes.int64) for v in (given.values, self.num_buckets, 0))
         if self.default_value is None:
-            checks = [check_ops.assert_less(values, size, data=(values, size), name="assert_less_than_num_buckets"),
-                      check_ops.assert_greater_equal(values, zero, data=(values,), name="assert_greater_or_equal_0")]
+            checks = [
+                check_ops.assert_less(values, size, data=(values, size), name="assert_less_than_num_buckets"),
+                check_ops.assert_greater_equal(values, zero, data=(values,), name="assert_greater_or_equal_0"),
+            ]
             with control_dependencies(checks):
                 values = array_ops.identity(values)
         else:
@@ -139,7 +152,7 @@ class _WeightedCategoricalColumn(_CategoricalColumn):
 
     @property
     def _num_buckets(self) -> int:
-        return self.categorical_column._num_buckets  # type: ignore[no-any-return]
+        return self.categorical_column._num_buckets
 
     def _transform_feature(self, inputs: _LazyBuilder) -> Tuple[SparseTensor, SparseTensor]:
         weights = inputs.get(self.weight_feature_key)
@@ -192,12 +205,14 @@ class _CrossedColumn(_CategoricalColumn):
             raise at_user_line(ValueError("Unsupported column type. Given: %s" % (leaf,)))
         pair = leaf._get_sparse_tensors(inputs)
         if pair.weight_tensor is not None:
-            raise at_user_line(ValueError("crossed_column does not support weight_tensor, but the given column populates weight_tensor. Given column: %s"
-                                          % leaf.name))
+            raise at_user_line(
+                ValueError("crossed_column does not support weight_tensor, but the given column populates weight_tensor. Given column: %s" % leaf.name)
+            )
         return pair.id_tensor
 
 
 # ---- what makes them ----
+
 
 def categorical_column_with_hash_bucket(key: str, hash_bucket_size: int, dtype: Any = dtypes.string) -> _HashedCategoricalColumn:
     """A column of any words or integers, which share hash_bucket_size classes."""
@@ -219,14 +234,21 @@ def _check_buckets(key: str, num_oov_buckets: Optional[int], has_default: bool) 
 
 def _lines(key: str, path: Any) -> int:
     from millrace import gfile
+
     if not gfile.Exists(path):
         raise at_user_line(ValueError("vocabulary_file in %s does not exist." % key))
     with gfile.GFile(path, "rb") as file:
         return sum(1 for _ in file)
 
 
-def categorical_column_with_vocabulary_file(key: str, vocabulary_file: Any, vocabulary_size: Optional[int] = None, num_oov_buckets: int = 0,
-                                            default_value: Optional[int] = None, dtype: Any = dtypes.string) -> _VocabularyFileCategoricalColumn:
+def categorical_column_with_vocabulary_file(
+    key: str,
+    vocabulary_file: Any,
+    vocabulary_size: Optional[int] = None,
+    num_oov_buckets: int = 0,
+    default_value: Optional[int] = None,
+    dtype: Any = dtypes.string,
+) -> _VocabularyFileCategoricalColumn:
     """A column of classes that are lines of a file: of its first vocabulary_size lines, or of all where that is not given."""
     if not vocabulary_file:
         raise at_user_line(ValueError("Missing vocabulary_file in %s." % key))
@@ -240,8 +262,9 @@ def categorical_column_with_vocabulary_file(key: str, vocabulary_file: Any, voca
     return _VocabularyFileCategoricalColumn(key, vocabulary_file, vocabulary_size, num_oov_buckets or 0, dtype, -1 if default_value is None else default_value)
 
 
-def categorical_column_with_vocabulary_list(key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1,
-                                            num_oov_buckets: int = 0) -> _VocabularyListCategoricalColumn:
+def categorical_column_with_vocabulary_list(
+    key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
+) -> _VocabularyListCategoricalColumn:
     """A column of classes that are listed."""
     if vocabulary_list is None or len(vocabulary_list) < 1:
         raise at_user_line(ValueError("vocabulary_list %s must be non-empty, column_name: %s" % (vocabulary_list, key)))
@@ -282,9 +305,14 @@ def crossed_column(keys: Sequence[Any], hash_bucket_size: int, hash_key: Optiona
         raise at_user_line(ValueError("keys must be a list with length > 1. Given: %s" % (keys,)))
     for key in keys:
         if not isinstance(key, (str, _CategoricalColumn)):
-            raise at_user_line(ValueError("Unsupported key type. All keys must be either string, or categorical column except _HashedCategoricalColumn. "
-                                          "Given: %s" % (key,)))
+            raise at_user_line(
+                ValueError("Unsupported key type. All keys must be either string, or categorical column except _HashedCategoricalColumn. Given: %s" % (key,))
+            )
         if isinstance(key, _HashedCategoricalColumn):
-            raise at_user_line(ValueError("categorical_column_with_hash_bucket is not supported for crossing: two hashes make collisions more probable. "
-                                          "Give the feature's name instead. Given: %s" % (key,)))
+            raise at_user_line(
+                ValueError(
+                    "categorical_column_with_hash_bucket is not supported for crossing: two hashes make collisions more probable. "
+                    "Give the feature's name instead. Given: %s" % (key,)
+                )
+            )
     return _CrossedColumn(tuple(keys), hash_bucket_size, hash_key)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of numbers: those of the features themselves, ranges of them, and classes as rows."""
+
 from __future__ import annotations
 
 import math
@@ -31,6 +32,7 @@ class _NumericColumn(OfOneFeature, _DenseColumn):
     @property
     def _parse_example_spec(self) -> Dict[str, Any]:
         from millrace.ops import parsing_ops
+
         return {self.key: parsing_ops.FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
     @property
@@ -43,10 +45,10 @@ class _NumericColumn(OfOneFeature, _DenseColumn):
             raise at_user_line(ValueError("The corresponding Tensor of numerical column must be a Tensor. SparseTensor is not supported. key: %s" % self.key))
         if self.normalizer_fn is not None:
             value = self.normalizer_fn(value)
-        return math_ops.cast(value, dtypes.float32)  # type: ignore[no-any-return]
+        return math_ops.cast(value, dtypes.float32)
 
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
-        return inputs.get(self)  # type: ignore[no-any-return]
+        return inputs.get(self)
 
 
 def classes_of_ranges(buckets: Tensor, width: int, ranges: int) -> SparseTensor:
@@ -65,7 +67,7 @@ def indicators(pair: IdsAndWeights, depth: int) -> Tensor:
         merged = sparse_merge(pair.id_tensor, pair.weight_tensor, depth)
         return sparse_tensor_to_dense(sparse_slice(merged, [0, 0], merged.dense_shape))  # without ids of no class, which are -1
     dense = sparse_tensor_to_dense(pair.id_tensor, default_value=-1)
-    return math_ops.reduce_sum(array_ops.one_hot(dense, depth, 1.0, 0.0), -2)  # type: ignore[no-any-return]
+    return math_ops.reduce_sum(array_ops.one_hot(dense, depth, 1.0, 0.0), -2)
 
 
 @dataclass(unsafe_hash=True)
@@ -94,7 +96,7 @@ class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
         return gen_ops.bucketize(inputs.get(self.source_column), list(self.boundaries))
 
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
-        return array_ops.one_hot(math_ops.cast(inputs.get(self), dtypes.int64), len(self.boundaries) + 1, 1.0, 0.0)  # type: ignore[no-any-return]
+        return array_ops.one_hot(math_ops.cast(inputs.get(self), dtypes.int64), len(self.boundaries) + 1, 1.0, 0.0)
 
     def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
         return IdsAndWeights(classes_of_ranges(inputs.get(self), self.source_column.shape[0], len(self.boundaries) + 1), None)
@@ -117,7 +119,7 @@ class _IndicatorColumn(OfClasses, _DenseColumn):
         return indicators(self.categorical_column._get_sparse_tensors(inputs), self.categorical_column._num_buckets)
 
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
-        return inputs.get(self)  # type: ignore[no-any-return]
+        return inputs.get(self)
 
 
 @dataclass(unsafe_hash=True)
@@ -145,18 +147,26 @@ class _EmbeddingColumn(OfClasses, _DenseColumn):
 
     def _rows(self, weight_collections: Any, trainable: Optional[bool]) -> Any:
         """The variable that has a row for each class."""
-        made = get_variable("embedding_weights", [self.categorical_column._num_buckets, self.dimension], dtypes.float32, self.initializer,
-                            trainable=self.trainable and trainable is not False, collections=weight_collections)
+        made = get_variable(
+            "embedding_weights",
+            [self.categorical_column._num_buckets, self.dimension],
+            dtypes.float32,
+            self.initializer,
+            trainable=self.trainable and trainable is not False,
+            collections=weight_collections,
+        )
         if self.ckpt_to_load_from is not None:
             from millrace.train import checkpoint_utils
+
             checkpoint_utils.init_from_checkpoint(self.ckpt_to_load_from, {self.tensor_name_in_ckpt: made})
         return made
 
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
         """A learned row for each class; of several classes their mean, sum, or sum divided by the root of their number."""
         pair = self.categorical_column._get_sparse_tensors(inputs, weight_collections=weight_collections, trainable=trainable)
-        return safe_embedding_lookup_sparse(self._rows(weight_collections, trainable), pair.id_tensor, pair.weight_tensor, self.combiner,
-                                            name="%s_weights" % self.name, max_norm=self.max_norm)
+        return safe_embedding_lookup_sparse(
+            self._rows(weight_collections, trainable), pair.id_tensor, pair.weight_tensor, self.combiner, name="%s_weights" % self.name, max_norm=self.max_norm
+        )
 
 
 @dataclass(unsafe_hash=True)
@@ -177,21 +187,30 @@ class _SharedEmbeddingColumn(_EmbeddingColumn):
     def _rows(self, weight_collections: Any, trainable: Optional[bool]) -> Any:
         there = get_collection(self.shared_embedding_collection_name)
         if len(there) > 1:
-            raise at_user_line(ValueError("Collection %s can only contain one variable. Suggested fix A: Choose a unique name for this collection. "
-                                          "Suggested fix B: Do not add any variables to this collection. The feature_column library already adds a "
-                                          "variable under the hood." % (there,)))
+            raise at_user_line(
+                ValueError(
+                    "Collection %s can only contain one variable. Suggested fix A: Choose a unique name for this collection. "
+                    "Suggested fix B: Do not add any variables to this collection. The feature_column library already adds a "
+                    "variable under the hood." % (there,)
+                )
+            )
         wanted = [self.categorical_column._num_buckets, self.dimension]
         if there and there[0].get_shape().as_list() != wanted:
-            raise at_user_line(ValueError("Shared embedding collection %s contains variable %s of unexpected shape %s. Expected shape is %s. Suggested fix A: "
-                                          "Choose a unique name for this collection. Suggested fix B: Do not add any variables to this collection. The "
-                                          "feature_column library already adds a variable under the hood."
-                                          % (self.shared_embedding_collection_name, there[0].name, there[0].get_shape(), wanted)))
+            raise at_user_line(
+                ValueError(
+                    "Shared embedding collection %s contains variable %s of unexpected shape %s. Expected shape is %s. Suggested fix A: "
+                    "Choose a unique name for this collection. Suggested fix B: Do not add any variables to this collection. The "
+                    "feature_column library already adds a variable under the hood."
+                    % (self.shared_embedding_collection_name, there[0].name, there[0].get_shape(), wanted)
+                )
+            )
         if not there:
             add_to_collection(self.shared_embedding_collection_name, super()._rows(weight_collections, trainable))
         return get_collection(self.shared_embedding_collection_name)[0]
 
 
 # ---- what makes them ----
+
 
 def _shape_of(shape: Any, key: str) -> Tuple[int, ...]:
     if shape is None:
@@ -232,8 +251,9 @@ def default_of(value: Any, shape: Tuple[int, ...], dtype: Any, key: str) -> Any:
     raise at_user_line(TypeError("default_value must be compatible with dtype. default_value: %s, dtype: %s, key: %s" % (value, dtype, key)))
 
 
-def numeric_column(key: str, shape: Any = (1,), default_value: Any = None, dtype: Any = dtypes.float32,
-                   normalizer_fn: Optional[Callable[[Any], Any]] = None) -> _NumericColumn:
+def numeric_column(
+    key: str, shape: Any = (1,), default_value: Any = None, dtype: Any = dtypes.float32, normalizer_fn: Optional[Callable[[Any], Any]] = None
+) -> _NumericColumn:
     """A column of numbers, of this shape in each example."""
     shape, dtype = _shape_of(shape, key), dtypes.as_dtype(dtype)
     if not (dtype.is_integer or dtype.is_floating):
@@ -269,32 +289,56 @@ def _check_rows(dimension: Optional[int], ckpt_to_load_from: Any, tensor_name_in
         raise at_user_line(ValueError("initializer must be callable if specified. %s" % of))
 
 
-def embedding_column(categorical_column: Any, dimension: int, combiner: str = "mean", initializer: Any = None, ckpt_to_load_from: Optional[str] = None,
-                     tensor_name_in_ckpt: Optional[str] = None, max_norm: Optional[float] = None, trainable: bool = True) -> _EmbeddingColumn:
+def embedding_column(
+    categorical_column: Any,
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    max_norm: Optional[float] = None,
+    trainable: bool = True,
+) -> _EmbeddingColumn:
     """Classes as learned rows, which may begin as those of a checkpoint."""
     _check_rows(dimension, ckpt_to_load_from, tensor_name_in_ckpt, initializer, "Embedding of column_name: %s" % getattr(categorical_column, "name", None))
     initializer = initializer or init_ops.truncated_normal_initializer(0.0, 1 / math.sqrt(dimension))
     return _EmbeddingColumn(categorical_column, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable)
 
 
-def shared_embedding_columns(categorical_columns: Sequence[Any], dimension: int, combiner: str = "mean", initializer: Any = None,
-                             shared_embedding_collection_name: Optional[str] = None, ckpt_to_load_from: Optional[str] = None,
-                             tensor_name_in_ckpt: Optional[str] = None, max_norm: Optional[float] = None, trainable: bool = True) -> List[_SharedEmbeddingColumn]:
+def shared_embedding_columns(
+    categorical_columns: Sequence[Any],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    shared_embedding_collection_name: Optional[str] = None,
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    max_norm: Optional[float] = None,
+    trainable: bool = True,
+) -> List[_SharedEmbeddingColumn]:
     """Classes of several columns as learned rows of one table."""
     ordered = sorted(categorical_columns, key=lambda c: c.name)
     _check_rows(dimension, ckpt_to_load_from, tensor_name_in_ckpt, initializer, "")
     for column in ordered:
         if column._num_buckets != ordered[0]._num_buckets:
-            raise at_user_line(ValueError("To use shared_embedding_column, all categorical_columns must have the same number of buckets. Given column: %s "
-                                          "with buckets: %s does not match column: %s with buckets: %s"
-                                          % (ordered[0], ordered[0]._num_buckets, column, column._num_buckets)))
+            raise at_user_line(
+                ValueError(
+                    "To use shared_embedding_column, all categorical_columns must have the same number of buckets. Given column: %s "
+                    "with buckets: %s does not match column: %s with buckets: %s" % (ordered[0], ordered[0]._num_buckets, column, column._num_buckets)
+                )
+            )
     kinds = [type(c.categorical_column if isinstance(c, _WeightedCategoricalColumn) else c) for c in ordered]
     for kind, column in zip(kinds, ordered):
         if not issubclass(kind, kinds[0]):
-            raise at_user_line(ValueError("To use shared_embedding_column, all categorical_columns must have the same type, or be weighted_categorical_column "
-                                          "of the same type. Given column: %s of type: %s does not match given column: %s of type: %s"
-                                          % (ordered[0], kinds[0], column, kind)))
+            raise at_user_line(
+                ValueError(
+                    "To use shared_embedding_column, all categorical_columns must have the same type, or be weighted_categorical_column "
+                    "of the same type. Given column: %s of type: %s does not match given column: %s of type: %s" % (ordered[0], kinds[0], column, kind)
+                )
+            )
     collection = shared_embedding_collection_name or "_".join(c.name for c in ordered) + "_shared_embedding"
     initializer = initializer or init_ops.truncated_normal_initializer(0.0, 1 / math.sqrt(dimension))
-    return [_SharedEmbeddingColumn(c, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable, collection)
-            for c in categorical_columns]
+    return [
+        _SharedEmbeddingColumn(c, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable, collection)
+        for c in categorical_columns
+    ]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of columns: the input of a network, a linear model, and how examples are parsed."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -62,22 +63,30 @@ def _same_batch(parts: List[Tensor], columns: List[Any]) -> None:
         if first is None:
             first = (size, column)
         elif size != first[0]:
-            raise at_user_line(ValueError("Batch size (first dimension) of each feature must be same. Batch size of columns (%s, %s): (%s, %s)"
-                                          % (first[1].name, column.name, first[0], size)))
+            raise at_user_line(
+                ValueError(
+                    "Batch size (first dimension) of each feature must be same. Batch size of columns (%s, %s): (%s, %s)"
+                    % (first[1].name, column.name, first[0], size)
+                )
+            )
 
 
 def dense_rows(column: Any, builder: _LazyBuilder, weight_collections: Any, trainable: bool) -> Tensor:
     """A dense column's numbers, one row for each example."""
     value = column._get_dense_tensor(builder, weight_collections=weight_collections, trainable=trainable)
-    return array_ops.reshape(value, array_ops.stack([array_ops.shape(value)[0], column._variable_shape.num_elements()]))  # type: ignore[no-any-return]
+    return array_ops.reshape(value, array_ops.stack([array_ops.shape(value)[0], column._variable_shape.num_elements()]))
 
 
 def weighted_sum(column: Any, builder: _LazyBuilder, units: int, combiner: str, weight_collections: Any, trainable: bool) -> Tensor:
     """A column times weights, which begin as zeros."""
+
     def weights(size: int) -> Any:
         return get_variable("weights", [size, units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable, collections=weight_collections)
+
     if not isinstance(column, _CategoricalColumn):
-        return matrix_ops.matmul(dense_rows(column, builder, weight_collections, trainable), weights(column._variable_shape.num_elements()), name="weighted_sum")
+        return matrix_ops.matmul(
+            dense_rows(column, builder, weight_collections, trainable), weights(column._variable_shape.num_elements()), name="weighted_sum"
+        )
     pair = column._get_sparse_tensors(builder, weight_collections=weight_collections, trainable=trainable)
     ids, counts = (t if t is None else sparse_reshape(t, array_ops.stack([t.dense_shape[0], -1])) for t in pair)
     return safe_embedding_lookup_sparse(weights(column._num_buckets), ids, counts, combiner, name="weighted_sum")
@@ -95,11 +104,20 @@ def _each(columns: List[Any], make: Callable[[Any], Tensor], cols_to_vars: Optio
     return made
 
 
-def input_layer(features: Dict[str, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True,
-                cols_to_vars: Optional[Dict[Any, Any]] = None, cols_to_output_tensors: Optional[Dict[Any, Any]] = None) -> Tensor:
+def input_layer(
+    features: Dict[str, Any],
+    feature_columns: Any,
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: Optional[Dict[Any, Any]] = None,
+    cols_to_output_tensors: Optional[Dict[Any, Any]] = None,
+) -> Tensor:
     """The columns beside each other, in the order of their names: float32 [examples, numbers of all columns]."""
-    columns = _in_order(feature_columns, _DenseColumn, "Items of feature_columns must be a _DenseColumn. "
-                        "You can wrap a categorical column with an embedding_column or indicator_column.")
+    columns = _in_order(
+        feature_columns,
+        _DenseColumn,
+        "Items of feature_columns must be a _DenseColumn. You can wrap a categorical column with an embedding_column or indicator_column.",
+    )
     collections = _with_own(weight_collections)
     with variable_scope(None, default_name="input_layer", values=list(features.values())):
         builder = _LazyBuilder(features)
@@ -109,8 +127,15 @@ def input_layer(features: Dict[str, Any], feature_columns: Any, weight_collectio
         return array_ops.concat(parts, 1)
 
 
-def linear_model(features: Dict[str, Any], feature_columns: Any, units: int = 1, sparse_combiner: str = "sum", weight_collections: Any = None,
-                 trainable: bool = True, cols_to_vars: Optional[Dict[Any, Any]] = None) -> Tensor:
+def linear_model(
+    features: Dict[str, Any],
+    feature_columns: Any,
+    units: int = 1,
+    sparse_combiner: str = "sum",
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: Optional[Dict[Any, Any]] = None,
+) -> Tensor:
     """The columns times weights, and a bias: float32 [examples, units]."""
     columns = _in_order(feature_columns, (_DenseColumn, _CategoricalColumn), "Items of feature_columns must be either a _DenseColumn or _CategoricalColumn.")
     collections = _with_own(weight_collections)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of sequences: of each example any number of steps. `sequence_dense` makes tensors [examples, steps, numbers] and lengths of them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from millrace.ops.sparse_math_ops import sparse_reshape
 def sequence_lengths(steps: SparseTensor, numbers: int = 1) -> Tensor:
     """How many steps each example has, of `numbers` values each: int64."""
     last = gen_ops.unsorted_segment_max(steps.indices[:, 1], steps.indices[:, 0], steps.dense_shape[0])
-    return math_ops.maximum(gen_ops.floor_div(last, numbers) + 1, math_ops.cast(0, dtypes.int64))  # type: ignore[no-any-return]
+    return math_ops.maximum(gen_ops.floor_div(last, numbers) + 1, math_ops.cast(0, dtypes.int64))
 
 
 @dataclass(unsafe_hash=True)
@@ -33,11 +34,11 @@ class _SequenceCategoricalColumn(OfClasses, _CategoricalColumn):
     @property
     def name(self) -> str:
         """The feature's."""
-        return self.categorical_column.name  # type: ignore[no-any-return]
+        return self.categorical_column.name
 
     @property
     def _num_buckets(self) -> int:
-        return self.categorical_column._num_buckets  # type: ignore[no-any-return]
+        return self.categorical_column._num_buckets
 
     def _transform_feature(self, inputs: _LazyBuilder) -> Any:
         return self.categorical_column._transform_feature(inputs)
@@ -91,8 +92,12 @@ def sequence_dense(column: Any, inputs: _LazyBuilder, weight_collections: Any = 
     else:
         classes = getattr(column, "categorical_column", None)
         if not isinstance(classes, _SequenceCategoricalColumn) or not isinstance(column, (_EmbeddingColumn, _IndicatorColumn)):
-            raise at_user_line(ValueError("All feature_columns must be of sequences: sequence_numeric_column, or embedding_column or indicator_column of "
-                                          "sequence_categorical_column_with_*. Given (type %s): %s" % (type(column), column)))
+            raise at_user_line(
+                ValueError(
+                    "All feature_columns must be of sequences: sequence_numeric_column, or embedding_column or indicator_column of "
+                    "sequence_categorical_column_with_*. Given (type %s): %s" % (type(column), column)
+                )
+            )
         made = column._get_dense_tensor(inputs, weight_collections=weight_collections, trainable=trainable)
         lengths = classes._lengths(inputs)
     shape = array_ops.shape(made)
@@ -101,6 +106,7 @@ def sequence_dense(column: Any, inputs: _LazyBuilder, weight_collections: Any = 
 
 
 # ---- what makes them ----
+
 
 def sequence_categorical_column_with_identity(key: str, num_buckets: int, default_value: Optional[int] = None) -> _SequenceCategoricalColumn:
     """Steps that are numbers of classes."""
@@ -112,21 +118,30 @@ def sequence_categorical_column_with_hash_bucket(key: str, hash_bucket_size: int
     return _SequenceCategoricalColumn(categorical.categorical_column_with_hash_bucket(key, hash_bucket_size, dtype))
 
 
-def sequence_categorical_column_with_vocabulary_file(key: str, vocabulary_file: Any, vocabulary_size: Optional[int] = None, num_oov_buckets: int = 0,
-                                                     default_value: Optional[int] = None, dtype: Any = dtypes.string) -> _SequenceCategoricalColumn:
+def sequence_categorical_column_with_vocabulary_file(
+    key: str,
+    vocabulary_file: Any,
+    vocabulary_size: Optional[int] = None,
+    num_oov_buckets: int = 0,
+    default_value: Optional[int] = None,
+    dtype: Any = dtypes.string,
+) -> _SequenceCategoricalColumn:
     """Steps that are words of a file, a line each."""
-    return _SequenceCategoricalColumn(categorical.categorical_column_with_vocabulary_file(key, vocabulary_file, vocabulary_size, num_oov_buckets,
-                                                                                          default_value, dtype))
+    return _SequenceCategoricalColumn(
+        categorical.categorical_column_with_vocabulary_file(key, vocabulary_file, vocabulary_size, num_oov_buckets, default_value, dtype)
+    )
 
 
-def sequence_categorical_column_with_vocabulary_list(key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1,
-                                                     num_oov_buckets: int = 0) -> _SequenceCategoricalColumn:
+def sequence_categorical_column_with_vocabulary_list(
+    key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
+) -> _SequenceCategoricalColumn:
     """Steps that are words of a list."""
     return _SequenceCategoricalColumn(categorical.categorical_column_with_vocabulary_list(key, vocabulary_list, dtype, default_value, num_oov_buckets))
 
 
-def sequence_numeric_column(key: str, shape: Any = (1,), default_value: float = 0.0, dtype: Any = dtypes.float32,
-                            normalizer_fn: Optional[Callable[[Tensor], Tensor]] = None) -> _SequenceNumericColumn:
+def sequence_numeric_column(
+    key: str, shape: Any = (1,), default_value: float = 0.0, dtype: Any = dtypes.float32, normalizer_fn: Optional[Callable[[Tensor], Tensor]] = None
+) -> _SequenceNumericColumn:
     """Steps of numbers of a shape; default_value stands where an example has fewer steps."""
     dtype = dtypes.as_dtype(dtype)
     if not (dtype.is_integer or dtype.is_floating):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that functions of TensorFlow have and that mean nothing here but as their defaults."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The switches between the behaviours of TensorFlow 1 and 2: here it is always that of 1, with graphs and sessions."""
+
 from __future__ import annotations
 
 import logging
@@ -11,6 +12,7 @@ from millrace.framework.errors import at_user_line
 def _stays(name: str, text: str) -> Any:
     def switch() -> None:
         pass
+
     switch.__name__ = switch.__qualname__ = name
     switch.__doc__ = text
     return switch
@@ -26,6 +28,7 @@ disable_tensor_equality = _stays("disable_tensor_equality", "Does nothing: tenso
 def _refused(name: str) -> Any:
     def switch(*args: Any, **kwargs: Any) -> None:
         raise at_user_line(NotImplementedError("tf.%s: Millrace has graphs and sessions, not TensorFlow 2's behaviour" % name))
+
     switch.__name__ = switch.__qualname__ = name
     switch.__doc__ = "Says that there is no such behaviour."
     return switch
@@ -58,6 +61,19 @@ def executing_eagerly() -> bool:
     return False
 
 
-__all__ = ["control_flow_v2_enabled", "enable_control_flow_v2", "enable_tensor_equality", "enable_v2_tensorshape",
-           "executing_eagerly_outside_functions", "get_logger", "disable_control_flow_v2", "disable_eager_execution", "disable_tensor_equality", "disable_v2_behavior",
-           "disable_v2_tensorshape", "enable_eager_execution", "enable_v2_behavior", "executing_eagerly"]
+__all__ = [
+    "control_flow_v2_enabled",
+    "enable_control_flow_v2",
+    "enable_tensor_equality",
+    "enable_v2_tensorshape",
+    "executing_eagerly_outside_functions",
+    "get_logger",
+    "disable_control_flow_v2",
+    "disable_eager_execution",
+    "disable_tensor_equality",
+    "disable_v2_behavior",
+    "disable_v2_tensorshape",
+    "enable_eager_execution",
+    "enable_v2_behavior",
+    "executing_eagerly",
+]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.framework.c_api_util: TensorFlow's own wrappers of its C API, which Millrace does not have. Each name says so."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes that broadcast."""
+
 from __future__ import annotations
 
 import itertools
@@ -48,6 +49,7 @@ def assert_broadcasts(shape_x: TensorShape, shape_y: TensorShape) -> None:
 
 
 # ---- functions of an operation that TensorFlow registered for ops: the shapes of its outputs ----
+
 
 def scalar_shape(unused_op: Any) -> List[TensorShape]:
     """One scalar."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that are several tensors: IndexedSlices and SparseTensor."""
+
 from __future__ import annotations
 
 import collections
@@ -33,7 +34,10 @@ class IndexedSlices:
 
     def __str__(self) -> str:
         return "IndexedSlices(indices=%s, values=%s%s)" % (
-            self._indices, self._values, ", dense_shape=%s" % self._dense_shape if self._dense_shape is not None else "")
+            self._indices,
+            self._values,
+            ", dense_shape=%s" % self._dense_shape if self._dense_shape is not None else "",
+        )
 
     __repr__ = __str__
 
@@ -43,12 +47,10 @@ IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "in
 
 def _dense(value: IndexedSlices, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Tensor:
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
-        raise at_user_line(ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s"
-                                      % (dtypes.as_dtype(dtype).name, value.dtype.name)))
+        raise at_user_line(ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s" % (dtypes.as_dtype(dtype).name, value.dtype.name)))
     if value.dense_shape is None:
         raise at_user_line(ValueError("Tensor conversion requested for IndexedSlices without dense_shape: %s" % value))
-    return gen_ops.unsorted_segment_sum(value.values, value.indices, gen_ops.strided_slice(
-        value.dense_shape, [0], [1], [1], shrink_axis_mask=1), name=name)
+    return gen_ops.unsorted_segment_sum(value.values, value.indices, gen_ops.strided_slice(value.dense_shape, [0], [1], [1], shrink_axis_mask=1), name=name)
 
 
 convert.register_tensor_conversion_function(IndexedSlices, _dense)
@@ -93,7 +95,7 @@ class SparseTensor:
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Its value, by the default session or the one given."""
-        return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)  # type: ignore[no-any-return]
+        return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
 
     def __str__(self) -> str:
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (self._indices, self._values, self._dense_shape)
@@ -101,7 +103,11 @@ class SparseTensor:
     def __repr__(self) -> str:
         stored = self._values.get_shape().as_list()
         return "<tf.SparseTensor '%s' shape=%s dtype=%s, %s stored>" % (
-            self._values.op.name, self.get_shape(), self.dtype.name, stored[0] if stored and stored[0] is not None else "?")
+            self._values.op.name,
+            self.get_shape(),
+            self.dtype.name,
+            stored[0] if stored and stored[0] is not None else "?",
+        )
 
 
 def _fetch_sparse(sparse: SparseTensor) -> Tuple[List[Tensor], Any]:
@@ -114,11 +120,10 @@ def _fetch_slices(slices: IndexedSlices) -> Tuple[List[Tensor], Any]:
     return [slices.values, slices.indices, slices.dense_shape], lambda v: IndexedSlicesValue(*v)
 
 
+session.register_session_run_conversion_functions(SparseTensor, _fetch_sparse, lambda key, value: list(zip((key.indices, key.values, key.dense_shape), value)))
 session.register_session_run_conversion_functions(
-    SparseTensor, _fetch_sparse, lambda key, value: list(zip((key.indices, key.values, key.dense_shape), value)))
-session.register_session_run_conversion_functions(
-    IndexedSlices, _fetch_slices,
-    lambda key, value: list(zip([key.values, key.indices] + ([key.dense_shape] if key.dense_shape is not None else []), value)))
+    IndexedSlices, _fetch_slices, lambda key, value: list(zip([key.values, key.indices] + ([key.dense_shape] if key.dense_shape is not None else []), value))
+)
 
 
 def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: Optional[str] = None) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values to tensors: constants, lists that mix tensors and numbers, objects with a conversion of their own."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Tuple
@@ -23,7 +24,7 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Callabl
     _conversions.sort(key=lambda entry: entry[0])
 
 
-_LARGEST_INT32 = 2 ** 31 - 1
+_LARGEST_INT32 = 2**31 - 1
 
 
 def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) -> np.ndarray:
@@ -63,8 +64,9 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
     if array.dtype == object and hasattr(value, "__array__") and array.size and all(isinstance(v, (str, bytes)) for v in array.ravel()):
         return array  # a column of words, as pandas has it
     if array.dtype == object and _is_ragged(value):
-        raise at_user_line(ValueError("setting an array element with a sequence. Argument must be a dense tensor, but the parts of %.80r "
-                                      "have different lengths" % (value,)))
+        raise at_user_line(
+            ValueError("setting an array element with a sequence. Argument must be a dense tensor, but the parts of %.80r have different lengths" % (value,))
+        )
     if isinstance(value, Operation):
         raise at_user_line(TypeError("Can't convert Operation '%s' to Tensor (target dtype=%r)" % (value.name, dtype)))
     if array.dtype == object:
@@ -157,12 +159,11 @@ def _constant(value: Any, wanted: Optional[dtypes.DType], shape: Any, name: str,
             array = np.zeros(dims, array.dtype)
         else:
             flat = np.empty(count, array.dtype)
-            flat[:array.size] = array.ravel()
-            flat[array.size:] = array.ravel()[-1]
+            flat[: array.size] = array.ravel()
+            flat[array.size :] = array.ravel()[-1]
             array = flat.reshape(dims)
     number = wanted.base_dtype if wanted is not None else dtypes.as_dtype(array.dtype)
-    return _CONST((), (_Value(array, number) if number in dtypes.QUANTIZED_DTYPES or number == dtypes.string else array,
-                       number), name)  # type: ignore[no-any-return]
+    return _CONST((), (_Value(array, number) if number in dtypes.QUANTIZED_DTYPES or number == dtypes.string else array, number), name)
 
 
 class _Value:
@@ -185,9 +186,8 @@ def _pack(values: Any, dtype: Optional[dtypes.DType], name: str) -> Tensor:
     """Lists that mix tensors and numbers."""
     if dtype is None:
         dtype = _dtype_in(values)
-    parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else
-             convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
-    return _PACK((parts,), (None, None, 0), name)  # type: ignore[no-any-return]
+    parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
+    return _PACK((parts,), (None, None, 0), name)
 
 
 def _dtype_in(values: Any) -> Optional[dtypes.DType]:
@@ -198,15 +198,15 @@ def _dtype_in(values: Any) -> Optional[dtypes.DType]:
     return None
 
 
-def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False,
-                               preferred_dtype: Any = None) -> Tensor:
+def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False, preferred_dtype: Any = None) -> Tensor:
     """convert_to_tensor, which with as_ref gives the reference of a variable."""
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
     if isinstance(value, Tensor):
         if dtype is not None and not dtype.is_compatible_with(value.dtype) and dtype.base_dtype != value.dtype.base_dtype:
-            raise at_user_line(ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %s%s"
-                                          % (dtype.name, value.dtype.name, value, made_at(value))))
+            raise at_user_line(
+                ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %s%s" % (dtype.name, value.dtype.name, value, made_at(value)))
+            )
         return value
     for _, base_type, function in _conversions:
         if isinstance(value, base_type):
@@ -219,7 +219,7 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
             if result is None or result is NotImplemented:
                 result = function(value, dtype=dtype, name=name, as_ref=as_ref)
             if result is not NotImplemented:
-                return result  # type: ignore[no-any-return]
+                return result
     if hasattr(value, "_as_graph_element") and not isinstance(value, type):
         return internal_convert_to_tensor(value._as_graph_element(), dtype, name, as_ref)
     if isinstance(value, (list, tuple)) and _holds_tensor(value):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of devices, of which parts may be left out."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -8,8 +9,14 @@ from typing import Any, Dict, List, Optional
 class DeviceSpec:
     """A device name in parts: /job:<job>/replica:<n>/task:<n>/device:<type>:<index>, each may be missing."""
 
-    def __init__(self, job: Optional[str] = None, replica: Optional[int] = None, task: Optional[int] = None,
-                 device_type: Optional[str] = None, device_index: Optional[int] = None) -> None:
+    def __init__(
+        self,
+        job: Optional[str] = None,
+        replica: Optional[int] = None,
+        task: Optional[int] = None,
+        device_type: Optional[str] = None,
+        device_index: Optional[int] = None,
+    ) -> None:
         self.job, self.replica, self.task = job, replica, task
         self.device_type = device_type.upper() if device_type in ("cpu", "gpu") else device_type or None
         self.device_index = device_index
@@ -113,4 +120,5 @@ def device_function_of(spec: Any) -> Any:
 
     def function(node: Any) -> str:
         return merge_device(given.to_string(), node.device or "")
+
     return function

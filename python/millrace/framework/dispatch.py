@@ -4,6 +4,7 @@
 A function takes part when `install` has wrapped it. Classes whose objects are handed on say `dispatches = True`; ops/ragged is loaded by the
 first such call.
 """
+
 from __future__ import annotations
 
 import functools
@@ -19,6 +20,7 @@ def _concerns(value: Any) -> bool:
 
 def wrapped(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function, which hands calls with ragged arguments to the one of its name in ops/ragged/handlers.py."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for value in args:
@@ -32,6 +34,7 @@ def wrapped(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                 return function(*args, **kwargs)
         handlers = importlib.import_module("millrace.ops.ragged.handlers")
         return handlers.find(name, function)(*args, **kwargs)
+
     return call
 
 
@@ -51,5 +54,20 @@ logical_and logical_or logical_xor maximum minimum mod multiply not_equal pow re
 NARY = ["add_n", "string_join"]
 REDUCTIONS = ["reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum"]
 SEGMENTS = ["unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum"]
-ARRAYS = ["batch_gather", "boolean_mask", "concat", "expand_dims", "gather", "gather_nd", "map_fn", "rank", "reverse", "size", "squeeze", "stack", "tile", "where"]
+ARRAYS = [
+    "batch_gather",
+    "boolean_mask",
+    "concat",
+    "expand_dims",
+    "gather",
+    "gather_nd",
+    "map_fn",
+    "rank",
+    "reverse",
+    "size",
+    "squeeze",
+    "stack",
+    "tile",
+    "where",
+]
 NAMES = UNARY + BINARY + NARY + REDUCTIONS + SEGMENTS + ARRAYS

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of tensor elements."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -9,14 +10,53 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 
 _NAMES = {
-    1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 8: "complex64",
-    9: "int64", 10: "bool", 11: "qint8", 12: "quint8", 13: "qint32", 14: "bfloat16", 15: "qint16", 16: "quint16",
-    17: "uint16", 18: "complex128", 19: "float16", 20: "resource", 21: "variant", 22: "uint32", 23: "uint64",
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    7: "string",
+    8: "complex64",
+    9: "int64",
+    10: "bool",
+    11: "qint8",
+    12: "quint8",
+    13: "qint32",
+    14: "bfloat16",
+    15: "qint16",
+    16: "quint16",
+    17: "uint16",
+    18: "complex128",
+    19: "float16",
+    20: "resource",
+    21: "variant",
+    22: "uint32",
+    23: "uint64",
 }
 _NUMPY: Dict[int, Any] = {
-    1: np.float32, 2: np.float64, 3: np.int32, 4: np.uint8, 5: np.int16, 6: np.int8, 7: np.object_, 8: np.complex64,
-    9: np.int64, 10: np.bool_, 11: np.int8, 12: np.uint8, 13: np.int32, 15: np.int16, 16: np.uint16, 17: np.uint16,
-    18: np.complex128, 19: np.float16, 20: np.object_, 21: np.object_, 22: np.uint32, 23: np.uint64,
+    1: np.float32,
+    2: np.float64,
+    3: np.int32,
+    4: np.uint8,
+    5: np.int16,
+    6: np.int8,
+    7: np.object_,
+    8: np.complex64,
+    9: np.int64,
+    10: np.bool_,
+    11: np.int8,
+    12: np.uint8,
+    13: np.int32,
+    15: np.int16,
+    16: np.uint16,
+    17: np.uint16,
+    18: np.complex128,
+    19: np.float16,
+    20: np.object_,
+    21: np.object_,
+    22: np.uint32,
+    23: np.uint64,
 }
 _REF = 100
 
@@ -190,9 +230,19 @@ _BY_TYPE: Dict[Any, DType] = {float: float32, int: int32, bool: bool_, complex: 
 _NOT_TENSORFLOWS = (int, complex, str, bytes)  # Python types that as_dtype takes here, and that no DType of TensorFlow's equals
 _TYPE_TO_STRING: Dict[int, str] = {t._number: t.name for t in _ALL if t is not None}
 # What the values of images of a type may be.
-dtype_range = {np.bool_: (False, True), np.uint8: (0, 255), np.uint16: (0, 65535), np.int8: (-128, 127), np.int16: (-32768, 32767),
-               np.int64: (-2 ** 63, 2 ** 63 - 1), np.uint64: (0, 2 ** 64 - 1), np.int32: (-2 ** 31, 2 ** 31 - 1), np.uint32: (0, 2 ** 32 - 1),
-               np.float32: (-1, 1), np.float64: (-1, 1)}
+dtype_range = {
+    np.bool_: (False, True),
+    np.uint8: (0, 255),
+    np.uint16: (0, 65535),
+    np.int8: (-128, 127),
+    np.int16: (-32768, 32767),
+    np.int64: (-(2**63), 2**63 - 1),
+    np.uint64: (0, 2**64 - 1),
+    np.int32: (-(2**31), 2**31 - 1),
+    np.uint32: (0, 2**32 - 1),
+    np.float32: (-1, 1),
+    np.float64: (-1, 1),
+}
 
 
 def as_dtype(value: Any) -> DType:

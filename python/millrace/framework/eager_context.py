@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.eager.context: there are graphs alone."""
+
 from __future__ import annotations
 
 import contextlib
@@ -36,10 +37,12 @@ def eager_mode() -> Any:
 def num_gpus() -> int:
     """The number of GPUs."""
     from millrace.device_lib import list_local_devices
+
     return sum(d.device_type == "GPU" for d in list_local_devices())
 
 
 def device(name: Any) -> Any:
     """tf.device."""
     from millrace.framework import graph
+
     return graph.device(name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong when a graph runs, by kind, and how the library's errors become exceptions."""
+
 from __future__ import annotations
 
 import re
@@ -65,8 +66,9 @@ AlreadyExistsError = _define("AlreadyExistsError", ALREADY_EXISTS, "Something th
 PermissionDeniedError = _define("PermissionDeniedError", PERMISSION_DENIED, "Not allowed.")
 UnauthenticatedError = _define("UnauthenticatedError", UNAUTHENTICATED, "The caller has not said who it is.")
 ResourceExhaustedError = _define("ResourceExhaustedError", RESOURCE_EXHAUSTED, "Memory or another resource is used up.")
-FailedPreconditionError = _define("FailedPreconditionError", FAILED_PRECONDITION,
-                                  "The system is not in the state that is needed, such as an uninitialised variable.")
+FailedPreconditionError = _define(
+    "FailedPreconditionError", FAILED_PRECONDITION, "The system is not in the state that is needed, such as an uninitialised variable."
+)
 AbortedError = _define("AbortedError", ABORTED, "It was given up, and may be tried again.")
 OutOfRangeError = _define("OutOfRangeError", OUT_OF_RANGE, "Past the end, as when an input has no more elements.")
 UnimplementedError = _define("UnimplementedError", UNIMPLEMENTED, "Not provided.")
@@ -83,7 +85,7 @@ def exception_type_from_error_code(code: int) -> Type[OpError]:
 def _make_specific_exception(node_def: Any, op: Any, message: str, error_code: int) -> OpError:
     """The exception of a number; UnknownError, with a warning, where no class has it."""
     if error_code in _CLASSES:
-        return _CLASSES[error_code](node_def, op, message)  # type: ignore[call-arg]
+        return _CLASSES[error_code](node_def, op, message)
     warnings.warn("Unknown error code: %d" % error_code, stacklevel=2)
     return UnknownError(node_def, op, message, error_code)
 
@@ -113,7 +115,7 @@ def at_user_line(error: Error) -> Error:
 
 
 def made_at(tensor: Any) -> str:
-    """", made at file:line" of a tensor."""
+    """ ", made at file:line" of a tensor."""
     where = tensor.op._location
     return ", made at %s" % where if where else ""
 
@@ -124,7 +126,11 @@ def warn_growth(line: str, operations: int) -> None:
     warnings.warn_explicit(
         "The graph grows in a loop: operations made here were new in four runs (the graph has %d now). Each such run is prepared "
         "anew, and the memory comes back with the graph only. Make them before the loop and feed what changes; Graph.finalize() "
-        "makes it an error." % operations, RuntimeWarning, file, int(number))
+        "makes it an error." % operations,
+        RuntimeWarning,
+        file,
+        int(number),
+    )
 
 
 _NODE = re.compile(r"\[\[node ([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*) \(")
@@ -178,7 +184,7 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
             raise ValueError(message)
         if code in (INVALID_ARGUMENT, OUT_OF_RANGE, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION):
             raise ValueError(message)
-    raise _CLASSES.get(code, UnknownError)(None, op, message)  # type: ignore[call-arg, arg-type]
+    raise _CLASSES.get(code, UnknownError)(None, op, message)
 
 
 class raise_exception_on_not_ok_status:

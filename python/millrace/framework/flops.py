@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many floating point operations ops make, as profiles count them: of the types that framework/statistics.py does not know by itself."""
+
 from __future__ import annotations
 
 import math
@@ -9,8 +10,13 @@ from millrace.framework.statistics import OpStats, RegisterStatistics, _shape
 
 # Operations for each element: of the input, and of the result.
 _OF_INPUT = {"Reciprocal": 1, "Square": 1, "Rsqrt": 2, "Log": 1, "Neg": 1, "AssignSub": 1, "AssignAdd": 1, "Softmax": 5}
-_OF_RESULT = {"RsqrtGrad": 4, "SquaredDifference": 2, **dict.fromkeys((
-    "Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow", "GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual"), 1)}
+_OF_RESULT = {
+    "RsqrtGrad": 4,
+    "SquaredDifference": 2,
+    **dict.fromkeys(
+        ("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow", "GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual"), 1
+    ),
+}
 
 
 def _elements(graph: Any, name: str) -> int:

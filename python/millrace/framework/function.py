@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.framework.function: Python functions as functions of graphs, which nodes call."""
+
 from __future__ import annotations
 
 import hashlib
@@ -20,8 +21,12 @@ def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optio
     """The names of the arguments, or None where any number may be given and count is not known."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters):
-        raise at_user_line(ValueError("Functions with argument defaults or keyword arguments are not supported: %s%s" % (
-            getattr(function, "__name__", function), inspect.signature(function))))
+        raise at_user_line(
+            ValueError(
+                "Functions with argument defaults or keyword arguments are not supported: %s%s"
+                % (getattr(function, "__name__", function), inspect.signature(function))
+            )
+        )
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variable = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     if variable is None:
@@ -36,6 +41,7 @@ class _FunctionGraph(Graph):
         super().__init__()
         self._captures = True
         from millrace.ops.variable_scope import get_variable_scope
+
         self._outer, self._by_value = outer, by_value
         with outer.as_default():
             self._scope = get_variable_scope()
@@ -81,6 +87,7 @@ class _FunctionGraph(Graph):
     def _variable(self, getter: Callable[..., Any], name: str, **kwargs: Any) -> Any:
         """get_variable of the graph outside, in the variable scope where the function is made."""
         from millrace.ops.variable_scope import _get_default_variable_store
+
         del getter  # it would make the variable here
         with self._outer.as_default():
             found = self._scope.get_variable(_get_default_variable_store(), name, **{**kwargs, "reuse": kwargs.get("reuse") or None})
@@ -113,9 +120,20 @@ def get_extra_args() -> List[Tensor]:
 class _Function:
     """A function with the types of its arguments."""
 
-    def __init__(self, function: Callable[..., Any], types: Tuple[dtypes.DType, ...], func_name: Optional[str], grad_func: Any, python_grad_func: Any,
-                 out_names: Any, shape_func: Any, capture_by_value: bool, noinline: Optional[bool]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        types: Tuple[dtypes.DType, ...],
+        func_name: Optional[str],
+        grad_func: Any,
+        python_grad_func: Any,
+        out_names: Any,
+        shape_func: Any,
+        capture_by_value: bool,
+        noinline: Optional[bool],
+    ) -> None:
         from millrace.ops.variable_scope import variable_scope
+
         self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
         self.__doc__ = function.__doc__
         self._body: Any = _FunctionGraph(get_default_graph(), capture_by_value)
@@ -131,9 +149,14 @@ class _Function:
             results = [t if t.graph is self._body else self._body._capture(t) for t in results]
         inputs += self._body.extra_args
         if out_names and len(out_names) != len(results):
-            raise at_user_line(errors.InvalidArgumentError(
-                None, None, "output names must be either empty or equal in size to outputs. output names size = %d outputs size = %d: %s, %s" % (
-                    len(out_names), len(results), list(out_names), ", ".join(t.name for t in results))))
+            raise at_user_line(
+                errors.InvalidArgumentError(
+                    None,
+                    None,
+                    "output names must be either empty or equal in size to outputs. output names size = %d outputs size = %d: %s, %s"
+                    % (len(out_names), len(results), list(out_names), ", ".join(t.name for t in results)),
+                )
+            )
         self._outputs = [t.dtype.base_dtype for t in results]
         # A function may give an argument back: results are nodes of their own then.
         self.name = func_name or self._hashed(function, inputs, results, out_names)
@@ -170,6 +193,7 @@ class _Function:
 
     def _register(self) -> None:
         from millrace.ops.gradients import RegisterGradient
+
         if self.name not in _gradients:
             RegisterGradient(self.name)(self._python_grad_func)
             _gradients[self.name] = self._python_grad_func
@@ -179,7 +203,7 @@ class _Function:
     @property
     def definition(self) -> Any:
         """Its FunctionDef."""
-        return definitions.FunctionDef.FromString(self._bytes)  # type: ignore[attr-defined]
+        return definitions.FunctionDef.FromString(self._bytes)
 
     declared_input_types = property(lambda self: self._types, doc="The types of its arguments.")
     captured_inputs = property(lambda self: self._body.extra_inputs, doc="The tensors that it uses beside its arguments.")
@@ -210,7 +234,7 @@ class _Function:
         if kwargs.keys() - {"noinline", "compiled", "separate_compiled_gradients"}:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
         self.add_to_graph(graph)
-        attrs = {"_noinline": definitions.AttrValue(b=bool(kwargs["noinline"]))} if "noinline" in kwargs else {}  # type: ignore[attr-defined]
+        attrs = {"_noinline": definitions.AttrValue(b=bool(kwargs["noinline"]))} if "noinline" in kwargs else {}
         given = [convert_to_tensor(a, t) for a, t in zip(args, self._types)] + self.captured_inputs
         if isinstance(graph, _FunctionGraph):
             given = [t if t.graph is graph else graph._capture(t) for t in given]
@@ -226,6 +250,7 @@ class _Function:
 
 def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
     from millrace.ops import gen_ops
+
     return gen_ops.placeholder(dtype, name=name)
 
 
@@ -263,15 +288,32 @@ class Defun:
 
     Its gradient is that of its ops, or grad_func (a Defun of arguments and gradients of results), or python_grad_func(op, *gradients)."""
 
-    def __init__(self, *input_types: Any, func_name: Optional[str] = None, grad_func: Any = None, python_grad_func: Any = None, out_names: Any = None,
-                 shape_func: Any = None, capture_by_value: bool = False, noinline: Optional[bool] = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        *input_types: Any,
+        func_name: Optional[str] = None,
+        grad_func: Any = None,
+        python_grad_func: Any = None,
+        out_names: Any = None,
+        shape_func: Any = None,
+        capture_by_value: bool = False,
+        noinline: Optional[bool] = None,
+        **unused: Any,
+    ) -> None:
         if unused.keys() - {"compiled", "separate_compiled_gradients"}:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(unused)))
         if grad_func is not None and python_grad_func is not None:
             raise at_user_line(ValueError("Gradient defined twice: give grad_func or python_grad_func."))
         self._types = tuple(dtypes.as_dtype(t) for t in input_types)
-        self._given = {"func_name": func_name, "grad_func": grad_func, "python_grad_func": python_grad_func, "out_names": out_names, "shape_func": shape_func,
-                       "capture_by_value": capture_by_value, "noinline": noinline}
+        self._given = {
+            "func_name": func_name,
+            "grad_func": grad_func,
+            "python_grad_func": python_grad_func,
+            "out_names": out_names,
+            "shape_func": shape_func,
+            "capture_by_value": capture_by_value,
+            "noinline": noinline,
+        }
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         """The function that calls nodes of it."""
@@ -299,7 +341,7 @@ class _DefinedFunction:
             if isinstance(given["grad_func"], _DefinedFunction):
                 given = {**given, "grad_func": given["grad_func"]._real()}
             self._function = _Function(function, types, **given)
-        return self._function  # type: ignore[no-any-return]
+        return self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A node that calls it."""
@@ -324,6 +366,7 @@ class Declare:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A node that calls it: its result, several in a list, or the operation where it has none."""
         from millrace.ops import gen_ops
+
         name = kwargs.pop("name", self.name)
         if kwargs:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
@@ -336,6 +379,7 @@ class Declare:
 
 
 # ---- functions of messages ----
+
 
 def _from_definition(fdef: Any, grad_func: Any = None) -> _Function:
     """The function of a FunctionDef. `grad_func`: its gradient, or None."""

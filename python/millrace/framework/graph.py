@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Graph, and the state in which graphs are built: scopes, devices, control dependencies."""
+
 from __future__ import annotations
 
 import contextlib
@@ -50,8 +51,7 @@ class GraphKeys:
     COND_CONTEXT = "cond_context"
     WHILE_CONTEXT = "while_context"
     _SUMMARY_COLLECTION = "_SUMMARY_V2"
-    _VARIABLE_COLLECTIONS = [GLOBAL_VARIABLES, LOCAL_VARIABLES, METRIC_VARIABLES, MODEL_VARIABLES, TRAINABLE_VARIABLES,
-                             MOVING_AVERAGE_VARIABLES]
+    _VARIABLE_COLLECTIONS = [GLOBAL_VARIABLES, LOCAL_VARIABLES, METRIC_VARIABLES, MODEL_VARIABLES, TRAINABLE_VARIABLES, MOVING_AVERAGE_VARIABLES]
 
 
 _VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\-/]*$")
@@ -82,6 +82,7 @@ class Graph(_core.Graph):
     def as_graph_def(self, from_version: Optional[int] = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef message; the operations made after a version (Graph.version) alone, if one is given."""
         from millrace.protos import definitions
+
         graph_def = definitions.GraphDef.FromString(self._graph_def())
         if from_version is not None:
             later = [node for node in graph_def.node if self._find(node.name)._id > from_version]
@@ -134,20 +135,20 @@ class Graph(_core.Graph):
             operation_name, _, number = name.rpartition(":")
             operation = self._find(operation_name)
             if operation is None:
-                raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, does not exist "
-                               "in the graph." % (name, operation_name))
+                raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, does not exist in the graph." % (name, operation_name))
             try:
                 return operation.outputs[int(number)]
             except (IndexError, ValueError):
-                raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, exists but only "
-                               "has %d outputs." % (name, operation_name, len(operation.outputs))) from None
+                raise KeyError(
+                    "The name %r refers to a Tensor which does not exist. The operation, %r, exists but only "
+                    "has %d outputs." % (name, operation_name, len(operation.outputs))
+                ) from None
         operation = self._find(name)
         if ":" in name and not allow_tensor:
             raise ValueError("Name %r appears to refer to a Tensor, not a %s." % (name, what))
         if not allow_operation:
             if operation is not None:
-                raise ValueError("The name %r refers to an Operation, not a %s. Tensor names must be of the form "
-                                 "\"<op_name>:<output_index>\"." % (name, what))
+                raise ValueError('The name %r refers to an Operation, not a %s. Tensor names must be of the form "<op_name>:<output_index>".' % (name, what))
             raise ValueError("The name %r looks like an (invalid) Operation name, not a %s." % (name, what))
         if operation is None:
             raise KeyError("The name %r refers to an Operation not in the graph." % name)
@@ -156,12 +157,13 @@ class Graph(_core.Graph):
     @property
     def version(self) -> int:
         """A number that grows with the graph."""
-        return self._last_id  # type: ignore[no-any-return]
+        return self._last_id
 
     @property
     def graph_def_versions(self) -> Any:
         """The VersionDef of the graph."""
         from millrace.protos import definitions
+
         return definitions.VersionDef.FromString(self._versions())
 
     def finalize(self) -> None:
@@ -217,9 +219,18 @@ class Graph(_core.Graph):
         context = op._get_control_flow_context() if self._flow_marks else None
         return context is None or op.type in ("Exit", "RefExit") and context.outer_context is None
 
-    def create_op(self, op_type: str, inputs: Sequence[Any], dtypes: Any = None, input_types: Any = None,
-                  name: Optional[str] = None, attrs: Optional[Dict[str, Any]] = None, op_def: Any = None,
-                  compute_shapes: bool = True, compute_device: bool = True) -> Operation:
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Any],
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: Optional[str] = None,
+        attrs: Optional[Dict[str, Any]] = None,
+        op_def: Any = None,
+        compute_shapes: bool = True,
+        compute_device: bool = True,
+    ) -> Operation:
         """Adds a node of any op. Attributes are AttrValue messages. Types, shapes and devices follow from the op."""
         del dtypes, input_types, op_def, compute_shapes, compute_device
         encoded = {key: value.SerializeToString() for key, value in (attrs or {}).items()}
@@ -451,7 +462,7 @@ class Graph(_core.Graph):
 
 def _colocation_roots(graph: Graph, op: Operation) -> List[Operation]:
     """The operations that an operation is placed with, or itself when it is placed with none."""
-    found = [graph._find(group[len(b"loc:@"):].decode()) for group in op.colocation_groups()]
+    found = [graph._find(group[len(b"loc:@") :].decode()) for group in op.colocation_groups()]
     return [root for root in found if root is not None] or [op]
 
 
@@ -512,21 +523,23 @@ def _global_default_graph() -> Graph:
     graph = getattr(_local, "graph", None)
     if graph is None:
         graph = _local.graph = Graph()
-    return graph  # type: ignore[no-any-return]
+    return graph
 
 
 def get_default_graph() -> Graph:
     """The graph that ops are added to at the moment."""
-    return _core.current_graph()  # type: ignore[no-any-return]
+    return _core.current_graph()
 
 
 def reset_default_graph() -> None:
     """A new, empty default graph for this thread."""
     if _core.stack_depth() > 0:
         from millrace.framework import session as session_module
+
         if not session_module._leave_interactive():
-            raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
-                                 "graph, exit the nesting and create a new graph.")
+            raise AssertionError(
+                "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the nesting and create a new graph."
+            )
     _local.graph = Graph()
 
 
@@ -551,7 +564,7 @@ class name_scope:
         if self._pushed:
             _core.push_graph(graph)
         self._scope = graph.name_scope(self._name)
-        return self._scope.__enter__()  # type: ignore[no-any-return]
+        return self._scope.__enter__()
 
     def __exit__(self, *details: Any) -> Any:
         result = self._scope.__exit__(*details)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor and Operation, the elements of a graph."""
+
 from __future__ import annotations
 
 import bisect
@@ -50,17 +51,25 @@ class Tensor(_core.Tensor):
     def __iter__(self) -> Iterator["Tensor"]:
         dims = self._dims
         if dims is None or not dims or dims[0] < 0:
-            raise at_user_line(TypeError("'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
-                                         "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,)))
+            raise at_user_line(
+                TypeError(
+                    "'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
+                    "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,)
+                )
+            )
         return (self[i] for i in range(dims[0]))
 
     def __len__(self) -> int:
         raise at_user_line(TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0] (%s)" % (self,)))
 
     def __bool__(self) -> bool:
-        raise at_user_line(TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-                                     "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
-                                     "subgraphs conditioned on the value of a tensor (%s)." % (self,)))
+        raise at_user_line(
+            TypeError(
+                "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
+                "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
+                "subgraphs conditioned on the value of a tensor (%s)." % (self,)
+            )
+        )
 
     __nonzero__ = __bool__
 
@@ -83,8 +92,12 @@ class Tensor(_core.Tensor):
         return self
 
     def __str__(self) -> str:
-        return 'Tensor("%s"%s, dtype=%s%s)' % (self.name, ", shape=%s" % self.get_shape() if self._dims is not None else "", self.dtype.name,
-                                               ", device=%s" % self.device if self.device else "")
+        return 'Tensor("%s"%s, dtype=%s%s)' % (
+            self.name,
+            ", shape=%s" % self.get_shape() if self._dims is not None else "",
+            self.dtype.name,
+            ", device=%s" % self.device if self.device else "",
+        )
 
     def __repr__(self) -> str:
         return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
@@ -93,10 +106,17 @@ class Tensor(_core.Tensor):
         import html
         import numpy as np
         from millrace.framework.static_values import constant_value
+
         known = constant_value(self) if self.op.type == "Const" else None
         value = "" if known is None else "<pre>%s</pre>" % html.escape(np.array2string(known, threshold=50, edgeitems=3))
         return "<code>%s</code> %s %s <small>%s %s</small>%s" % (
-            html.escape(self.name), self.dtype.name, self.get_shape(), self.op.type, html.escape(self.op._location), value)
+            html.escape(self.name),
+            self.dtype.name,
+            self.get_shape(),
+            self.op.type,
+            html.escape(self.op._location),
+            value,
+        )
 
 
 class Operation(_core.Operation):
@@ -110,12 +130,14 @@ class Operation(_core.Operation):
     def node_def(self) -> Any:
         """Its NodeDef, a copy."""
         from millrace.protos import definitions
+
         return definitions.NodeDef.FromString(self._node_def())
 
     @property
     def op_def(self) -> Any:
         """The OpDef of its op, a copy."""
         from millrace.protos import definitions
+
         return definitions.OpDef.FromString(self.graph._op_def(self.type))
 
     @property
@@ -126,9 +148,9 @@ class Operation(_core.Operation):
             operations = self.graph.get_operations()
             if known and (len(known) > len(operations) or known.get(operations[len(known) - 1].name) != len(known)):
                 known.clear()  # a construction was taken back
-            for i, operation in enumerate(operations[len(known):], len(known) + 1):
+            for i, operation in enumerate(operations[len(known) :], len(known) + 1):
                 known[operation.name] = i
-        return known[self.name]  # type: ignore[no-any-return]
+        return known[self.name]
 
     def _get_control_flow_context(self) -> Any:
         """The branch or loop that it lies in (ops.control_flow_contexts), or None."""
@@ -163,8 +185,9 @@ class Operation(_core.Operation):
         except Exception:  # an op outside of the library
             return [False] * len(self.inputs)
         for argument in arguments:
-            count = self.get_attr(argument.number_attr) if argument.number_attr else (
-                len(self.get_attr(argument.type_list_attr)) if argument.type_list_attr else 1)
+            count = (
+                self.get_attr(argument.number_attr) if argument.number_attr else (len(self.get_attr(argument.type_list_attr)) if argument.type_list_attr else 1)
+            )
             flags += [bool(argument.is_ref)] * int(count)
         return flags
 
@@ -186,6 +209,7 @@ class Operation(_core.Operation):
     def get_attr(self, name: str) -> Any:
         """The value of an attribute, as Python has it. ValueError when there is none of that name."""
         from millrace.protos import attr_values
+
         return attr_values.to_python(self._attr(name))
 
     @property
@@ -221,12 +245,16 @@ class Operation(_core.Operation):
 
 def session_for(graph: "Graph", session: Any, what: str) -> Any:
     from millrace.framework import session as session_module
+
     if session is None:
         session = session_module.get_default_session()
         if session is None:
-            raise at_user_line(ValueError("%s using `eval()` or `run()`: No default session is registered. Use `with "
-                                          "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what))
+            raise at_user_line(
+                ValueError(
+                    "%s using `eval()` or `run()`: No default session is registered. Use `with "
+                    "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what
+                )
+            )
     if session.graph is not graph:
-        raise at_user_line(ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of "
-                                      "its graph." % what))
+        raise at_user_line(ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of its graph." % what))
     return session

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.framework.graph_to_function_def: a graph as a function."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,8 +14,9 @@ def graph_to_function_def(graph: Any, operations: Any, inputs: Any, outputs: Any
     del operations
     names = [] if out_names is None else list(out_names)
     if names and len(names) != len(outputs):
-        raise ValueError("Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (
-            len(names), len(outputs), names, ", ".join(t.name for t in outputs)))
-    made = definitions.FunctionDef.FromString(_core.to_function(graph, "f", list(inputs), list(outputs), names))  # type: ignore[attr-defined]
+        raise ValueError(
+            "Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (len(names), len(outputs), names, ", ".join(t.name for t in outputs))
+        )
+    made = definitions.FunctionDef.FromString(_core.to_function(graph, "f", list(inputs), list(outputs), names))
     made.signature.name = ""  # the caller gives it one
     return made

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adding a GraphDef to a graph."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -31,8 +32,9 @@ def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
                 tensor.set_shape(TensorShape(shape))
 
 
-def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None,
-                     producer_op_list: Any = None) -> Optional[List[Any]]:
+def import_graph_def(
+    graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None, producer_op_list: Any = None
+) -> Optional[List[Any]]:
     """Adds the nodes of a GraphDef below a name scope ("import" unless given; "" for none). `input_map` replaces tensors
     of it by tensors of the graph; `return_elements` names tensors and operations to return."""
     del op_dict, producer_op_list  # attributes that the library does not know keep what they are
@@ -45,8 +47,12 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
         if not all(isinstance(e, str) for e in return_elements):
             raise TypeError("return_elements must be a list of strings.")
     if name == "" and not all(isinstance(v, Tensor) for v in (input_map or {}).values()):
-        raise at_user_line(ValueError("tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values. Try calling "
-                                      "tf.convert_to_tensor() on `input_map` values before calling tf.import_graph_def()."))
+        raise at_user_line(
+            ValueError(
+                "tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values. Try calling "
+                "tf.convert_to_tensor() on `input_map` values before calling tf.import_graph_def()."
+            )
+        )
     graph = get_default_graph()
     prefix = "import" if name is None else name
     if prefix.endswith("/"):
@@ -65,6 +71,7 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
     made = graph._import(without_shapes(graph_def).SerializeToString() if shapes else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
     if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
         from millrace.framework.function import _from_library
+
         for function in _from_library(graph_def.library):
             graph.__dict__.setdefault("_defined_functions", {}).setdefault(function.name, function)
     for name, listed in shapes.items():
@@ -74,4 +81,4 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
         for operation in graph.get_operations()[known:]:
             if operation.name in placed:
                 graph._apply_device_functions(operation)
-    return made if return_elements is not None else None  # type: ignore[no-any-return]
+    return made if return_elements is not None else None

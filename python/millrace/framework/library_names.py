@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of tensorflow.python.framework.ops that libraries and tests use, beyond those of tf."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -42,6 +43,7 @@ def _set_call_cpp_shape_fn(call_cpp_shape_fn: Any) -> None:
 
 # ---- names of nodes ----
 
+
 def strip_name_scope(name: str, export_scope: Optional[str]) -> str:
     """The name of an element of a graph, without a scope in front. Colocation groups (loc:@) and control inputs (^) have it inside."""
     if export_scope is None:
@@ -49,7 +51,7 @@ def strip_name_scope(name: str, export_scope: Optional[str]) -> str:
     scope = export_scope.rstrip("/") + "/"
     for mark in ("loc:@", "^", ""):
         if name.startswith(mark + scope):
-            return mark + name[len(mark + scope):].lstrip("/")
+            return mark + name[len(mark + scope) :].lstrip("/")
     return name
 
 
@@ -59,15 +61,14 @@ def prepend_name_scope(name: str, import_scope: Optional[str]) -> str:
         return name
     scope = import_scope.rstrip("/") + "/"
     mark = next(m for m in ("loc:@", "^", "") if name.startswith(m))
-    return mark + scope + name[len(mark):]
+    return mark + scope + name[len(mark) :]
 
 
 # ---- what stands for a tensor ----
 
+
 class _TensorLike:
     """Base of what TensorFlow treats as a tensor without being one."""
-
-
 
 
 _dense_types: List[type] = [_graph.Tensor]
@@ -76,6 +77,7 @@ _dense_types: List[type] = [_graph.Tensor]
 def is_dense_tensor_like(t: Any) -> bool:
     """Whether it is a tensor, a variable or of a type that was registered."""
     from millrace.ops.variables import Variable
+
     return isinstance(t, (*_dense_types, Variable))
 
 
@@ -90,6 +92,7 @@ def register_dense_tensor_like_type(tensor_type: Any) -> None:
 def get_gradient_function(op: Any) -> Any:
     """The Python function that a program registered as the gradient of an operation. LookupError where there is none: the library has its own."""
     from millrace.ops.gradients import registered_gradient
+
     if not list(op.inputs):
         return None
     try:
@@ -120,7 +123,10 @@ def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
 def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:
     """A NodeDef."""
     from millrace.protos import definitions
-    made = definitions.NodeDef(op=str(op_type), name=str(name), device=device.to_string() if isinstance(device, DeviceSpec) else device if isinstance(device, str) else "")  # type: ignore[attr-defined]
+
+    made = definitions.NodeDef(
+        op=str(op_type), name=str(name), device=device.to_string() if isinstance(device, DeviceSpec) else device if isinstance(device, str) else ""
+    )
     for key, value in (attrs or {}).items():
         made.attr[key].CopyFrom(value)
     return made

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Libraries that add ops: `load_op_library` and the functions of such ops, made when the library is loaded."""
+
 from __future__ import annotations
 
 import inspect
@@ -23,7 +24,7 @@ def snake_case(op_name: str) -> str:
         if c == ">":
             out += "_"
             continue
-        before, after = op_name[i - 1:i], op_name[i + 1:i + 2]
+        before, after = op_name[i - 1 : i], op_name[i + 1 : i + 2]
         if c.isupper() and i > 0 and before != ">" and (before.islower() or after.islower()):
             out += "_"
         out += c.lower()
@@ -63,8 +64,7 @@ def _default(attr: Any) -> Any:
 
 
 def _function(op: Any) -> Callable[..., Any]:
-    made = _core.Op(op.name, " ".join(map(_arg_code, op.input_arg)), " ".join(map(_arg_code, op.output_arg)),
-                    " ".join(map(_attr_code, op.attr)))
+    made = _core.Op(op.name, " ".join(map(_arg_code, op.input_arg)), " ".join(map(_arg_code, op.output_arg)), " ".join(map(_attr_code, op.attr)))
     inferred = {n for a in op.input_arg for n in (a.type_attr, a.number_attr, a.type_list_attr) if n}
     inputs = [_identifier(a.name) for a in op.input_arg]
     attrs = [None if a.name in inferred or a.name.startswith("_") else _identifier(a.name) for a in op.attr]
@@ -103,8 +103,9 @@ def load_op_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> 
     module = _modules.get(key)
     if module is not None:
         return module
-    module = types.ModuleType("millrace.op_library.%s" % os.path.basename(os.fsdecode(library_filename)).split(".")[0],
-                              "Ops of the library %s." % os.fsdecode(library_filename))
+    module = types.ModuleType(
+        "millrace.op_library.%s" % os.path.basename(os.fsdecode(library_filename)).split(".")[0], "Ops of the library %s." % os.fsdecode(library_filename)
+    )
     op_list = definitions.OpList.FromString(encoded)
     for op in op_list.op:
         setattr(module, snake_case(op.name), _function(op))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of TensorFlow that are not provided yet: they say so, and what to use instead, when they are called."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nested lists, tuples, named tuples and dicts as flat lists, and back."""
+
 from __future__ import annotations
 
 import collections.abc
@@ -10,8 +11,11 @@ from millrace.framework.composite_tensors import SparseTensorValue
 
 def is_sequence(seq: Any) -> bool:
     """Whether a value has parts."""
-    return isinstance(seq, (list, tuple, dict)) and not isinstance(seq, SparseTensorValue) or (
-        isinstance(seq, (collections.abc.Sequence, collections.abc.Mapping)) and not isinstance(seq, (str, bytes, bytearray, SparseTensorValue)))
+    return (
+        isinstance(seq, (list, tuple, dict))
+        and not isinstance(seq, SparseTensorValue)
+        or (isinstance(seq, (collections.abc.Sequence, collections.abc.Mapping)) and not isinstance(seq, (str, bytes, bytearray, SparseTensorValue)))
+    )
 
 
 is_nested = is_sequence
@@ -66,8 +70,10 @@ def pack_sequence_as(structure: Any, flat_sequence: Any) -> Any:
         return flat_sequence[0]
     count = len(flatten(structure))
     if count != len(flat_sequence):
-        raise ValueError("Could not pack sequence. Structure had %d elements, but flat_sequence had %d elements.  Structure: %s, flat_sequence: %s." % (
-            count, len(flat_sequence), structure, flat_sequence))
+        raise ValueError(
+            "Could not pack sequence. Structure had %d elements, but flat_sequence had %d elements.  Structure: %s, flat_sequence: %s."
+            % (count, len(flat_sequence), structure, flat_sequence)
+        )
     leaves = iter(flat_sequence)
 
     def build(part: Any) -> Any:
@@ -103,14 +109,24 @@ def _assert_same(nest1: Any, nest2: Any, check_types: bool, both: str) -> None:
     if not is_sequence(nest1):
         return
     if check_types:
-        same = type(nest1) is type(nest2) or hasattr(nest1, "_fields") and getattr(nest2, "_fields", None) == nest1._fields and (
-            type(nest1).__name__ == type(nest2).__name__) or isinstance(nest1, collections.abc.Mapping) and isinstance(nest2, collections.abc.Mapping)
+        same = (
+            type(nest1) is type(nest2)
+            or hasattr(nest1, "_fields")
+            and getattr(nest2, "_fields", None) == nest1._fields
+            and (type(nest1).__name__ == type(nest2).__name__)
+            or isinstance(nest1, collections.abc.Mapping)
+            and isinstance(nest2, collections.abc.Mapping)
+        )
         if not same:
-            raise TypeError("The two structures don't have the same sequence type. First structure has type %s, while second structure has type %s." % (
-                type(nest1), type(nest2)))
+            raise TypeError(
+                "The two structures don't have the same sequence type. First structure has type %s, while second structure has type %s."
+                % (type(nest1), type(nest2))
+            )
     if isinstance(nest1, collections.abc.Mapping) and isinstance(nest2, collections.abc.Mapping) and set(nest1) != set(nest2):
-        raise ValueError("The two dictionaries don't have the same set of keys. First structure has keys %s, while second structure has keys %s." % (
-            list(nest1), list(nest2)))
+        raise ValueError(
+            "The two dictionaries don't have the same set of keys. First structure has keys %s, while second structure has keys %s."
+            % (list(nest1), list(nest2))
+        )
     first, second = list(_parts(nest1)), list(_parts(nest2))
     if len(first) != len(second):
         raise ValueError("The two structures don't have the same nested structure." + both)
@@ -125,8 +141,10 @@ def flatten_dict_items(dictionary: Dict[Any, Any]) -> Dict[Any, Any]:
     made: Dict[Any, Any] = {}
     for key, value in dictionary.items():
         if is_sequence(key) and not (is_sequence(value) and len(flatten(key)) == len(flatten(value))):
-            raise ValueError("Could not flatten dictionary. Key had %d elements, but value had %d elements. Key: %s, value: %s." % (
-                len(flatten(key)), len(flatten(value)), flatten(key), flatten(value)))
+            raise ValueError(
+                "Could not flatten dictionary. Key had %d elements, but value had %d elements. Key: %s, value: %s."
+                % (len(flatten(key)), len(flatten(value)), flatten(key), flatten(value))
+            )
         for inner, leaf in zip(flatten(key), flatten(value)) if is_sequence(key) else [(key, value)]:
             if inner in made:
                 raise ValueError("Could not flatten dictionary: key %s is not unique." % (inner,))
@@ -141,14 +159,20 @@ def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bo
     if not is_sequence(input_tree):
         raise TypeError("If shallow structure is a sequence, input must also be a sequence. Input has type: %s." % type(input_tree))
     if check_types and not isinstance(input_tree, type(shallow_tree)):
-        raise TypeError("The two structures don't have the same sequence type. Input structure has type %s, while shallow structure has type %s." % (
-            type(input_tree), type(shallow_tree)))
+        raise TypeError(
+            "The two structures don't have the same sequence type. Input structure has type %s, while shallow structure has type %s."
+            % (type(input_tree), type(shallow_tree))
+        )
     if len(input_tree) != len(shallow_tree):
-        raise ValueError("The two structures don't have the same sequence length. Input structure has length %s, while shallow structure has length %s." % (
-            len(input_tree), len(shallow_tree)))
+        raise ValueError(
+            "The two structures don't have the same sequence length. Input structure has length %s, while shallow structure has length %s."
+            % (len(input_tree), len(shallow_tree))
+        )
     if check_types and isinstance(shallow_tree, collections.abc.Mapping) and set(input_tree) != set(shallow_tree):
-        raise ValueError("The two structures don't have the same keys. Input structure has keys %s, while shallow structure has keys %s." % (
-            list(input_tree), list(shallow_tree)))
+        raise ValueError(
+            "The two structures don't have the same keys. Input structure has keys %s, while shallow structure has keys %s."
+            % (list(input_tree), list(shallow_tree))
+        )
     for shallow, inner in zip(_parts(shallow_tree), _parts(input_tree)):
         assert_shallow_structure(shallow, inner, check_types)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of TensorFlow 1.15 that are not there, and what to use instead. They are no attributes: hasattr and dir say so, and whoever
 asks for one gets an error that is an AttributeError and a NotImplementedError."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -139,15 +140,35 @@ sparse: bincount
 
 # Packages of tf.contrib: what has taken their place.
 _CONTRIB = {
-    "tpu": "tf.train and tf.estimator: there are no TPUs", "tensorrt": "sessions as they are: there is no TensorRT",
-    "compiler": "sessions as they are: they compile their graphs, and there is no XLA", "cudnn_rnn": "tf.nn.rnn_cell and tf.nn.dynamic_rnn: cuDNN needs GPUs",
-    "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer", "eager": "graphs and sessions: there is no eager execution",
-    "boosted_trees": "tf.estimator.DNNClassifier, or another library's trees", "tensor_forest": "tf.estimator.DNNClassifier, or another library's trees",
-    "cloud": "files of this machine", "bigtable": "tf.data", "memory_stats": "tf.RunMetadata and tf.profiler", "stat_summarizer": "tf.RunMetadata and tf.profiler",
-    "session_bundle": "tf.saved_model", "linear_optimizer": "tf.train.FtrlOptimizer", "solvers": "tf.linalg", "bayesflow": "tf.distributions",
-    "kfac": "tf.train.AdamOptimizer", "timeseries": "tf.estimator with a model_fn of its own", "lite": "tf.saved_model", "autograph": "tf.cond and tf.while_loop",
-    "ffmpeg": "tf.audio, for WAV files", "quantize": "tf.quantization.fake_quant_with_min_max_vars", "predictor": "tf.saved_model.loader",
-    "rate": "tf.metrics", "checkpoint": "tf.train.Checkpoint", "copy_graph": "tf.import_graph_def", "input_pipeline": "tf.data", "integrate": "tf.while_loop"}
+    "tpu": "tf.train and tf.estimator: there are no TPUs",
+    "tensorrt": "sessions as they are: there is no TensorRT",
+    "compiler": "sessions as they are: they compile their graphs, and there is no XLA",
+    "cudnn_rnn": "tf.nn.rnn_cell and tf.nn.dynamic_rnn: cuDNN needs GPUs",
+    "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer",
+    "eager": "graphs and sessions: there is no eager execution",
+    "boosted_trees": "tf.estimator.DNNClassifier, or another library's trees",
+    "tensor_forest": "tf.estimator.DNNClassifier, or another library's trees",
+    "cloud": "files of this machine",
+    "bigtable": "tf.data",
+    "memory_stats": "tf.RunMetadata and tf.profiler",
+    "stat_summarizer": "tf.RunMetadata and tf.profiler",
+    "session_bundle": "tf.saved_model",
+    "linear_optimizer": "tf.train.FtrlOptimizer",
+    "solvers": "tf.linalg",
+    "bayesflow": "tf.distributions",
+    "kfac": "tf.train.AdamOptimizer",
+    "timeseries": "tf.estimator with a model_fn of its own",
+    "lite": "tf.saved_model",
+    "autograph": "tf.cond and tf.while_loop",
+    "ffmpeg": "tf.audio, for WAV files",
+    "quantize": "tf.quantization.fake_quant_with_min_max_vars",
+    "predictor": "tf.saved_model.loader",
+    "rate": "tf.metrics",
+    "checkpoint": "tf.train.Checkpoint",
+    "copy_graph": "tf.import_graph_def",
+    "input_pipeline": "tf.data",
+    "integrate": "tf.while_loop",
+}
 _USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"
 
 
@@ -187,6 +208,7 @@ def _inside(parts: List[str]) -> Optional[str]:
 
 def getter(space: str, otherwise: Optional[Callable[[str], Any]] = None) -> Callable[[str], Any]:
     """A module's __getattr__: names that `otherwise` does not have say what to use instead where the table knows them."""
+
     def get(name: str) -> Any:
         if otherwise is not None:
             try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpDefLibrary: operations by the names of their types, as the wrappers of user libraries of 1.x made them."""
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the values of a collection are written into a MetaGraphDef, and read back."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple

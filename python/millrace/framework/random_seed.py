@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeds of random ops: of the graph, and of each op."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -9,7 +10,7 @@ from millrace.framework.graph import get_default_graph
 DEFAULT_GRAPH_SEED = 87654321
 
 
-_LARGEST = 2 ** 31 - 1  # TensorFlow keeps seeds below this
+_LARGEST = 2**31 - 1  # TensorFlow keeps seeds below this
 
 
 def get_seed(op_seed: Optional[int]) -> Tuple[Optional[int], Optional[int]]:

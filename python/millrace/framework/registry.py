@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells the extension module the classes and helpers that it works with. Imported once, before any op is made."""
+
 from __future__ import annotations
 
 import collections
@@ -14,7 +15,7 @@ PACKAGE_PATH = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.
 
 
 def _result_type(op_name: str, names: List[str]) -> Any:
-    return collections.namedtuple("_%sOutput" % op_name, names, rename=True)  # type: ignore[misc]
+    return collections.namedtuple("_%sOutput" % op_name, names, rename=True)
 
 
 def _step_waits(session: Any, tensors: List[Any], operations: List[Any]) -> None:
@@ -24,18 +25,20 @@ def _step_waits(session: Any, tensors: List[Any], operations: List[Any]) -> None
         queue_runner.warn_of_waiting(session, [*tensors, *operations])
 
 
-_core.set_registry({
-    "graph_type": graph.Graph,
-    "operation_type": graph.Operation,
-    "tensor_type": graph.Tensor,
-    "convert": convert._for_op,
-    "dtype_number": dtypes.dtype_number,
-    "dtypes": dtypes.ALL_BY_NUMBER,
-    "shape_list": tensor_shape.shape_list,
-    "raise_error": errors.raise_error,
-    "result_type": _result_type,
-    "default_graph": graph._global_default_graph,
-    "warn_growth": errors.warn_growth,
-    "step_waits": _step_waits,
-    "package_path": PACKAGE_PATH,
-})
+_core.set_registry(
+    {
+        "graph_type": graph.Graph,
+        "operation_type": graph.Operation,
+        "tensor_type": graph.Tensor,
+        "convert": convert._for_op,
+        "dtype_number": dtypes.dtype_number,
+        "dtypes": dtypes.ALL_BY_NUMBER,
+        "shape_list": tensor_shape.shape_list,
+        "raise_error": errors.raise_error,
+        "result_type": _result_type,
+        "default_graph": graph._global_default_graph,
+        "warn_growth": errors.warn_growth,
+        "step_waits": _step_waits,
+        "package_path": PACKAGE_PATH,
+    }
+)

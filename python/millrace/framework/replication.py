@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names for how copies of a variable are kept alike. There is one replica: all of these mean the variable itself."""
+
 from __future__ import annotations
 
 import enum

@@ -4,6 +4,7 @@
 The fast path is in the extension module: it keeps what a pair of (fetches, feed keys) means. This file finds that out
 the first time.
 """
+
 from __future__ import annotations
 
 import threading
@@ -58,8 +59,9 @@ class _Fetches:
         try:
             return self._graph._element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as error:
-            raise at_user_line(TypeError("Fetch argument %r has invalid type %r, must be a string or Tensor. (%s)"
-                                         % (fetch, type(fetch).__name__, error))) from None
+            raise at_user_line(
+                TypeError("Fetch argument %r has invalid type %r, must be a string or Tensor. (%s)" % (fetch, type(fetch).__name__, error))
+            ) from None
         except (ValueError, KeyError) as error:
             raise at_user_line(ValueError("Fetch argument %r cannot be interpreted as a Tensor. (%s)" % (fetch, error.args[0]))) from None
 
@@ -87,6 +89,7 @@ class _Fetches:
         number = self.leaf(element)
         if isinstance(element, Tensor) and element.op.type == "GetSessionHandle" and element not in self._fed:
             from millrace.ops.session_ops import TensorHandle  # it needs sessions itself
+
             self.has_handles, dtype, session = True, element.op.inputs[0].dtype, self._session
             return lambda v: TensorHandle(v[number], dtype, session())
         return lambda v: v[number]
@@ -95,8 +98,9 @@ class _Fetches:
 _conversions: List[Tuple[Any, Callable[[Any], Any], Optional[Callable[..., Any]], Optional[Callable[..., Any]]]] = []
 
 
-def register_session_run_conversion_functions(tensor_type: Any, fetch_function: Any, feed_function: Any = None,
-                                              feed_function_for_partial_run: Any = None) -> None:
+def register_session_run_conversion_functions(
+    tensor_type: Any, fetch_function: Any, feed_function: Any = None, feed_function_for_partial_run: Any = None
+) -> None:
     """Makes objects of a type fetchable and feedable.
 
     fetch_function(x) -> (tensors, function of their values); feed_function(x, value) -> [(tensor, value)];
@@ -123,7 +127,9 @@ def _fed_tensors(feed: Any) -> List[Any]:
     return [feed]
 
 
-def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any], session: Callable[[], Any] = lambda: None) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
+def _resolve(
+    graph: Graph, fetches: Any, feed_keys: List[Any], session: Callable[[], Any] = lambda: None
+) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
     """What the extension module asks for, once for each pair of fetches and feed keys."""
     for key in feed_keys:
         if not isinstance(key, Tensor):
@@ -190,11 +196,15 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
         try:
             np.asarray(value, tensor.dtype.as_numpy_dtype)
         except OverflowError:
-            return TypeError("Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of the feed tensor "
-                             "to a larger type (e.g. int64)." % (value, type(value), tensor.dtype.as_numpy_dtype))
+            return TypeError(
+                "Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of the feed tensor "
+                "to a larger type (e.g. int64)." % (value, type(value), tensor.dtype.as_numpy_dtype)
+            )
         except (TypeError, ValueError) as reason:
-            return type(error)("Cannot feed a value of type %s for Tensor '%s' of dtype %s and shape '%s'%s: %s" % (
-                type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), made_at(tensor), reason))
+            return type(error)(
+                "Cannot feed a value of type %s for Tensor '%s' of dtype %s and shape '%s'%s: %s"
+                % (type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), made_at(tensor), reason)
+            )
     return None
 
 
@@ -234,6 +244,7 @@ class BaseSession(_core.Session):
 
     def _repr_html_(self) -> str:
         import html
+
         devices = "" if self._is_closed else " on %s" % ", ".join(html.escape(d.name) for d in self.list_devices())
         return "<b>%s</b>%s%s<br>%s" % (type(self).__name__, devices, " (closed)" if self._is_closed else "", self._graph_object._repr_html_())
 
@@ -266,8 +277,13 @@ class BaseSession(_core.Session):
         return self._run_with(fetches, feeds, options, run_metadata)
 
     def _run_with(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        return self._run(fetches, feed_dict, self._resolver, None if options is None else options.SerializeToString(),
-                         None if run_metadata is None else run_metadata.ParseFromString)
+        return self._run(
+            fetches,
+            feed_dict,
+            self._resolver,
+            None if options is None else options.SerializeToString(),
+            None if run_metadata is None else run_metadata.ParseFromString,
+        )
 
     def _feeds_after(self, error: Exception, feed_dict: Any) -> Any:
         """What to feed after `error`: tensors alone, where the keys are not. Raises the error, or one that says more, when that is not it."""
@@ -285,9 +301,10 @@ class BaseSession(_core.Session):
         wanted = [(recorder, number) for recorder in recorders for number in (recorder.begin(self),) if number >= 0]
         if wanted:
             from millrace.protos import definitions
-            options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())  # type: ignore[attr-defined]
+
+            options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())
             options.trace_level = options.FULL_TRACE
-            run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata  # type: ignore[attr-defined]
+            run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata
         try:
             values = self._run_with(fetches, feed_dict, options, run_metadata)
         except (_NeedsExpansion, TypeError, ValueError, OverflowError) as error:
@@ -298,6 +315,7 @@ class BaseSession(_core.Session):
 
     def _drop_dead_handles(self) -> None:
         from millrace.ops.session_ops import delete_session_tensor
+
         made = self.graph.__dict__.setdefault("_session_tensor_ops", {})
         if "delete" not in made:
             with self.graph.as_default(), self.graph.device(None):
@@ -314,7 +332,7 @@ class BaseSession(_core.Session):
         if not wanted.tensors and not wanted.targets:
             raise at_user_line(InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute."))
         keys = [self.graph.as_graph_element(t, allow_tensor=True, allow_operation=False) for f in feeds or [] for t in _fed_tensors(f)]
-        return self._start_partial(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]
+        return self._start_partial(wanted.tensors, wanted.targets, keys)
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
         """Goes on with a step: gives some of its feeds and takes some of its fetches."""
@@ -327,17 +345,19 @@ class BaseSession(_core.Session):
         wanted = _Fetches(self.graph, [], lambda: self)
         wanted.builder(fetches)
         keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
-        return self._explain(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]
+        return self._explain(wanted.tensors, wanted.targets, keys)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """A function of the values of feed_list that runs a step; faster than run."""
         graph = self.graph
         keys = [graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feed_list or []]
         if accept_options:
+
             def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
                 return self.run(fetches, dict(zip(keys, values)), options, run_metadata)
+
             return with_options
-        return self._callable(fetches, {k: None for k in keys}, self._resolver)  # type: ignore[no-any-return]
+        return self._callable(fetches, {k: None for k in keys}, self._resolver)
 
     def list_devices(self) -> List[Any]:
         """The devices that the session can use."""
@@ -346,7 +366,7 @@ class BaseSession(_core.Session):
     @property
     def random_state(self) -> bytes:
         """Where random ops are in their streams. A checkpoint does not hold it: keep it beside one, and set it in the session that goes on from there."""
-        return self._random_state()  # type: ignore[no-any-return]
+        return self._random_state()
 
     @random_state.setter
     def random_state(self, state: bytes) -> None:
@@ -398,7 +418,7 @@ class _DefaultSession:
 def _leave(session: BaseSession) -> None:
     """Ends a session's turn as the default one: the innermost one's, but for sessions for shells."""
     stack = _sessions.stack
-    inner = [s for s in stack[len(stack) - stack[::-1].index(session):] if not isinstance(s, InteractiveSession)] if session in stack else []
+    inner = [s for s in stack[len(stack) - stack[::-1].index(session) :] if not isinstance(s, InteractiveSession)] if session in stack else []
     if inner:
         raise at_user_line(AssertionError("Nesting violated for default stack of %s objects" % type(inner[-1]).__name__))
     if session in stack:
@@ -420,8 +440,9 @@ class Session(BaseSession):
 
     def __enter__(self) -> "Session":
         if self._entered:
-            raise at_user_line(RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` if you want to enter a session "
-                                            "multiple times."))
+            raise at_user_line(
+                RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` if you want to enter a session multiple times.")
+            )
         self._entered = True
         _core.push_graph(self.graph)
         _sessions.stack.append(self)

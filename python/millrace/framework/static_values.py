@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of tensors that follow from constants and shapes while the graph is built."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -68,11 +69,19 @@ def _compared(function: Any) -> Any:
     def rule(tensor: Tensor) -> Optional[np.ndarray]:
         values = _inputs(tensor)
         return None if values is None else np.asarray(function(values[0], values[1]))
+
     return rule
 
 
-_RULES = {"Fill": _fill, "Cast": _cast, "Concat": _concat, "ConcatV2": _concat, "Pack": _pack, "Equal": _compared(np.equal),
-          "NotEqual": _compared(np.not_equal)}
+_RULES = {
+    "Fill": _fill,
+    "Cast": _cast,
+    "Concat": _concat,
+    "ConcatV2": _concat,
+    "Pack": _pack,
+    "Equal": _compared(np.equal),
+    "NotEqual": _compared(np.not_equal),
+}
 
 
 def constant_value_as_shape(tensor: Any) -> tensor_shape.TensorShape:
@@ -114,9 +123,15 @@ def _shape_of_slice(tensor: Tensor) -> Optional[tensor_shape.TensorShape]:
     op = tensor.op
     masks = {name: op.get_attr(name + "_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     ends = [_known(x) for x in list(op.inputs)[1:4]]
-    if any(v is None for v in ends) or masks["ellipsis"] or masks["new_axis"] or masks["shrink_axis"] or masks["begin"] not in (0, 1) or (
-            masks["end"] not in (0, 1)):
+    if (
+        any(v is None for v in ends)
+        or masks["ellipsis"]
+        or masks["new_axis"]
+        or masks["shrink_axis"]
+        or masks["begin"] not in (0, 1)
+        or (masks["end"] not in (0, 1))
+    ):
         return None
     begin, end, step = (int(v[0]) for v in ends)
     whole = constant_value_as_shape(op.inputs[0])
-    return whole[slice(None if masks["begin"] else begin, None if masks["end"] else end, step)] if whole.ndims is not None else None  # type: ignore[no-any-return]
+    return whole[slice(None if masks["begin"] else begin, None if masks["end"] else end, step)] if whole.ndims is not None else None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operations cost, by the shapes of their tensors: numbers that tools for profiles ask for."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -57,8 +58,10 @@ class RegisterStatistics:
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if self._key in _functions:
-            raise KeyError("Registering two %s with name %r! (Previous registration was in %s)" % (
-                "statistics", "%s,%s" % self._key, getattr(_functions[self._key], "__name__", "?")))
+            raise KeyError(
+                "Registering two %s with name %r! (Previous registration was in %s)"
+                % ("statistics", "%s,%s" % self._key, getattr(_functions[self._key], "__name__", "?"))
+            )
         _functions[self._key] = f
         return f
 

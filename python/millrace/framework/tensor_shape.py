@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes of which parts may be unknown."""
+
 from __future__ import annotations
 
 from typing import Any, Iterator, List, Optional, Sequence, Union
@@ -204,6 +205,7 @@ class TensorShape:
     def as_proto(self) -> Any:
         """A TensorShapeProto."""
         from millrace.protos import definitions
+
         if self._dims is None:
             return definitions.TensorShapeProto(unknown_rank=True)
         sizes = [-1 if d._value is None else d._value for d in self._dims]
@@ -270,8 +272,12 @@ class TensorShape:
     def is_subtype_of(self, other: Any) -> bool:
         """Whether this one says all that another says."""
         other = as_shape(other)
-        return other._dims is None or self._dims is not None and len(self._dims) == len(other._dims) and all(
-            b._value in (None, a._value) for a, b in zip(self._dims, other._dims))
+        return (
+            other._dims is None
+            or self._dims is not None
+            and len(self._dims) == len(other._dims)
+            and all(b._value in (None, a._value) for a, b in zip(self._dims, other._dims))
+        )
 
     def concatenate(self, other: Any) -> "TensorShape":
         """The dimensions of this one and then those of the other."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """TensorProtos and arrays: tf.make_tensor_proto, tf.make_ndarray; what is a tensor."""
+
 from __future__ import annotations
 
 from typing import Any, Dict
@@ -17,17 +18,38 @@ from millrace.protos import definitions
 
 # Fields that hold the elements of a type one by one; those of others are in int_val.
 _FIELDS: Dict[Any, str] = {
-    dtypes.float32: "float_val", dtypes.float64: "double_val", dtypes.int64: "int64_val", dtypes.bool_: "bool_val", dtypes.string: "string_val",
-    dtypes.complex64: "scomplex_val", dtypes.complex128: "dcomplex_val", dtypes.uint32: "uint32_val", dtypes.uint64: "uint64_val",
-    dtypes.float16: "half_val", dtypes.bfloat16: "half_val"}
+    dtypes.float32: "float_val",
+    dtypes.float64: "double_val",
+    dtypes.int64: "int64_val",
+    dtypes.bool_: "bool_val",
+    dtypes.string: "string_val",
+    dtypes.complex64: "scomplex_val",
+    dtypes.complex128: "dcomplex_val",
+    dtypes.uint32: "uint32_val",
+    dtypes.uint64: "uint64_val",
+    dtypes.float16: "half_val",
+    dtypes.bfloat16: "half_val",
+}
 # Types of which more than one element is written as bytes.
-_AS_BYTES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8, dtypes.int64, dtypes.qint8, dtypes.quint8,
-             dtypes.qint16, dtypes.quint16, dtypes.qint32)
+_AS_BYTES = (
+    dtypes.float32,
+    dtypes.float64,
+    dtypes.int32,
+    dtypes.uint8,
+    dtypes.int16,
+    dtypes.int8,
+    dtypes.int64,
+    dtypes.qint8,
+    dtypes.quint8,
+    dtypes.qint16,
+    dtypes.quint16,
+    dtypes.qint32,
+)
 
 
 def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False) -> Any:
     """A TensorProto of values. With a shape of more elements the last value stands for the rest."""
-    if isinstance(values, definitions.TensorProto):  # type: ignore[attr-defined]
+    if isinstance(values, definitions.TensorProto):
         return values
     if values is None:
         raise at_user_line(ValueError("None values not supported."))
@@ -48,7 +70,7 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_
     count = int(np.prod(sizes, dtype=np.int64))
     if array.size > count:
         raise at_user_line(ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size)))
-    made = definitions.TensorProto(dtype=kind.as_datatype_enum, tensor_shape=TensorShape(sizes).as_proto())  # type: ignore[attr-defined]
+    made = definitions.TensorProto(dtype=kind.as_datatype_enum, tensor_shape=TensorShape(sizes).as_proto())
     if array.size == count > 1 and kind in _AS_BYTES:
         if array.nbytes >= 1 << 31:
             raise at_user_line(ValueError("Cannot create a tensor proto whose content is larger than 2GB."))
@@ -68,6 +90,7 @@ def _quantized(values: Any, dtype: Any) -> np.ndarray:
                 check(inner)
         elif not isinstance(part, tuple):
             raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, part, type(part).__name__)))
+
     check(values)
     return np.array(values, record)[dtype.name]
 
@@ -110,7 +133,7 @@ MakeNdarray = make_ndarray
 
 def ShapeEquals(tensor_proto: Any, shape: Any) -> bool:
     """Whether a TensorProto has a shape: sizes, or a TensorShapeProto."""
-    if not isinstance(tensor_proto, definitions.TensorProto):  # type: ignore[attr-defined]
+    if not isinstance(tensor_proto, definitions.TensorProto):
         raise TypeError("tensor_proto is not a tensor_pb2.TensorProto object")
     wanted = [d.size for d in shape.dim] if hasattr(shape, "dim") else list(shape)
     return [d.size for d in tensor_proto.tensor_shape.dim] == wanted
@@ -120,4 +143,5 @@ def is_tensor(x: Any) -> bool:
     """Whether it is a tensor, a sparse one or a variable: something of a graph that has values."""
     from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
     from millrace.ops.variables import Variable
+
     return isinstance(x, (Tensor, SparseTensor, IndexedSlices, Variable)) or hasattr(x, "is_tensor_like")

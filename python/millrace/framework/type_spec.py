@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.TypeSpec and its kinds: what is known of a value before it is there."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -28,8 +29,13 @@ class TypeSpec:
         return tuple(getattr(self, "_" + name) for name in self._fields)
 
     def _key(self) -> Any:
-        return (type(self), *[tuple(v.as_list()) if isinstance(v, TensorShape) and v.ndims is not None else str(v) if isinstance(v, TensorShape) else v
-                              for v in self._serialize()])
+        return (
+            type(self),
+            *[
+                tuple(v.as_list()) if isinstance(v, TensorShape) and v.ndims is not None else str(v) if isinstance(v, TensorShape) else v
+                for v in self._serialize()
+            ],
+        )
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a value, or what another says, fits."""
@@ -86,7 +92,7 @@ class TensorSpec(TypeSpec):
     shape = property(lambda self: self._shape, doc="What is known of the shape.")
     dtype = property(lambda self: self._dtype, doc="The type of the elements.")
     name = property(lambda self: self._name, doc="A name, or None.")
-    value_type = property(lambda self: Tensor, doc="tf.Tensor.")  # type: ignore[assignment]
+    value_type = property(lambda self: Tensor, doc="tf.Tensor.")
 
     @classmethod
     def from_spec(cls, spec: Any, name: Optional[str] = None) -> "TensorSpec":
@@ -149,7 +155,7 @@ class SparseTensorSpec(TypeSpec):
 
     shape = property(lambda self: self._shape, doc="What is known of the dense shape.")
     dtype = property(lambda self: self._dtype, doc="The type of the elements.")
-    value_type = property(lambda self: SparseTensor, doc="tf.SparseTensor.")  # type: ignore[assignment]
+    value_type = property(lambda self: SparseTensor, doc="tf.SparseTensor.")
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -157,12 +163,14 @@ class IndexedSlicesSpec(TypeSpec):
 
     _fields = ("shape", "values_dtype", "indices_dtype", "dense_shape_dtype", "indices_shape")
 
-    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32, indices_dtype: Any = dtypes.int64, dense_shape_dtype: Any = None, indices_shape: Any = None) -> None:
+    def __init__(
+        self, shape: Any = None, dtype: Any = dtypes.float32, indices_dtype: Any = dtypes.int64, dense_shape_dtype: Any = None, indices_shape: Any = None
+    ) -> None:
         self._shape, self._values_dtype, self._indices_dtype = TensorShape(shape), dtypes.as_dtype(dtype), dtypes.as_dtype(indices_dtype)
         self._dense_shape_dtype = None if dense_shape_dtype is None else dtypes.as_dtype(dense_shape_dtype)
         self._indices_shape = TensorShape(indices_shape).with_rank(1)
 
-    value_type = property(lambda self: IndexedSlices, doc="tf.IndexedSlices.")  # type: ignore[assignment]
+    value_type = property(lambda self: IndexedSlices, doc="tf.IndexedSlices.")
 
 
 class RaggedTensorSpec(TypeSpec):
@@ -194,6 +202,7 @@ class RaggedTensorSpec(TypeSpec):
     def value_type(self) -> Any:
         """tf.RaggedTensor."""
         from millrace.ops.ragged.tensor import RaggedTensor
+
         return RaggedTensor if self._ragged_rank > 0 else Tensor
 
     @classmethod
@@ -214,6 +223,7 @@ class TensorArraySpec(TypeSpec):
     def value_type(self) -> Any:
         """tf.TensorArray."""
         from millrace.ops.tensor_array_ops import TensorArray
+
         return TensorArray
 
 
@@ -229,6 +239,7 @@ class OptionalSpec(TypeSpec):
     def value_type(self) -> Any:
         """tf.data.experimental.Optional."""
         from millrace.data.experimental import Optional as Value
+
         return Value
 
 
@@ -246,6 +257,7 @@ class DatasetSpec(TypeSpec):
     def value_type(self) -> Any:
         """tf.data.Dataset."""
         from millrace.data.dataset import Dataset
+
         return Dataset
 
 
@@ -260,6 +272,7 @@ def type_spec_from_value(value: Any) -> TypeSpec:
         shape = None
         if value.dense_shape is not None:
             from millrace.framework.static_values import constant_value_as_shape
+
             shape = constant_value_as_shape(value.dense_shape)
         return IndexedSlicesSpec(shape, value.dtype, value.indices.dtype, None if value.dense_shape is None else value.dense_shape.dtype, value.indices.shape)
     if getattr(value, "dispatches", False):
@@ -267,7 +280,7 @@ def type_spec_from_value(value: Any) -> TypeSpec:
     if hasattr(value, "element_spec"):
         return DatasetSpec(value.element_spec)
     if hasattr(value, "_type_spec"):
-        return value._type_spec  # type: ignore[no-any-return]
+        return value._type_spec
     try:
         made = convert_to_tensor(value)
     except (TypeError, ValueError):

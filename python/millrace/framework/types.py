@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names for what functions take, for annotations."""
+
 from typing import Any, Sequence, Union
 
 from millrace.framework.dtypes import DType

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which TensorFlow the names and files are those of, and which Millrace this is."""
+
 import millrace._core as _core
 
 __version__ = VERSION = "1.15.0"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.activations."""
+
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -83,7 +84,7 @@ def get(identifier: Any) -> Callable[..., Any]:
     if identifier is None:
         return linear
     if isinstance(identifier, str):
-        return deserialize(identifier)  # type: ignore[no-any-return]
+        return deserialize(identifier)
     if callable(identifier):
-        return identifier  # type: ignore[no-any-return]
+        return identifier
     raise at_user_line(ValueError("Could not interpret activation function identifier: %s" % (identifier,)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.backend: the session of models, the learning phase, and functions of tensors."""
+
 from __future__ import annotations
 
 import builtins
@@ -16,9 +17,28 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope, reset_default_graph  # noqa: F401
 from millrace.framework.session import Session, get_default_session
-from millrace.keras.backend_windows import (bias_add, conv1d, conv2d, conv2d_transpose, conv3d, conv3d_transpose, depthwise_conv2d,  # noqa: F401
-                                            local_conv1d, local_conv2d, pool1d, pool2d, pool3d, repeat_elements, resize_images, resize_volumes,
-                                            rnn, separable_conv2d, spatial_2d_padding, spatial_3d_padding, temporal_padding)
+from millrace.keras.backend_windows import (  # noqa: F401
+    bias_add,
+    conv1d,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    depthwise_conv2d,
+    local_conv1d,
+    local_conv2d,
+    pool1d,
+    pool2d,
+    pool3d,
+    repeat_elements,
+    resize_images,
+    resize_volumes,
+    rnn,
+    separable_conv2d,
+    spatial_2d_padding,
+    spatial_3d_padding,
+    temporal_padding,
+)
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops import variables as variables_module  # noqa: F401
 from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401
@@ -31,8 +51,9 @@ _state: Dict[str, Any] = {"session": None, "epsilon": 1e-7, "floatx": "float32",
 
 # ---- graph and session ----
 
+
 def _of_graph() -> Dict[str, Any]:
-    return get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})  # type: ignore[no-any-return]
+    return get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
 
 
 def get_session() -> Any:
@@ -61,6 +82,7 @@ def initialize(session: Any) -> None:
     if not new:
         return
     from millrace.ops.variables import is_variable_initialized
+
     with session.graph.as_default():
         done = session.run([is_variable_initialized(v) for v in new])
         session.run(variables_initializer([v for v, ready in zip(new, done) if not ready]))
@@ -125,7 +147,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "int32") ->
         start, stop = 0, start
     if isinstance(start, int) and isinstance(stop, int) and step > 0 and stop < start:
         stop = start
-    return math_ops.cast(gen_ops.range(start, stop, step), dtype)  # type: ignore[no-any-return]
+    return math_ops.cast(gen_ops.range(start, stop, step), dtype)
 
 
 def set_learning_phase(value: Any) -> None:
@@ -141,8 +163,11 @@ def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
     if isinstance(phase, (bool, int)):
         chosen = x if phase else alt
         return chosen() if callable(chosen) else chosen
-    made = control_flow_ops.smart_cond(phase, lambda: array_ops.identity(convert_to_tensor(x() if callable(x) else x)),
-                                       lambda: array_ops.identity(convert_to_tensor(alt() if callable(alt) else alt)))
+    made = control_flow_ops.smart_cond(
+        phase,
+        lambda: array_ops.identity(convert_to_tensor(x() if callable(x) else x)),
+        lambda: array_ops.identity(convert_to_tensor(alt() if callable(alt) else alt)),
+    )
     if training is None or phase is _of_graph()["phase"]:
         made._uses_learning_phase = True
     return made
@@ -182,7 +207,7 @@ class _Function:
                 v = SparseTensorValue(np.stack([coo.row, coo.col], 1).astype(np.int64), coo.data, coo.shape)
             if not isinstance(t, (bool, int)):
                 feeds[t] = v
-        return get_session().run([self._outputs, self._updates], feeds)[0]  # type: ignore[no-any-return]
+        return get_session().run([self._outputs, self._updates], feeds)[0]
 
 
 Function = _Function
@@ -222,6 +247,7 @@ def batch_set_value(pairs: Any) -> None:
 
 
 # ---- settings ----
+
 
 def epsilon() -> float:
     """A small number."""
@@ -269,6 +295,7 @@ def set_image_data_format(value: str) -> None:
 
 # ---- tensors ----
 
+
 def placeholder(shape: Any = None, ndim: Optional[int] = None, dtype: Any = None, sparse: bool = False, name: Optional[str] = None) -> Any:
     """A placeholder; of a sparse tensor with sparse."""
     sizes = shape if shape is not None or ndim is None else [None] * ndim
@@ -277,6 +304,7 @@ def placeholder(shape: Any = None, ndim: Optional[int] = None, dtype: Any = None
         made: Any = array_ops.placeholder(dtype or floatx(), sizes, name)
     else:
         from millrace.ops.array_ops import sparse_placeholder
+
         made = sparse_placeholder(dtype or floatx(), sizes, name)
     made._uses_learning_phase = False
     return made
@@ -297,6 +325,7 @@ def to_dense(tensor: Any) -> Any:
     if not is_sparse(tensor):
         return tensor
     from millrace.ops.sparse_ops import sparse_tensor_to_dense
+
     return sparse_tensor_to_dense(tensor)
 
 
@@ -324,7 +353,7 @@ def ndim(x: Any) -> Any:
 
 def dtype(x: Any) -> str:
     """The name of the type."""
-    return x.dtype.base_dtype.name  # type: ignore[no-any-return]
+    return x.dtype.base_dtype.name
 
 
 def dot(x: Any, y: Any) -> Any:
@@ -337,14 +366,25 @@ def _reduction(op: Any, doc: str) -> Any:
     def reduce(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         x = convert_to_tensor(x)
         return op(math_ops.cast(x, dtypes.float32) if x.dtype.base_dtype == dtypes.bool_ else x, axis, keepdims)
+
     reduce.__doc__ = doc
     return reduce
 
 
-mean, sum, max, min, prod = (_reduction(op, "Over axes.") for op in (
-    math_ops.reduce_mean, math_ops.reduce_sum, math_ops.reduce_max, math_ops.reduce_min, math_ops.reduce_prod))
-square, sqrt, exp, log, abs, sign, sin, cos, round = (gen_ops.square, gen_ops.sqrt, gen_ops.exp, gen_ops.log, math_ops.abs, gen_ops.sign,
-                                                      gen_ops.sin, gen_ops.cos, math_ops.round)
+mean, sum, max, min, prod = (
+    _reduction(op, "Over axes.") for op in (math_ops.reduce_mean, math_ops.reduce_sum, math_ops.reduce_max, math_ops.reduce_min, math_ops.reduce_prod)
+)
+square, sqrt, exp, log, abs, sign, sin, cos, round = (
+    gen_ops.square,
+    gen_ops.sqrt,
+    gen_ops.exp,
+    gen_ops.log,
+    math_ops.abs,
+    gen_ops.sign,
+    gen_ops.sin,
+    gen_ops.cos,
+    math_ops.round,
+)
 softmax, softplus, softsign, sigmoid, tanh = nn_ops.softmax, gen_ops.softplus, gen_ops.softsign, math_ops.sigmoid, math_ops.tanh
 greater_equal, less_equal, in_top_k = gen_ops.greater_equal, gen_ops.less_equal, nn_ops.in_top_k
 logsumexp, cumsum, cumprod, reverse = math_ops.reduce_logsumexp, math_ops.cumsum, math_ops.cumprod, array_ops.reverse
@@ -367,12 +407,34 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     """x, or alpha (exp(x) - 1) below zero."""
     made = gen_ops.elu(x)
     return made if alpha == 1.0 else array_ops.where(gen_ops.greater(x, 0.0), made, alpha * made)
-pow, maximum, minimum, equal, not_equal, greater, less = (math_ops.pow, math_ops.maximum, math_ops.minimum, math_ops.equal,
-                                                          gen_ops.not_equal, gen_ops.greater, gen_ops.less)
-reshape, shape, expand_dims, transpose, tile, gather, stack = (array_ops.reshape, array_ops.shape, array_ops.expand_dims, array_ops.transpose,
-                                                               array_ops.tile, array_ops.gather, array_ops.stack)
-cast, identity, l2_normalize, one_hot, zeros_like, ones_like = (math_ops.cast, array_ops.identity, nn_ops.l2_normalize, array_ops.one_hot,
-                                                                array_ops.zeros_like, array_ops.ones_like)
+
+
+pow, maximum, minimum, equal, not_equal, greater, less = (
+    math_ops.pow,
+    math_ops.maximum,
+    math_ops.minimum,
+    math_ops.equal,
+    gen_ops.not_equal,
+    gen_ops.greater,
+    gen_ops.less,
+)
+reshape, shape, expand_dims, transpose, tile, gather, stack = (
+    array_ops.reshape,
+    array_ops.shape,
+    array_ops.expand_dims,
+    array_ops.transpose,
+    array_ops.tile,
+    array_ops.gather,
+    array_ops.stack,
+)
+cast, identity, l2_normalize, one_hot, zeros_like, ones_like = (
+    math_ops.cast,
+    array_ops.identity,
+    nn_ops.l2_normalize,
+    array_ops.one_hot,
+    array_ops.zeros_like,
+    array_ops.ones_like,
+)
 
 
 def argmax(x: Any, axis: int = -1) -> Any:
@@ -506,9 +568,14 @@ def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: A
         return nn_ops.fused_batch_norm(x, gamma, beta, epsilon=epsilon)
     mean_, variance = nn_ops.moments(x, axes)
     size = [1 if i in axes else -1 for i in range(ndim(x))]
-    wide = [None if v is None else v if axes == list(range(ndim(x)))[:-1] else array_ops.reshape(v, [s if s == 1 else x.get_shape().as_list()[i] for i, s in
-                                                                                                enumerate(size)])
-            for v in (mean_, variance, beta, gamma)]
+    wide = [
+        None
+        if v is None
+        else v
+        if axes == list(range(ndim(x)))[:-1]
+        else array_ops.reshape(v, [s if s == 1 else x.get_shape().as_list()[i] for i, s in enumerate(size)])
+        for v in (mean_, variance, beta, gamma)
+    ]
     return nn_ops.batch_normalization(x, *wide, epsilon), mean_, variance  # type: ignore[arg-type, call-arg]
 
 
@@ -544,7 +611,7 @@ def print_tensor(x: Any, message: str = "") -> Any:
 
 def clip(x: Any, min_value: Any, max_value: Any) -> Any:
     """Within bounds."""
-    return math_ops.clip_by_value(x, min_value, max_value)  # type: ignore[attr-defined]
+    return math_ops.clip_by_value(x, min_value, max_value)
 
 
 def squeeze(x: Any, axis: int) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connectionist temporal classification of tf.keras.backend."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,6 +13,7 @@ from millrace.ops import array_ops, gen_ops, math_ops
 
 def _epsilon() -> float:
     from millrace.keras import backend
+
     return backend.epsilon()
 
 
@@ -27,6 +29,7 @@ def ctc_label_dense_to_sparse(labels: Any, label_lengths: Any) -> Any:
 def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
     """The loss of each example, [batch, 1]; y_pred are probabilities, [batch, steps, classes]."""
     from millrace.ops import ctc_ops
+
     lengths = [math_ops.cast(array_ops.squeeze(convert_to_tensor(v), [-1]), dtypes.int32) for v in (label_length, input_length)]
     labels = ctc_label_dense_to_sparse(math_ops.cast(y_true, dtypes.int32), lengths[0])
     logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + _epsilon())
@@ -36,6 +39,7 @@ def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: An
 def ctc_decode(y_pred: Any, input_length: Any, greedy: bool = True, beam_width: int = 100, top_paths: int = 1) -> Any:
     """(best paths as dense tensors with -1 for nothing, their log probabilities)."""
     from millrace.ops import ctc_ops
+
     logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + _epsilon())
     length = math_ops.cast(input_length, dtypes.int32)
     if greedy:
@@ -43,4 +47,5 @@ def ctc_decode(y_pred: Any, input_length: Any, greedy: bool = True, beam_width: 
     else:
         decoded, scores = ctc_ops.ctc_beam_search_decoder(inputs=logits, sequence_length=length, beam_width=beam_width, top_paths=top_paths)
     from millrace.ops.sparse_ops import sparse_to_dense
+
     return [sparse_to_dense(d.indices, d.dense_shape, d.values, default_value=-1) for d in decoded], scores

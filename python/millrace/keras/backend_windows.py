@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows over sequences, images and volumes, and loops over steps, of tf.keras.backend."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -16,6 +17,7 @@ _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 def layout(data_format: Optional[str]) -> str:
     """channels_last or channels_first; the default where nothing is said."""
     from millrace.keras import backend as K
+
     found = K.image_data_format() if data_format is None else data_format
     if found not in ("channels_first", "channels_last"):
         raise at_user_line(ValueError("Unknown data_format: %s" % found))
@@ -42,8 +44,9 @@ def _convolution(x: Any, kernel: Any, n: int, strides: Any, padding: str, data_f
     if mode == "CAUSAL":
         left = (kernel.get_shape().as_list()[0] - 1) * _sized(dilation_rate, n, "dilation_rate")[0]
         x, mode = temporal_padding(x, (left, 0)), "VALID"
-    return nn_ops.convolution(convert_to_tensor(x), kernel, mode, _sized(strides, n, "strides"), _sized(dilation_rate, n, "dilation_rate"),  # type: ignore[attr-defined]
-                              data_format=_FORMATS[n][first])
+    return nn_ops.convolution(
+        convert_to_tensor(x), kernel, mode, _sized(strides, n, "strides"), _sized(dilation_rate, n, "dilation_rate"), data_format=_FORMATS[n][first]
+    )
 
 
 def conv1d(x: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation_rate: Any = 1) -> Any:
@@ -61,21 +64,33 @@ def conv3d(x: Any, kernel: Any, strides: Any = (1, 1, 1), padding: str = "valid"
     return _convolution(x, kernel, 3, strides, padding, data_format, dilation_rate)
 
 
-def separable_conv2d(x: Any, depthwise_kernel: Any, pointwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
-                     dilation_rate: Any = (1, 1)) -> Any:
+def separable_conv2d(
+    x: Any, depthwise_kernel: Any, pointwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1)
+) -> Any:
     """A convolution of each channel alone, then a 1x1 convolution."""
     first, step = layout(data_format) == "channels_first", _sized(strides, 2, "strides")
-    return nn_ops.separable_conv2d(convert_to_tensor(x), convert_to_tensor(depthwise_kernel), convert_to_tensor(pointwise_kernel),  # type: ignore[attr-defined]
-                                   [1, 1, *step] if first else [1, *step, 1], _padding(padding), rate=_sized(dilation_rate, 2, "dilation_rate"),
-                                   data_format="NCHW" if first else "NHWC")
+    return nn_ops.separable_conv2d(
+        convert_to_tensor(x),
+        convert_to_tensor(depthwise_kernel),
+        convert_to_tensor(pointwise_kernel),
+        [1, 1, *step] if first else [1, *step, 1],
+        _padding(padding),
+        rate=_sized(dilation_rate, 2, "dilation_rate"),
+        data_format="NCHW" if first else "NHWC",
+    )
 
 
-def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
-                     dilation_rate: Any = (1, 1)) -> Any:
+def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1)) -> Any:
     """A convolution of each channel alone."""
     first, step = layout(data_format) == "channels_first", _sized(strides, 2, "strides")
-    return nn_ops.depthwise_conv2d(convert_to_tensor(x), convert_to_tensor(depthwise_kernel), [1, 1, *step] if first else [1, *step, 1],  # type: ignore[attr-defined]
-                                   _padding(padding), rate=_sized(dilation_rate, 2, "dilation_rate"), data_format="NCHW" if first else "NHWC")
+    return nn_ops.depthwise_conv2d(
+        convert_to_tensor(x),
+        convert_to_tensor(depthwise_kernel),
+        [1, 1, *step] if first else [1, *step, 1],
+        _padding(padding),
+        rate=_sized(dilation_rate, 2, "dilation_rate"),
+        data_format="NCHW" if first else "NHWC",
+    )
 
 
 def transposed_sizes(x: Any, kernel_size: Any, strides: Any, padding: str, first: bool) -> Tuple[List[Any], List[Any]]:
@@ -91,10 +106,11 @@ def transposed_sizes(x: Any, kernel_size: Any, strides: Any, padding: str, first
 
 def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any) -> Any:
     first, step = layout(data_format) == "channels_first", _sized(strides, n, "strides")
-    op = nn_ops.conv2d_transpose if n == 2 else nn_ops.conv3d_transpose  # type: ignore[attr-defined]
+    op = nn_ops.conv2d_transpose if n == 2 else nn_ops.conv3d_transpose
     shape = output_shape if not isinstance(output_shape, (list, tuple)) else array_ops.stack(list(output_shape))
-    made = op(convert_to_tensor(x), convert_to_tensor(kernel), shape, [1, 1, *step] if first else [1, *step, 1], _padding(padding),
-              data_format=_FORMATS[n][first])
+    made = op(
+        convert_to_tensor(x), convert_to_tensor(kernel), shape, [1, 1, *step] if first else [1, *step, 1], _padding(padding), data_format=_FORMATS[n][first]
+    )
     return made
 
 
@@ -118,7 +134,7 @@ def _pool(x: Any, pool_size: Any, strides: Any, padding: str, data_format: Any, 
         axis = 3 if first else 2
         wide = _pool(array_ops.expand_dims(x, axis), [size[0], 1], [step[0], 1], padding, data_format, pool_mode, 2)
         return array_ops.squeeze(wide, [axis])
-    op = {("max", 2): nn_ops.max_pool, ("avg", 2): nn_ops.avg_pool, ("max", 3): nn_ops.max_pool3d, ("avg", 3): nn_ops.avg_pool3d}[pool_mode, n]  # type: ignore[attr-defined]
+    op = {("max", 2): nn_ops.max_pool, ("avg", 2): nn_ops.avg_pool, ("max", 3): nn_ops.max_pool3d, ("avg", 3): nn_ops.avg_pool3d}[pool_mode, n]
     return op(x, [1, 1, *size] if first else [1, *size, 1], [1, 1, *step] if first else [1, *step, 1], mode, data_format=_FORMATS[n][first])  # type: ignore[operator]
 
 
@@ -193,7 +209,7 @@ def local_conv1d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, data_
     """A convolution of sequences with a kernel of its own at each place, [places, size * channels, filters]."""
     layout(data_format)
     places, features, filters = kernel.get_shape().as_list()
-    parts = [array_ops.reshape(inputs[:, i * strides[0]:i * strides[0] + kernel_size[0], :], [1, -1, features]) for i in range(places)]
+    parts = [array_ops.reshape(inputs[:, i * strides[0] : i * strides[0] + kernel_size[0], :], [1, -1, features]) for i in range(places)]
     made = matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel))
     return array_ops.transpose(array_ops.reshape(made, [places, -1, filters]), [1, 0, 2])
 
@@ -214,8 +230,18 @@ def local_conv2d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, outpu
 
 # ---- loops ----
 
-def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool = False, mask: Any = None, constants: Any = None, unroll: bool = False,
-        input_length: Optional[int] = None, output_like: Any = None) -> Tuple[Any, Any, List[Any]]:
+
+def rnn(
+    step_function: Any,
+    inputs: Any,
+    initial_states: Any,
+    go_backwards: bool = False,
+    mask: Any = None,
+    constants: Any = None,
+    unroll: bool = False,
+    input_length: Optional[int] = None,
+    output_like: Any = None,
+) -> Tuple[Any, Any, List[Any]]:
     """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...]. Steps that a mask
     leaves out repeat the output before and keep the states."""
     del input_length  # that of the inputs
@@ -237,8 +263,9 @@ def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool
     steps = along.get_shape().as_list()[0]
 
     def chosen(flag: Any, new: Any, old: Any) -> Any:
-        wide = gen_ops.logical_or(array_ops.reshape(flag, array_ops.concat([array_ops.shape(flag), [1] * (new.get_shape().ndims - 1)], 0)),
-                                  array_ops.zeros_like(new, dtypes.bool_))
+        wide = gen_ops.logical_or(
+            array_ops.reshape(flag, array_ops.concat([array_ops.shape(flag), [1] * (new.get_shape().ndims - 1)], 0)), array_ops.zeros_like(new, dtypes.bool_)
+        )
         return array_ops.where(wide, new, old)
 
     if unroll:
@@ -276,9 +303,13 @@ def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool
             output.set_shape(shape)
             return (time + 1, kept.write(time, output), output, *new)
 
-        found = control_flow_ops.while_loop(lambda time, *rest: gen_ops.less(time, count), body,
-                                            (convert_to_tensor(0), TensorArray(trial.dtype.base_dtype, size=count), zero, *states),
-                                            parallel_iterations=32, swap_memory=True)
+        found = control_flow_ops.while_loop(
+            lambda time, *rest: gen_ops.less(time, count),
+            body,
+            (convert_to_tensor(0), TensorArray(trial.dtype.base_dtype, size=count), zero, *states),
+            parallel_iterations=32,
+            swap_memory=True,
+        )
         outputs, last, states = found[1].stack(), found[2], list(found[3:])
         outputs.set_shape([steps, *(shape.as_list() if shape.ndims is not None else [])])
     outputs = array_ops.transpose(outputs, [1, 0, *range(2, outputs.get_shape().ndims or 2)])

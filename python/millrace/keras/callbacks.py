@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.callbacks: what is done while a model trains."""
+
 from __future__ import annotations
 
 import csv
@@ -96,6 +97,7 @@ class CallbackList:
         def each(*args: Any) -> None:
             for callback in self.callbacks:
                 getattr(callback, name)(*args)
+
         return each
 
     def __iter__(self) -> Any:
@@ -132,6 +134,7 @@ class ProgbarLogger(Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Prints its number."""
         from millrace.keras.utils.generic_utils import Progbar
+
         self._start, self._seen = time.time(), 0
         print("Epoch %d/%d" % (epoch + 1, self.params["epochs"]))
         target = self.params.get("samples") if self._samples else self.params.get("steps")
@@ -159,8 +162,16 @@ def _better(monitor: str, mode: str) -> Callable[[Any, Any], bool]:
 class EarlyStopping(Callback):
     """Stops where a value no longer gets better."""
 
-    def __init__(self, monitor: str = "val_loss", min_delta: float = 0, patience: int = 0, verbose: int = 0, mode: str = "auto", baseline: Any = None,
-                 restore_best_weights: bool = False) -> None:
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: int = 0,
+        mode: str = "auto",
+        baseline: Any = None,
+        restore_best_weights: bool = False,
+    ) -> None:
         self.monitor, self.min_delta, self.patience, self.verbose, self.baseline = monitor, abs(min_delta), patience, verbose, baseline
         self.restore_best_weights, self._is_better = restore_best_weights, _better(monitor, mode)
 
@@ -193,8 +204,16 @@ class EarlyStopping(Callback):
 class ModelCheckpoint(Callback):
     """Saves the weights after epochs."""
 
-    def __init__(self, filepath: str, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False, save_weights_only: bool = False,
-                 mode: str = "auto", period: int = 1) -> None:
+    def __init__(
+        self,
+        filepath: str,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        period: int = 1,
+    ) -> None:
         self.filepath, self.monitor, self.verbose, self.save_best_only, self.period = filepath, monitor, verbose, save_best_only, period
         self.save_weights_only = save_weights_only
         self._is_better, self.best = _better(monitor, mode), None  # type: Any, Any
@@ -220,13 +239,13 @@ class LearningRateScheduler(Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Sets it."""
         if not hasattr(self.model.optimizer, "lr"):
-            raise ValueError("Optimizer must have a \"lr\" attribute.")
+            raise ValueError('Optimizer must have a "lr" attribute.')
         try:
             rate = self.schedule(epoch, float(K.get_value(self.model.optimizer.lr)))
         except TypeError:
             rate = self.schedule(epoch)
         if not isinstance(rate, (float, np.float32, np.float64)):
-            raise ValueError("The output of the \"schedule\" function should be float.")
+            raise ValueError('The output of the "schedule" function should be float.')
         if self.verbose:
             print("Epoch %05d: LearningRateScheduler setting learning rate to %s." % (epoch + 1, rate))
         K.set_value(self.model.optimizer.lr, rate)
@@ -235,8 +254,18 @@ class LearningRateScheduler(Callback):
 class ReduceLROnPlateau(Callback):
     """Lowers the learning rate where a value no longer gets better."""
 
-    def __init__(self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0, mode: str = "auto", min_delta: float = 1e-4,
-                 cooldown: int = 0, min_lr: float = 0, epsilon: Optional[float] = None) -> None:
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: int = 0,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0,
+        epsilon: Optional[float] = None,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("ReduceLROnPlateau does not support a factor >= 1.0.")
         self.monitor, self.factor, self.patience, self.cooldown, self.min_lr, self.verbose = monitor, factor, patience, cooldown, min_lr, verbose
@@ -270,8 +299,16 @@ class ReduceLROnPlateau(Callback):
 class LambdaCallback(Callback):
     """Functions as a callback."""
 
-    def __init__(self, on_epoch_begin: Any = None, on_epoch_end: Any = None, on_batch_begin: Any = None, on_batch_end: Any = None,
-                 on_train_begin: Any = None, on_train_end: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        on_epoch_begin: Any = None,
+        on_epoch_end: Any = None,
+        on_batch_begin: Any = None,
+        on_batch_end: Any = None,
+        on_train_begin: Any = None,
+        on_train_end: Any = None,
+        **kwargs: Any,
+    ) -> None:
         given = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
         for name, function in {**given, **kwargs}.items():
             setattr(self, name, function)
@@ -307,7 +344,7 @@ class CSVLogger(Callback):
 
         def plain(value: Any) -> Any:
             many = isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.ndim > 0
-            return "\"[%s]\"" % ", ".join(map(str, value)) if many else value
+            return '"[%s]"' % ", ".join(map(str, value)) if many else value
 
         if self._writer is None:
             self.keys = sorted(logs)
@@ -345,17 +382,32 @@ class RemoteMonitor(Callback):
 class TensorBoard(Callback):
     """Writes the loss and metrics of each epoch as summaries; with histogram_freq also histograms of weights and outputs on the validation data."""
 
-    def __init__(self, log_dir: str = "./logs", histogram_freq: int = 0, batch_size: int = 32, write_graph: bool = True, write_grads: bool = False,
-                 write_images: bool = False, **unused: Any) -> None:
+    def __init__(
+        self,
+        log_dir: str = "./logs",
+        histogram_freq: int = 0,
+        batch_size: int = 32,
+        write_graph: bool = True,
+        write_grads: bool = False,
+        write_images: bool = False,
+        **unused: Any,
+    ) -> None:
         refused = sorted(k for k, v in unused.items() if v and k.startswith("embeddings"))
         if refused:
             raise NotImplementedError("TensorBoard does not write embeddings: leave %s out, and use tf.contrib.tensorboard.plugins.projector." % refused[0])
-        self.log_dir, self.histogram_freq, self.write_graph, self.write_grads, self.write_images = log_dir, histogram_freq, write_graph, write_grads, write_images
+        self.log_dir, self.histogram_freq, self.write_graph, self.write_grads, self.write_images = (
+            log_dir,
+            histogram_freq,
+            write_graph,
+            write_grads,
+            write_images,
+        )
         self.batch_size = batch_size
 
     def set_model(self, model: Any) -> None:
         """Makes the summaries, and opens the file."""
         from millrace import summary
+
         self.model, self._merged = model, None
         if self.histogram_freq:
             made = []
@@ -365,6 +417,7 @@ class TensorBoard(Callback):
                     made.append(summary.histogram(name, weight))
                     if self.write_grads and weight in model.trainable_weights:
                         from millrace.ops.gradients import gradients
+
                         grad = gradients(model.total_loss, weight)[0]
                         if grad is not None:
                             made.append(summary.histogram("%s_grad" % name, grad.values if hasattr(grad, "values") else grad))
@@ -379,6 +432,7 @@ class TensorBoard(Callback):
     @staticmethod
     def _picture(weight: Any) -> Any:
         from millrace.ops import array_ops
+
         shape = weight.get_shape().as_list()
         if len(shape) == 2:
             return array_ops.reshape(weight, [1, *shape, 1])
@@ -389,11 +443,12 @@ class TensorBoard(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Writes."""
         from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
+
         if self._merged is not None and self.histogram_freq and epoch % self.histogram_freq == 0:
             given = getattr(self.model, "_validation_arrays", None)
             if given is None:
                 raise ValueError("If printing histograms, validation_data must be provided, and cannot be a generator.")
-            inputs, targets, weights = ([None if a is None else a[:self.batch_size] for a in part] for part in given)
+            inputs, targets, weights = ([None if a is None else a[: self.batch_size] for a in part] for part in given)
             self.writer.add_summary(K.get_session().run(self._merged, self.model._feeds(inputs, targets, weights)), epoch)
         message = Summary()
         for key, value in (logs or {}).items():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.constraints: what weights go through after each step."""
+
 from __future__ import annotations
 
 from typing import Any, Dict

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled model of tf.keras as an Estimator."""
+
 from __future__ import annotations
 
 import os
@@ -39,8 +40,15 @@ class _Recipe:
         if labels is not None:
             kind, config = self.optimizer
             optimizer = self.tf_optimizer if self.tf_optimizer is not None else kind.from_config(config)
-            model.compile(optimizer, self.loss, self.metrics, self.loss_weights, self.modes, self.weighted,
-                          target_tensors=self._in_order(labels, self.output_names, "output"))
+            model.compile(
+                optimizer,
+                self.loss,
+                self.metrics,
+                self.loss_weights,
+                self.modes,
+                self.weighted,
+                target_tensors=self._in_order(labels, self.output_names, "output"),
+            )
         return model
 
     @staticmethod
@@ -48,8 +56,9 @@ class _Recipe:
         if isinstance(values, dict):
             for name in values:
                 if name not in names:
-                    raise at_user_line(ValueError("Cannot find %s with name \"%s\" in Keras Model. It needs to match one of the following: %s"
-                                                  % (what, name, ", ".join(names))))
+                    raise at_user_line(
+                        ValueError('Cannot find %s with name "%s" in Keras Model. It needs to match one of the following: %s' % (what, name, ", ".join(names)))
+                    )
             values = [values[name] for name in names if name in values]
         tensors = [convert_to_tensor(v) for v in listed(values)]
         if len(tensors) != len(names):
@@ -61,6 +70,7 @@ def _model_fn(recipe: _Recipe) -> Any:
     def model_fn(features: Any, labels: Any, mode: Any) -> Any:
         from millrace import estimator, metrics
         from millrace.train.global_step import get_or_create_global_step
+
         training = mode == estimator.ModeKeys.TRAIN
         model = recipe.make(features, labels, training)
         predictions = dict(zip(recipe.output_names, model.outputs))
@@ -87,13 +97,16 @@ def _model_fn(recipe: _Recipe) -> Any:
                     add_to_collection(GraphKeys.LOCAL_VARIABLES, variable)
             given = [m for m in listed(recipe.metrics) if isinstance(m, str)] if not isinstance(recipe.metrics, dict) else []
             measures.update((m, measures[_long(m)]) for m in given if m not in measures and _long(m) in measures)
-        return estimator.EstimatorSpec(mode, predictions=predictions, loss=model.total_loss, train_op=train_op, eval_metric_ops=measures or None,
-                                       export_outputs=exports)
+        return estimator.EstimatorSpec(
+            mode, predictions=predictions, loss=model.total_loss, train_op=train_op, eval_metric_ops=measures or None, export_outputs=exports
+        )
+
     return model_fn
 
 
 def _long(name: str) -> str:
     from millrace.keras import metrics
+
     return str(getattr(metrics.get(name), "__name__", name)) if name not in ("accuracy", "acc") else "accuracy"
 
 
@@ -102,6 +115,7 @@ def _write_first_checkpoint(recipe: _Recipe, model: Any, folder: str, weights: L
     from millrace.ops import array_ops
     from millrace.train.global_step import create_global_step
     from millrace.train.saver import Saver
+
     with Graph().as_default() as graph:
         create_global_step()
         fed = [array_ops.placeholder(t.dtype.base_dtype, t.get_shape()) for t in model.inputs]
@@ -116,8 +130,9 @@ def _write_first_checkpoint(recipe: _Recipe, model: Any, folder: str, weights: L
             saver.save(session, os.path.join(folder, "model.ckpt"), global_step=0)
 
 
-def model_to_estimator(keras_model: Any = None, keras_model_path: Optional[str] = None, custom_objects: Any = None, model_dir: Optional[str] = None,
-                       config: Any = None) -> Any:
+def model_to_estimator(
+    keras_model: Any = None, keras_model_path: Optional[str] = None, custom_objects: Any = None, model_dir: Optional[str] = None, config: Any = None
+) -> Any:
     """An Estimator that trains a copy of a compiled model, from its weights on."""
     if keras_model is None and keras_model_path is None:
         raise at_user_line(ValueError("Either keras_model or keras_model_path needs to be provided."))
@@ -132,9 +147,11 @@ def model_to_estimator(keras_model: Any = None, keras_model_path: Optional[str] 
     if not isinstance(keras_model, Model) or not keras_model.outputs:
         raise at_user_line(ValueError("The model needs inputs of known shapes"))
     from millrace import estimator
+
     recipe = _Recipe(keras_model, custom_objects)
     made = estimator.Estimator(_model_fn(recipe), model_dir=model_dir, config=config)
     from millrace.train.saver import latest_checkpoint
+
     if latest_checkpoint(made.model_dir) is None:
         _write_first_checkpoint(recipe, keras_model, made.model_dir, keras_model.get_weights())
     return made

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.experimental: schedules that tf.keras.optimizers.schedules does not list, linear models, columns of sequences."""
+
 from typing import Any, Optional
 
 from millrace.framework import not_provided as _not_provided
@@ -15,8 +16,17 @@ from millrace.keras.schedules import CosineDecay, CosineDecayRestarts, LinearCos
 class LinearModel(Model):
     """activation(sum of x W + b), of one input or of a list of them."""
 
-    def __init__(self, units: int = 1, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        units: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
         super().__init__(name=name)
         self.units, self.activation, self.use_bias = units, activations.get(activation), use_bias
         self._bias = dict(bias_initializer=bias_initializer, bias_regularizer=bias_regularizer)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.initializers."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -35,6 +36,7 @@ class RandomUniform(init_ops.RandomUniform):
 def _scaling(name: str, doc: str, scale: float, mode: str, distribution: str) -> Any:
     def make(seed: Optional[int] = None) -> VarianceScaling:
         return VarianceScaling(scale, mode, distribution, seed)
+
     make.__name__, make.__doc__ = name, doc
     return make
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.losses: functions of what is and of what was predicted, with one number for each example; and classes of them."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict
@@ -28,8 +29,9 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
     """Squared differences of logarithms."""
-    return math_ops.reduce_mean(gen_ops.square(gen_ops.log(math_ops.maximum(y_pred, K.epsilon()) + 1.0) - gen_ops.log(
-        math_ops.maximum(y_true, K.epsilon()) + 1.0)), -1)
+    return math_ops.reduce_mean(
+        gen_ops.square(gen_ops.log(math_ops.maximum(y_pred, K.epsilon()) + 1.0) - gen_ops.log(math_ops.maximum(y_true, K.epsilon()) + 1.0)), -1
+    )
 
 
 def _signed(y_true: Any) -> Any:
@@ -170,8 +172,12 @@ MeanSquaredLogarithmicError = _class("MeanSquaredLogarithmicError", mean_squared
 BinaryCrossentropy, CategoricalCrossentropy = _class("BinaryCrossentropy", binary_crossentropy), _class("CategoricalCrossentropy", categorical_crossentropy)
 SparseCategoricalCrossentropy = _class("SparseCategoricalCrossentropy", sparse_categorical_crossentropy)
 Hinge, SquaredHinge, CategoricalHinge = _class("Hinge", hinge), _class("SquaredHinge", squared_hinge), _class("CategoricalHinge", categorical_hinge)
-Poisson, LogCosh, KLDivergence, Huber = _class("Poisson", poisson), _class("LogCosh", logcosh), _class("KLDivergence", kullback_leibler_divergence), \
-    _class("Huber", huber_loss)
+Poisson, LogCosh, KLDivergence, Huber = (
+    _class("Poisson", poisson),
+    _class("LogCosh", logcosh),
+    _class("KLDivergence", kullback_leibler_divergence),
+    _class("Huber", huber_loss),
+)
 CosineSimilarity = _class("CosineSimilarity", cosine_proximity)
 
 

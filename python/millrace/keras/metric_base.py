@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics as objects: variables that count over batches, operations that update them, and a result of what was counted."""
+
 from __future__ import annotations
 
 import itertools
@@ -29,8 +30,9 @@ class Metric(Layer):
         super().__init__(name=name, dtype=dtype or K.floatx(), trainable=False, **kwargs)
         self.built = True
 
-    def add_weight(self, name: str, shape: Any = (), aggregation: Any = None, synchronization: Any = None, initializer: Any = None,  # type: ignore[override]
-                   dtype: Any = None) -> Any:
+    def add_weight(  # type: ignore[override]
+        self, name: str, shape: Any = (), aggregation: Any = None, synchronization: Any = None, initializer: Any = None, dtype: Any = None
+    ) -> Any:
         """Makes a variable, which is in no collection of the graph: reset_states starts it again."""
         del aggregation, synchronization  # there is one replica
         graph, kind = get_default_graph(), dtypes.as_dtype(dtype or self.dtype)
@@ -80,7 +82,7 @@ class Metric(Layer):
 
 def value_of(variable: Any) -> Tensor:
     """The value of a variable where the graph stands, after what it waits for."""
-    return variable.read_value()  # type: ignore[no-any-return]
+    return variable.read_value()
 
 
 def fitted(y_true: Any, y_pred: Any, dtype: Any = None) -> Any:
@@ -103,7 +105,7 @@ def spread_weights(weights: Any, values: Tensor) -> Tensor:
         weights = array_ops.squeeze(weights, [-1])
     elif have and want is not None and want - have == 1:
         weights = array_ops.expand_dims(weights, -1)
-    return broadcast_weights(weights, values)  # type: ignore[no-any-return]
+    return broadcast_weights(weights, values)
 
 
 class _Total(Metric):
@@ -215,8 +217,11 @@ class MeanTensor(Metric):
             self._shape = shape
             self._total, self._count = self.add_weight("total", shape.as_list()), self.add_weight("count", shape.as_list())
         elif shape != self._shape:
-            raise at_user_line(ValueError("MeanTensor input values must always have the same shape. Expected shape (set during the first call): %s. Got: %s"
-                                          % (self._shape, shape)))
+            raise at_user_line(
+                ValueError(
+                    "MeanTensor input values must always have the same shape. Expected shape (set during the first call): %s. Got: %s" % (self._shape, shape)
+                )
+            )
         number = array_ops.ones_like(values)
         if sample_weight is not None:
             number = spread_weights(sample_weight, values)
@@ -226,8 +231,11 @@ class MeanTensor(Metric):
     def result(self) -> Tensor:
         """The means."""
         if self._shape is None:
-            raise at_user_line(ValueError("MeanTensor does not have any result yet. Please call the MeanTensor instance or use `.update_state(value)` "
-                                          "before retrieving the result."))
+            raise at_user_line(
+                ValueError(
+                    "MeanTensor does not have any result yet. Please call the MeanTensor instance or use `.update_state(value)` before retrieving the result."
+                )
+            )
         return gen_ops.div_no_nan(value_of(self._total), value_of(self._count))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of yes and no: how often each was said at thresholds, and what follows from it."""
+
 from __future__ import annotations
 
 import enum
@@ -36,8 +37,9 @@ def _largest(x: Tensor, k: int) -> Tensor:
 class _Counts(Metric):
     """Variables for some of the four counts, at thresholds."""
 
-    def __init__(self, which: Sequence[str], thresholds: List[float], name: Optional[str], dtype: Any, top_k: Optional[int] = None,
-                 class_id: Optional[int] = None) -> None:
+    def __init__(
+        self, which: Sequence[str], thresholds: List[float], name: Optional[str], dtype: Any, top_k: Optional[int] = None, class_id: Optional[int] = None
+    ) -> None:
         super().__init__(name=name, dtype=dtype)
         self.top_k, self.class_id = top_k, class_id
         self._at, self._which = thresholds, list(which)
@@ -47,8 +49,12 @@ class _Counts(Metric):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operation:
         """Counts a batch of predictions from 0 to 1."""
         y_true, y_pred = fitted(y_true, y_pred, self.dtype)
-        with control_dependencies([check_ops.assert_greater_equal(y_pred, math_ops.cast(0, self.dtype), message="predictions must be >= 0"),
-                                   check_ops.assert_less_equal(y_pred, math_ops.cast(1, self.dtype), message="predictions must be <= 1")]):
+        with control_dependencies(
+            [
+                check_ops.assert_greater_equal(y_pred, math_ops.cast(0, self.dtype), message="predictions must be >= 0"),
+                check_ops.assert_less_equal(y_pred, math_ops.cast(1, self.dtype), message="predictions must be <= 1"),
+            ]
+        ):
             y_pred = array_ops.identity(y_pred)
         weights = None if sample_weight is None else spread_weights(sample_weight, y_pred)
         if self.top_k is not None:
@@ -124,8 +130,9 @@ class FalseNegatives(_Count):
 class _Share(_Counts):
     _other = ""
 
-    def __init__(self, thresholds: Thresholds = None, top_k: Optional[int] = None, class_id: Optional[int] = None, name: Optional[str] = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, thresholds: Thresholds = None, top_k: Optional[int] = None, class_id: Optional[int] = None, name: Optional[str] = None, dtype: Any = None
+    ) -> None:
         self.init_thresholds = thresholds
         super().__init__(["true_positives", self._other], _checked(thresholds, 0.5 if top_k is None else _LOWEST), name, dtype, top_k, class_id)
         self.thresholds = self._at
@@ -220,14 +227,21 @@ def _one_of(kind: Any, value: Any) -> Any:
     for member in kind:
         if value is member or isinstance(value, str) and value.lower() == member.value.lower():
             return member
-    raise at_user_line(ValueError("Invalid %s: \"%s\". Valid options are: %s" % (kind.__name__, value, [m.value for m in kind])))
+    raise at_user_line(ValueError('Invalid %s: "%s". Valid options are: %s' % (kind.__name__, value, [m.value for m in kind])))
 
 
 class AUC(_Counts):
     """The area under the curve of hits over false alarms (ROC), or of precision over recall (PR)."""
 
-    def __init__(self, num_thresholds: int = 200, curve: Any = "ROC", summation_method: Any = "interpolation", name: Optional[str] = None,
-                 dtype: Any = None, thresholds: Optional[Sequence[float]] = None) -> None:
+    def __init__(
+        self,
+        num_thresholds: int = 200,
+        curve: Any = "ROC",
+        summation_method: Any = "interpolation",
+        name: Optional[str] = None,
+        dtype: Any = None,
+        thresholds: Optional[Sequence[float]] = None,
+    ) -> None:
         if thresholds is None and num_thresholds <= 1:
             raise at_user_line(ValueError("`num_thresholds` must be > 1."))
         inner = sorted(_checked(thresholds, 0)) if thresholds is not None else [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
@@ -246,9 +260,12 @@ class AUC(_Counts):
         else:
             x, y = recall, self._share("true_positives", "false_positives")
         left, right = y[:-1], y[1:]
-        height = {AUCSummationMethod.INTERPOLATION: lambda: (left + right) / 2, AUCSummationMethod.MINORING: lambda: gen_ops.minimum(left, right),
-                  AUCSummationMethod.MAJORING: lambda: gen_ops.maximum(left, right)}[self.summation_method]()
-        return math_ops.reduce_sum((x[:-1] - x[1:]) * height)  # type: ignore[no-any-return]
+        height = {
+            AUCSummationMethod.INTERPOLATION: lambda: (left + right) / 2,
+            AUCSummationMethod.MINORING: lambda: gen_ops.minimum(left, right),
+            AUCSummationMethod.MAJORING: lambda: gen_ops.maximum(left, right),
+        }[self.summation_method]()
+        return math_ops.reduce_sum((x[:-1] - x[1:]) * height)
 
     def _interpolated(self) -> Tensor:
         """Davis and Goadrich 2006: between thresholds both kinds of positives grow in proportion, and precision is not a straight line."""
@@ -259,12 +276,17 @@ class AUC(_Counts):
         both = gen_ops.logical_and(said[:-1] > 0, said[1:] > 0)
         ratio = array_ops.where(both, gen_ops.div_no_nan(said[:-1], said[1:]), array_ops.ones_like(start))
         area = slope * (more_hits + start * gen_ops.log(ratio))
-        return math_ops.reduce_sum(gen_ops.div_no_nan(area, (hits + self._count_of("false_negatives"))[1:]))  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(gen_ops.div_no_nan(area, (hits + self._count_of("false_negatives"))[1:]))
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a metric."""
-        return {"num_thresholds": self.num_thresholds, "curve": self.curve.value, "summation_method": self.summation_method.value,
-                "thresholds": self.thresholds[1:-1], **super().get_config()}
+        return {
+            "num_thresholds": self.num_thresholds,
+            "curve": self.curve.value,
+            "summation_method": self.summation_method.value,
+            "thresholds": self.thresholds[1:-1],
+            **super().get_config(),
+        }
 
 
 class MeanIoU(Metric):
@@ -279,7 +301,7 @@ class MeanIoU(Metric):
         """Counts a batch of numbers of classes."""
         truth, said = (array_ops.reshape(math_ops.cast(y, dtypes.int64), [-1]) for y in (y_true, y_pred))
         weights = None if sample_weight is None else array_ops.reshape(math_ops.cast(sample_weight, dtypes.float64), [-1])
-        return self.total_cm.assign_add(confusion_matrix(truth, said, self.num_classes, dtype=dtypes.float64, weights=weights)).op  # type: ignore[no-any-return]
+        return self.total_cm.assign_add(confusion_matrix(truth, said, self.num_classes, dtype=dtypes.float64, weights=weights)).op
 
     def result(self) -> Tensor:
         """The mean over the classes that turned up."""
@@ -287,7 +309,7 @@ class MeanIoU(Metric):
         both = gen_ops.matrix_diag_part(counts)
         either = math_ops.reduce_sum(counts, 0) + math_ops.reduce_sum(counts, 1) - both
         seen = math_ops.reduce_sum(math_ops.cast(gen_ops.not_equal(either, 0.0), dtypes.float64))
-        return math_ops.cast(gen_ops.div_no_nan(math_ops.reduce_sum(gen_ops.div_no_nan(both, either)), seen), self.dtype)  # type: ignore[no-any-return]
+        return math_ops.cast(gen_ops.div_no_nan(math_ops.reduce_sum(gen_ops.div_no_nan(both, either)), seen), self.dtype)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a metric."""

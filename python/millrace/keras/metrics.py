@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.metrics: functions of what is and of what was predicted, and classes that count over batches."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,14 +9,46 @@ from typing import Any
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras.losses import (KLD, MAE, MAPE, MSE, MSLE, binary_crossentropy, categorical_crossentropy, cosine, cosine_proximity,  # noqa: F401
-                                   hinge, kld, kullback_leibler_divergence, logcosh, mae, mape, mean_absolute_error,
-                                   mean_absolute_percentage_error, mean_squared_error, mean_squared_logarithmic_error, mse, msle, poisson,
-                                   sparse_categorical_crossentropy, squared_hinge)
+from millrace.keras.losses import (  # noqa: F401
+    KLD,
+    MAE,
+    MAPE,
+    MSE,
+    MSLE,
+    binary_crossentropy,
+    categorical_crossentropy,
+    cosine,
+    cosine_proximity,
+    hinge,
+    kld,
+    kullback_leibler_divergence,
+    logcosh,
+    mae,
+    mape,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    mse,
+    msle,
+    poisson,
+    sparse_categorical_crossentropy,
+    squared_hinge,
+)
 from millrace.keras.losses import categorical_hinge as _categorical_hinge
 from millrace.keras.metric_base import Mean, MeanRelativeError, MeanTensor, Metric, RootMeanSquaredError, Sum, mean_of  # noqa: F401
-from millrace.keras.metric_counts import (AUC, FalseNegatives, FalsePositives, MeanIoU, Precision, Recall, SensitivityAtSpecificity,  # noqa: F401
-                                          SpecificityAtSensitivity, TrueNegatives, TruePositives)
+from millrace.keras.metric_counts import (  # noqa: F401
+    AUC,
+    FalseNegatives,
+    FalsePositives,
+    MeanIoU,
+    Precision,
+    Recall,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+    TrueNegatives,
+    TruePositives,
+)
 from millrace.keras.utils.generic_utils import deserialize_keras_object
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
@@ -72,30 +105,56 @@ def _sparse_crossentropy(y_true: Any, y_pred: Any, from_logits: bool, axis: int)
 Accuracy = mean_of("Accuracy", lambda y, p: math_ops.cast(gen_ops.equal(y, p), dtypes.float32), "accuracy", "How often the prediction is the truth.")
 BinaryAccuracy = mean_of("BinaryAccuracy", binary_accuracy, "binary_accuracy", "How often yes or no is right.", threshold=0.5)
 CategoricalAccuracy = mean_of("CategoricalAccuracy", categorical_accuracy, "categorical_accuracy", "How often the most probable class is right.")
-SparseCategoricalAccuracy = mean_of("SparseCategoricalAccuracy", sparse_categorical_accuracy, "sparse_categorical_accuracy",
-                                    "How often the most probable class, of numbers of classes, is right.")
-TopKCategoricalAccuracy = mean_of("TopKCategoricalAccuracy", _in_top_k, "top_k_categorical_accuracy", "How often the class is among the k most probable ones.", k=5)
-SparseTopKCategoricalAccuracy = mean_of("SparseTopKCategoricalAccuracy", _sparse_in_top_k, "sparse_top_k_categorical_accuracy",
-                                        "How often the class, a number, is among the k most probable ones.", k=5)
+SparseCategoricalAccuracy = mean_of(
+    "SparseCategoricalAccuracy",
+    sparse_categorical_accuracy,
+    "sparse_categorical_accuracy",
+    "How often the most probable class, of numbers of classes, is right.",
+)
+TopKCategoricalAccuracy = mean_of(
+    "TopKCategoricalAccuracy", _in_top_k, "top_k_categorical_accuracy", "How often the class is among the k most probable ones.", k=5
+)
+SparseTopKCategoricalAccuracy = mean_of(
+    "SparseTopKCategoricalAccuracy",
+    _sparse_in_top_k,
+    "sparse_top_k_categorical_accuracy",
+    "How often the class, a number, is among the k most probable ones.",
+    k=5,
+)
 CosineSimilarity = mean_of("CosineSimilarity", _cosine, "cosine_similarity", "The cosine of the angle between.", axis=-1)
 MeanAbsoluteError = mean_of("MeanAbsoluteError", mean_absolute_error, "mean_absolute_error", "The mean of absolute differences.")
-MeanAbsolutePercentageError = mean_of("MeanAbsolutePercentageError", mean_absolute_percentage_error, "mean_absolute_percentage_error",
-                                      "The mean of absolute differences in percent.")
+MeanAbsolutePercentageError = mean_of(
+    "MeanAbsolutePercentageError", mean_absolute_percentage_error, "mean_absolute_percentage_error", "The mean of absolute differences in percent."
+)
 MeanSquaredError = mean_of("MeanSquaredError", mean_squared_error, "mean_squared_error", "The mean of squared differences.")
-MeanSquaredLogarithmicError = mean_of("MeanSquaredLogarithmicError", mean_squared_logarithmic_error, "mean_squared_logarithmic_error",
-                                      "The mean of squared differences of logarithms.")
+MeanSquaredLogarithmicError = mean_of(
+    "MeanSquaredLogarithmicError", mean_squared_logarithmic_error, "mean_squared_logarithmic_error", "The mean of squared differences of logarithms."
+)
 Hinge = mean_of("Hinge", hinge, "hinge", "The mean of max(1 - y p, 0).")
 SquaredHinge = mean_of("SquaredHinge", squared_hinge, "squared_hinge", "The mean of its square.")
 CategoricalHinge = mean_of("CategoricalHinge", _categorical_hinge, "categorical_hinge", "The mean of max(0, 1 + the largest wrong one - the right one).")
 LogCoshError = mean_of("LogCoshError", logcosh, "logcosh", "The mean of logarithms of the hyperbolic cosine of the difference.")
 Poisson = mean_of("Poisson", poisson, "poisson", "The mean of the loss of counts.")
 KLDivergence = mean_of("KLDivergence", kullback_leibler_divergence, "kullback_leibler_divergence", "How far distributions are apart.")
-BinaryCrossentropy = mean_of("BinaryCrossentropy", binary_crossentropy, "binary_crossentropy", "The mean of the cross entropy of yes and no.",
-                             from_logits=False, label_smoothing=0)
-CategoricalCrossentropy = mean_of("CategoricalCrossentropy", categorical_crossentropy, "categorical_crossentropy", "The mean of the cross entropy of classes.",
-                                  from_logits=False, label_smoothing=0)
-SparseCategoricalCrossentropy = mean_of("SparseCategoricalCrossentropy", _sparse_crossentropy, "sparse_categorical_crossentropy",
-                                        "The mean of the cross entropy of numbers of classes.", from_logits=False, axis=-1)
+BinaryCrossentropy = mean_of(
+    "BinaryCrossentropy", binary_crossentropy, "binary_crossentropy", "The mean of the cross entropy of yes and no.", from_logits=False, label_smoothing=0
+)
+CategoricalCrossentropy = mean_of(
+    "CategoricalCrossentropy",
+    categorical_crossentropy,
+    "categorical_crossentropy",
+    "The mean of the cross entropy of classes.",
+    from_logits=False,
+    label_smoothing=0,
+)
+SparseCategoricalCrossentropy = mean_of(
+    "SparseCategoricalCrossentropy",
+    _sparse_crossentropy,
+    "sparse_categorical_crossentropy",
+    "The mean of the cross entropy of numbers of classes.",
+    from_logits=False,
+    axis=-1,
+)
 
 
 def serialize(metric: Any) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.models: Sequential, and models in files."""
+
 from __future__ import annotations
 
 import copy
@@ -40,7 +41,9 @@ class Sequential(Model):
         if self.outputs:
             made = layer(self.outputs[0])
             if isinstance(made, list):
-                raise at_user_line(TypeError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API."))
+                raise at_user_line(
+                    TypeError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API.")
+                )
             self._become(self.inputs, [made], [*self._stack, layer])
             return
         if self._stack:
@@ -69,7 +72,9 @@ class Sequential(Model):
         start = Input(batch_shape=shape, dtype=dtype, name=layer.name + "_input")
         made = layer(start)
         if isinstance(made, list):
-            raise at_user_line(ValueError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API."))
+            raise at_user_line(
+                ValueError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API.")
+            )
         self._become([start], [made], [layer])
 
     def _become(self, inputs: List[Any], outputs: List[Any], layers: List[Any]) -> None:
@@ -160,6 +165,7 @@ class Sequential(Model):
     def from_config(cls, config: Any, custom_objects: Any = None) -> Any:
         """A model of what get_config gave."""
         from millrace.keras.layers import deserialize
+
         made = cls(name=config.get("name") if isinstance(config, dict) else None)
         for entry in config["layers"] if isinstance(config, dict) else config:
             made.add(deserialize(entry, custom_objects=custom_objects))
@@ -167,6 +173,7 @@ class Sequential(Model):
 
 
 # ---- models in files ----
+
 
 def _training_config(model: Any) -> Dict[str, Any]:
     def named(value: Any) -> Any:
@@ -176,8 +183,13 @@ def _training_config(model: Any) -> Dict[str, Any]:
             return [named(v) for v in value]
         return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
 
-    return {"optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()}, "loss": named(model.loss),
-            "metrics": named(model._given_metrics), "sample_weight_mode": model.sample_weight_mode, "loss_weights": model.loss_weights}
+    return {
+        "optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()},
+        "loss": named(model.loss),
+        "metrics": named(model._given_metrics),
+        "sample_weight_mode": model.sample_weight_mode,
+        "loss_weights": model.loss_weights,
+    }
 
 
 def save_model(model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
@@ -221,8 +233,13 @@ def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) 
                     return {k: real(v) for k, v in value.items()}
                 return [real(v) for v in value] if isinstance(value, list) else objects.get(value, value) if isinstance(value, str) else value
 
-            model.compile(optimizers.deserialize(training["optimizer_config"], custom_objects), real(training["loss"]), real(training["metrics"]),
-                          training["loss_weights"], training["sample_weight_mode"])
+            model.compile(
+                optimizers.deserialize(training["optimizer_config"], custom_objects),
+                real(training["loss"]),
+                real(training["metrics"]),
+                training["loss_weights"],
+                training["sample_weight_mode"],
+            )
             if "optimizer_weights" in file:
                 group = file["optimizer_weights"]
                 names = [n.decode("utf-8") if isinstance(n, bytes) else n for n in group.attrs["weight_names"]]
@@ -236,6 +253,7 @@ def model_from_config(config: Any, custom_objects: Any = None) -> Any:
     if isinstance(config, list):
         raise at_user_line(TypeError("`model_from_config` expects a dictionary, not a list. Maybe you meant to use `Sequential.from_config(config)`?"))
     from millrace.keras.layers import deserialize
+
     return deserialize(config, custom_objects=custom_objects)
 
 
@@ -293,8 +311,11 @@ def _clone_sequential_model(model: Any, input_tensors: Any = None) -> Any:
     if len(given) != 1:
         raise at_user_line(ValueError("To clone a `Sequential` model, we expect  at most one tensor as part of `input_tensors`."))
     if hasattr(given[0], "_keras_history") and not isinstance(given[0]._keras_history.layer, InputLayer):
-        raise at_user_line(ValueError("Cannot clone a `Sequential` model on top of a tensor that comes from a Keras layer other than an `InputLayer`. "
-                                      "Use the functional API instead."))
+        raise at_user_line(
+            ValueError(
+                "Cannot clone a `Sequential` model on top of a tensor that comes from a Keras layer other than an `InputLayer`. Use the functional API instead."
+            )
+        )
     start = given[0] if hasattr(given[0], "_keras_history") else Input(tensor=given[0], name="input_wrapper_for_" + model.layers[0].name)
     return Sequential([start._keras_history.layer, *layers], name=model.name)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.optimizers, whose rates are variables that callbacks change."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -24,8 +25,9 @@ from millrace.keras.utils.generic_utils import deserialize_keras_object, seriali
 class Optimizer:
     """Base: _update(parameter, gradient) gives the operations of a step."""
 
-    def __init__(self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None,
-                 **unused: Any) -> None:
+    def __init__(
+        self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None, **unused: Any
+    ) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
         for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
@@ -45,6 +47,7 @@ class Optimizer:
 
     def _number(self, name: str) -> Any:
         from millrace.framework.graph import get_default_graph
+
         graph = get_default_graph()
         if self._graph is not graph:
             self._variables, self._slots, self.weights, self._graph = {}, {}, [], graph
@@ -61,8 +64,11 @@ class Optimizer:
 
     def _slot(self, parameter: Any, start: float = 0.0) -> Any:
         kept = self._slots.setdefault(parameter, [])
-        made = Variable(array_ops.fill(parameter.get_shape().as_list(), math_ops.cast(start, parameter.dtype.base_dtype)), trainable=False,
-                        name="training/%s/%s" % (type(self).__name__, parameter.op.name))
+        made = Variable(
+            array_ops.fill(parameter.get_shape().as_list(), math_ops.cast(start, parameter.dtype.base_dtype)),
+            trainable=False,
+            name="training/%s/%s" % (type(self).__name__, parameter.op.name),
+        )
         self.weights.append(made)
         kept.append(made)
         return made
@@ -136,7 +142,9 @@ class Optimizer:
     def add_slot(self, var: Any, slot_name: str, initializer: Any = "zeros") -> Any:
         """A variable for a parameter, in its shape; that of a name is made once."""
         if (var, slot_name) not in self._named_slots:
-            self._named_slots[var, slot_name] = self.add_weight("%s/%s" % (var.op.name, slot_name), var.get_shape().as_list(), var.dtype.base_dtype, initializer)
+            self._named_slots[var, slot_name] = self.add_weight(
+                "%s/%s" % (var.op.name, slot_name), var.get_shape().as_list(), var.dtype.base_dtype, initializer
+            )
         return self._named_slots[var, slot_name]
 
     def _assign(self, parameter: Any, value: Any) -> Any:
@@ -150,7 +158,14 @@ class Optimizer:
 
     def get_config(self) -> Dict[str, Any]:
         """Its settings, as they are now."""
-        made: Dict[str, Any] = {name: serialize_schedule(self._schedule) if name == "lr" and self._schedule is not None else float(K.get_value(self._variables[name])) if name in self._variables else value for name, value in self._given.items()}
+        made: Dict[str, Any] = {
+            name: serialize_schedule(self._schedule)
+            if name == "lr" and self._schedule is not None
+            else float(K.get_value(self._variables[name]))
+            if name in self._variables
+            else value
+            for name, value in self._given.items()
+        }
         made.update({name: getattr(self, name) for name in self.settings})
         made.update({name: getattr(self, name) for name in ("clipnorm", "clipvalue") if getattr(self, name) is not None})
         return made
@@ -169,8 +184,11 @@ class Optimizer:
     def set_weights(self, weights: Any) -> None:
         """Sets what it keeps."""
         if len(weights) != len(self.weights):
-            raise at_user_line(ValueError("Length of the specified weight list (%d) does not match the number of weights of the optimizer (%d)"
-                                          % (len(weights), len(self.weights))))
+            raise at_user_line(
+                ValueError(
+                    "Length of the specified weight list (%d) does not match the number of weights of the optimizer (%d)" % (len(weights), len(self.weights))
+                )
+            )
         pairs = []
         for w, value in zip(self.weights, weights):
             if tuple(w.get_shape().as_list()) != np.shape(value):
@@ -251,8 +269,16 @@ class Adam(Optimizer):
     slot_names = ("m", "v", "vhat")
     settings = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
-    def __init__(self, lr: float = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0,
-                 amsgrad: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        lr: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: Optional[float] = None,
+        decay: float = 0.0,
+        amsgrad: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.amsgrad = amsgrad
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
@@ -275,7 +301,9 @@ class Adamax(Optimizer):
     slot_names = ("m", "v")
     settings = ("beta_1", "beta_2", "epsilon")
 
-    def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any
+    ) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
@@ -293,8 +321,9 @@ class Nadam(Optimizer):
     slot_names = ("m", "v")
     settings = ("beta_1", "beta_2", "epsilon", "schedule_decay")
 
-    def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004, **kwargs: Any
+    ) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), 0.0, **kwargs)
         self._given.pop("decay")
         self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
@@ -325,19 +354,35 @@ class Ftrl(Optimizer):
     """Follow the regularized leader (McMahan 2013), with shrinkage."""
 
     slot_names = ("accumulator", "linear")
-    settings = ("learning_rate_power", "initial_accumulator_value", "l1_regularization_strength", "l2_regularization_strength",
-                "l2_shrinkage_regularization_strength")
+    settings = (
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
+    )
 
-    def __init__(self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
-                 l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, name: str = "Ftrl",
-                 l2_shrinkage_regularization_strength: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        name: str = "Ftrl",
+        l2_shrinkage_regularization_strength: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), name=name, **kwargs)
         for what, value, most in (("learning_rate_power", learning_rate_power, 0.0),):
             if value > most:
                 raise at_user_line(ValueError("%s %f needs to be less than or equal to zero" % (what, value)))
-        for what, value in (("initial_accumulator_value", initial_accumulator_value), ("l1_regularization_strength", l1_regularization_strength),
-                            ("l2_regularization_strength", l2_regularization_strength),
-                            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength)):
+        for what, value in (
+            ("initial_accumulator_value", initial_accumulator_value),
+            ("l1_regularization_strength", l1_regularization_strength),
+            ("l2_regularization_strength", l2_regularization_strength),
+            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength),
+        ):
             if value < 0:
                 raise at_user_line(ValueError("%s %f needs to be positive or zero" % (what, value)))
         self.learning_rate_power, self.initial_accumulator_value = learning_rate_power, initial_accumulator_value

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.optimizers.schedules: learning rates as functions of the step. tf.train's decays compute them."""
+
 from __future__ import annotations
 
 import inspect

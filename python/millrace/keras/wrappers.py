@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.wrappers.scikit_learn: models with the methods of scikit-learn's estimators."""
+
 from __future__ import annotations
 
 import copy
@@ -95,7 +96,9 @@ class KerasClassifier(BaseWrapper):
         made = self.model.evaluate(x, y, **self.filter_sk_params(Sequential.evaluate, kwargs))
         at = _index(self.model.metrics_names, ("acc", "accuracy"))
         if at < 0:
-            raise at_user_line(ValueError("The model is not configured to compute accuracy. You should pass `metrics=[\"accuracy\"]` to the `model.compile()` method."))
+            raise at_user_line(
+                ValueError('The model is not configured to compute accuracy. You should pass `metrics=["accuracy"]` to the `model.compile()` method.')
+            )
         return float(made[at])
 
 

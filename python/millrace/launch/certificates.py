@@ -4,6 +4,7 @@
 A role is an alternative name, URI:millrace://role/ROLE, which servers read: a task calls everything, a client what a master offers, a monitor the status.
 Only a task's certificate is good for a server, and names the hosts where it may be one.
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -48,8 +49,23 @@ def make_authority(folder: str, days: int = 3650) -> str:
         return certificate
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _private():
-        _openssl("req", "-x509", *_CURVE, "-keyout", key, "-out", certificate, "-days", str(days), "-subj", "/CN=millrace cluster %s" % secrets.token_hex(4),
-                 "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+        _openssl(
+            "req",
+            "-x509",
+            *_CURVE,
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+            "-days",
+            str(days),
+            "-subj",
+            "/CN=millrace cluster %s" % secrets.token_hex(4),
+            "-addext",
+            "basicConstraints=critical,CA:TRUE,pathlen:0",
+            "-addext",
+            "keyUsage=critical,keyCertSign,cRLSign",
+        )
     return certificate
 
 
@@ -67,11 +83,29 @@ def make_certificate(folder: str, role: str, name: Optional[str] = None, hosts: 
     with tempfile.TemporaryDirectory() as scratch, _private():
         request, extensions = os.path.join(scratch, "request"), os.path.join(scratch, "extensions")
         with open(extensions, "w") as file:
-            file.write("subjectAltName=%s\nextendedKeyUsage=clientAuth%s\nbasicConstraints=critical,CA:FALSE\n" % (
-                ",".join(names), ",serverAuth" if role == "task" else ""))
+            file.write(
+                "subjectAltName=%s\nextendedKeyUsage=clientAuth%s\nbasicConstraints=critical,CA:FALSE\n"
+                % (",".join(names), ",serverAuth" if role == "task" else "")
+            )
         _openssl("req", *_CURVE, "-keyout", key, "-out", request, "-subj", "/CN=%s" % name)
-        _openssl("x509", "-req", "-in", request, "-CA", os.path.join(folder, "ca.pem"), "-CAkey", os.path.join(folder, "ca.key"), "-days", str(days),
-                 "-set_serial", "0x" + secrets.token_hex(16), "-extfile", extensions, "-out", path)
+        _openssl(
+            "x509",
+            "-req",
+            "-in",
+            request,
+            "-CA",
+            os.path.join(folder, "ca.pem"),
+            "-CAkey",
+            os.path.join(folder, "ca.key"),
+            "-days",
+            str(days),
+            "-set_serial",
+            "0x" + secrets.token_hex(16),
+            "-extfile",
+            extensions,
+            "-out",
+            path,
+        )
     return [path, key]
 
 

@@ -3,6 +3,7 @@
 
 0 done; 1 the program's error; 2 bad configuration; 130 and 143 interrupted (SIGINT, SIGTERM) after a clean drain; 138 lost a peer: start me again.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -31,6 +32,7 @@ def drain_seconds() -> float:
 def exit_code_of(error: BaseException) -> int:
     """The exit code of a program that this error has ended."""
     from millrace.framework import errors
+
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else DONE if error.code is None else USER_ERROR
     if isinstance(error, KeyboardInterrupt):
@@ -51,6 +53,7 @@ def tell_lost_peers() -> None:
         _hook_before[0](kind, error, trace)
         if exit_code_of(error) == LOST_PEER:
             atexit.register(_leave, LOST_PEER)  # the last to be registered is the first to be called, so it calls the others
+
     sys.excepthook = hook
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameter servers that end when all workers are done, for schedulers that wait for every process: Slurm, mpirun."""
+
 from __future__ import annotations
 
 from typing import Any

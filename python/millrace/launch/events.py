@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of a process of a cluster, one line each on standard error: as the library's own log lines, or JSON (MILLRACE_LOG_FORMAT=json)."""
+
 from __future__ import annotations
 
 import datetime
@@ -20,10 +21,14 @@ class Events:
         """One line."""
         now = datetime.datetime.now(datetime.timezone.utc)
         if self._is_json:
-            line = json.dumps({"time": now.isoformat(timespec="microseconds").replace("+00:00", "Z"), "level": level, **self.fields, "text": event, **facts}, default=str)
+            line = json.dumps(
+                {"time": now.isoformat(timespec="microseconds").replace("+00:00", "Z"), "level": level, **self.fields, "text": event, **facts}, default=str
+            )
         else:
             local = now.astimezone()
-            line = " ".join([local.strftime("%m-%d %H:%M:%S.%f"), level, *("%s=%s" % f for f in self.fields.items()), event, *("%s=%s" % f for f in facts.items())])
+            line = " ".join(
+                [local.strftime("%m-%d %H:%M:%S.%f"), level, *("%s=%s" % f for f in self.fields.items()), event, *("%s=%s" % f for f in facts.items())]
+            )
         try:
             sys.stderr.write(line.replace("\n", "\\n") + "\n")
             sys.stderr.flush()

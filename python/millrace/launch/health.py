@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /healthz, /readyz and /metrics of a server, for schedulers and Prometheus."""
+
 from __future__ import annotations
 
 import http.server
@@ -30,13 +31,23 @@ def metrics_text(status: Dict[str, Any]) -> str:
     label = json.dumps(status["task"])
     for name, kind, help_text, key in _METRICS:
         lines += ["# HELP %s %s" % (name, help_text), "# TYPE %s %s" % (name, kind), "%s{task=%s} %s" % (name, label, status[key])]
-    lines += ["# HELP millrace_resident_bytes Memory of the process.", "# TYPE millrace_resident_bytes gauge", "millrace_resident_bytes{task=%s} %d" % (label, _resident())]
+    lines += [
+        "# HELP millrace_resident_bytes Memory of the process.",
+        "# TYPE millrace_resident_bytes gauge",
+        "millrace_resident_bytes{task=%s} %d" % (label, _resident()),
+    ]
     if status["seconds_since_step"] is not None:
-        lines += ["# HELP millrace_seconds_since_step Seconds since a step, or a part of one, ended well.", "# TYPE millrace_seconds_since_step gauge",
-                  "millrace_seconds_since_step{task=%s} %s" % (label, status["seconds_since_step"])]
+        lines += [
+            "# HELP millrace_seconds_since_step Seconds since a step, or a part of one, ended well.",
+            "# TYPE millrace_seconds_since_step gauge",
+            "millrace_seconds_since_step{task=%s} %s" % (label, status["seconds_since_step"]),
+        ]
     oldest = max((w["seconds"] for w in status["waiting"]), default=0)
-    lines += ["# HELP millrace_oldest_call_seconds Age of the oldest call under way.", "# TYPE millrace_oldest_call_seconds gauge",
-              "millrace_oldest_call_seconds{task=%s} %s" % (label, oldest)]
+    lines += [
+        "# HELP millrace_oldest_call_seconds Age of the oldest call under way.",
+        "# TYPE millrace_oldest_call_seconds gauge",
+        "millrace_oldest_call_seconds{task=%s} %s" % (label, oldest),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -88,6 +99,7 @@ class HealthServer:
 
             def handle_error(self, *_: Any) -> None:
                 """A peer that hangs up is no event."""
+
         self._listener = Listener((host, port), Handler)
         self.address = "%s:%d" % (host, self._listener.server_address[1])
         self._thread = threading.Thread(target=self._listener.serve_forever, daemon=True)
@@ -102,6 +114,7 @@ class HealthServer:
 
 def ready_of(status: Callable[[], Dict[str, Any]], step_deadline: Optional[float]) -> Callable[[], Optional[str]]:
     """Why a task is not ready: a call waits for longer than the deadline, and no step has ended in that time. Nothing without a deadline."""
+
     def why() -> Optional[str]:
         now = status()
         if step_deadline is None:
@@ -109,6 +122,11 @@ def ready_of(status: Callable[[], Dict[str, Any]], step_deadline: Optional[float
         oldest = max((w["seconds"] for w in now["waiting"]), default=0)
         last = now["seconds_since_step"]
         if oldest > step_deadline and (last is None or last > step_deadline):
-            return "no step has ended for %.0f s, and the oldest call waits for %.0f s; the deadline is %g s" % (last if last is not None else now["up_seconds"], oldest, step_deadline)
+            return "no step has ended for %.0f s, and the oldest call waits for %.0f s; the deadline is %g s" % (
+                last if last is not None else now["up_seconds"],
+                oldest,
+                step_deadline,
+            )
         return None
+
     return why

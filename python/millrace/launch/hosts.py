@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of hosts as schedulers write them: Slurm's brackets, counts of tasks a node, host files of MPI."""
+
 from __future__ import annotations
 
 import re

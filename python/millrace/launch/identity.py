@@ -8,6 +8,7 @@ Where a scheduler numbers processes and knows no jobs, MILLRACE_JOBS ("ps=2,work
 order; without it all are workers. Where it does not say on which hosts the others are, MILLRACE_HOSTS does: a list with
 commas, or a pattern with {job} and {i}; MILLRACE_PORT is the first port of a host.
 """
+
 from __future__ import annotations
 
 import json
@@ -24,6 +25,7 @@ Environment = Mapping[str, str]
 
 class Identity(NamedTuple):
     """Who a process is. One that is alone has no cluster, job or task."""
+
     source: str  # what said so: "flags", "TF_CONFIG", "SLURM_*", ...
     cluster: Jobs
     job: Optional[str]
@@ -41,8 +43,7 @@ class Identity(NamedTuple):
 
     def jobs(self) -> Dict[str, Any]:
         """The cluster as ClusterSpec takes it: lists, or dicts where tasks are left out."""
-        return {job: [tasks[i] for i in range(len(tasks))] if sorted(tasks) == list(range(len(tasks))) else dict(tasks)
-                for job, tasks in self.cluster.items()}
+        return {job: [tasks[i] for i in range(len(tasks))] if sorted(tasks) == list(range(len(tasks))) else dict(tasks) for job, tasks in self.cluster.items()}
 
     def tf_config(self) -> str:
         """The same as TF_CONFIG says it."""
@@ -74,8 +75,9 @@ _Found = Optional[Tuple[Jobs, str, int]]
 
 # What people and TF_CONFIG write.
 
+
 def parse_cluster(text: str) -> Dict[str, Any]:
-    """"ps=host:port;worker=host:port,host:port" or the same as JSON."""
+    """ "ps=host:port;worker=host:port,host:port" or the same as JSON."""
     if text.lstrip().startswith("{"):
         jobs = _json(text, "--cluster")
     else:
@@ -115,7 +117,7 @@ def _of_tf_config(environ: Environment, job: Optional[str]) -> _Found:
     task = _dict(told, "task")
     kind, index = job or task.get("type"), task.get("index")
     if not isinstance(kind, str) or index is None:
-        raise ValueError("TF_CONFIG has a cluster, but its task is %s, want {\"type\": job, \"index\": number}" % json.dumps(told.get("task"))[:200])
+        raise ValueError('TF_CONFIG has a cluster, but its task is %s, want {"type": job, "index": number}' % json.dumps(told.get("task"))[:200])
     return (checked, *_known(checked, kind, _index(index, "TF_CONFIG's task index"), "TF_CONFIG"))
 
 
@@ -179,10 +181,11 @@ def _known(jobs: Jobs, job: str, task: int, where: str) -> Tuple[str, int]:
 
 # What schedulers say: a number of so many.
 
+
 class _Ranks(NamedTuple):
     rank: int
     hosts: List[str]  # of each number
-    port: int         # the first one of each host
+    port: int  # the first one of each host
     is_of_job: bool = False  # the number is within the job
 
 
@@ -256,8 +259,10 @@ def _given_hosts(environ: Environment, jobs: Dict[str, int]) -> Optional[List[st
 
 def _one_host(size: int, local: int, host: str, where: str) -> List[str]:
     if local != size:
-        raise ValueError("%s: %d of %d processes are on this host, and it does not say where the others are. Set MILLRACE_HOSTS, a list such as n[1-4], "
-                         "or a pattern such as train-{i}.svc" % (where, local, size))
+        raise ValueError(
+            "%s: %d of %d processes are on this host, and it does not say where the others are. Set MILLRACE_HOSTS, a list such as n[1-4], "
+            "or a pattern such as train-{i}.svc" % (where, local, size)
+        )
     return [host] * size
 
 
@@ -338,7 +343,9 @@ def _of_slurm(environ: Environment, job: Optional[str]) -> _Found:
     placed = [node for node, count in zip(nodes, counts) for _ in range(count)]
     own = environ.get("SLURMD_NODENAME")
     if own and rank < size and placed[rank] != own:
-        raise ValueError("SLURM_PROCID %d is on %s, where tasks filled node after node it would be on %s: use srun --distribution=block" % (rank, own, placed[rank]))
+        raise ValueError(
+            "SLURM_PROCID %d is on %s, where tasks filled node after node it would be on %s: use srun --distribution=block" % (rank, own, placed[rank])
+        )
     number = _number(environ, "SLURM_JOB_ID", "SLURM_JOBID", most=10**18, otherwise=0)
     jobs = _jobs_of(environ, size)
     return _spread(environ, jobs, _Ranks(rank, _given_hosts(environ, jobs) or placed, 12000 + number % 20000), "SLURM_*", job)
@@ -346,7 +353,10 @@ def _of_slurm(environ: Environment, job: Optional[str]) -> _Found:
 
 def _of_mpi(environ: Environment, job: Optional[str]) -> _Found:
     """mpirun of Open MPI, or of those with Hydra (MPICH, Intel); no library of MPI is needed."""
-    for where, prefix, local_names in (("OMPI_*", "OMPI_COMM_WORLD_", ("OMPI_COMM_WORLD_LOCAL_SIZE",)), ("PMI_*", "PMI_", ("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"))):
+    for where, prefix, local_names in (
+        ("OMPI_*", "OMPI_COMM_WORLD_", ("OMPI_COMM_WORLD_LOCAL_SIZE",)),
+        ("PMI_*", "PMI_", ("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE")),
+    ):
         if prefix + "RANK" not in environ:
             continue
         rank, size = _number(environ, prefix + "RANK"), _number(environ, prefix + "SIZE", least=1)

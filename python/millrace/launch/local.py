@@ -4,6 +4,7 @@
 Each task is the leader of a process group, so that what it starts ends with it. A keeper, a process that does nothing but read a pipe from the launcher,
 kills the groups when the launcher is gone, however it went.
 """
+
 from __future__ import annotations
 
 import json
@@ -58,12 +59,15 @@ class Task:
 
     def __init__(self, job: str, index: int, command: Sequence[str], environ: Dict[str, str]) -> None:
         self.job, self.index = job, index
-        self.process = subprocess.Popen(list(command), env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        start_new_session=True)
+        self.process = subprocess.Popen(
+            list(command), env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
         self.code: Optional[int] = None
         prefix = ("[%s/%d] " % (job, index)).encode()
-        self._readers = [threading.Thread(target=_pass_on, args=(stream, out, prefix), daemon=True)
-                         for stream, out in ((self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr))]
+        self._readers = [
+            threading.Thread(target=_pass_on, args=(stream, out, prefix), daemon=True)
+            for stream, out in ((self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr))
+        ]
         for reader in self._readers:
             reader.start()
 
@@ -116,8 +120,12 @@ class LocalCluster:
         self._keeper = subprocess.Popen([sys.executable, "-c", _KEEPER], stdin=subprocess.PIPE, start_new_session=True)
         for job, addresses in self.cluster.items():
             for i in range(len(addresses)):
-                environ = {**self._environ, "TF_CONFIG": json.dumps({"cluster": self.cluster, "task": {"type": job, "index": i}}),
-                           "MILLRACE_LOG_FIELDS": "job=%s,task=%d" % (job, i), "PYTHONUNBUFFERED": "1"}
+                environ = {
+                    **self._environ,
+                    "TF_CONFIG": json.dumps({"cluster": self.cluster, "task": {"type": job, "index": i}}),
+                    "MILLRACE_LOG_FIELDS": "job=%s,task=%d" % (job, i),
+                    "PYTHONUNBUFFERED": "1",
+                }
                 task = Task(job, i, self._command(job, i), environ)
                 self._tasks.append(task)
                 self._tell("+%d" % task.process.pid)

@@ -7,6 +7,7 @@
 `train` is called in each worker with TF_CONFIG set, and what it returns comes back, by worker. Parameter servers serve until all workers are done. When an
 actor dies or a worker loses a peer, all actors are killed and made anew, so long as restarts are left: the function finds its newest checkpoint by itself.
 """
+
 from __future__ import annotations
 
 import json
@@ -25,6 +26,7 @@ class _Task:
     def node(self) -> str:
         """Where it is."""
         import ray
+
         return str(ray.util.get_node_ip_address())
 
     def port(self) -> int:
@@ -33,29 +35,42 @@ class _Task:
             s.bind(("", 0))
             return int(s.getsockname()[1])
 
-    def run(self, cluster: Dict[str, List[str]], job: str, task: int, environ: Dict[str, str], function: Optional[Callable[..., Any]], args: Sequence[Any]) -> Tuple[bool, Any]:
+    def run(
+        self, cluster: Dict[str, List[str]], job: str, task: int, environ: Dict[str, str], function: Optional[Callable[..., Any]], args: Sequence[Any]
+    ) -> Tuple[bool, Any]:
         """Whether it went well, and the function's result; without a function it serves until the actor is killed."""
         os.environ.update(environ)
         os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": job, "index": task}})
         os.environ["MILLRACE_LOG_FIELDS"] = "job=%s,task=%d" % (job, task)
         if function is None:
             from millrace.train.server import Server
+
             Server(cluster, job_name=job, task_index=task).join()
             return True, None
         from millrace.framework import errors
+
         try:
             return True, function(*args)
         except (errors.UnavailableError, errors.AbortedError) as error:
             return False, "/job:%s/task:%d lost a peer: %s" % (job, task, error.message)
 
 
-def run(function: Callable[..., Any], workers: int, ps: int = 0, args: Sequence[Any] = (), max_restarts: int = 3, worker_options: Optional[Dict[str, Any]] = None,
-        ps_options: Optional[Dict[str, Any]] = None, environ: Optional[Dict[str, str]] = None) -> List[Any]:
+def run(
+    function: Callable[..., Any],
+    workers: int,
+    ps: int = 0,
+    args: Sequence[Any] = (),
+    max_restarts: int = 3,
+    worker_options: Optional[Dict[str, Any]] = None,
+    ps_options: Optional[Dict[str, Any]] = None,
+    environ: Optional[Dict[str, str]] = None,
+) -> List[Any]:
     """Runs function(*args) as each worker of a cluster; what they return. Ray must be initialised. Options are those of Ray's actors (num_cpus, resources, ...).
 
     What a worker raises is raised here, and ends all; RuntimeError when no restart is left.
     """
     import ray
+
     if workers < 1 or ps < 0:
         raise ValueError("workers is %d and ps is %d, want at least 1 and 0" % (workers, ps))
     options = {"worker": dict(worker_options or {}), "ps": {"num_cpus": 0, **(ps_options or {})}}
@@ -73,7 +88,9 @@ def run(function: Callable[..., Any], workers: int, ps: int = 0, args: Sequence[
     raise RuntimeError("the cluster was started %d times, and lost a task each time: %s" % (max_restarts + 1, "; ".join(reasons)))
 
 
-def _run_once(ray: Any, tasks: List[Tuple[str, int]], actors: List[Any], function: Callable[..., Any], args: Sequence[Any], environ: Dict[str, str]) -> List[Any]:
+def _run_once(
+    ray: Any, tasks: List[Tuple[str, int]], actors: List[Any], function: Callable[..., Any], args: Sequence[Any], environ: Dict[str, str]
+) -> List[Any]:
     gone = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError)
     try:
         nodes = ray.get([a.node.remote() for a in actors])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.distribute.cluster_resolver: objects that know a cluster, and which of its tasks this process is."""
+
 from __future__ import annotations
 
 import json
@@ -44,6 +45,7 @@ class ClusterResolver:
         """How many devices that are no CPUs the task has, by type."""
         from millrace.framework.session import Session
         from millrace.framework.graph import Graph
+
         counts: Dict[str, int] = {}
         with Session(self.master(task_type, task_id), graph=Graph(), config=config_proto) as session:
             for d in session.list_devices():
@@ -55,8 +57,16 @@ class ClusterResolver:
 class SimpleClusterResolver(ClusterResolver):
     """A cluster that the program gives."""
 
-    def __init__(self, cluster_spec: Any, master: str = "", task_type: Optional[str] = None, task_id: Optional[int] = None, environment: str = "",
-                 num_accelerators: Optional[Dict[str, int]] = None, rpc_layer: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        cluster_spec: Any,
+        master: str = "",
+        task_type: Optional[str] = None,
+        task_id: Optional[int] = None,
+        environment: str = "",
+        num_accelerators: Optional[Dict[str, int]] = None,
+        rpc_layer: Optional[str] = None,
+    ) -> None:
         if not isinstance(cluster_spec, ClusterSpec):
             raise at_user_line(TypeError("cluster_spec must be a ClusterSpec, got %s" % type(cluster_spec).__name__))
         if not isinstance(master, str):
@@ -125,7 +135,9 @@ UnionClusterResolver = UnionResolver
 class TFConfigClusterResolver(ClusterResolver):
     """The cluster of the variable TF_CONFIG."""
 
-    def __init__(self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None, environment: Optional[str] = None) -> None:
+    def __init__(
+        self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None, environment: Optional[str] = None
+    ) -> None:
         self._type, self._id, self._layer, self._environment = task_type, task_id, rpc_layer, environment
 
     @staticmethod
@@ -172,8 +184,16 @@ class TFConfigClusterResolver(ClusterResolver):
 class SlurmClusterResolver(ClusterResolver):
     """The tasks of a step of srun, shared out over jobs in their order; a host's tasks have ports one after another."""
 
-    def __init__(self, jobs: Optional[Dict[str, int]] = None, port_base: int = 8888, gpus_per_node: Optional[int] = None, gpus_per_task: Optional[int] = None,
-                 tasks_per_node: Any = None, auto_set_gpu: bool = True, rpc_layer: str = "grpc") -> None:
+    def __init__(
+        self,
+        jobs: Optional[Dict[str, int]] = None,
+        port_base: int = 8888,
+        gpus_per_node: Optional[int] = None,
+        gpus_per_task: Optional[int] = None,
+        tasks_per_node: Any = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str = "grpc",
+    ) -> None:
         if gpus_per_node or gpus_per_task:
             raise at_user_line(NotImplementedError("SlurmClusterResolver: there are no GPUs to share out"))
         del auto_set_gpu
@@ -208,13 +228,19 @@ class SlurmClusterResolver(ClusterResolver):
 class KubernetesClusterResolver(ClusterResolver):
     """The pods that run and have labels, asked of the API server by the package kubernetes, or by a client that is given."""
 
-    def __init__(self, job_to_label_mapping: Optional[Dict[str, List[str]]] = None, tf_server_port: int = 8470, rpc_layer: str = "grpc", override_client: Any = None) -> None:
+    def __init__(
+        self, job_to_label_mapping: Optional[Dict[str, List[str]]] = None, tf_server_port: int = 8470, rpc_layer: str = "grpc", override_client: Any = None
+    ) -> None:
         if override_client is None:
             try:
                 from kubernetes import client, config  # type: ignore[import-not-found]
             except ImportError:
-                raise at_user_line(ImportError("KubernetesClusterResolver wants the package kubernetes. A Job tells its tasks by environment variables too, "
-                                               "and needs no access to the API server: docs/cluster.md")) from None
+                raise at_user_line(
+                    ImportError(
+                        "KubernetesClusterResolver wants the package kubernetes. A Job tells its tasks by environment variables too, "
+                        "and needs no access to the API server: docs/cluster.md"
+                    )
+                ) from None
             config.load_kube_config()
             override_client = client.CoreV1Api()
         self._labels = job_to_label_mapping or {"worker": ["job-name=tensorflow"]}
@@ -229,7 +255,7 @@ class KubernetesClusterResolver(ClusterResolver):
                 pods = sorted(self._client.list_pod_for_all_namespaces(label_selector=label).items, key=lambda p: p.metadata.name)
                 for pod in pods:
                     if pod.status.phase != "Running":
-                        raise at_user_line(RuntimeError("Pod \"%s\" is not running; phase: \"%s\"" % (pod.metadata.name, pod.status.phase)))
+                        raise at_user_line(RuntimeError('Pod "%s" is not running; phase: "%s"' % (pod.metadata.name, pod.status.phase)))
                     addresses.append("%s:%s" % (pod.status.pod_ip or pod.status.host_ip, self._port))
             jobs[job] = addresses
         return ClusterSpec(jobs)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What metrics are made of: local variables that count, and weights that fit."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of the k best predictions. Labels are class numbers: [..., labels of an example], [...] for one each, or sparse."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -28,8 +29,11 @@ def _expanded(labels: Any, predictions: Tensor) -> Any:
             wider = lambda: sparse_math_ops.sparse_reshape(labels, array_ops.concat([labels.dense_shape, [1]], 0))
             if rank is not None and wanted is not None:
                 return wider() if wanted == rank + 1 else labels  # type: ignore[no-untyped-call]
-            return control_flow_ops.cond(gen_ops.equal(array_ops.rank(predictions), array_ops.size(labels.dense_shape) + 1), wider, lambda: SparseTensor(
-                array_ops.identity(labels.indices), array_ops.identity(labels.values), array_ops.identity(labels.dense_shape)))
+            return control_flow_ops.cond(
+                gen_ops.equal(array_ops.rank(predictions), array_ops.size(labels.dense_shape) + 1),
+                wider,
+                lambda: SparseTensor(array_ops.identity(labels.indices), array_ops.identity(labels.values), array_ops.identity(labels.dense_shape)),
+            )
         given, wanted = labels.get_shape().ndims, predictions.get_shape().ndims
         if given is not None and wanted is not None:
             if wanted == given:
@@ -37,8 +41,11 @@ def _expanded(labels: Any, predictions: Tensor) -> Any:
             if wanted == given + 1:
                 return array_ops.expand_dims(labels, -1, name=scope)
             raise at_user_line(ValueError("Unexpected labels shape %s for predictions shape %s." % (labels.get_shape(), predictions.get_shape())))
-        return control_flow_ops.cond(gen_ops.equal(array_ops.rank(predictions), array_ops.rank(labels) + 1),
-                                     lambda: array_ops.expand_dims(labels, -1), lambda: array_ops.identity(labels))
+        return control_flow_ops.cond(
+            gen_ops.equal(array_ops.rank(predictions), array_ops.rank(labels) + 1),
+            lambda: array_ops.expand_dims(labels, -1),
+            lambda: array_ops.identity(labels),
+        )
 
 
 def _only(ids: Any, class_id: int) -> SparseTensor:
@@ -73,31 +80,69 @@ def _streaming(kind: str, labels: Any, predicted: Any, k: Optional[int], class_i
         return count.value(), count.assign_add(batch)
 
 
-def _share(what: str, other: str, labels: Any, predictions_idx: Any, k: Optional[int], class_id: Optional[int], weights: Any,
-           metrics_collections: Any, updates_collections: Any, name: Optional[str]) -> Any:
+def _share(
+    what: str,
+    other: str,
+    labels: Any,
+    predictions_idx: Any,
+    k: Optional[int],
+    class_id: Optional[int],
+    weights: Any,
+    metrics_collections: Any,
+    updates_collections: Any,
+    name: Optional[str],
+) -> Any:
     """Hits by hits and others."""
     with name_scope(name, _name(what, k, class_id), [predictions_idx, labels, weights]) as scope:
         best = math_ops.cast(predictions_idx, dtypes.int64)
         hits, add_hits = _streaming("tp", labels, best, k, class_id, weights)
         others, add_others = _streaming(other, labels, best, k, class_id, weights)
-        return done(gen_ops.real_div(hits, hits + others, name=scope), gen_ops.real_div(add_hits, add_hits + add_others, name="update"),
-                    metrics_collections, updates_collections)
+        return done(
+            gen_ops.real_div(hits, hits + others, name=scope),
+            gen_ops.real_div(add_hits, add_hits + add_others, name="update"),
+            metrics_collections,
+            updates_collections,
+        )
 
 
-def recall_at_top_k(labels: Any, predictions_idx: Any, k: Optional[int] = None, class_id: Optional[int] = None, weights: Any = None,
-                    metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def recall_at_top_k(
+    labels: Any,
+    predictions_idx: Any,
+    k: Optional[int] = None,
+    class_id: Optional[int] = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The fraction of labels that are among the best predictions, given as class numbers."""
     return _share("recall", "fn", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name)
 
 
-def precision_at_top_k(labels: Any, predictions_idx: Any, k: Optional[int] = None, class_id: Optional[int] = None, weights: Any = None,
-                       metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def precision_at_top_k(
+    labels: Any,
+    predictions_idx: Any,
+    k: Optional[int] = None,
+    class_id: Optional[int] = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The fraction of the best predictions, given as class numbers, that are labels."""
     return _share("precision", "fp", labels, predictions_idx, k, class_id, weights, metrics_collections, updates_collections, name)
 
 
-def recall_at_k(labels: Any, predictions: Any, k: int, class_id: Optional[int] = None, weights: Any = None, metrics_collections: Any = None,
-                updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def recall_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Optional[int] = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The fraction of labels (of one class, if given) that are among the k best predictions."""
     with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
         predictions = convert_to_tensor(predictions)
@@ -105,8 +150,16 @@ def recall_at_k(labels: Any, predictions: Any, k: int, class_id: Optional[int] =
         return recall_at_top_k(labels, nn_ops.top_k(predictions, k)[1], k, class_id, weights, metrics_collections, updates_collections, scope)
 
 
-def precision_at_k(labels: Any, predictions: Any, k: int, class_id: Optional[int] = None, weights: Any = None, metrics_collections: Any = None,
-                   updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def precision_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Optional[int] = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The fraction of the k best predictions (of those of one class, if given) that are labels."""
     with name_scope(name, _name("precision", k, class_id), [predictions, labels, weights]) as scope:
         predictions = convert_to_tensor(predictions)
@@ -157,8 +210,7 @@ def _average_precision(labels: Any, predictions_idx: Any) -> Tensor:
         return gen_ops.real_div(total, math_ops.cast(_num_relevant(labels, k), dtypes.float64), name=scope)
 
 
-def _mean_average_precision(labels: Any, predictions_idx: Any, weights: Any, metrics_collections: Any, updates_collections: Any,
-                            name: Optional[str]) -> Any:
+def _mean_average_precision(labels: Any, predictions_idx: Any, weights: Any, metrics_collections: Any, updates_collections: Any, name: Optional[str]) -> Any:
     with name_scope(name, "average_precision_at_top_k", [predictions_idx, labels, weights]) as scope:
         precision = _average_precision(labels, predictions_idx)
         if weights is not None:
@@ -171,12 +223,17 @@ def _mean_average_precision(labels: Any, predictions_idx: Any, weights: Any, met
         with name_scope(None, "total", [precision]) as inner:
             total = local(inner, [], dtypes.float64)
             add_total = total.assign_add(math_ops.reduce_sum(precision))
-        return done(gen_ops.div_no_nan(total.value(), most.value(), name="mean"), gen_ops.div_no_nan(add_total, add_most, name=scope),
-                    metrics_collections, updates_collections)
+        return done(
+            gen_ops.div_no_nan(total.value(), most.value(), name="mean"),
+            gen_ops.div_no_nan(add_total, add_most, name=scope),
+            metrics_collections,
+            updates_collections,
+        )
 
 
-def average_precision_at_k(labels: Any, predictions: Any, k: int, weights: Any = None, metrics_collections: Any = None,
-                           updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def average_precision_at_k(
+    labels: Any, predictions: Any, k: int, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The mean over the examples of the average precision of the k best predictions."""
     if k < 1:
         raise at_user_line(ValueError("Invalid k=%s." % k))

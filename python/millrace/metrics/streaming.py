@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Means and counts over many steps."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -32,8 +33,9 @@ def mean(values: Any, weights: Any = None, metrics_collections: Any = None, upda
         return done(ratio(total.value(), count.value(), "value"), ratio(added, counted, "update_op"), metrics_collections, updates_collections)
 
 
-def accuracy(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-             name: Optional[str] = None) -> Any:
+def accuracy(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """How often predictions are the labels."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     if labels.dtype.base_dtype != predictions.dtype.base_dtype:
@@ -42,29 +44,39 @@ def accuracy(labels: Any, predictions: Any, weights: Any = None, metrics_collect
     return mean(right, weights, metrics_collections, updates_collections, name or "accuracy")
 
 
-def mean_squared_error(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-                       name: Optional[str] = None) -> Any:
+def mean_squared_error(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The mean of squared differences."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     return mean(gen_ops.square(labels - predictions), weights, metrics_collections, updates_collections, name or "mean_squared_error")
 
 
-def root_mean_squared_error(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-                            name: Optional[str] = None) -> Any:
+def root_mean_squared_error(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The root of mean_squared_error."""
     value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
     return done(gen_ops.sqrt(value), gen_ops.sqrt(update), metrics_collections, updates_collections)
 
 
-def mean_absolute_error(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-                        name: Optional[str] = None) -> Any:
+def mean_absolute_error(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The mean of absolute differences."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     return mean(math_ops.abs(predictions - labels), weights, metrics_collections, updates_collections, name or "mean_absolute_error")
 
 
-def mean_relative_error(labels: Any, predictions: Any, normalizer: Any, weights: Any = None, metrics_collections: Any = None,
-                        updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def mean_relative_error(
+    labels: Any,
+    predictions: Any,
+    normalizer: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The mean of absolute differences by a normalizer; 0 where that is 0."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     predictions, normalizer = remove_squeezable_dimensions(predictions, normalizer)
@@ -74,8 +86,9 @@ def mean_relative_error(labels: Any, predictions: Any, normalizer: Any, weights:
     return mean(relative, weights, metrics_collections, updates_collections, name or "mean_relative_error")
 
 
-def mean_cosine_distance(labels: Any, predictions: Any, dim: int, weights: Any = None, metrics_collections: Any = None,
-                         updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def mean_cosine_distance(
+    labels: Any, predictions: Any, dim: int, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """1 less the mean of labels . predictions, of unit vectors along a dimension."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     along = math_ops.reduce_sum(gen_ops.mul(predictions, labels), [dim], True)
@@ -99,14 +112,16 @@ def mean_tensor(values: Any, weights: Any = None, metrics_collections: Any = Non
         return done(ratio(total.value(), count.value(), "value"), ratio(added, counted, "update_op"), metrics_collections, updates_collections)
 
 
-def percentage_below(values: Any, threshold: float, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-                     name: Optional[str] = None) -> Any:
+def percentage_below(
+    values: Any, threshold: float, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The fraction of values below the threshold."""
     below = math_ops.cast(gen_ops.less(values, threshold), dtypes.float32)
     return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
 
 
 # ---- counts of right and wrong answers ----
+
 
 def _truth(labels: Any, predictions: Any, weights: Any) -> Any:
     labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
@@ -124,8 +139,9 @@ def _counted(flags: Any, weights: Any) -> Any:
 
 
 def _confusion_count(name: str, of_labels: bool, of_predictions: bool, doc: str) -> Any:
-    def metric(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-               name: Optional[str] = None) -> Any:
+    def metric(
+        labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+    ) -> Any:
         with variable_scope(name, metric.__name__, [predictions, labels, weights]):
             p, y, weights = _truth(labels, predictions, weights)
             flags = gen_ops.logical_and(y if of_labels else gen_ops.logical_not(y), p if of_predictions else gen_ops.logical_not(p))
@@ -141,8 +157,9 @@ true_negatives = _confusion_count("true_negatives", False, False, "How many nega
 false_negatives = _confusion_count("false_negatives", True, False, "How many positive labels are missed.")
 
 
-def precision(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-              name: Optional[str] = None) -> Any:
+def precision(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The fraction of positive predictions that are right."""
     with variable_scope(name, "precision", [predictions, labels, weights]):
         p, y, weights = _truth(labels, predictions, weights)
@@ -151,8 +168,9 @@ def precision(labels: Any, predictions: Any, weights: Any = None, metrics_collec
         return done(ratio(right, right + wrong, "value"), ratio(add_right, add_right + add_wrong, "update_op"), metrics_collections, updates_collections)
 
 
-def recall(labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-           name: Optional[str] = None) -> Any:
+def recall(
+    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None, name: Optional[str] = None
+) -> Any:
     """The fraction of positive labels that are predicted."""
     with variable_scope(name, "recall", [predictions, labels, weights]):
         p, y, weights = _truth(labels, predictions, weights)
@@ -163,13 +181,21 @@ def recall(labels: Any, predictions: Any, weights: Any = None, metrics_collectio
 
 # ---- means over classes ----
 
+
 def _flat(x: Any) -> Tensor:
     x = math_ops.cast(x, dtypes.int64)
     return x if x.get_shape().ndims == 1 else array_ops.reshape(x, [-1])
 
 
-def mean_per_class_accuracy(labels: Any, predictions: Any, num_classes: int, weights: Any = None, metrics_collections: Any = None,
-                            updates_collections: Any = None, name: Optional[str] = None) -> Any:
+def mean_per_class_accuracy(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The mean over the classes of how often their examples are predicted."""
     with variable_scope(name, "mean_accuracy", [predictions, labels, weights]):
         labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
@@ -195,8 +221,15 @@ def _mean_iou(matrix: Any) -> Tensor:
     return ratio(math_ops.reduce_sum(both / safe, name="mean_iou"), present)
 
 
-def mean_iou(labels: Any, predictions: Any, num_classes: int, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
-             name: Optional[str] = None) -> Any:
+def mean_iou(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: Optional[str] = None,
+) -> Any:
     """The mean over the classes of intersection by union."""
     with variable_scope(name, "mean_iou", [predictions, labels, weights]):
         labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs as ONNX models (opset 17), for the ops that have a counterpart there: `millrace convert MODEL out.onnx`."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple, Union
@@ -69,8 +70,9 @@ def _is_known(op: Operation) -> bool:
 def _check(needed: List[Operation], given: Set[Tensor]) -> None:
     variables = [op.name for op in needed if op.type in _VARIABLES]
     if variables:
-        raise ValueError("the graph reads the variables %s: freeze it first (--freeze of a SavedModel, tf.graph_util.convert_variables_to_constants)"
-                         % _list(variables))
+        raise ValueError(
+            "the graph reads the variables %s: freeze it first (--freeze of a SavedModel, tf.graph_util.convert_variables_to_constants)" % _list(variables)
+        )
     missing: Dict[str, List[str]] = {}
     for op in needed:
         if op.type not in RULES and not _is_known(op) and not (op.type in _INPUTS and op.outputs[0] in given):
@@ -104,8 +106,13 @@ def _write(needed: List[Operation], outputs: Mapping[str, Tensor], inputs: Mappi
         if not (key in inputs and inputs[key] is tensor):
             model.nodes.append(messages.NodeProto(op_type="Identity", name="output/" + key, input=[model.value(tensor)], output=[key]))
     model.prune(list(outputs))
-    graph = messages.GraphProto(name=name, node=model.nodes, initializer=list(model.initializers.values()),
-                                input=[_info(k, t) for k, t in inputs.items()], output=[_info(k, t) for k, t in outputs.items()])
+    graph = messages.GraphProto(
+        name=name,
+        node=model.nodes,
+        initializer=list(model.initializers.values()),
+        input=[_info(k, t) for k, t in inputs.items()],
+        output=[_info(k, t) for k, t in outputs.items()],
+    )
     if sum(len(t.raw_data) for t in graph.initializer) > _MOST_BYTES:
         raise NotImplementedError("the constants are larger than a protobuf message may be (2 GiB); external data are not written")
     written = messages.ModelProto(ir_version=IR_VERSION, producer_name="millrace", graph=graph)

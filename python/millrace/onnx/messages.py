@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of ONNX files: field numbers, names and types (onnx.proto, IR version 8)."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Type
@@ -34,8 +35,22 @@ for _class in _registry.values():
             _field.wire = 2
 
 # TensorProto.DataType by NumPy's names; bfloat16 and strings are not written.
-DATA_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
-              "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15}
+DATA_TYPES = {
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "complex64": 14,
+    "complex128": 15,
+}
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS = 1, 2, 3, 4, 6, 7  # AttributeProto.AttributeType
 
 

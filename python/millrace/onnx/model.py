@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX graph in the making. Values are named by their tensors; what an op adds between gets names of its own."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence

@@ -4,6 +4,7 @@
 A rule is a function (model, op, values of the inputs) -> value of output 0, or a list of values of all outputs. It raises NotImplementedError for
 what has no counterpart. Inputs that a rule reads as constants have a value only when it asks for it.
 """
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -20,12 +21,14 @@ LAZY: Dict[str, int] = {}
 
 def rule(*ops: str, data: Optional[int] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a rule; with `data` only so many inputs have values before it runs."""
+
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for op in ops:
             RULES[op] = function
             if data is not None:
                 LAZY[op] = data
         return function
+
     return register
 
 
@@ -67,6 +70,7 @@ def _same(onnx: str) -> Callable[..., str]:
         if onnx == "Round" and not op.inputs[0].dtype.is_floating:
             return inputs[0]
         return str(model.add(onnx, inputs, name=op.name))
+
     return apply
 
 
@@ -175,6 +179,7 @@ def _like(model: Model, op: Operation, inputs: List[str]) -> str:
 
 # ---- products ----
 
+
 @rule("MatMul", "BatchMatMul", "BatchMatMulV2")
 def _matmul(model: Model, op: Operation, inputs: List[str]) -> str:
     swaps = ("transpose_a", "transpose_b") if op.type == "MatMul" else ("adj_x", "adj_y")
@@ -198,6 +203,7 @@ def _bias_add(model: Model, op: Operation, inputs: List[str]) -> str:
 
 
 # ---- shapes ----
+
 
 def _int64(model: Model, op: Operation, index: int) -> str:
     value = model.value(op.inputs[index])
@@ -361,6 +367,7 @@ def _range(model: Model, op: Operation, inputs: List[str]) -> str:
 
 
 # ---- looking up ----
+
 
 @rule("GatherV2", "Gather", data=2)
 def _gather(model: Model, op: Operation, inputs: List[str]) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How convolutions, pooling, normalisation and resizing become nodes of ONNX, whose images have channels first."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -34,7 +35,7 @@ def _padding(op: Operation, count: int, sizes: Sequence[int] = ()) -> Dict[str, 
         return {}
     pairs = [int(v) for v in op.get_attr("explicit_paddings")]
     pairs = pairs[4:] if _is_first(op) else pairs[2:-2]
-    return {"pads": [*pairs[0::2], *pairs[1::2]][:2 * count]}
+    return {"pads": [*pairs[0::2], *pairs[1::2]][: 2 * count]}
 
 
 def _same_padding(op: Operation, windows: Sequence[int], strides: Sequence[int]) -> List[int]:
@@ -69,9 +70,23 @@ def _conv(model: Model, op: Operation, inputs: List[str]) -> str:
         channels = op.inputs[0].get_shape().as_list()[1 if _is_first(op) else -1]
         if channels is not None and channels != sizes[-2]:
             group = channels // sizes[-2]
-    return _on_channels_first(model, op, inputs[0], count, lambda x: str(model.add(
-        "Conv", [x, filters], strides=_spatial(op, "strides", count), dilations=_spatial(op, "dilations", count), group=group,
-        kernel_shape=sizes[:count], **_padding(op, count, sizes[:count]))))
+    return _on_channels_first(
+        model,
+        op,
+        inputs[0],
+        count,
+        lambda x: str(
+            model.add(
+                "Conv",
+                [x, filters],
+                strides=_spatial(op, "strides", count),
+                dilations=_spatial(op, "dilations", count),
+                group=group,
+                kernel_shape=sizes[:count],
+                **_padding(op, count, sizes[:count]),
+            )
+        ),
+    )
 
 
 @rule("Conv2DBackpropInput", data=0)
@@ -92,8 +107,13 @@ def _conv_transpose(model: Model, op: Operation, inputs: List[str]) -> str:
         pads[1].append(total - total // 2)
         more.append(whole - ((small - 1) * s + k - total))
     filters = model.transpose(model.value(op.inputs[1]), [3, 2, 0, 1])
-    return _on_channels_first(model, op, model.value(op.inputs[2]), 2, lambda x: str(model.add(
-        "ConvTranspose", [x, filters], strides=strides, pads=[*pads[0], *pads[1]], output_padding=more, kernel_shape=sizes[:2])))
+    return _on_channels_first(
+        model,
+        op,
+        model.value(op.inputs[2]),
+        2,
+        lambda x: str(model.add("ConvTranspose", [x, filters], strides=strides, pads=[*pads[0], *pads[1]], output_padding=more, kernel_shape=sizes[:2])),
+    )
 
 
 @rule("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
@@ -103,24 +123,36 @@ def _pool(model: Model, op: Operation, inputs: List[str]) -> str:
     window = [int(v) for v in op.get_attr("ksize")]
     if window[0] != 1 or window[1 if _is_first(op) else -1] != 1:
         raise NotImplementedError("'%s' pools over the batch or the channels, which ONNX does not" % op.name)
-    return _on_channels_first(model, op, inputs[0], count, lambda x: str(model.add(
-        kind, [x], kernel_shape=_spatial(op, "ksize", count), strides=_spatial(op, "strides", count), **_padding(op, count))))
+    return _on_channels_first(
+        model,
+        op,
+        inputs[0],
+        count,
+        lambda x: str(model.add(kind, [x], kernel_shape=_spatial(op, "ksize", count), strides=_spatial(op, "strides", count), **_padding(op, count))),
+    )
 
 
 @rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def _batch_norm(model: Model, op: Operation, inputs: List[str]) -> List[str]:
     if op.get_attr("is_training"):
         raise NotImplementedError("'%s' normalises by the batch, as in training: export a graph made with training=False" % op.name)
-    made = _on_channels_first(model, op, inputs[0], rank(op.inputs[0]) - 2, lambda x: str(model.add(
-        "BatchNormalization", [x, *inputs[1:5]], epsilon=float(op.get_attr("epsilon")))))
+    made = _on_channels_first(
+        model, op, inputs[0], rank(op.inputs[0]) - 2, lambda x: str(model.add("BatchNormalization", [x, *inputs[1:5]], epsilon=float(op.get_attr("epsilon"))))
+    )
     return [made, *inputs[3:5]]
 
 
 @rule("LRN")
 def _lrn(model: Model, op: Operation, inputs: List[str]) -> str:
     size = 2 * int(op.get_attr("depth_radius")) + 1
-    made = model.add("LRN", [model.channels_first(inputs[0])], size=size, alpha=float(op.get_attr("alpha")) * size, beta=float(op.get_attr("beta")),
-                     bias=float(op.get_attr("bias")))
+    made = model.add(
+        "LRN",
+        [model.channels_first(inputs[0])],
+        size=size,
+        alpha=float(op.get_attr("alpha")) * size,
+        beta=float(op.get_attr("beta")),
+        bias=float(op.get_attr("bias")),
+    )
     return model.channels_last(made, 4, op.name)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that make ops. gen_ops is generated; the other modules give its functions TensorFlow's names and arguments."""
+
 import importlib as _importlib
 import sys as _sys
 from typing import Any as _Any

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accumulators: gradients of several workers that become one, of which those that come too late are dropped."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence
@@ -56,10 +57,16 @@ def _reduction(reduction_type: str) -> str:
 class ConditionalAccumulator(ConditionalAccumulatorBase):
     """An accumulator of tensors."""
 
-    def __init__(self, dtype: Any, shape: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "conditional_accumulator",
-                 reduction_type: str = "MEAN") -> None:
-        handle = gen_ops.resource_conditional_accumulator(dtype=dtypes_module.as_dtype(dtype), shape=tensor_shape.as_shape(shape),
-                                                          shared_name=shared_name or "", reduction_type=_reduction(reduction_type), name=name)
+    def __init__(
+        self, dtype: Any, shape: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "conditional_accumulator", reduction_type: str = "MEAN"
+    ) -> None:
+        handle = gen_ops.resource_conditional_accumulator(
+            dtype=dtypes_module.as_dtype(dtype),
+            shape=tensor_shape.as_shape(shape),
+            shared_name=shared_name or "",
+            reduction_type=_reduction(reduction_type),
+            name=name,
+        )
         super().__init__(dtype, shape, handle)
 
     def apply_grad(self, grad: Any, local_step: Any = 0, name: Optional[str] = None) -> Operation:
@@ -78,10 +85,21 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     """An accumulator of slices. The mean of a slice is that of the gradients which had it."""
 
-    def __init__(self, dtype: Any, shape: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "sparse_conditional_accumulator",
-                 reduction_type: str = "MEAN") -> None:
-        handle = gen_ops.sparse_conditional_accumulator(dtype=dtypes_module.as_dtype(dtype), shape=tensor_shape.as_shape(shape),
-                                                        shared_name=shared_name or "", reduction_type=_reduction(reduction_type), name=name)
+    def __init__(
+        self,
+        dtype: Any,
+        shape: Any = None,
+        shared_name: Optional[str] = None,
+        name: Optional[str] = "sparse_conditional_accumulator",
+        reduction_type: str = "MEAN",
+    ) -> None:
+        handle = gen_ops.sparse_conditional_accumulator(
+            dtype=dtypes_module.as_dtype(dtype),
+            shape=tensor_shape.as_shape(shape),
+            shared_name=shared_name or "",
+            reduction_type=_reduction(reduction_type),
+            name=name,
+        )
         super().__init__(dtype, shape, handle)
 
     def apply_indexed_slices_grad(self, grad: IndexedSlices, local_step: Any = 0, name: Optional[str] = None) -> Operation:
@@ -92,8 +110,14 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         """The same, given its parts."""
         known = grad_shape is not None
         return gen_ops.sparse_accumulator_apply_gradient(
-            self._accumulator_ref, _int64(local_step), _int64(grad_indices),
-            convert_to_tensor(grad_values, self._dtype), _int64(grad_shape if known else []), has_known_shape=known, name=name)
+            self._accumulator_ref,
+            _int64(local_step),
+            _int64(grad_indices),
+            convert_to_tensor(grad_values, self._dtype),
+            _int64(grad_shape if known else []),
+            has_known_shape=known,
+            name=name,
+        )
 
     def take_grad(self, num_required: Any, name: Optional[str] = None) -> Sequence[Tensor]:
         """Indices, values and shape of the mean, or sum, of the gradients; waits until there are so many."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes, slices, joining and splitting, indexing."""
+
 from __future__ import annotations
 
 import builtins
@@ -22,6 +23,7 @@ newaxis = None
 
 
 # ---- placeholders and simple sources ----
+
 
 def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Tensor:
     """A tensor that is fed.
@@ -51,8 +53,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None
         else:
             dense_shape = convert_to_tensor(shape, dtypes.int64, name + "/shape")
             rank = dense_shape.get_shape()[0].value
-    return SparseTensor(values=placeholder(dtype, [None], name + "/values"),
-                        indices=placeholder(dtypes.int64, [None, rank], name + "/indices"), dense_shape=dense_shape)
+    return SparseTensor(
+        values=placeholder(dtype, [None], name + "/values"), indices=placeholder(dtypes.int64, [None, rank], name + "/indices"), dense_shape=dense_shape
+    )
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
@@ -102,10 +105,10 @@ def _filled_like(tensor: Any, dtype: Any, name: Optional[str], optimize: bool, m
         tensor = convert_to_tensor(tensor, name="tensor")
         dtype = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
         if optimize and tensor.get_shape().is_fully_defined() and dtype not in (dtypes.variant, dtypes.resource):
-            return make(tensor.get_shape(), dtype, scope)  # type: ignore[no-any-return]
+            return make(tensor.get_shape(), dtype, scope)
         if dtype != tensor.dtype.base_dtype:
-            return make(shape(tensor), dtype, scope)  # type: ignore[no-any-return]
-        return op(tensor, name=scope)  # type: ignore[no-any-return]
+            return make(shape(tensor), dtype, scope)
+        return op(tensor, name=scope)
 
 
 def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:
@@ -113,8 +116,9 @@ def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:
     return gen_ops.fill(dims, value, name=name)
 
 
-def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None,
-            dtype: Any = None, name: Optional[str] = None) -> Tensor:
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None, dtype: Any = None, name: Optional[str] = None
+) -> Tensor:
     """on_value at the place that each index says along a new axis, off_value elsewhere.
 
     Shapes: indices [i...] -> [i..., depth], or with the new axis elsewhere.
@@ -133,14 +137,21 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
         if hasattr(value, "dtype") and dtypes.as_dtype(value.dtype).base_dtype != dtype:
             raise at_user_line(TypeError("dtype %s of %s does not match dtype parameter %s" % (value.dtype, what, dtype)))
     with name_scope(name, "one_hot", [indices, depth]) as scope:
-        on = convert_to_tensor(1 if on_value is None else on_value, dtype, "on_value") if dtype != dtypes.bool_ else \
-            convert_to_tensor(True if on_value is None else bool(on_value), name="on_value")
-        off = convert_to_tensor(0 if off_value is None else off_value, dtype, "off_value") if dtype != dtypes.bool_ else \
-            convert_to_tensor(False if off_value is None else bool(off_value), name="off_value")
+        on = (
+            convert_to_tensor(1 if on_value is None else on_value, dtype, "on_value")
+            if dtype != dtypes.bool_
+            else convert_to_tensor(True if on_value is None else bool(on_value), name="on_value")
+        )
+        off = (
+            convert_to_tensor(0 if off_value is None else off_value, dtype, "off_value")
+            if dtype != dtypes.bool_
+            else convert_to_tensor(False if off_value is None else bool(off_value), name="off_value")
+        )
         return gen_ops.one_hot(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
 
 
 # ---- shapes ----
+
 
 def shape(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
     """The shape of a tensor, as a tensor."""
@@ -260,6 +271,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
 
 # ---- joining and splitting ----
 
+
 @_overload
 def concat(values: Any, axis: Any, name: Optional[str] = None) -> Tensor: ...
 
@@ -276,8 +288,9 @@ def concat(*args: Any, **kwargs: Any) -> Tensor:
     Raises: ValueError when other sizes differ or the axis is out of range; TypeError when the types differ.
     """
     first_is_axis = bool(args) and is_axis(args[0]) and (len(args) < 2 or isinstance(args[1], (list, tuple, Tensor)))
-    old = bool(args) and (first_is_axis or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and
-                          not isinstance(args[0], (list, tuple)))
+    old = bool(args) and (
+        first_is_axis or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and not isinstance(args[0], (list, tuple))
+    )
     given = bind("concat", ("concat_dim", "values", "name") if old else ("values", "axis", "name"), args, kwargs)
     values, axis, concat_dim, name = (given.pop(key, None) for key in ("values", "axis", "concat_dim", "name"))
     refuse(given, "concat")
@@ -402,9 +415,13 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] 
         raise at_user_line(ValueError("Unknown padding mode: %s" % mode))
     sizes, known = made.op.inputs[0].get_shape(), constant_value(made.op.inputs[1], partial=True)
     if not made.get_shape().is_fully_defined() and sizes.ndims is not None and known is not None:  # the borders of some axes are known
-        made.set_shape([None if size is None or pair is None or any(p is None for p in pair) else size + sum(int(p) for p in pair)
-                        for size, pair in zip(sizes.as_list(), known)])
-    return made  # type: ignore[no-any-return]
+        made.set_shape(
+            [
+                None if size is None or pair is None or any(p is None for p in pair) else size + sum(int(p) for p in pair)
+                for size, pair in zip(sizes.as_list(), known)
+            ]
+        )
+    return made
 
 
 def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any = None) -> Tensor:
@@ -426,14 +443,17 @@ def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any
 reverse_v2 = reverse
 
 
-def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: Optional[str] = None,
-                     seq_dim: Any = None, batch_dim: Any = None) -> Tensor:
+def reverse_sequence(
+    input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: Optional[str] = None, seq_dim: Any = None, batch_dim: Any = None
+) -> Tensor:
     """The first seq_lengths[i] elements of each entry of the batch turned around."""
-    return gen_ops.reverse_sequence(input, seq_lengths, either("seq_axis", seq_axis, "seq_dim", seq_dim),
-                                    batch_dim=either("batch_axis", batch_axis, "batch_dim", batch_dim, 0), name=name)
+    return gen_ops.reverse_sequence(
+        input, seq_lengths, either("seq_axis", seq_axis, "seq_dim", seq_dim), batch_dim=either("batch_axis", batch_axis, "batch_dim", batch_dim, 0), name=name
+    )
 
 
 # ---- slicing and indexing ----
+
 
 def identity(input: Any, name: Optional[str] = None) -> Any:
     """A tensor with the value of another."""
@@ -447,9 +467,19 @@ def slice(input_: Any = None, begin: Any = None, size: Any = None, name: Optiona
     return gen_ops.slice(input_ if input is None else input, begin, size, name=name)
 
 
-def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
-                  ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
-                  name: Optional[str] = None) -> Tensor:
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """Every strides[i]-th element from begin[i] to before end[i]. `assign(value)` of the result changes the variable `var` there."""
     if strides is None:
         strides = ones_like(begin)
@@ -462,7 +492,7 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
         return var._assign_slice(begin, end, strides, value, masks, name)
 
     made.assign = assign  # type: ignore[attr-defined]
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
@@ -473,8 +503,11 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
     end: List[Any] = []
     strides: List[Any] = []
     masks = {"begin": 0, "end": 0, "ellipsis": 0, "new_axis": 0, "shrink": 0}
-    if len(spec) == 1 and isinstance(spec[0], (Tensor, np.ndarray)) and (
-            spec[0].dtype == dtypes.bool_ if isinstance(spec[0], Tensor) else spec[0].dtype == np.bool_):
+    if (
+        len(spec) == 1
+        and isinstance(spec[0], (Tensor, np.ndarray))
+        and (spec[0].dtype == dtypes.bool_ if isinstance(spec[0], Tensor) else spec[0].dtype == np.bool_)
+    ):
         return boolean_mask(tensor, spec[0])
     for i, s in enumerate(spec):
         if isinstance(s, builtins.slice):
@@ -492,8 +525,11 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
             masks["new_axis"] |= 1 << i
         else:
             if isinstance(s, (bool, float, str)):
-                raise at_user_line(TypeError("Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors "
-                                             "are valid indices" % (s, type(s).__name__)))
+                raise at_user_line(
+                    TypeError(
+                        "Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors are valid indices" % (s, type(s).__name__)
+                    )
+                )
             begin.append(s)
             end.append(s + 1)
             strides.append(1)
@@ -502,13 +538,15 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
         if begin:
             packed = [_index_vector(v) for v in (begin, end, strides)]
             if any(isinstance(p, Tensor) and p.dtype == dtypes.int64 for p in packed):
-                packed = [gen_ops.cast(p, dtypes.int64) if isinstance(p, Tensor) and p.dtype != dtypes.int64 else
-                          convert_to_tensor(p, dtypes.int64) for p in packed]
+                packed = [
+                    gen_ops.cast(p, dtypes.int64) if isinstance(p, Tensor) and p.dtype != dtypes.int64 else convert_to_tensor(p, dtypes.int64) for p in packed
+                ]
         else:
             packed = [np.zeros(0, np.int32) for _ in (0, 1, 2)]
         packed = [p if isinstance(p, Tensor) else constant(p, name=n) for p, n in zip(packed, ("stack", "stack_1", "stack_2"))]
-        return strided_slice(tensor, packed[0], packed[1], packed[2], masks["begin"], masks["end"], masks["ellipsis"],
-                             masks["new_axis"], masks["shrink"], var, scope)
+        return strided_slice(
+            tensor, packed[0], packed[1], packed[2], masks["begin"], masks["end"], masks["ellipsis"], masks["new_axis"], masks["shrink"], var, scope
+        )
 
 
 def _index_vector(values: List[Any]) -> Any:
@@ -516,8 +554,7 @@ def _index_vector(values: List[Any]) -> Any:
         return np.array([int(v) for v in values], np.int32)
     wide = any(getattr(v, "dtype", None) == dtypes.int64 for v in values)
     dtype = dtypes.int64 if wide else dtypes.int32
-    return gen_ops.pack([gen_ops.cast(v, dtype) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype else
-                         convert_to_tensor(v, dtype) for v in values])
+    return gen_ops.pack([gen_ops.cast(v, dtype) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype else convert_to_tensor(v, dtype) for v in values])
 
 
 def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = 0) -> Tensor:
@@ -528,7 +565,7 @@ def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, n
     """
     if isinstance(axis, int) and axis == 0:
         if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
-            return params.sparse_read(indices, name)  # type: ignore[no-any-return]
+            return params.sparse_read(indices, name)
         return gen_ops.gather(params, indices, validate_indices=validate_indices is not False, name=name)
     return gen_ops.gather_v2(params, indices, axis, name=name)
 
@@ -542,7 +579,7 @@ def batch_gather(params: Any, indices: Any, name: Optional[str] = None) -> Tenso
             raise at_user_line(ValueError("batch_gather does not allow indices with unknown shape."))
         if rank == 0:
             raise at_user_line(ValueError("batch_gather needs indices with at least one dimension."))
-        return gen_ops.gather_v2(params, indices, rank - 1, batch_dims=rank - 1)  # type: ignore[no-any-return]
+        return gen_ops.gather_v2(params, indices, rank - 1, batch_dims=rank - 1)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optional[int] = None) -> Tensor:
@@ -557,13 +594,13 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optio
             raise at_user_line(ValueError("Number of mask dimensions must be specified, even if some dimensions are None."))
         axis = axis or 0
         count = dims.ndims
-        tensor.get_shape()[axis:axis + count].assert_is_compatible_with(dims)
+        tensor.get_shape()[axis : axis + count].assert_is_compatible_with(dims)
         sizes = shape(tensor)
-        leading = gen_ops.prod(sizes[axis:axis + count], [0])
-        flat = reshape(tensor, concat([sizes[:axis], [leading], sizes[axis + count:]], 0))
+        leading = gen_ops.prod(sizes[axis : axis + count], [0])
+        flat = reshape(tensor, concat([sizes[:axis], [leading], sizes[axis + count :]], 0))
         first = dims.num_elements()
         static = tensor.get_shape()
-        flat.set_shape(static[:axis].concatenate([first]).concatenate(static[axis + count:]))
+        flat.set_shape(static[:axis].concatenate([first]).concatenate(static[axis + count :]))
         where_true = squeeze(gen_ops.where(reshape(mask, [-1])), [1])
         return gather(flat, where_true, axis=axis)
 
@@ -614,8 +651,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> List[Tensor]:
         raise at_user_line(ValueError("indexing parameter must be either 'xy' or 'ij'"))
     with name_scope(name, "meshgrid", args):
         count = len(args)
-        parts = [reshape(stack(x) if isinstance(x, (list, tuple)) else x, [1] * i + [-1] + [1] * (count - i - 1))
-                 for i, x in enumerate(args)]
+        parts = [reshape(stack(x) if isinstance(x, (list, tuple)) else x, [1] * i + [-1] + [1] * (count - i - 1)) for i, x in enumerate(args)]
         sizes = [size(x) for x in args]
         if indexing == "xy" and count > 1:
             parts[0] = reshape(parts[0], [1, -1] + [1] * (count - 2))

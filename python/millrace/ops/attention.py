@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.seq2seq: mechanisms of attention, and the cell that reads a memory by them."""
+
 from __future__ import annotations
 
 import collections
@@ -17,8 +18,18 @@ from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, variable_scope
 
-__all__ = ["AttentionMechanism", "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BahdanauMonotonicAttention", "LuongAttention",
-           "LuongMonotonicAttention", "hardmax", "monotonic_attention", "safe_cumprod"]
+__all__ = [
+    "AttentionMechanism",
+    "AttentionWrapper",
+    "AttentionWrapperState",
+    "BahdanauAttention",
+    "BahdanauMonotonicAttention",
+    "LuongAttention",
+    "LuongMonotonicAttention",
+    "hardmax",
+    "monotonic_attention",
+    "safe_cumprod",
+]
 
 
 class AttentionMechanism:
@@ -30,8 +41,7 @@ def _within(memory: Tensor, lengths: Any) -> Tensor:
 
 
 class _Mechanism(AttentionMechanism):
-    def __init__(self, num_units: int, memory: Any, lengths: Any, probability_fn: Optional[Callable[..., Any]], mask: Any, query_layer: Any,
-                 name: str) -> None:
+    def __init__(self, num_units: int, memory: Any, lengths: Any, probability_fn: Optional[Callable[..., Any]], mask: Any, query_layer: Any, name: str) -> None:
         with name_scope(name, "AttentionMechanismInit"):
             memory = convert_to_tensor(memory)
             self._lengths, self._query_layer = lengths, query_layer
@@ -52,7 +62,7 @@ class _Mechanism(AttentionMechanism):
         inside: Any = self._inside
         for _ in range((ndims or 3) - 2):
             inside = array_ops.expand_dims(inside, -1)
-        return inside  # type: ignore[no-any-return]
+        return inside
 
     memory_layer = property(lambda self: self._memory_layer, doc="The layer that makes the keys.")
     query_layer = property(lambda self: self._query_layer, doc="The layer that makes queries comparable with the keys, or None.")
@@ -97,8 +107,18 @@ class _Mechanism(AttentionMechanism):
 class BahdanauAttention(_Mechanism):
     """Additive attention: v . tanh(keys + query layer(query)), normalised if asked for (Bahdanau et al. 2014, Salimans and Kingma 2016)."""
 
-    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, probability_fn: Any = None,
-                 score_mask_value: Any = None, dtype: Any = None, name: str = "BahdanauAttention", custom_key_value_fn: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        normalize: bool = False,
+        probability_fn: Any = None,
+        score_mask_value: Any = None,
+        dtype: Any = None,
+        name: str = "BahdanauAttention",
+        custom_key_value_fn: Any = None,
+    ) -> None:
         arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         query_layer = Dense(num_units, name="query_layer", use_bias=False, dtype=dtype or dtypes.float32)
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name)
@@ -109,10 +129,10 @@ class BahdanauAttention(_Mechanism):
         dtype, units = query.dtype.base_dtype, self._num_units
         v = get_variable("attention_v", [units], dtype)
         if self._normalize:
-            g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units ** -0.5, dtype))
+            g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units**-0.5, dtype))
             features = features + get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
             v = g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
-        return math_ops.reduce_sum(v * gen_ops.tanh(features), [2])  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(v * gen_ops.tanh(features), [2])
 
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "bahdanau_attention", [query]):
@@ -122,8 +142,18 @@ class BahdanauAttention(_Mechanism):
 class LuongAttention(_Mechanism):
     """Multiplicative attention: keys . query, scaled by a variable if asked for (Luong et al. 2015)."""
 
-    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, probability_fn: Any = None,
-                 score_mask_value: Any = None, dtype: Any = None, name: str = "LuongAttention", custom_key_value_fn: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        scale: bool = False,
+        probability_fn: Any = None,
+        score_mask_value: Any = None,
+        dtype: Any = None,
+        name: str = "LuongAttention",
+        custom_key_value_fn: Any = None,
+    ) -> None:
         arguments.only(None, dtype=dtype)
         arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name)
@@ -132,13 +162,17 @@ class LuongAttention(_Mechanism):
     def _score(self, query: Any) -> Tensor:
         depth, units = query.get_shape()[-1].value, self._keys.get_shape()[-1].value
         if depth != units:
-            raise at_user_line(ValueError("Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
-                                          "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)))
+            raise at_user_line(
+                ValueError(
+                    "Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
+                    "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)
+                )
+            )
         products = matrix_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
         score = array_ops.squeeze(products, [1])
         if self._scale:
             score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
-        return score  # type: ignore[no-any-return]
+        return score
 
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "luong_attention", [query]):
@@ -160,8 +194,9 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
     p, previous = convert_to_tensor(p_choose_i, name="p_choose_i"), convert_to_tensor(previous_attention, name="previous_attention")
     if mode == "recursive":
         passed = gen_ops.transpose(array_ops.concat([array_ops.ones_like(p[:, :1]), 1 - p[:, :-1]], 1), [1, 0])
-        arrives = functional_ops.scan(lambda held, now: now[0] * held + now[1], (passed, gen_ops.transpose(previous, [1, 0])),
-                                      array_ops.zeros_like(previous[:, 0]))
+        arrives = functional_ops.scan(
+            lambda held, now: now[0] * held + now[1], (passed, gen_ops.transpose(previous, [1, 0])), array_ops.zeros_like(previous[:, 0])
+        )
         made = p * gen_ops.transpose(arrives, [1, 0])
     elif mode == "parallel":
         passed = safe_cumprod(1 - p, axis=1, exclusive=True)
@@ -172,7 +207,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
     else:
         raise at_user_line(ValueError("mode must be 'recursive', 'parallel', or 'hard'."))
     made.set_shape(p.get_shape().merge_with(previous.get_shape()))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 class _Monotonic(_Mechanism):
@@ -210,9 +245,21 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
 
     _scope_name = "bahdanau_monotonic_attention"
 
-    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, score_mask_value: Any = None,
-                 sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
-                 dtype: Any = None, name: str = "BahdanauMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        normalize: bool = False,
+        score_mask_value: Any = None,
+        sigmoid_noise: float = 0.0,
+        sigmoid_noise_seed: Optional[int] = None,
+        score_bias_init: float = 0.0,
+        mode: str = "parallel",
+        dtype: Any = None,
+        name: str = "BahdanauMonotonicAttention",
+        custom_key_value_fn: Any = None,
+    ) -> None:
         arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
@@ -223,33 +270,49 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
 
     _scope_name = "luong_monotonic_attention"
 
-    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, score_mask_value: Any = None,
-                 sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
-                 dtype: Any = None, name: str = "LuongMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        scale: bool = False,
+        score_mask_value: Any = None,
+        sigmoid_noise: float = 0.0,
+        sigmoid_noise_seed: Optional[int] = None,
+        score_bias_init: float = 0.0,
+        mode: str = "parallel",
+        dtype: Any = None,
+        name: str = "LuongMonotonicAttention",
+        custom_key_value_fn: Any = None,
+    ) -> None:
         arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 
-class AttentionWrapperState(collections.namedtuple("AttentionWrapperState", ["cell_state", "attention", "time", "alignments", "alignment_history",
-                                                                           "attention_state"])):
+class AttentionWrapperState(
+    collections.namedtuple("AttentionWrapperState", ["cell_state", "attention", "time", "alignments", "alignment_history", "attention_state"])
+):
     """The state of an AttentionWrapper."""
 
     def clone(self, **kwargs: Any) -> "AttentionWrapperState":
         """The same with other parts, whose static shapes become those of what they replace."""
+
         def shaped(old: Any, new: Any) -> Any:
             if isinstance(old, Tensor) and isinstance(new, Tensor):
                 new.set_shape(old.get_shape())
             return new
-        return super()._replace(**{k: nest.map_structure(shaped, getattr(self, k), v) if nest.is_sequence(v) else shaped(getattr(self, k), v)
-                                   for k, v in kwargs.items()})
+
+        return super()._replace(
+            **{k: nest.map_structure(shaped, getattr(self, k), v) if nest.is_sequence(v) else shaped(getattr(self, k), v) for k, v in kwargs.items()}
+        )
 
 
 def hardmax(logits: Any, name: Optional[str] = None) -> Tensor:
     """One where the largest of the last dimension is, zero elsewhere."""
     with name_scope(name, "Hardmax", [logits]):
         logits = convert_to_tensor(logits)
-        return array_ops.one_hot(math_ops.argmax(logits, -1), array_ops.shape(logits)[-1], dtype=logits.dtype)  # type: ignore[no-any-return]
+        return array_ops.one_hot(math_ops.argmax(logits, -1), array_ops.shape(logits)[-1], dtype=logits.dtype)
 
 
 def _attend(mechanism: Any, cell_output: Any, attention_state: Any, attention_layer: Any) -> Any:
@@ -263,16 +326,25 @@ def _attend(mechanism: Any, cell_output: Any, attention_state: Any, attention_la
 class AttentionWrapper(RNNCell):
     """A cell that reads a memory: its input is joined by what it read last, its output asks, a layer joins output and context."""
 
-    def __init__(self, cell: Any, attention_mechanism: Any, attention_layer_size: Any = None, alignment_history: bool = False, cell_input_fn: Any = None,
-                 output_attention: bool = True, initial_cell_state: Any = None, name: Optional[str] = None, attention_layer: Any = None,
-                 attention_fn: Any = None) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        attention_mechanism: Any,
+        attention_layer_size: Any = None,
+        alignment_history: bool = False,
+        cell_input_fn: Any = None,
+        output_attention: bool = True,
+        initial_cell_state: Any = None,
+        name: Optional[str] = None,
+        attention_layer: Any = None,
+        attention_fn: Any = None,
+    ) -> None:
         super().__init__(name=name)
         self._is_multi = isinstance(attention_mechanism, (list, tuple))
         self._mechanisms = list(attention_mechanism) if self._is_multi else [attention_mechanism]
         for mechanism in self._mechanisms:
             if not isinstance(mechanism, AttentionMechanism):
-                raise at_user_line(TypeError("attention_mechanism must contain only instances of AttentionMechanism, saw type: %s"
-                                             % type(mechanism).__name__))
+                raise at_user_line(TypeError("attention_mechanism must contain only instances of AttentionMechanism, saw type: %s" % type(mechanism).__name__))
         if attention_layer_size is not None and attention_layer is not None:
             raise at_user_line(ValueError("Only one of attention_layer_size and attention_layer should be set"))
         self._cell, self._history, self._output_attention = cell, alignment_history, output_attention
@@ -286,14 +358,18 @@ class AttentionWrapper(RNNCell):
         if size is not None:
             sizes = list(size) if isinstance(size, (list, tuple)) else [size]
             if len(sizes) != count:
-                raise at_user_line(ValueError("If provided, attention_layer_size must contain exactly one integer per attention_mechanism, saw: %d vs %d"
-                                              % (len(sizes), count)))
+                raise at_user_line(
+                    ValueError(
+                        "If provided, attention_layer_size must contain exactly one integer per attention_mechanism, saw: %d vs %d" % (len(sizes), count)
+                    )
+                )
             return [Dense(s, name="attention_layer", use_bias=False) for s in sizes], sizes
         if layer is not None:
             layers = list(layer) if isinstance(layer, (list, tuple)) else [layer]
             if len(layers) != count:
-                raise at_user_line(ValueError("If provided, attention_layer must contain exactly one layer per attention_mechanism, saw: %d vs %d"
-                                              % (len(layers), count)))
+                raise at_user_line(
+                    ValueError("If provided, attention_layer must contain exactly one layer per attention_mechanism, saw: %d vs %d" % (len(layers), count))
+                )
             return layers, [one.units for one in layers]
         return [None] * count, [m.values.get_shape()[-1].value for m in self._mechanisms]
 
@@ -308,22 +384,32 @@ class AttentionWrapper(RNNCell):
     @property
     def state_size(self) -> Any:
         """The sizes of an AttentionWrapperState."""
-        return AttentionWrapperState(self._cell.state_size, self._attention_size, tensor_shape.TensorShape([]),
-                                     self._one_or_all([m.alignments_size for m in self._mechanisms]),
-                                     self._one_or_all([m.alignments_size if self._history else () for m in self._mechanisms]),
-                                     self._one_or_all([m.state_size for m in self._mechanisms]))
+        return AttentionWrapperState(
+            self._cell.state_size,
+            self._attention_size,
+            tensor_shape.TensorShape([]),
+            self._one_or_all([m.alignments_size for m in self._mechanisms]),
+            self._one_or_all([m.alignments_size if self._history else () for m in self._mechanisms]),
+            self._one_or_all([m.state_size for m in self._mechanisms]),
+        )
 
     def zero_state(self, batch_size: Any, dtype: Any) -> AttentionWrapperState:
         """Zeros, or the initial_cell_state for the cell."""
         from millrace.ops.rnn_cell import _zeros
+
         with name_scope(type(self).__name__ + "ZeroState"):
             cell_state = self._initial_cell_state if self._initial_cell_state is not None else self._cell.zero_state(batch_size, dtype)
             cell_state = nest.map_structure(lambda s: array_ops.identity(s, name="checked_cell_state"), cell_state)
             alignments = [m.initial_alignments(batch_size, dtype) for m in self._mechanisms]
             history = [TensorArray(dtype, 0, dynamic_size=True, element_shape=a.get_shape()) if self._history else () for a in alignments]
-            return AttentionWrapperState(cell_state, _zeros(self._attention_size, batch_size, dtype), convert_to_tensor(0, dtypes.int32),
-                                         self._one_or_all(alignments), self._one_or_all(history),
-                                         self._one_or_all([m.initial_state(batch_size, dtype) for m in self._mechanisms]))
+            return AttentionWrapperState(
+                cell_state,
+                _zeros(self._attention_size, batch_size, dtype),
+                convert_to_tensor(0, dtypes.int32),
+                self._one_or_all(alignments),
+                self._one_or_all(history),
+                self._one_or_all([m.initial_state(batch_size, dtype) for m in self._mechanisms]),
+            )
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(what was read or the cell's output, next state)."""
@@ -342,6 +428,7 @@ class AttentionWrapper(RNNCell):
             if self._history:
                 history[i] = history[i].write(state.time, made[1])
         attention = read[0] if len(read) == 1 else array_ops.concat(read, 1)
-        following = AttentionWrapperState(cell_state, attention, state.time + 1, self._one_or_all(alignments), self._one_or_all(history),
-                                          self._one_or_all(after))
+        following = AttentionWrapperState(
+            cell_state, attention, state.time + 1, self._one_or_all(alignments), self._one_or_all(history), self._one_or_all(after)
+        )
         return (attention if self._output_attention else output), following

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagonals and bands of matrices, functions of matrices, matrices of three diagonals."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -21,17 +22,23 @@ def matrix_diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -
     """Matrices with the given diagonals: the main one, that of number k, or those from k[0] to k[1]."""
     diagonal = convert_to_tensor(diagonal, name="diagonal")
     if _is_main(k) and isinstance(num_rows, int) and num_rows == num_cols == -1 and isinstance(padding_value, int) and padding_value == 0:
-        return gen_ops.matrix_diag(diagonal, name=name)  # type: ignore[no-any-return]
-    return gen_ops.matrix_diag_v2(diagonal, convert_to_tensor(k, dtypes.int32), convert_to_tensor(num_rows, dtypes.int32),  # type: ignore[no-any-return]
-                                  convert_to_tensor(num_cols, dtypes.int32), convert_to_tensor(padding_value, diagonal.dtype), name=name)
+        return gen_ops.matrix_diag(diagonal, name=name)
+    return gen_ops.matrix_diag_v2(
+        diagonal,
+        convert_to_tensor(k, dtypes.int32),
+        convert_to_tensor(num_rows, dtypes.int32),
+        convert_to_tensor(num_cols, dtypes.int32),
+        convert_to_tensor(padding_value, diagonal.dtype),
+        name=name,
+    )
 
 
 def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0) -> Tensor:
     """Diagonals of matrices: the main one, that of number k, or those from k[0] to k[1], filled up with the padding value."""
     input = convert_to_tensor(input, name="input")
     if _is_main(k):
-        return gen_ops.matrix_diag_part(input, name=name)  # type: ignore[no-any-return]
-    return gen_ops.matrix_diag_part_v2(input, convert_to_tensor(k, dtypes.int32), convert_to_tensor(padding_value, input.dtype), name=name)  # type: ignore[no-any-return]
+        return gen_ops.matrix_diag_part(input, name=name)
+    return gen_ops.matrix_diag_part_v2(input, convert_to_tensor(k, dtypes.int32), convert_to_tensor(padding_value, input.dtype), name=name)
 
 
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:
@@ -39,37 +46,44 @@ def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 
     input = convert_to_tensor(input, name="input")
     diagonal = convert_to_tensor(diagonal, input.dtype, "diagonal")
     if _is_main(k):
-        return gen_ops.matrix_set_diag(input, diagonal, name=name)  # type: ignore[no-any-return]
-    return gen_ops.matrix_set_diag_v2(input, diagonal, convert_to_tensor(k, dtypes.int32), name=name)  # type: ignore[no-any-return]
+        return gen_ops.matrix_set_diag(input, diagonal, name=name)
+    return gen_ops.matrix_set_diag_v2(input, diagonal, convert_to_tensor(k, dtypes.int32), name=name)
 
 
 def matrix_square_root(input: Any, name: Optional[str] = None) -> Tensor:
     """Matrices whose squares are the given ones."""
-    return gen_ops.matrix_square_root(convert_to_tensor(input), name=name)  # type: ignore[no-any-return]
+    return gen_ops.matrix_square_root(convert_to_tensor(input), name=name)
 
 
 def matrix_exponential(input: Any, name: Optional[str] = None) -> Tensor:
     """The exponentials of square matrices."""
-    return gen_ops.matrix_exponential(convert_to_tensor(input), name=name)  # type: ignore[no-any-return]
+    return gen_ops.matrix_exponential(convert_to_tensor(input), name=name)
 
 
-def sparse_matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False,
-                  name: Optional[str] = None) -> Tensor:
+def sparse_matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None
+) -> Tensor:
     """The product of two matrices; that they have many zeros is a hint."""
-    return gen_ops.sparse_mat_mul(convert_to_tensor(a), convert_to_tensor(b), transpose_a=transpose_a, transpose_b=transpose_b,  # type: ignore[no-any-return]
-                                  a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=name)
+    return gen_ops.sparse_mat_mul(
+        convert_to_tensor(a),
+        convert_to_tensor(b),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        a_is_sparse=a_is_sparse,
+        b_is_sparse=b_is_sparse,
+        name=name,
+    )
 
 
 def extract_volume_patches(input: Any, ksizes: Any, strides: Any, padding: str, name: Optional[str] = None) -> Tensor:
     """Patches of volumes, laid out in the depth dimension."""
-    return gen_ops.extract_volume_patches(convert_to_tensor(input), ksizes=ksizes, strides=strides, padding=padding, name=name)  # type: ignore[no-any-return]
+    return gen_ops.extract_volume_patches(convert_to_tensor(input), ksizes=ksizes, strides=strides, padding=padding, name=name)
 
 
 def cumulative_logsumexp(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
     """Running logarithms of sums of exponentials along an axis."""
     with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
-        return gen_ops.cumulative_logsumexp(convert_to_tensor(x, name="x"), convert_to_tensor(axis), exclusive=exclusive, reverse=reverse,  # type: ignore[no-any-return]
-                                            name=scope)
+        return gen_ops.cumulative_logsumexp(convert_to_tensor(x, name="x"), convert_to_tensor(axis), exclusive=exclusive, reverse=reverse, name=scope)
 
 
 def _three_rows(diagonals: Any, form: str, like: Any) -> Any:
@@ -86,18 +100,25 @@ def _three_rows(diagonals: Any, form: str, like: Any) -> Any:
         return [array_ops.expand_dims(r, -2) for r in rows]
     if form != "compact":
         raise at_user_line(ValueError("Unrecognized diagonals format: %s" % form))
-    return [diagonals[..., i:i + 1, :] for i in range(3)]
+    return [diagonals[..., i : i + 1, :] for i in range(3)]
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: Optional[str] = None) -> Tensor:
     """Products of matrices of three diagonals with matrices."""
     with name_scope(name, "tridiagonal_matmul", [rhs]):
         rhs = convert_to_tensor(rhs)
-        return gen_ops.tridiagonal_mat_mul(*_three_rows(diagonals, diagonals_format, rhs.dtype), rhs)  # type: ignore[call-arg, no-any-return]
+        return gen_ops.tridiagonal_mat_mul(*_three_rows(diagonals, diagonals_format, rhs.dtype), rhs)  # type: ignore[call-arg]
 
 
-def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False, conjugate_rhs: bool = False,
-                      name: Optional[str] = None, partial_pivoting: bool = True) -> Tensor:
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: Any,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: Optional[str] = None,
+    partial_pivoting: bool = True,
+) -> Tensor:
     """Solutions of equations whose matrices have three diagonals."""
     with name_scope(name, "tridiagonal_solve", [rhs]):
         rhs = convert_to_tensor(rhs)
@@ -110,4 +131,4 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
         if conjugate_rhs and rhs.dtype.is_complex:
             rhs = gen_ops.conj(rhs)
         x = gen_ops.tridiagonal_solve(rows, rhs, partial_pivoting=partial_pivoting)
-        return array_ops.squeeze(x, [-1]) if vector else x  # type: ignore[no-any-return]
+        return array_ops.squeeze(x, [-1]) if vector else x

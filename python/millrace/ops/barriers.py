@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Barrier: elements whose components come one by one, under a key, and leave when they are whole."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -36,14 +37,21 @@ class Barrier:
         """An operation that gives one component of several elements."""
         return gen_ops.barrier_insert_many(self._barrier_ref, keys, values, component_index, name=name or "%s_BarrierInsertMany" % self.name)
 
-    def take_many(self, num_elements: Any, allow_small_batch: bool = False, timeout: Any = None, name: Optional[str] = None) -> Tuple[Tensor, Tensor, List[Tensor]]:
+    def take_many(
+        self, num_elements: Any, allow_small_batch: bool = False, timeout: Any = None, name: Optional[str] = None
+    ) -> Tuple[Tensor, Tensor, List[Tensor]]:
         """(indices, keys, values of each component) of elements that are whole; waits until there are as many.
 
         allow_small_batch: takes what is left of a closed barrier. timeout: milliseconds.
         """
         indices, keys, values = gen_ops.barrier_take_many(
-            self._barrier_ref, num_elements, self._types, allow_small_batch=allow_small_batch, timeout_ms=-1 if timeout is None else int(timeout),
-            name=name or "%s_BarrierTakeMany" % self.name)
+            self._barrier_ref,
+            num_elements,
+            self._types,
+            allow_small_batch=allow_small_batch,
+            timeout_ms=-1 if timeout is None else int(timeout),
+            name=name or "%s_BarrierTakeMany" % self.name,
+        )
         known = convert_to_tensor(num_elements)._constant_value()
         rows = None if known is None or allow_small_batch else int(known)
         for tensor in (indices, keys):
@@ -58,8 +66,8 @@ class Barrier:
 
     def ready_size(self, name: Optional[str] = None) -> Tensor:
         """How many elements are whole."""
-        return gen_ops.barrier_ready_size(self._barrier_ref, name=name or "%s_BarrierReadySize" % self.name)  # type: ignore[no-any-return]
+        return gen_ops.barrier_ready_size(self._barrier_ref, name=name or "%s_BarrierReadySize" % self.name)
 
     def incomplete_size(self, name: Optional[str] = None) -> Tensor:
         """How many elements are not whole yet."""
-        return gen_ops.barrier_incomplete_size(self._barrier_ref, name=name or "%s_BarrierIncompleteSize" % self.name)  # type: ignore[no-any-return]
+        return gen_ops.barrier_incomplete_size(self._barrier_ref, name=name or "%s_BarrierIncompleteSize" % self.name)

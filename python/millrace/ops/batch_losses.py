@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of examples as the loss of a batch, which several replicas would add up: here there is one."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,4 +29,4 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of a loss of weights."""
-    return math_ops.reduce_sum(regularization_loss)  # type: ignore[no-any-return]
+    return math_ops.reduce_sum(regularization_loss)

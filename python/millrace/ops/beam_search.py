@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.seq2seq: decoding with several hypotheses for each example."""
+
 from __future__ import annotations
 
 import collections
@@ -16,14 +17,16 @@ from millrace.ops.tensor_array_ops import TensorArray
 
 __all__ = ["BeamSearchDecoder", "BeamSearchDecoderOutput", "BeamSearchDecoderState", "FinalBeamSearchDecoderOutput", "gather_tree", "tile_batch"]
 
-BeamSearchDecoderState = collections.namedtuple("BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths",
-                                                                           "accumulated_attention_probs"], defaults=[()])
+BeamSearchDecoderState = collections.namedtuple(
+    "BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths", "accumulated_attention_probs"], defaults=[()]
+)
 BeamSearchDecoderOutput = collections.namedtuple("BeamSearchDecoderOutput", ["scores", "predicted_ids", "parent_ids"])
 FinalBeamSearchDecoderOutput = collections.namedtuple("FinalBeamSearchDecoderOutput", ["predicted_ids", "beam_search_decoder_output"])
 
 
 def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
     """Each entry of the batch repeated."""
+
     def one(x: Any) -> Tensor:
         x = convert_to_tensor(x)
         shape = x.get_shape()
@@ -33,6 +36,7 @@ def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
         made = array_ops.reshape(wide, array_ops.concat([[-1], array_ops.shape(x)[1:]], 0))
         made.set_shape(tensor_shape.TensorShape([None if shape[0].value is None else shape[0].value * multiplier]).concatenate(shape[1:]))
         return made
+
     with name_scope(name, "tile_batch", nest.flatten(t) + [multiplier]):
         return nest.map_structure(one, t)
 
@@ -51,11 +55,13 @@ def _of_beams(values: Any, beams: Any) -> Any:
 def _check_parents(used: Any, beams: Any) -> Any:
     """Fails in the step when a parent [time, batch, beams] that is followed is no beam; those of the first time are not followed."""
     outside = gen_ops.logical_or(gen_ops.less(used[1:], 0), gen_ops.greater_equal(used[1:], beams))
-    first = gen_ops.cast(math_ops.argmax(gen_ops.cast(array_ops.reshape(array_ops.concat([outside, gen_ops.less(used[:1], used[:1])], 0), [-1]),
-                                                      dtypes.int32), 0), dtypes.int32)
+    first = gen_ops.cast(
+        math_ops.argmax(gen_ops.cast(array_ops.reshape(array_ops.concat([outside, gen_ops.less(used[:1], used[:1])], 0), [-1]), dtypes.int32), 0), dtypes.int32
+    )
     width = array_ops.shape(used)[1] * beams
-    said = [string_ops.as_string(v) for v in (array_ops.gather(array_ops.reshape(used[1:], [-1]), first), first // width, first % width // beams,
-                                              first % beams)]
+    said = [
+        string_ops.as_string(v) for v in (array_ops.gather(array_ops.reshape(used[1:], [-1]), first), first // width, first % width // beams, first % beams)
+    ]
     text = string_ops.string_join(["Saw invalid parent id ", said[0], " at (batch, time, beam) == (", said[2], ", ", said[1], ", ", said[3], ")"])
     return control_flow_ops.Assert(gen_ops.logical_not(math_ops.reduce_any(outside)), [text])
 
@@ -98,8 +104,14 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None
 def _alignments_of(state: Any) -> Any:
     """What the AttentionWrappers of a cell read last, on the average; None: there is none."""
     from millrace.ops.attention import AttentionWrapperState
-    states = [state] if isinstance(state, AttentionWrapperState) else [s for s in state if isinstance(s, AttentionWrapperState)] if \
-        isinstance(state, (list, tuple)) else []
+
+    states = (
+        [state]
+        if isinstance(state, AttentionWrapperState)
+        else [s for s in state if isinstance(s, AttentionWrapperState)]
+        if isinstance(state, (list, tuple))
+        else []
+    )
     means = [_mean(list(s.alignments) if isinstance(s.alignments, tuple) else [s.alignments]) for s in states]
     return _mean(means) if means else None
 
@@ -120,8 +132,17 @@ def _mask_probs(probs: Any, eos_token: Any, finished: Any) -> Any:
     return gen_ops.select_v2(array_ops.expand_dims(gen_ops.cast(finished, dtypes.bool_), 2), free, probs)
 
 
-def _beam_search_step(time: Any, logits: Any, next_cell_state: Any, beam_state: Any, batch_size: Any, beam_width: int, end_token: Any,
-                      length_penalty_weight: Any, coverage_penalty_weight: Any = 0.0) -> Any:
+def _beam_search_step(
+    time: Any,
+    logits: Any,
+    next_cell_state: Any,
+    beam_state: Any,
+    batch_size: Any,
+    beam_width: int,
+    end_token: Any,
+    length_penalty_weight: Any,
+    coverage_penalty_weight: Any = 0.0,
+) -> Any:
     """(output, next state): the best continuations of all hypotheses of an example."""
     del time
     dtype, over = logits.dtype, array_ops.expand_dims(beam_state.finished, 2)
@@ -144,9 +165,16 @@ def _beam_search_step(time: Any, logits: Any, next_cell_state: Any, beam_state: 
     was_over = _of_beams(beam_state.finished, beams)
     lengths = _of_beams(beam_state.lengths, beams) + gen_ops.cast(gen_ops.logical_not(was_over), dtypes.int64)
     kept = nest.map_structure(lambda s: s if isinstance(s, TensorArray) or s.get_shape().ndims == 0 else _of_beams(s, beams), next_cell_state)
-    return (BeamSearchDecoderOutput(best, words, beams),
-            BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, end_token)), lengths,
-                                   _of_beams(read, beams) if _counts(coverage_penalty_weight) else ()))
+    return (
+        BeamSearchDecoderOutput(best, words, beams),
+        BeamSearchDecoderState(
+            kept,
+            probs,
+            gen_ops.logical_or(was_over, gen_ops.equal(words, end_token)),
+            lengths,
+            _of_beams(read, beams) if _counts(coverage_penalty_weight) else (),
+        ),
+    )
 
 
 def _penalty_of_gaps(read: Any, finished: Any) -> Any:
@@ -166,12 +194,24 @@ def _scores(log_probs: Any, lengths: Any, weight: Any) -> Any:
 class BeamSearchDecoder(Decoder):
     """Keeps the beam_width most likely beginnings of each example. The initial state is that of the cell for batch * beam_width examples (tile_batch)."""
 
-    def __init__(self, cell: Any, embedding: Any, start_tokens: Any, end_token: Any, initial_state: Any, beam_width: int, output_layer: Any = None,
-                 length_penalty_weight: float = 0.0, coverage_penalty_weight: float = 0.0, reorder_tensor_arrays: bool = True) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        embedding: Any,
+        start_tokens: Any,
+        end_token: Any,
+        initial_state: Any,
+        beam_width: int,
+        output_layer: Any = None,
+        length_penalty_weight: float = 0.0,
+        coverage_penalty_weight: float = 0.0,
+        reorder_tensor_arrays: bool = True,
+    ) -> None:
         self._coverage = coverage_penalty_weight
         if reorder_tensor_arrays and any(isinstance(s, TensorArray) for s in nest.flatten(initial_state)):
-            raise at_user_line(NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set "
-                                                   "reorder_tensor_arrays=False."))
+            raise at_user_line(
+                NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set reorder_tensor_arrays=False.")
+            )
         self._cell, self._layer, self._penalty, self._width = cell, output_layer, length_penalty_weight, beam_width
         self._embed, self._tokens, self._end = start_and_end(embedding, start_tokens, end_token)
         self._batch, self._static_batch = array_ops.size(self._tokens), self._tokens.get_shape()[0].value
@@ -217,8 +257,9 @@ class BeamSearchDecoder(Decoder):
         firsts = array_ops.zeros(array_ops.stack([self._batch]), dtypes.int32)
         alive = array_ops.one_hot(firsts, self._width, on_value=True, off_value=False, dtype=dtypes.bool_)
         finished = gen_ops.logical_not(alive)
-        log_probs = array_ops.one_hot(firsts, self._width, on_value=convert_to_tensor(0.0, self._dtype),
-                                      off_value=convert_to_tensor(-float("inf"), self._dtype), dtype=self._dtype)
+        log_probs = array_ops.one_hot(
+            firsts, self._width, on_value=convert_to_tensor(0.0, self._dtype), off_value=convert_to_tensor(-float("inf"), self._dtype), dtype=self._dtype
+        )
         for made in (finished, log_probs):
             made.set_shape([self._static_batch, self._width])
         read = array_ops.zeros_like(_alignments_of(self._initial)) if _counts(self._coverage) else ()
@@ -231,8 +272,9 @@ class BeamSearchDecoder(Decoder):
             logits = self._split(outputs)
             if self._layer is not None:
                 logits = self._layer(logits)
-            output, following = _beam_search_step(time, logits, nest.map_structure(self._split, cell_state), state, self._batch, self._width, self._end,
-                                                  self._penalty, self._coverage)
+            output, following = _beam_search_step(
+                time, logits, nest.map_structure(self._split, cell_state), state, self._batch, self._width, self._end, self._penalty, self._coverage
+            )
             for made in (*output, following.log_probs):
                 made.set_shape([self._static_batch, self._width])
             inputs = control_flow_ops.cond(math_ops.reduce_all(following.finished), lambda: self._start, lambda: self._embed(output.predicted_ids))

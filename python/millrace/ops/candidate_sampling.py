@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses over a sample of many classes."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -12,10 +13,11 @@ from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
 
 
 def _sampler(op_name: str) -> Any:
-    def sample(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Optional[int] = None,
-               name: Optional[str] = None) -> Any:
+    def sample(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Optional[int] = None, name: Optional[str] = None) -> Any:
         seed1, seed2 = op_seeds(seed)
-        return getattr(gen_ops, op_name)(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name)
+        return getattr(gen_ops, op_name)(
+            math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name
+        )
 
     sample.__name__ = op_name
     sample.__doc__ = "(sampled classes, expected counts of the true ones, expected counts of the sampled ones)."
@@ -27,8 +29,7 @@ log_uniform_candidate_sampler = _sampler("log_uniform_candidate_sampler")
 learned_unigram_candidate_sampler = _sampler("learned_unigram_candidate_sampler")
 
 
-def all_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Optional[int] = None,
-                          name: Optional[str] = None) -> Any:
+def all_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Optional[int] = None, name: Optional[str] = None) -> Any:
     """All classes, for tests."""
     seed1, seed2 = op_seeds(seed)
     return gen_ops.all_candidate_sampler(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, seed=seed1, seed2=seed2, name=name)
@@ -37,22 +38,60 @@ def all_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, un
 def compute_accidental_hits(true_classes: Any, sampled_candidates: Any, num_true: int, seed: Optional[int] = None, name: Optional[str] = None) -> Any:
     """(rows, places, weights) of the drawn classes that are true ones."""
     seed1, seed2 = op_seeds(seed)
-    return gen_ops.compute_accidental_hits(math_ops.cast(true_classes, dtypes.int64), math_ops.cast(sampled_candidates, dtypes.int64), num_true,
-                                           seed=seed1, seed2=seed2, name=name)
+    return gen_ops.compute_accidental_hits(
+        math_ops.cast(true_classes, dtypes.int64), math_ops.cast(sampled_candidates, dtypes.int64), num_true, seed=seed1, seed2=seed2, name=name
+    )
 
 
-def fixed_unigram_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
-                                    distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0,
-                                    unigrams: Any = (), seed: Optional[int] = None, name: Optional[str] = None) -> Any:
+def fixed_unigram_candidate_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Any = (),
+    seed: Optional[int] = None,
+    name: Optional[str] = None,
+) -> Any:
     """Classes drawn by given frequencies."""
     seed1, seed2 = op_seeds(seed)
     return gen_ops.fixed_unigram_candidate_sampler(
-        math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, vocab_file=vocab_file, distortion=distortion,
-        num_reserved_ids=num_reserved_ids, num_shards=num_shards, shard=shard, unigrams=list(unigrams), seed=seed1, seed2=seed2, name=name)
+        math_ops.cast(true_classes, dtypes.int64),
+        num_true,
+        num_sampled,
+        unique,
+        range_max,
+        vocab_file=vocab_file,
+        distortion=distortion,
+        num_reserved_ids=num_reserved_ids,
+        num_shards=num_shards,
+        shard=shard,
+        unigrams=list(unigrams),
+        seed=seed1,
+        seed2=seed2,
+        name=name,
+    )
 
 
-def _sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int, sampled_values: Any,
-                    subtract_log_q: bool, remove_accidental_hits: bool, partition_strategy: str, seed: Any) -> Tuple[Tensor, Tensor]:
+def _sampled_logits(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int,
+    sampled_values: Any,
+    subtract_log_q: bool,
+    remove_accidental_hits: bool,
+    partition_strategy: str,
+    seed: Any,
+) -> Tuple[Tensor, Tensor]:
     if not isinstance(weights, (list, tuple)):
         weights = [weights] if not hasattr(weights, "_get_variable_list") else list(weights)
     labels = math_ops.cast(labels, dtypes.int64)
@@ -87,13 +126,36 @@ def _sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sam
     return logits, targets
 
 
-def _compute_sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
-                            sampled_values: Any = None, subtract_log_q: bool = True, remove_accidental_hits: bool = False,
-                            partition_strategy: str = "mod", name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+def _compute_sampled_logits(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    subtract_log_q: bool = True,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    name: Optional[str] = None,
+) -> Tuple[Tensor, Tensor]:
     """(logits of the true and the sampled classes, targets), of which nce_loss and sampled_softmax_loss are made."""
     with name_scope(name, "compute_sampled_logits"):
-        return _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, subtract_log_q,
-                               remove_accidental_hits, partition_strategy, None)
+        return _sampled_logits(
+            weights,
+            biases,
+            labels,
+            inputs,
+            num_sampled,
+            num_classes,
+            num_true,
+            sampled_values,
+            subtract_log_q,
+            remove_accidental_hits,
+            partition_strategy,
+            None,
+        )
 
 
 def _arguments(inputs: Any, labels: Any) -> Any:
@@ -106,25 +168,46 @@ def _arguments(inputs: Any, labels: Any) -> Any:
     return first, second
 
 
-def nce_loss(weights: Any, biases: Any, labels: Any = None, inputs: Any = None, num_sampled: Any = None, num_classes: Any = None,
-             num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = False, partition_strategy: str = "mod",
-             name: str = "nce_loss") -> Tensor:
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any = None,
+    inputs: Any = None,
+    num_sampled: Any = None,
+    num_classes: Any = None,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    partition_strategy: str = "mod",
+    name: str = "nce_loss",
+) -> Tensor:
     """Noise-contrastive estimation, for each example."""
     inputs, labels = _arguments(inputs, labels)
     with name_scope(name, "nce_loss"):
-        logits, targets = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
-                                          remove_accidental_hits, partition_strategy, None)
-        return math_ops.reduce_sum(nn_ops.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits), 1)  # type: ignore[no-any-return]
+        logits, targets = _sampled_logits(
+            weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits, partition_strategy, None
+        )
+        return math_ops.reduce_sum(nn_ops.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits), 1)
 
 
-def sampled_softmax_loss(weights: Any, biases: Any, labels: Any = None, inputs: Any = None, num_sampled: Any = None, num_classes: Any = None,
-                         num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True, partition_strategy: str = "mod",
-                         name: str = "sampled_softmax_loss", seed: Any = None) -> Tensor:
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any = None,
+    inputs: Any = None,
+    num_sampled: Any = None,
+    num_classes: Any = None,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    name: str = "sampled_softmax_loss",
+    seed: Any = None,
+) -> Tensor:
     """The softmax cross entropy over the true class and a sample of others, for each example."""
     inputs, labels = _arguments(inputs, labels)
     with name_scope(name, "sampled_softmax_loss"):
-        logits, targets = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
-                                          remove_accidental_hits, partition_strategy, seed)
+        logits, targets = _sampled_logits(
+            weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits, partition_strategy, seed
+        )
         return nn_ops.softmax_cross_entropy_with_logits_v2(labels=gen_ops.stop_gradient(targets), logits=logits)
-
-

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assertions about tensors."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -14,14 +15,35 @@ from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
-__all__ = ["assert_equal", "assert_greater", "assert_greater_equal", "assert_integer", "assert_less", "assert_less_equal", "assert_negative",
-           "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least",
-           "assert_rank_in", "assert_proper_iterable", "assert_type", "assert_scalar", "assert_shapes", "is_non_decreasing", "is_strictly_increasing", "is_numeric_tensor"]
+__all__ = [
+    "assert_equal",
+    "assert_greater",
+    "assert_greater_equal",
+    "assert_integer",
+    "assert_less",
+    "assert_less_equal",
+    "assert_negative",
+    "assert_non_negative",
+    "assert_non_positive",
+    "assert_none_equal",
+    "assert_positive",
+    "assert_rank",
+    "assert_rank_at_least",
+    "assert_rank_in",
+    "assert_proper_iterable",
+    "assert_type",
+    "assert_scalar",
+    "assert_shapes",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "is_numeric_tensor",
+]
 
 
 def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
-    def function(x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None,
-                 against: str = "y") -> Any:
+    def function(
+        x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None, against: str = "y"
+    ) -> Any:
         with name_scope(name, default, [x, y]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
@@ -29,8 +51,10 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
             known = constant_value(x), constant_value(y)
             if known[0] is not None and known[1] is not None and not np.all(check(*known)):
                 from millrace.framework import errors
-                raise errors.InvalidArgumentError(None, None, "%sCondition x %s %s did not hold: x = %s, y = %s"  # type: ignore[call-arg, arg-type]
-                                                  % (message + ": " if message else "", sign, against, known[0], known[1]))
+
+                raise errors.InvalidArgumentError(
+                    None, None, "%sCondition x %s %s did not hold: x = %s, y = %s" % (message + ": " if message else "", sign, against, known[0], known[1])
+                )
             if data is None:
                 data = [message or "", "Condition x %s %s did not hold element-wise:" % (sign, against), "x (%s) = " % x.name, x]
                 data += ["y (%s) = " % y.name, y] if against == "y" else []
@@ -83,21 +107,25 @@ def _wanted_ranks(ranks: Any) -> Any:
     return (None if any(v is None for v in known) else [int(v) for v in known]), tensors
 
 
-def _rank_check(x: Any, ranks: Any, holds: Any, compare: Any, what: str, data: Any, summarize: Optional[int], message: Optional[str], default: str,
-                name: Optional[str]) -> Any:
+def _rank_check(
+    x: Any, ranks: Any, holds: Any, compare: Any, what: str, data: Any, summarize: Optional[int], message: Optional[str], default: str, name: Optional[str]
+) -> Any:
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x, name="x")
         known, tensors = _wanted_ranks(ranks)
         ndims = x.get_shape().ndims
         if ndims is not None and known is not None:
             if not any(holds(ndims, r) for r in known):
-                raise at_user_line(ValueError("%s. Tensor %s must have rank %s%s. Received rank %d, shape %s" % (
-                    message or "", x.name, what.strip() and what.strip() + " ", known[0] if len(known) == 1 else tuple(known), ndims, x.get_shape())))
+                raise at_user_line(
+                    ValueError(
+                        "%s. Tensor %s must have rank %s%s. Received rank %d, shape %s"
+                        % (message or "", x.name, what.strip() and what.strip() + " ", known[0] if len(known) == 1 else tuple(known), ndims, x.get_shape())
+                    )
+                )
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         if data is None:
             data = [message or "", ("Tensor %s must have rank %s" % (x.name, what)).rstrip(), *tensors, "Received shape: ", array_ops.shape(x)]
-        scalars = [control_flow_ops.Assert(gen_ops.equal(array_ops.rank(r), 0), ["Rank must be a scalar: ", r]) for r in tensors
-                   if r.get_shape().ndims is None]
+        scalars = [control_flow_ops.Assert(gen_ops.equal(array_ops.rank(r), 0), ["Rank must be a scalar: ", r]) for r in tensors if r.get_shape().ndims is None]
         with get_default_graph().control_dependencies(scalars):
             good = [compare(array_ops.rank(x), r) for r in tensors]
         return control_flow_ops.Assert(math_ops.reduce_any(array_ops.stack(good)), data, summarize)
@@ -108,7 +136,9 @@ def assert_rank(x: Any, rank: Any, data: Any = None, summarize: Optional[int] = 
     return _rank_check(x, [rank], lambda n, r: n == r, gen_ops.equal, "", data, summarize, message, "assert_rank", name)
 
 
-def assert_rank_at_least(x: Any, rank: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
+def assert_rank_at_least(
+    x: Any, rank: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None
+) -> Any:
     """ValueError unless x has at least a rank; where that is not known yet, an operation that fails."""
     return _rank_check(x, [rank], lambda n, r: n >= r, gen_ops.greater_equal, "at least", data, summarize, message, "assert_rank_at_least", name)
 
@@ -121,9 +151,9 @@ def assert_rank_in(x: Any, ranks: Any, data: Any = None, summarize: Optional[int
 def assert_proper_iterable(values: Any) -> None:
     """TypeError unless it is an iterable of several values, which tensors, arrays and texts are not."""
     if isinstance(values, (Tensor, SparseTensor, np.ndarray, str, bytes)):
-        raise at_user_line(TypeError("Expected argument \"values\" to be a \"proper\" iterable.  Found: %s" % type(values)))
+        raise at_user_line(TypeError('Expected argument "values" to be a "proper" iterable.  Found: %s' % type(values)))
     if not hasattr(values, "__iter__"):
-        raise at_user_line(TypeError("Expected argument \"values\" to be iterable.  Found: %s" % type(values)))
+        raise at_user_line(TypeError('Expected argument "values" to be iterable.  Found: %s' % type(values)))
 
 
 def assert_scalar(tensor: Any, name: Optional[str] = None) -> Any:
@@ -197,13 +227,19 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: Optional[int] = None
             rest = bool(symbols) and (symbols[0] is Ellipsis or symbols[0] == "*")
             symbols = symbols[1:] if rest else symbols or [1]
             if any(s is Ellipsis or s == "*" for s in symbols):
-                raise at_user_line(ValueError("%sTensor %s: only the first entry of a shape may stand for several dimensions, got %s" % (start, x.name, symbols)))
+                raise at_user_line(
+                    ValueError("%sTensor %s: only the first entry of a shape may stand for several dimensions, got %s" % (start, x.name, symbols))
+                )
             shape, rank = x.get_shape(), x.get_shape().ndims
             if rank == 0:
                 shape, rank = tensor_shape.TensorShape([1]), 1
             if rank is not None and (rank < len(symbols) if rest else rank != len(symbols)):
-                raise at_user_line(ValueError("%sTensor %s must have rank %s%d. Received rank %d, shape %s" % (
-                    start, x.name, "at least " if rest else "", len(symbols), rank, x.get_shape())))
+                raise at_user_line(
+                    ValueError(
+                        "%sTensor %s must have rank %s%d. Received rank %d, shape %s"
+                        % (start, x.name, "at least " if rest else "", len(symbols), rank, x.get_shape())
+                    )
+                )
             given = data if data is not None else [start + "Shape of %s is not %s:" % (x.name, symbols), array_ops.shape(x)]
             if rank is None:
                 wanted = array_ops.rank(x) >= len(symbols) if rest else gen_ops.equal(gen_ops.maximum(array_ops.rank(x), 1), len(symbols))
@@ -219,8 +255,11 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: Optional[int] = None
                 want = known.setdefault(symbol, dynamic) if size is None else size
                 if isinstance(want, int) and isinstance(dynamic, int):
                     if want != dynamic:
-                        raise at_user_line(ValueError("%sTensor %s dimension %d must have size %d. Received size %d, shape %s" % (
-                            start, x.name, at, want, dynamic, x.get_shape())))
+                        raise at_user_line(
+                            ValueError(
+                                "%sTensor %s dimension %d must have size %d. Received size %d, shape %s" % (start, x.name, at, want, dynamic, x.get_shape())
+                            )
+                        )
                 elif want is not dynamic:
                     checks.append(control_flow_ops.Assert(gen_ops.equal(dynamic, want), given, summarize))
                     if isinstance(dynamic, int):

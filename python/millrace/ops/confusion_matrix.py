@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often each label got each prediction."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -32,8 +33,9 @@ def remove_squeezable_dimensions(labels: Any, predictions: Any, expected_rank_di
         return squeezed(labels, expected_rank_diff - 1), squeezed(predictions, expected_rank_diff + 1)
 
 
-def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: Optional[str] = None,
-                     weights: Any = None) -> Tensor:
+def confusion_matrix(
+    labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: Optional[str] = None, weights: Any = None
+) -> Tensor:
     """The matrix whose row is the label and whose column the prediction; both must be below num_classes (one more than the largest unless given)."""
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]) as scope:
         labels, predictions = remove_squeezable_dimensions(convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions"))

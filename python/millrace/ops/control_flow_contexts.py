@@ -4,6 +4,7 @@
 The library builds conditionals and loops (docs/control_flow.md); these objects only tell of them. A graph keeps marks: from
 which operation on a context was the innermost one (Graph._set_control_flow_context).
 """
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -35,8 +36,10 @@ class ControlFlowContext:
     def _init_values(self, values_def: Any, import_scope: Optional[str]) -> None:
         graph = get_default_graph()
         self._values = {prepend_name_scope(name, import_scope) for name in values_def.values}
-        self._external_values = {prepend_name_scope(name, import_scope): graph.as_graph_element(prepend_name_scope(inside, import_scope))
-                                 for name, inside in values_def.external_values.items()}
+        self._external_values = {
+            prepend_name_scope(name, import_scope): graph.as_graph_element(prepend_name_scope(inside, import_scope))
+            for name, inside in values_def.external_values.items()
+        }
 
     @property
     def name(self) -> str:
@@ -156,8 +159,15 @@ class ControlFlowContext:
 class CondContext(ControlFlowContext):
     """A branch of a conditional: `branch` 1 when the predicate is true, else 0."""
 
-    def __init__(self, pred: Any = None, pivot: Any = None, branch: Optional[int] = None, name: str = "cond_text", context_def: Any = None,
-                 import_scope: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        pred: Any = None,
+        pivot: Any = None,
+        branch: Optional[int] = None,
+        name: str = "cond_text",
+        context_def: Any = None,
+        import_scope: Optional[str] = None,
+    ) -> None:
         if context_def is not None:
             graph = get_default_graph()
             super().__init__(context_def.values_def, import_scope)
@@ -206,8 +216,11 @@ class CondContext(ControlFlowContext):
         if self._built:
             self._look()
         message = definitions.CondContextDef(
-            context_name=strip_name_scope(self._name, export_scope), pred_name=strip_name_scope(self._pred.name, export_scope),
-            pivot_name=strip_name_scope(self._pivot.name, export_scope), branch=self._branch)
+            context_name=strip_name_scope(self._name, export_scope),
+            pred_name=strip_name_scope(self._pred.name, export_scope),
+            pivot_name=strip_name_scope(self._pivot.name, export_scope),
+            branch=self._branch,
+        )
         message.values_def.CopyFrom(self._to_proto(export_scope))
         self._nested_defs(message, export_scope)
         return message
@@ -225,8 +238,17 @@ class CondContext(ControlFlowContext):
 class WhileContext(ControlFlowContext):
     """A loop."""
 
-    def __init__(self, maximum_iterations: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-                 name: str = "while_context", grad_state: Any = None, context_def: Any = None, import_scope: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        maximum_iterations: Any = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str = "while_context",
+        grad_state: Any = None,
+        context_def: Any = None,
+        import_scope: Optional[str] = None,
+    ) -> None:
         self._maximum_iterations, self._parallel_iterations = maximum_iterations, parallel_iterations
         self._back_prop, self._swap_memory, self._built = back_prop, swap_memory, context_def is None
         self._pivot = self._pivot_for_pred = self._pivot_for_body = None
@@ -322,11 +344,17 @@ class WhileContext(ControlFlowContext):
             return "" if element is None else strip_name_scope(element.name, export_scope)
 
         message = definitions.WhileContextDef(
-            context_name=strip_name_scope(self._name, export_scope), parallel_iterations=self._parallel_iterations,
-            back_prop=self._back_prop, swap_memory=self._swap_memory, pivot_name=name_of(self._pivot),
-            pivot_for_pred_name=name_of(self._pivot_for_pred), pivot_for_body_name=name_of(self._pivot_for_body),
-            maximum_iterations_name=name_of(self._maximum_iterations), loop_exit_names=[name_of(t) for t in self._loop_exits],
-            loop_enter_names=[name_of(t) for t in self._loop_enters])
+            context_name=strip_name_scope(self._name, export_scope),
+            parallel_iterations=self._parallel_iterations,
+            back_prop=self._back_prop,
+            swap_memory=self._swap_memory,
+            pivot_name=name_of(self._pivot),
+            pivot_for_pred_name=name_of(self._pivot_for_pred),
+            pivot_for_body_name=name_of(self._pivot_for_body),
+            maximum_iterations_name=name_of(self._maximum_iterations),
+            loop_exit_names=[name_of(t) for t in self._loop_exits],
+            loop_enter_names=[name_of(t) for t in self._loop_enters],
+        )
         message.values_def.CopyFrom(self._to_proto(export_scope))
         self._nested_defs(message, export_scope)
         return message

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups, assertions, conditionals and loops."""
+
 from __future__ import annotations
 
 import builtins
@@ -95,11 +96,18 @@ def Assert(condition: Any, data: Any, summarize: Optional[int] = None, name: Opt
         return gen_ops._assert(condition, [convert_to_tensor(d) for d in data], summarize=3 if summarize is None else summarize, name=scope)
 
 
-def Print(input_: Any, data: Any, message: Optional[str] = None, first_n: Optional[int] = None, summarize: Optional[int] = None,
-          name: Optional[str] = None) -> Tensor:
+def Print(
+    input_: Any, data: Any, message: Optional[str] = None, first_n: Optional[int] = None, summarize: Optional[int] = None, name: Optional[str] = None
+) -> Tensor:
     """The first tensor; prints `data` when it is run."""
-    return gen_ops._print(input_, [convert_to_tensor(d) for d in data], message=message or "", first_n=-1 if first_n is None else first_n,
-                          summarize=3 if summarize is None else summarize, name=name)
+    return gen_ops._print(
+        input_,
+        [convert_to_tensor(d) for d in data],
+        message=message or "",
+        first_n=-1 if first_n is None else first_n,
+        summarize=3 if summarize is None else summarize,
+        name=name,
+    )
 
 
 def verify_tensor_all_finite(t: Any, msg: str, name: Optional[str] = None) -> Tensor:
@@ -112,8 +120,9 @@ def add_check_numerics_ops() -> Operation:
     checks: List[Tensor] = []
     for op in get_default_graph().get_operations():
         if op.type in ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter"):
-            raise at_user_line(ValueError("`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow operations such as "
-                                          "`tf.cond()` or `tf.while_loop()`."))
+            raise at_user_line(
+                ValueError("`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow operations such as `tf.cond()` or `tf.while_loop()`.")
+            )
         for output in op.outputs:
             if output.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
                 with get_default_graph().control_dependencies(checks[-1:]):
@@ -122,6 +131,7 @@ def add_check_numerics_ops() -> Operation:
 
 
 # ---- conditionals and loops ----
+
 
 def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = None) -> Any:
     """cond; of a condition that is known, the branch alone."""
@@ -133,8 +143,7 @@ def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = Non
     return cond(pred, true_fn, false_fn, name=name)
 
 
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None,
-         fn2: Any = None) -> Any:
+def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None, fn2: Any = None) -> Any:
     """What true_fn or false_fn makes, as the condition says; both must make the same structure.
 
     Shapes: pred [] of bool; the shapes of both branches, where they differ unknown.
@@ -168,6 +177,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             if len(made) == 2:
                 _check_same_results(*made)
             return leaves
+
         return build
 
     try:
@@ -308,8 +318,18 @@ def _after(operations: List[Operation], value: Any) -> Any:
     return _packed(value, leaves)
 
 
-def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
-               swap_memory: bool = False, name: Optional[str] = None, maximum_iterations: Any = None, return_same_structure: bool = False) -> Any:
+def while_loop(
+    cond: Any,
+    body: Any,
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: Optional[str] = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
     """Repeats body while cond is true; the last values of the variables. Shapes stay as they begin unless shape_invariants says.
 
     Shapes: cond gives [] of bool; body gives as many values as it takes, of their types.
@@ -344,16 +364,27 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
             result = [result]
         flat = _flat(result)
         if len(flat) != len(start):
-            raise at_user_line(ValueError("body must return the same number of elements as loop_vars: the loop has %d, and the body returned %d"
-                                          % (len(start), len(flat))))
+            raise at_user_line(
+                ValueError("body must return the same number of elements as loop_vars: the loop has %d, and the body returned %d" % (len(start), len(flat)))
+            )
         latest[0] = result
         return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
 
     around = graph._get_control_flow_context()
     graph._set_control_flow_context(context)
     try:
-        values = _core.while_loop(graph, graph.unique_name(name or "while"), start, condition, step, parallel_iterations, not back_prop,
-                                  bool(swap_memory), limit, _invariants(shape_invariants, structure))
+        values = _core.while_loop(
+            graph,
+            graph.unique_name(name or "while"),
+            start,
+            condition,
+            step,
+            parallel_iterations,
+            not back_prop,
+            bool(swap_memory),
+            limit,
+            _invariants(shape_invariants, structure),
+        )
     finally:
         graph._set_control_flow_context(around)
     context._loop_exits = values
@@ -399,8 +430,12 @@ def _composite_invariants(value: Any, shape: Any) -> List[Any]:
         return [None] * len(_pieces(value))
     part = value.dense_shape if isinstance(value, SparseTensor) else value.values
     if not part.get_shape().is_compatible_with(shape):
-        raise at_user_line(ValueError("The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
-                                      "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)))
+        raise at_user_line(
+            ValueError(
+                "The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
+                "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)
+            )
+        )
     if isinstance(value, SparseTensor):
         return [[-1, dims[0]], [-1], dims]
     return [dims, dims[:1]] + ([[len(dims)]] if value.dense_shape is not None else [])
@@ -422,11 +457,23 @@ def _Identity(data: Any, name: Optional[str] = None) -> Any:
     return _mapped(lambda t, n: (gen_ops.ref_identity if _is_reference(t) else gen_ops.identity)(t, name=n), data, name)
 
 
-def _Enter(data: Any, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10, use_ref: bool = True,
-           use_input_shape: bool = True, name: Optional[str] = None) -> Any:
+def _Enter(
+    data: Any,
+    frame_name: str,
+    is_constant: bool = False,
+    parallel_iterations: int = 10,
+    use_ref: bool = True,
+    use_input_shape: bool = True,
+    name: Optional[str] = None,
+) -> Any:
     del use_input_shape  # of TensorFlow's own shape inference
-    return _mapped(lambda t, n: (gen_ops.ref_enter if use_ref and _is_reference(t) else gen_ops.enter)(
-        t, frame_name, is_constant=is_constant, parallel_iterations=parallel_iterations, name=n), data, name)
+    return _mapped(
+        lambda t, n: (gen_ops.ref_enter if use_ref and _is_reference(t) else gen_ops.enter)(
+            t, frame_name, is_constant=is_constant, parallel_iterations=parallel_iterations, name=n
+        ),
+        data,
+        name,
+    )
 
 
 def exit(data: Any, name: Optional[str] = None) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.CriticalSection: functions of which one runs at a time."""
+
 from __future__ import annotations
 
 import inspect
@@ -8,8 +9,17 @@ from typing import Any, Callable, List, NamedTuple, Optional, Set
 from millrace.framework import nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_collection, colocate_with, control_dependencies, get_collection, get_default_graph,
-                                      name_scope)
+from millrace.framework.graph import (
+    GraphKeys,
+    Operation,
+    Tensor,
+    add_to_collection,
+    colocate_with,
+    control_dependencies,
+    get_collection,
+    get_default_graph,
+    name_scope,
+)
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.variables import Variable
 
@@ -49,7 +59,9 @@ def _depends(starts: List[Operation], on: Operation) -> bool:
 class CriticalSection:
     """What its execute() adds to the graph runs one after the other, whichever steps and threads run it; sections of one shared_name share that."""
 
-    def __init__(self, name: Optional[str] = None, shared_name: Optional[str] = None, critical_section_def: Any = None, import_scope: Optional[str] = None) -> None:
+    def __init__(
+        self, name: Optional[str] = None, shared_name: Optional[str] = None, critical_section_def: Any = None, import_scope: Optional[str] = None
+    ) -> None:
         del import_scope
         if critical_section_def is not None:
             raise at_user_line(ValueError("critical_section_def is not supported: critical sections are not part of MetaGraphDefs."))
@@ -67,8 +79,9 @@ class CriticalSection:
         graph = get_default_graph()
         inside = graph.__dict__.setdefault("_critical_sections_entered", [])
         if any(entered is self for entered in inside):
-            raise at_user_line(ValueError("Attempting to lock a CriticalSection (%s) in which we are already running. This is illegal and may cause deadlocks."
-                                          % self._name))
+            raise at_user_line(
+                ValueError("Attempting to lock a CriticalSection (%s) in which we are already running. This is illegal and may cause deadlocks." % self._name)
+            )
         with name_scope(name, "critical_section_execute", []):
             ready = [t.op for t in _named_by(fn) if t.graph is graph]
             with control_dependencies(ready), colocate_with(self._handle):
@@ -86,8 +99,9 @@ class CriticalSection:
             with control_dependencies([*body, lock.op]):  # it is left when all of it is done
                 left = gen_ops.consume_mutex_lock(lock)
             with control_dependencies([getattr(left, "op", left)]):
-                kept = [r if isinstance(r, Operation) else array_ops.identity(r.read_value() if isinstance(r, Variable) else convert_to_tensor(r))
-                        for r in results]
+                kept = [
+                    r if isinstance(r, Operation) else array_ops.identity(r.read_value() if isinstance(r, Variable) else convert_to_tensor(r)) for r in results
+                ]
             if any(isinstance(r, Operation) for r in results):
                 kept = [getattr(left, "op", left) if isinstance(r, Operation) else k for r, k in zip(results, kept)]
             if made is None:
@@ -101,13 +115,21 @@ class CriticalSection:
         for other in get_collection(key):
             late = [x.op for x in outside if x.op is not lock and not _depends([lock], x.op)]
             if other.handle is self._handle and _depends(late, other.lock):
-                raise at_user_line(ValueError("What is executed in CriticalSection '%s' needs what it executes elsewhere, and would wait for it for ever: let the "
-                                              "function take that tensor by a name of its own from around it." % self._name))
+                raise at_user_line(
+                    ValueError(
+                        "What is executed in CriticalSection '%s' needs what it executes elsewhere, and would wait for it for ever: let the "
+                        "function take that tensor by a name of its own from around it." % self._name
+                    )
+                )
         resources = [x for x in outside if x.dtype.name == "resource" and x is not self._handle]
         for other in get_collection(key):
             common = [r for r in resources if any(r is o for o in other.resources)]
             if other.handle is not self._handle and common and (exclusive or other.exclusive):
-                raise at_user_line(ValueError("This execution would access resources: %s. Either this CriticalSection '%s' or the one of lock '%s' requested exclusive "
-                                              "resource access of them. Did you mean to call execute with keyword argument exclusive_resource_access=False?"
-                                              % (sorted({r.name for r in common}), self._name, other.lock.name)))
+                raise at_user_line(
+                    ValueError(
+                        "This execution would access resources: %s. Either this CriticalSection '%s' or the one of lock '%s' requested exclusive "
+                        "resource access of them. Did you mean to call execute with keyword argument exclusive_resource_access=False?"
+                        % (sorted({r.name for r in common}), self._name, other.lock.name)
+                    )
+                )
         add_to_collection(key, _Execution(self._handle, lock, resources, exclusive))

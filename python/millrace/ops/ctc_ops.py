@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connectionist temporal classification."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -14,9 +15,16 @@ from millrace.ops import array_ops, gen_ops, math_ops
 __all__ = ["ctc_loss", "ctc_greedy_decoder", "ctc_beam_search_decoder", "ctc_beam_search_decoder_v2", "ctc_loss_v2", "collapse_repeated", "ctc_unique_labels"]
 
 
-def ctc_loss(labels: Any = None, inputs: Any = None, sequence_length: Any = None, preprocess_collapse_repeated: bool = False,
-             ctc_merge_repeated: bool = True, ignore_longer_outputs_than_inputs: bool = False, time_major: bool = True,
-             logits: Any = None) -> Tensor:
+def ctc_loss(
+    labels: Any = None,
+    inputs: Any = None,
+    sequence_length: Any = None,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    logits: Any = None,
+) -> Tensor:
     """The negative log-probability of each label sequence; 0.x had the inputs before the labels."""
     inputs = logits if inputs is None else inputs
     if isinstance(inputs, SparseTensor):
@@ -26,10 +34,16 @@ def ctc_loss(labels: Any = None, inputs: Any = None, sequence_length: Any = None
     inputs = convert_to_tensor(inputs)
     if not time_major:
         inputs = array_ops.transpose(inputs, [1, 0, 2])
-    loss, _ = gen_ops.ctc_loss(inputs, labels.indices, math_ops.cast(labels.values, dtypes.int32), math_ops.cast(sequence_length, dtypes.int32),
-                               preprocess_collapse_repeated=preprocess_collapse_repeated, ctc_merge_repeated=ctc_merge_repeated,
-                               ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs)
-    return loss  # type: ignore[no-any-return]
+    loss, _ = gen_ops.ctc_loss(
+        inputs,
+        labels.indices,
+        math_ops.cast(labels.values, dtypes.int32),
+        math_ops.cast(sequence_length, dtypes.int32),
+        preprocess_collapse_repeated=preprocess_collapse_repeated,
+        ctc_merge_repeated=ctc_merge_repeated,
+        ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
+    )
+    return loss
 
 
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True) -> Tuple[List[SparseTensor], Tensor]:
@@ -38,11 +52,13 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     return [SparseTensor(indices, values, shape)], score
 
 
-def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True,
-                            name: Optional[str] = None) -> Tuple[List[SparseTensor], Tensor]:
+def ctc_beam_search_decoder(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True, name: Optional[str] = None
+) -> Tuple[List[SparseTensor], Tensor]:
     """([labels of the best paths], their log-probabilities)."""
     indices, values, shapes, score = gen_ops.ctc_beam_search_decoder(
-        inputs, math_ops.cast(sequence_length, dtypes.int32), beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated, name=name)
+        inputs, math_ops.cast(sequence_length, dtypes.int32), beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated, name=name
+    )
     return [SparseTensor(i, v, s) for i, v, s in zip(indices, values, shapes)], score
 
 
@@ -57,8 +73,16 @@ def _labels_to_sparse(labels: Any, label_length: Any) -> SparseTensor:
     return SparseTensor(there, gen_ops.gather_nd(labels, there), array_ops.shape(labels, out_type=dtypes.int64))
 
 
-def ctc_loss_v2(labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
-                blank_index: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+def ctc_loss_v2(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Optional[int] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """ctc_loss with any number for the blank: of dense labels 0, unless another is given. `unique` makes it no faster here."""
     del unique
     logits = convert_to_tensor(logits, name="logits")
@@ -73,7 +97,7 @@ def ctc_loss_v2(labels: Any, logits: Any, label_length: Any, logit_length: Any, 
     blank = blank_index + classes if blank_index < 0 else blank_index
     with name_scope(name, "ctc_loss", [logits]):
         if blank != classes - 1:  # where the op has it
-            logits = array_ops.concat([logits[:, :, :blank], logits[:, :, blank + 1:], logits[:, :, blank:blank + 1]], 2)
+            logits = array_ops.concat([logits[:, :, :blank], logits[:, :, blank + 1 :], logits[:, :, blank : blank + 1]], 2)
             lower = math_ops.cast(gen_ops.greater(labels.values, math_ops.cast(blank, labels.dtype)), labels.dtype)
             labels = SparseTensor(labels.indices, labels.values - lower, labels.dense_shape)
         return ctc_loss(labels, logits, logit_length, time_major=logits_time_major)
@@ -96,10 +120,12 @@ def collapse_repeated(labels: Any, seq_length: Any, name: Optional[str] = None) 
 def ctc_unique_labels(labels: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
     """(for each row of labels its distinct ones, in order, filled up with 0; for each label its place among them)."""
     from millrace.ops.functional_ops import map_fn
+
     with name_scope(name, "ctc_unique_labels", [labels]):
         labels = convert_to_tensor(labels, name="labels")
 
         def of_row(row: Tensor) -> Any:
             distinct, places = gen_ops.unique(row)
             return array_ops.pad(distinct, [[0, array_ops.shape(row)[0] - array_ops.shape(distinct)[0]]]), places
-        return map_fn(of_row, labels, dtype=(labels.dtype, dtypes.int32))  # type: ignore[no-any-return]
+
+        return map_fn(of_row, labels, dtype=(labels.dtype, dtypes.int32))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.seq2seq: decoders, where their inputs come from, and the loop that runs them."""
+
 from __future__ import annotations
 
 import collections
@@ -14,8 +15,20 @@ from millrace.ops.rnn import _copied_through, _time_major
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
-__all__ = ["BasicDecoder", "BasicDecoderOutput", "CustomHelper", "Decoder", "GreedyEmbeddingHelper", "Helper", "InferenceHelper", "SampleEmbeddingHelper",
-           "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "TrainingHelper", "dynamic_decode"]
+__all__ = [
+    "BasicDecoder",
+    "BasicDecoderOutput",
+    "CustomHelper",
+    "Decoder",
+    "GreedyEmbeddingHelper",
+    "Helper",
+    "InferenceHelper",
+    "SampleEmbeddingHelper",
+    "ScheduledEmbeddingTrainingHelper",
+    "ScheduledOutputTrainingHelper",
+    "TrainingHelper",
+    "dynamic_decode",
+]
 
 
 class Helper:
@@ -79,8 +92,9 @@ class TrainingHelper(Helper):
         with name_scope(name, "TrainingHelper", [inputs, sequence_length]):
             self._given = inputs = nest.map_structure(convert_to_tensor, inputs)
             steps = inputs if time_major else nest.map_structure(_time_major, inputs)
-            self._arrays = nest.map_structure(lambda x: TensorArray(x.dtype, array_ops.shape(x)[0], element_shape=x.get_shape()[1:],
-                                                                    clear_after_read=False).unstack(x), steps)
+            self._arrays = nest.map_structure(
+                lambda x: TensorArray(x.dtype, array_ops.shape(x)[0], element_shape=x.get_shape()[1:], clear_after_read=False).unstack(x), steps
+            )
             self._lengths = convert_to_tensor(sequence_length, dtypes.int32) if not isinstance(sequence_length, Tensor) else sequence_length
             if self._lengths.get_shape().ndims not in (None, 1):
                 raise at_user_line(ValueError("Expected sequence_length to be a vector, but received shape: %s" % self._lengths.get_shape()))
@@ -94,6 +108,7 @@ class TrainingHelper(Helper):
     def _at(self, finished: Any, time: Any) -> Any:
         def read() -> List[Any]:
             return [a.read(time) for a in nest.flatten(self._arrays)]
+
         values = control_flow_ops.cond(math_ops.reduce_all(finished), lambda: list(nest.flatten(self._zeros)), read)
         values = list(values) if isinstance(values, (list, tuple)) else [values]
         for value, zero in zip(values, nest.flatten(self._zeros)):
@@ -119,8 +134,9 @@ class TrainingHelper(Helper):
 def _chance(probability: Any, most: int) -> Tensor:
     made = convert_to_tensor(probability, name="sampling_probability")
     if made.get_shape().ndims not in range(most + 1):
-        raise at_user_line(ValueError("sampling_probability must be %s. saw shape: %s" % ("either a scalar or a vector" if most else "a scalar",
-                                                                                          made.get_shape())))
+        raise at_user_line(
+            ValueError("sampling_probability must be %s. saw shape: %s" % ("either a scalar or a vector" if most else "a scalar", made.get_shape()))
+        )
     return made
 
 
@@ -136,8 +152,17 @@ def _where_chosen(chosen: Tensor, make: Callable[[Tensor], Tensor], otherwise: T
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
     """Feeds, each with a probability, the embedding of what is drawn by the outputs instead of the inputs given (Bengio et al. 2015)."""
 
-    def __init__(self, inputs: Any, sequence_length: Any, embedding: Any, sampling_probability: Any, time_major: bool = False, seed: Optional[int] = None,
-                 scheduling_seed: Optional[int] = None, name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        inputs: Any,
+        sequence_length: Any,
+        embedding: Any,
+        sampling_probability: Any,
+        time_major: bool = False,
+        seed: Optional[int] = None,
+        scheduling_seed: Optional[int] = None,
+        name: Optional[str] = None,
+    ) -> None:
         with name_scope(name, "ScheduledEmbeddingSamplingWrapper", [embedding, sampling_probability]):
             self._embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
             self._probability = _chance(sampling_probability, 1)
@@ -150,14 +175,16 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         drawn = gen_ops.cast(array_ops.squeeze(random_ops.multinomial(outputs, 1, seed=self._seed), [1]), dtypes.int32)
         return gen_ops.select(gen_ops.less(draws, self._probability), drawn, -array_ops.ones_like(drawn))
 
-    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None,  # type: ignore[override]
-                    **unused: Any) -> Any:
+    def next_inputs(  # type: ignore[override]
+        self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None, **unused: Any
+    ) -> Any:
         """(finished, next inputs, state)."""
         finished, given, state = super().next_inputs(time, outputs, state)
         chosen = gen_ops.greater(sample_ids, -1)
 
         def sampled() -> Any:
             return _where_chosen(chosen, lambda here: self._embed(gen_ops.gather_nd(sample_ids, here)), given)
+
         return finished, _unless(math_ops.reduce_all(finished), given, sampled), state
 
 
@@ -165,8 +192,17 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
     """Feeds, each with a probability, the outputs (or what next_inputs_fn makes of them) instead of the inputs given, with the auxiliary inputs behind
     either."""
 
-    def __init__(self, inputs: Any, sequence_length: Any, sampling_probability: Any, time_major: bool = False, seed: Optional[int] = None,
-                 next_inputs_fn: Any = None, auxiliary_inputs: Any = None, name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        inputs: Any,
+        sequence_length: Any,
+        sampling_probability: Any,
+        time_major: bool = False,
+        seed: Optional[int] = None,
+        next_inputs_fn: Any = None,
+        auxiliary_inputs: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
         with name_scope(name, "ScheduledOutputTrainingHelper", [inputs, auxiliary_inputs, sampling_probability]):
             self._probability, self._seed, self._next = _chance(sampling_probability, 0), seed, next_inputs_fn
             self._auxiliary: Any = None
@@ -180,8 +216,9 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
         draws = random_ops.random_uniform(array_ops.stack([self._batch_size]), dtype=self._probability.dtype, seed=self._seed)
         return gen_ops.cast(gen_ops.less(draws, self._probability), dtypes.int32)
 
-    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None,  # type: ignore[override]
-                    **unused: Any) -> Any:
+    def next_inputs(  # type: ignore[override]
+        self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None, **unused: Any
+    ) -> Any:
         """(finished, next inputs, state)."""
         finished, given, state = super().next_inputs(time, outputs, state)
         chosen = gen_ops.not_equal(sample_ids, 0)
@@ -193,6 +230,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
             if self._auxiliary is None:
                 return made
             return array_ops.concat([made, gen_ops.gather_nd(self._auxiliary.read(time + 1), here)], -1)
+
         stays = gen_ops.logical_or(math_ops.reduce_all(finished), gen_ops.logical_not(math_ops.reduce_any(chosen)))
         return finished, _unless(stays, given, lambda: _where_chosen(chosen, rows, given)), state
 
@@ -200,7 +238,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
 def _unless(stays: Tensor, given: Tensor, make: Callable[[], Tensor]) -> Tensor:
     made = control_flow_ops.cond(stays, lambda: array_ops.identity(given), make)
     made.set_shape(given.get_shape())
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 class InferenceHelper(Helper):
@@ -348,8 +386,7 @@ class _DecodeLoop:
 
     def arrays(self, batch: Any) -> List[TensorArray]:
         """One for each output."""
-        return [TensorArray(t, 0, dynamic_size=True, element_shape=tensor_shape.TensorShape([batch]).concatenate(s))
-                for s, t in zip(self.sizes, self.types)]
+        return [TensorArray(t, 0, dynamic_size=True, element_shape=tensor_shape.TensorShape([batch]).concatenate(s)) for s, t in zip(self.sizes, self.types)]
 
     def body(self, time: Any, written: Any, state: Any, inputs: Any, finished: Any, lengths: Any) -> Any:
         """One step of the decoder."""
@@ -361,16 +398,22 @@ class _DecodeLoop:
         flat = nest.flatten(outputs)
         if self.impute:
             flat = [_copied_through(finished, array_ops.zeros_like(o), o) for o in flat]
-            next_state = nest.pack_sequence_as(next_state, [_copied_through(finished, c, n)
-                                                            for c, n in zip(nest.flatten(state), nest.flatten(next_state))])
+            next_state = nest.pack_sequence_as(next_state, [_copied_through(finished, c, n) for c, n in zip(nest.flatten(state), nest.flatten(next_state))])
         for was, now in zip(nest.flatten(state) + nest.flatten(inputs), nest.flatten(next_state) + nest.flatten(next_inputs)):
             if isinstance(now, Tensor):
                 now.set_shape(was.get_shape())
         return time + 1, tuple(w.write(time, o) for w, o in zip(written, flat)), next_state, next_inputs, after, lengths
 
 
-def dynamic_decode(decoder: Any, output_time_major: bool = False, impute_finished: bool = False, maximum_iterations: Any = None,
-                   parallel_iterations: int = 32, swap_memory: bool = False, scope: Any = None) -> Any:
+def dynamic_decode(
+    decoder: Any,
+    output_time_major: bool = False,
+    impute_finished: bool = False,
+    maximum_iterations: Any = None,
+    parallel_iterations: int = 32,
+    swap_memory: bool = False,
+    scope: Any = None,
+) -> Any:
     """(outputs, last state, lengths) of a decoder that runs until all examples are finished, or that often."""
     if not isinstance(decoder, Decoder):
         raise at_user_line(TypeError("Expected decoder to be type Decoder, but saw: %s" % type(decoder)))
@@ -388,9 +431,13 @@ def dynamic_decode(decoder: Any, output_time_major: bool = False, impute_finishe
         arrays = loop.arrays(finished.get_shape()[0].value if finished.get_shape().ndims else None)
         lengths = array_ops.zeros_like(finished, dtypes.int32)
         _, written, last, _, _, lengths = control_flow_ops.while_loop(
-            lambda time, w, s, i, done, n: gen_ops.logical_not(math_ops.reduce_all(done)), loop.body,
+            lambda time, w, s, i, done, n: gen_ops.logical_not(math_ops.reduce_all(done)),
+            loop.body,
             (convert_to_tensor(0, dtypes.int32), tuple(arrays), state, inputs, finished, lengths),
-            parallel_iterations=parallel_iterations, swap_memory=swap_memory, maximum_iterations=maximum_iterations)
+            parallel_iterations=parallel_iterations,
+            swap_memory=swap_memory,
+            maximum_iterations=maximum_iterations,
+        )
         outputs = nest.pack_sequence_as(decoder.output_size, [w.stack() for w in written])
         try:
             outputs, last = decoder.finalize(outputs, last, lengths)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions made of others, which TensorFlow has beside the ops."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -12,8 +13,23 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops
 
-__all__ = ["assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "matvec", "polyval", "random_poisson", "reduce_std",
-           "reduce_variance", "scalar_mul", "histogram_fixed_width", "histogram_fixed_width_bins", "searchsorted", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
+__all__ = [
+    "assert_near",
+    "assert_same_float_dtype",
+    "lbeta",
+    "log_sigmoid",
+    "matvec",
+    "polyval",
+    "random_poisson",
+    "reduce_std",
+    "reduce_variance",
+    "scalar_mul",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
+    "searchsorted",
+    "unsorted_segment_mean",
+    "unsorted_segment_sqrt_n",
+]
 
 
 def scalar_mul(scalar: Any, x: Any, name: Optional[str] = None) -> Any:
@@ -102,8 +118,16 @@ def random_poisson(lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: Opti
         return gen_ops.random_poisson_v2(convert_to_tensor(shape, dtypes.int32), rate, seed=seed1, seed2=seed2, dtype=dtypes.as_dtype(dtype))
 
 
-def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None,
-                name: Optional[str] = None) -> Any:
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    data: Any = None,
+    summarize: Optional[int] = None,
+    message: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """An operation that fails where x and y are not close."""
     with name_scope(name, "assert_near", [x, y]):
         x = convert_to_tensor(x, name="x")
@@ -132,14 +156,14 @@ def bessel_i0(x: Any, name: Optional[str] = None) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
     with name_scope(name, "bessel_i0", [x]):
         x = convert_to_tensor(x)
-        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i0e(x))  # type: ignore[no-any-return]
+        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i0e(x))
 
 
 def bessel_i1(x: Any, name: Optional[str] = None) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
     with name_scope(name, "bessel_i1", [x]):
         x = convert_to_tensor(x)
-        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i1e(x))  # type: ignore[no-any-return]
+        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i1e(x))
 
 
 def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
@@ -153,15 +177,16 @@ def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, 
         scaled = math_ops.truediv(values - value_range[0], value_range[1] - value_range[0], name="scaled_values")
         indices = gen_ops.floor(math_ops.cast(bins, scaled.dtype) * scaled, name="indices")
         clipped = math_ops.cast(gen_ops.maximum(gen_ops.minimum(indices, math_ops.cast(bins - 1, indices.dtype)), array_ops.zeros_like(indices)), dtypes.int32)
-        return math_ops.cast(array_ops.reshape(clipped, shape), dtype)  # type: ignore[no-any-return]
+        return math_ops.cast(array_ops.reshape(clipped, shape), dtype)
 
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
     """How many values lie in each of nbins equal parts of a range."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         values = convert_to_tensor(values, name="values")
-        return gen_ops.histogram_fixed_width(values, convert_to_tensor(value_range, values.dtype), convert_to_tensor(nbins, dtypes.int32),  # type: ignore[no-any-return]
-                                             dtype=dtype, name=scope)
+        return gen_ops.histogram_fixed_width(
+            values, convert_to_tensor(value_range, values.dtype), convert_to_tensor(nbins, dtypes.int32), dtype=dtype, name=scope
+        )
 
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
@@ -172,4 +197,4 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type
     length = gen_ops.shape(sequence)[-1]
     rows, wanted = array_ops.reshape(sequence, [-1, length]), array_ops.reshape(values, [-1, gen_ops.shape(values)[-1]])
     op = gen_ops.lower_bound if side == "left" else gen_ops.upper_bound
-    return array_ops.reshape(op(rows, wanted, out_type=out_type, name=name), gen_ops.shape(values))  # type: ignore[no-any-return]
+    return array_ops.reshape(op(rows, wanted, out_type=out_type, name=name), gen_ops.shape(values))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that have had two names or two places in the history of the interface."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Sequence, TypeVar
@@ -37,9 +38,11 @@ def bind(function: str, names: Sequence[str], args: Sequence[Any], keywords: Dic
 
 def shown_as(signature: Callable[..., Any]) -> Callable[[_F], _F]:
     """A decorator that gives a function of several dialects the signature that help and inspect show: that of today's."""
+
     def decorate(function: _F) -> _F:
         function.__wrapped__ = signature  # type: ignore[attr-defined]
         return function
+
     return decorate
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """map_fn, foldl, foldr and scan: functions of the elements along the first axis."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -31,6 +32,7 @@ def _tensors(structure: Any) -> List[Any]:
 
 def _called(fn: Any, structures: Any, made: List[Any], wanted: Any = None, types: Any = None) -> Any:
     """fn with the leaves in the structures that it takes; the leaves of what it returns, which has the structure `wanted`."""
+
     def build(values: List[Any]) -> List[Any]:
         with WhileContext():
             return call(values)
@@ -47,11 +49,20 @@ def _called(fn: Any, structures: Any, made: List[Any], wanted: Any = None, types
             return _tensors(result)
         nest.assert_same_structure(wanted, result)
         return [v if isinstance(v, Tensor) else convert_to_tensor(v, t) for v, t in zip(nest.flatten(result), types)]
+
     return build
 
 
-def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-           infer_shape: bool = True, name: Optional[str] = None) -> Any:
+def map_fn(
+    fn: Any,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: Optional[str] = None,
+) -> Any:
     """fn of each element, stacked. `dtype` gives the structure and the types of what fn returns where they are not its argument's."""
     if not callable(fn):
         raise at_user_line(TypeError("fn must be callable."))
@@ -61,9 +72,16 @@ def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10
     made: List[Any] = []
     graph = elements[0].graph
     structure = dtype if dtype is not None else elems
-    values = _core.map_fn(graph, graph.unique_name(name or "map"), elements, types,
-                          _called(fn, [elems], made, structure, types or [e.dtype.base_dtype for e in elements]), parallel_iterations,
-                          not back_prop, swap_memory)
+    values = _core.map_fn(
+        graph,
+        graph.unique_name(name or "map"),
+        elements,
+        types,
+        _called(fn, [elems], made, structure, types or [e.dtype.base_dtype for e in elements]),
+        parallel_iterations,
+        not back_prop,
+        swap_memory,
+    )
     return nest.pack_sequence_as(structure, values)
 
 
@@ -78,33 +96,55 @@ def vectorized_map(fn: Any, elems: Any) -> Any:
         return map_fn(fn, elems, types)
 
 
-def _folded(kind: str, fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool, name: Optional[str],
-            reverse: bool = False) -> Any:
+def _folded(
+    kind: str, fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool, name: Optional[str], reverse: bool = False
+) -> Any:
     if not callable(fn):
         raise at_user_line(TypeError("fn must be callable."))
     elements = _tensors(elems)
     first = [] if initializer is None else _tensors(initializer)
     accumulator = elems if initializer is None else initializer
     graph = elements[0].graph
-    values = _core.fold(graph, kind, graph.unique_name(name or kind), elements, first, _called(fn, [accumulator, elems], []),
-                        parallel_iterations, not back_prop, swap_memory, reverse)
+    values = _core.fold(
+        graph,
+        kind,
+        graph.unique_name(name or kind),
+        elements,
+        first,
+        _called(fn, [accumulator, elems], []),
+        parallel_iterations,
+        not back_prop,
+        swap_memory,
+        reverse,
+    )
     return nest.pack_sequence_as(accumulator, values)
 
 
-def foldl(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-          name: Optional[str] = None) -> Any:
+def foldl(
+    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False, name: Optional[str] = None
+) -> Any:
     """fn(accumulator, element) from the first element to the last; the last accumulator."""
     return _folded("foldl", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 
-def foldr(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-          name: Optional[str] = None) -> Any:
+def foldr(
+    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False, name: Optional[str] = None
+) -> Any:
     """fn(accumulator, element) from the last element to the first; the last accumulator."""
     return _folded("foldr", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 
-def scan(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
-         infer_shape: bool = True, reverse: bool = False, name: Optional[str] = None) -> Any:
+def scan(
+    fn: Any,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """fn(accumulator, element) from the first element to the last; all accumulators, stacked."""
     del infer_shape  # accumulators of one shape are stacked in any case
     return _folded("scan", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, reverse)

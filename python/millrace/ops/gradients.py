@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients. The walk and the gradients of ops are the library's; here are Python's ways to ask for them."""
+
 from __future__ import annotations
 
 import inspect
@@ -38,8 +39,17 @@ def _gradient(value: Any) -> Any:
     return IndexedSlices(*value) if isinstance(value, tuple) else value
 
 
-def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", colocate_gradients_with_ops: bool = False,
-              gate_gradients: bool = False, aggregation_method: Optional[int] = None, stop_gradients: Any = None, unconnected_gradients: Any = None) -> List[Any]:
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: Optional[int] = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = None,
+) -> List[Any]:
     """The gradients of the sum of ys with respect to each x: tensors, IndexedSlices, or None (unconnected_gradients: zeros) where ys do not
     depend on it."""
     kind = getattr(unconnected_gradients, "value", unconnected_gradients) or "none"
@@ -51,8 +61,9 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
     return [array_ops.zeros_like(convert_to_tensor(x)) if g is None else g for g, x in zip(made, nest.listed(xs))]
 
 
-def _gradients(ys: Any, xs: Any, grad_ys: Any, name: str, colocate_gradients_with_ops: bool, gate_gradients: bool, aggregation_method: Optional[int],
-               stop_gradients: Any) -> List[Any]:
+def _gradients(
+    ys: Any, xs: Any, grad_ys: Any, name: str, colocate_gradients_with_ops: bool, gate_gradients: bool, aggregation_method: Optional[int], stop_gradients: Any
+) -> List[Any]:
     ys, xs = nest.listed(ys), nest.listed(xs)
     flat = [v for x in xs for v in (x._get_variable_list() if isinstance(x, PartitionedVariable) else [x])]
     targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]
@@ -73,17 +84,30 @@ def _gradients(ys: Any, xs: Any, grad_ys: Any, name: str, colocate_gradients_wit
     with graph.as_default(), name_scope(name, "gradients", targets) as scope:
         for i, g in enumerate(incoming):
             if g is not None:
-                g = convert_to_tensor(g, name="grad_ys_%d" % i) if isinstance(g, (Tensor, Variable, IndexedSlices)) else \
-                    convert_to_tensor(g, targets[i].dtype.base_dtype, "grad_ys_%d" % i)
+                g = (
+                    convert_to_tensor(g, name="grad_ys_%d" % i)
+                    if isinstance(g, (Tensor, Variable, IndexedSlices))
+                    else convert_to_tensor(g, targets[i].dtype.base_dtype, "grad_ys_%d" % i)
+                )
                 if g.dtype.base_dtype != targets[i].dtype.base_dtype:
-                    raise at_user_line(ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name)))
+                    raise at_user_line(
+                        ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name))
+                    )
                 incoming[i] = g
-        made = _core.add_gradients(graph, scope[:-1], targets, [_source(x) for x in flat], incoming,
-                                   [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
-                                   bool(colocate_gradients_with_ops), aggregation_method == 2)
+        made = _core.add_gradients(
+            graph,
+            scope[:-1],
+            targets,
+            [_source(x) for x in flat],
+            incoming,
+            [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
+            bool(colocate_gradients_with_ops),
+            aggregation_method == 2,
+        )
         results = [_gradient(g) for g in made]
         if gate_gradients:
             from millrace.ops import control_flow_ops
+
             results = control_flow_ops.tuple(results)
     if len(flat) == len(xs):
         return results
@@ -94,21 +118,25 @@ def _join(xs: List[Any], results: List[Any]) -> List[Any]:
     joined, rest = [], list(results)
     for x in xs:
         if isinstance(x, PartitionedVariable):
-            parts, rest = rest[:len(x)], rest[len(x):]
+            parts, rest = rest[: len(x)], rest[len(x) :]
             joined.append(None if any(p is None for p in parts) else array_ops.concat([convert_to_tensor(p) for p in parts], x._axis))
         else:
             joined.append(rest.pop(0))
     return joined
 
 
-def hessians(ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False,
-             aggregation_method: Optional[int] = None) -> List[Tensor]:
+def hessians(
+    ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False, aggregation_method: Optional[int] = None
+) -> List[Tensor]:
     """The second derivatives of the sum of ys with respect to each x of known shape."""
     results = []
     with name_scope(name):
         for x in nest.listed(xs):
-            given: Any = {"colocate_gradients_with_ops": colocate_gradients_with_ops, "gate_gradients": gate_gradients,
-                          "aggregation_method": aggregation_method}
+            given: Any = {
+                "colocate_gradients_with_ops": colocate_gradients_with_ops,
+                "gate_gradients": gate_gradients,
+                "aggregation_method": aggregation_method,
+            }
             first = gradients(ys, x, **given)[0]
             dims = convert_to_tensor(x).get_shape()
             count = dims.num_elements()
@@ -132,6 +160,7 @@ def _hessian_vector_product(ys: Any, xs: Any, v: Any) -> List[Any]:
 
 # ---- gradients written in Python ----
 
+
 def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(op: Any, grads: List[Any]) -> List[Any]:
         with op.graph.as_default():
@@ -144,6 +173,7 @@ def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
                 else:
                     values.append(None if g is None else convert_to_tensor(g))
             return values
+
     return call
 
 
@@ -196,6 +226,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     Where the function reads resource variables, the second one takes `variables=` as well, and returns (gradients of the tensors, list of
     gradients of the variables).
     """
+
     def call(*args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
         tensors = [convert_to_tensor(a) for a in args]
@@ -206,8 +237,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(backward).parameters.values()
         takes_variables = any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)
         if variables and not takes_variables:
-            raise at_user_line(TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
-                                         "argument."))
+            raise at_user_line(
+                TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword argument.")
+            )
         outputs = [convert_to_tensor(r) for r in nest.listed(results)]
         name = "CustomGradient-%d" % len(graph._functions)
         graph._functions[name] = (backward, len(outputs), variables)
@@ -216,8 +248,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             RegisterGradient(name)(_custom_gradient_of)
         with graph.gradient_override_map({"IdentityN": name}):
             made = gen_ops.identity_n(outputs + tensors + [v.handle for v in variables])
-        made = made[:len(outputs)]
+        made = made[: len(outputs)]
         return made if isinstance(results, (list, tuple)) else made[0]
+
     return call
 
 
@@ -229,10 +262,15 @@ def _variables_read(graph: Any, known: int, given: Any) -> List[Variable]:
     made = graph.get_operations()[known:]
     for op in made:
         if op.type in ("Variable", "VariableV2"):
-            raise at_user_line(TypeError("All variables used by a function wrapped with @custom_gradient must be `ResourceVariable`s. Ensure that no "
-                                         "`variable_scope` is created with `use_resource=False`."))
-    handles = {t.op: None for op in made if op.type in ("ReadVariableOp", "ResourceGather") for t in op.inputs
-               if t.op.type == "VarHandleOp" and t.op not in given}
+            raise at_user_line(
+                TypeError(
+                    "All variables used by a function wrapped with @custom_gradient must be `ResourceVariable`s. Ensure that no "
+                    "`variable_scope` is created with `use_resource=False`."
+                )
+            )
+    handles = {
+        t.op: None for op in made if op.type in ("ReadVariableOp", "ResourceGather") for t in op.inputs if t.op.type == "VarHandleOp" and t.op not in given
+    }
     by_op = {v.op: v for v in [*global_variables(), *local_variables()]}
     return [by_op[op] for op in handles if op in by_op]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes [top, left, bottom, right] and windows of images."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -13,11 +14,19 @@ from millrace.framework.graph import Tensor
 from millrace.ops import dialects, gen_ops
 
 
-def crop_and_resize(image: Any, boxes: Any, box_ind: Any = None, crop_size: Any = None, method: str = "bilinear", extrapolation_value: float = 0,
-                    name: Optional[str] = None, box_indices: Any = None) -> Tensor:
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_ind: Any = None,
+    crop_size: Any = None,
+    method: str = "bilinear",
+    extrapolation_value: float = 0,
+    name: Optional[str] = None,
+    box_indices: Any = None,
+) -> Tensor:
     """For each box the part of an image that is in it, resized to crop_size."""
     which = dialects.either("box_indices", box_indices, "box_ind", box_ind)
-    return gen_ops.crop_and_resize(image, boxes, which, crop_size, method=method, extrapolation_value=extrapolation_value, name=name)  # type: ignore[no-any-return]
+    return gen_ops.crop_and_resize(image, boxes, which, crop_size, method=method, extrapolation_value=extrapolation_value, name=name)
 
 
 def draw_bounding_boxes(images: Any, boxes: Any, name: Optional[str] = None, colors: Any = None) -> Tensor:
@@ -25,46 +34,95 @@ def draw_bounding_boxes(images: Any, boxes: Any, name: Optional[str] = None, col
     if isinstance(images, np.ndarray) and images.dtype == np.float16:
         images = convert_to_tensor(images)
     if colors is None:
-        return gen_ops.draw_bounding_boxes(images, boxes, name=name)  # type: ignore[no-any-return]
-    return gen_ops.draw_bounding_boxes_v2(images, boxes, colors, name=name)  # type: ignore[no-any-return]
+        return gen_ops.draw_bounding_boxes(images, boxes, name=name)
+    return gen_ops.draw_bounding_boxes_v2(images, boxes, colors, name=name)
 
 
-def sample_distorted_bounding_box(image_size: Any, bounding_boxes: Any, seed: Optional[int] = None, seed2: Optional[int] = None,
-                                  min_object_covered: Any = 0.1, aspect_ratio_range: Any = None, area_range: Any = None,
-                                  max_attempts: Optional[int] = None, use_image_if_no_bounding_boxes: Optional[bool] = None,
-                                  name: Optional[str] = None) -> Any:
+def sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: Any,
+    seed: Optional[int] = None,
+    seed2: Optional[int] = None,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: Optional[int] = None,
+    use_image_if_no_bounding_boxes: Optional[bool] = None,
+    name: Optional[str] = None,
+) -> Any:
     """(begin, size, bboxes) of a random window that covers a part of one of the boxes."""
-    given = {"seed": seed, "seed2": seed2, "aspect_ratio_range": aspect_ratio_range, "area_range": area_range, "max_attempts": max_attempts,
-             "use_image_if_no_bounding_boxes": use_image_if_no_bounding_boxes}
+    given = {
+        "seed": seed,
+        "seed2": seed2,
+        "aspect_ratio_range": aspect_ratio_range,
+        "area_range": area_range,
+        "max_attempts": max_attempts,
+        "use_image_if_no_bounding_boxes": use_image_if_no_bounding_boxes,
+    }
     covered = 0.1 if min_object_covered is None else min_object_covered
     return gen_ops.sample_distorted_bounding_box_v2(image_size, bounding_boxes, covered, name=name, **{k: v for k, v in given.items() if v is not None})
 
 
-def extract_glimpse(input: Any, size: Any, offsets: Any, centered: Optional[bool] = None, normalized: Optional[bool] = None,
-                    uniform_noise: Optional[bool] = None, name: Optional[str] = None) -> Tensor:
+def extract_glimpse(
+    input: Any,
+    size: Any,
+    offsets: Any,
+    centered: Optional[bool] = None,
+    normalized: Optional[bool] = None,
+    uniform_noise: Optional[bool] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """For each image a window of a size at a place."""
     given = {"centered": centered, "normalized": normalized, "uniform_noise": uniform_noise}
-    return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return, arg-type]
+    return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
 
 
-def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
-                        name: Optional[str] = None) -> Tensor:
+def non_max_suppression(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"), name: Optional[str] = None
+) -> Tensor:
     """The boxes that no better one overlaps by more than iou_threshold."""
-    return gen_ops.non_max_suppression_v3(boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32),  # type: ignore[no-any-return]
-                                          convert_to_tensor(score_threshold, dtypes.float32), name=name)
+    return gen_ops.non_max_suppression_v3(
+        boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32), name=name
+    )
 
 
-def non_max_suppression_with_scores(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
-                                    soft_nms_sigma: Any = 0.0, name: Optional[str] = None) -> Any:
+def non_max_suppression_with_scores(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    soft_nms_sigma: Any = 0.0,
+    name: Optional[str] = None,
+) -> Any:
     """The boxes that stay, and their scores, which fall softly where soft_nms_sigma is above 0."""
     with name_scope(name, "non_max_suppression_with_scores"):
-        chosen, kept, _ = gen_ops.non_max_suppression_v5(boxes, scores, max_output_size, *(convert_to_tensor(v, dtypes.float32) for v in (  # type: ignore[arg-type, misc]
-            iou_threshold, score_threshold, soft_nms_sigma)), pad_to_max_output_size=False)
+        chosen, kept, _ = gen_ops.non_max_suppression_v5(
+            boxes,
+            scores,
+            max_output_size,
+            *(
+                convert_to_tensor(v, dtypes.float32)
+                for v in (  # type: ignore[arg-type, misc]
+                    iou_threshold,
+                    score_threshold,
+                    soft_nms_sigma,
+                )
+            ),
+            pad_to_max_output_size=False,
+        )
     return chosen, kept
 
 
-def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
-                               pad_to_max_output_size: bool = False, name: Optional[str] = None) -> Any:
+def non_max_suppression_padded(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    pad_to_max_output_size: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """The boxes that stay, with zeros behind them if wanted, and how many they are."""
     with name_scope(name, "non_max_suppression_padded"):
         iou, least = convert_to_tensor(iou_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32)
@@ -72,21 +130,39 @@ def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, io
     return made[0], made[1]
 
 
-def non_max_suppression_with_overlaps(overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5,
-                                      score_threshold: Any = float("-inf"), name: Optional[str] = None) -> Any:
+def non_max_suppression_with_overlaps(
+    overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5, score_threshold: Any = float("-inf"), name: Optional[str] = None
+) -> Any:
     """The things that stay when those that overlap a better one too much are left out."""
     with name_scope(name, "non_max_suppression_overlaps"):
-        return gen_ops.non_max_suppression_with_overlaps(overlaps, scores, max_output_size, convert_to_tensor(overlap_threshold, dtypes.float32),
-                                                         convert_to_tensor(score_threshold, dtypes.float32))
+        return gen_ops.non_max_suppression_with_overlaps(
+            overlaps, scores, max_output_size, convert_to_tensor(overlap_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32)
+        )
 
 
 non_max_suppression_overlaps = non_max_suppression_with_overlaps
 
 
-def combined_non_max_suppression(boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any, iou_threshold: Any = 0.5,
-                                 score_threshold: Any = float("-inf"), pad_per_class: bool = False, clip_boxes: bool = True,
-                                 name: Optional[str] = None) -> Any:
+def combined_non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size_per_class: Any,
+    max_total_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: Optional[str] = None,
+) -> Any:
     """The best boxes of all classes, for each image."""
     with name_scope(name, "combined_non_max_suppression"):
-        return gen_ops.combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_total_size, convert_to_tensor(
-            iou_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32), pad_per_class, clip_boxes)
+        return gen_ops.combined_non_max_suppression(
+            boxes,
+            scores,
+            max_output_size_per_class,
+            max_total_size,
+            convert_to_tensor(iou_threshold, dtypes.float32),
+            convert_to_tensor(score_threshold, dtypes.float32),
+            pad_per_class,
+            clip_boxes,
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of images, and images within larger ones. What is known while the graph is built is checked then, the rest by the step."""
+
 from __future__ import annotations
 
 from typing import Any, List
@@ -135,6 +136,8 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
         return image
     h, w = axes(image)
     height, width = size(image, h), size(image, w)
-    dynamic = [math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) if isinstance(v, Tensor) else None for v in (height, width)]
+    dynamic = [
+        math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) if isinstance(v, Tensor) else None for v in (height, width)
+    ]
     start = [int((v - v * central_fraction) / 2) if d is None else d for d, v in zip(dynamic, (height, width))]
     return crop_to_bounding_box(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images from the bytes of files, and to them. An argument that is None, as in 0.x, is as if it had not been given."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional
@@ -16,41 +17,75 @@ def _given(**attributes: Any) -> Dict[str, Any]:
     return {k: v for k, v in attributes.items() if v is not None}
 
 
-def decode_jpeg(contents: Any, channels: Optional[int] = None, ratio: Optional[int] = None, fancy_upscaling: Optional[bool] = None,
-                try_recover_truncated: Optional[bool] = None, acceptable_fraction: Optional[float] = None, dct_method: Optional[str] = None,
-                name: Optional[str] = None) -> Tensor:
+def decode_jpeg(
+    contents: Any,
+    channels: Optional[int] = None,
+    ratio: Optional[int] = None,
+    fancy_upscaling: Optional[bool] = None,
+    try_recover_truncated: Optional[bool] = None,
+    acceptable_fraction: Optional[float] = None,
+    dct_method: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """The image [height, width, channels] in a JPEG file; PNG files and GIFs of one frame are taken too."""
-    return gen_ops.decode_jpeg(contents, name=name, **_given(  # type: ignore[no-any-return]
-        channels=channels, ratio=ratio, fancy_upscaling=fancy_upscaling, try_recover_truncated=try_recover_truncated,
-        acceptable_fraction=acceptable_fraction, dct_method=dct_method))
+    return gen_ops.decode_jpeg(
+        contents,
+        name=name,
+        **_given(
+            channels=channels,
+            ratio=ratio,
+            fancy_upscaling=fancy_upscaling,
+            try_recover_truncated=try_recover_truncated,
+            acceptable_fraction=acceptable_fraction,
+            dct_method=dct_method,
+        ),
+    )
 
 
-def decode_and_crop_jpeg(contents: Any, crop_window: Any, channels: Optional[int] = None, ratio: Optional[int] = None,
-                         fancy_upscaling: Optional[bool] = None, try_recover_truncated: Optional[bool] = None,
-                         acceptable_fraction: Optional[float] = None, dct_method: Optional[str] = None, name: Optional[str] = None) -> Tensor:
+def decode_and_crop_jpeg(
+    contents: Any,
+    crop_window: Any,
+    channels: Optional[int] = None,
+    ratio: Optional[int] = None,
+    fancy_upscaling: Optional[bool] = None,
+    try_recover_truncated: Optional[bool] = None,
+    acceptable_fraction: Optional[float] = None,
+    dct_method: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """The window [top, left, height, width] of the image in a JPEG file."""
-    return gen_ops.decode_and_crop_jpeg(contents, crop_window, name=name, **_given(  # type: ignore[no-any-return]
-        channels=channels, ratio=ratio, fancy_upscaling=fancy_upscaling, try_recover_truncated=try_recover_truncated,
-        acceptable_fraction=acceptable_fraction, dct_method=dct_method))
+    return gen_ops.decode_and_crop_jpeg(
+        contents,
+        crop_window,
+        name=name,
+        **_given(
+            channels=channels,
+            ratio=ratio,
+            fancy_upscaling=fancy_upscaling,
+            try_recover_truncated=try_recover_truncated,
+            acceptable_fraction=acceptable_fraction,
+            dct_method=dct_method,
+        ),
+    )
 
 
 def decode_png(contents: Any, channels: Optional[int] = None, dtype: Any = None, name: Optional[str] = None) -> Tensor:
     """The image [height, width, channels] in a PNG file, uint8 or uint16; JPEG files and GIFs of one frame are taken too."""
-    return gen_ops.decode_png(contents, name=name, **_given(channels=channels, dtype=dtype))  # type: ignore[no-any-return]
+    return gen_ops.decode_png(contents, name=name, **_given(channels=channels, dtype=dtype))
 
 
 def decode_gif(contents: Any, name: Optional[str] = None) -> Tensor:
     """The frames [n, height, width, 3] of a GIF file."""
-    return gen_ops.decode_gif(contents, name=name)  # type: ignore[no-any-return]
+    return gen_ops.decode_gif(contents, name=name)
 
 
 def decode_bmp(contents: Any, channels: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """The image [height, width, channels] in a BMP file."""
-    return gen_ops.decode_bmp(contents, name=name, **_given(channels=channels))  # type: ignore[no-any-return]
+    return gen_ops.decode_bmp(contents, name=name, **_given(channels=channels))
 
 
 def _starts(contents: Tensor, mark: bytes) -> Tensor:
-    return gen_ops.equal(string_ops.substr(contents, 0, len(mark)), mark)  # type: ignore[no-any-return]
+    return gen_ops.equal(string_ops.substr(contents, 0, len(mark)), mark)
 
 
 def is_jpeg(contents: Any, name: Optional[str] = None) -> Tensor:
@@ -59,8 +94,9 @@ def is_jpeg(contents: Any, name: Optional[str] = None) -> Tensor:
         return _starts(convert_to_tensor(contents, dtypes.string), b"\xff\xd8\xff")
 
 
-def decode_image(contents: Any, channels: Optional[int] = None, dtype: Any = dtypes.uint8, name: Optional[str] = None,
-                 expand_animations: bool = True) -> Tensor:
+def decode_image(
+    contents: Any, channels: Optional[int] = None, dtype: Any = dtypes.uint8, name: Optional[str] = None, expand_animations: bool = True
+) -> Tensor:
     """The image in a JPEG, PNG, BMP or GIF file, which is [frames, height, width, 3] for a GIF unless expand_animations is False."""
     from millrace.image import convert_image_dtype
 
@@ -80,32 +116,57 @@ def decode_image(contents: Any, channels: Optional[int] = None, dtype: Any = dty
         if wanted != dtypes.float32:
             return converted(decode_png(contents, channels, bits))
         # Of sixteen bits of a PNG none is lost.
-        return control_flow_ops.cond(_starts(contents, b"\x89PNG"), lambda: converted(decode_png(contents, channels, dtypes.uint16), dtypes.uint16),  # type: ignore[no-any-return]
-                                     lambda: converted(decode_png(contents, channels)))
+        return control_flow_ops.cond(
+            _starts(contents, b"\x89PNG"),
+            lambda: converted(decode_png(contents, channels, dtypes.uint16), dtypes.uint16),
+            lambda: converted(decode_png(contents, channels)),
+        )
 
     with name_scope(name, "decode_image"):
         contents = convert_to_tensor(contents, dtypes.string)
-        return control_flow_ops.cond(_starts(contents, b"GIF"), gif, lambda: control_flow_ops.cond(  # type: ignore[no-any-return]
-            _starts(contents, b"BM"), lambda: converted(decode_bmp(contents, channels)), other))
+        return control_flow_ops.cond(
+            _starts(contents, b"GIF"), gif, lambda: control_flow_ops.cond(_starts(contents, b"BM"), lambda: converted(decode_bmp(contents, channels)), other)
+        )
 
 
-def encode_jpeg(image: Any, format: Optional[str] = None, quality: Optional[int] = None, progressive: Optional[bool] = None,
-                optimize_size: Optional[bool] = None, chroma_downsampling: Optional[bool] = None, density_unit: Optional[str] = None,
-                x_density: Optional[int] = None, y_density: Optional[int] = None, xmp_metadata: Optional[str] = None,
-                name: Optional[str] = None) -> Tensor:
+def encode_jpeg(
+    image: Any,
+    format: Optional[str] = None,
+    quality: Optional[int] = None,
+    progressive: Optional[bool] = None,
+    optimize_size: Optional[bool] = None,
+    chroma_downsampling: Optional[bool] = None,
+    density_unit: Optional[str] = None,
+    x_density: Optional[int] = None,
+    y_density: Optional[int] = None,
+    xmp_metadata: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """A JPEG file of an image [height, width, 1 or 3]."""
-    return gen_ops.encode_jpeg(image, name=name, **_given(  # type: ignore[no-any-return]
-        format=format, quality=quality, progressive=progressive, optimize_size=optimize_size, chroma_downsampling=chroma_downsampling,
-        density_unit=density_unit, x_density=x_density, y_density=y_density, xmp_metadata=xmp_metadata))
+    return gen_ops.encode_jpeg(
+        image,
+        name=name,
+        **_given(
+            format=format,
+            quality=quality,
+            progressive=progressive,
+            optimize_size=optimize_size,
+            chroma_downsampling=chroma_downsampling,
+            density_unit=density_unit,
+            x_density=x_density,
+            y_density=y_density,
+            xmp_metadata=xmp_metadata,
+        ),
+    )
 
 
 def encode_png(image: Any, compression: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """A PNG file of an image [height, width, 1 to 4] of uint8 or uint16."""
     if isinstance(image, np.ndarray):
         image = convert_to_tensor(image)  # of its own type
-    return gen_ops.encode_png(image, name=name, **_given(compression=compression))  # type: ignore[no-any-return]
+    return gen_ops.encode_png(image, name=name, **_given(compression=compression))
 
 
 def extract_jpeg_shape(contents: Any, output_type: Any = None, name: Optional[str] = None) -> Tensor:
     """[height, width, channels] of the image in a JPEG file."""
-    return gen_ops.extract_jpeg_shape(contents, name=name, **_given(output_type=output_type))  # type: ignore[no-any-return]
+    return gen_ops.extract_jpeg_shape(contents, name=name, **_given(output_type=output_type))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.image.ssim and ssim_multiscale: how alike two images look (Wang and others, 2004; Wang, Simoncelli and Bovik, 2003)."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Tuple
@@ -17,6 +18,7 @@ _MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 def _as_float(img: Any, max_val: Any) -> Tuple[Tensor, Tensor]:
     from millrace.image import convert_image_dtype
+
     img = convert_to_tensor(img)
     peak = convert_image_dtype(math_ops.cast(max_val, img.dtype.base_dtype), dtypes.float32)
     return convert_image_dtype(img, dtypes.float32), peak
@@ -33,7 +35,7 @@ def _checked(first: Tensor, second: Tensor) -> None:
 def _window(size: int, sigma: float) -> np.ndarray[Any, Any]:
     """The weights of a Gaussian window, which sum to 1."""
     square = (np.arange(size, dtype=np.float64) - (size - 1) / 2) ** 2
-    weights = np.exp(-0.5 / sigma ** 2 * (square[:, None] + square[None, :]))
+    weights = np.exp(-0.5 / sigma**2 * (square[:, None] + square[None, :]))
     return (weights / weights.sum()).astype(np.float32)
 
 
@@ -45,7 +47,7 @@ def _per_channel(first: Tensor, second: Tensor, peak: Tensor, size: int, sigma: 
     def mean(x: Tensor) -> Tensor:
         shape = array_ops.shape(x)
         y = nn_ops.depthwise_conv2d(array_ops.reshape(x, array_ops.concat([[-1], shape[-3:]], 0)), window, [1, 1, 1, 1], "VALID")
-        return array_ops.reshape(y, array_ops.concat([shape[:-3], array_ops.shape(y)[1:]], 0))  # type: ignore[no-any-return]
+        return array_ops.reshape(y, array_ops.concat([shape[:-3], array_ops.shape(y)[1:]], 0))
 
     c1, c2 = (k1 * peak) ** 2, (k2 * peak) ** 2
     mean1, mean2 = mean(first), mean(second)
@@ -73,11 +75,20 @@ def _halved(image: Tensor) -> Tensor:
     odd = gen_ops.floor_mod(shape[-3:-1], 2)
     padded = gen_ops.mirror_pad(flat, array_ops.stack([[0, 0], array_ops.stack([0, odd[0]]), array_ops.stack([0, odd[1]]), [0, 0]]), mode="SYMMETRIC")
     small = nn_ops.avg_pool(padded, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
-    return array_ops.reshape(small, array_ops.concat([shape[:-3], array_ops.shape(small)[1:]], 0))  # type: ignore[no-any-return]
+    return array_ops.reshape(small, array_ops.concat([shape[:-3], array_ops.shape(small)[1:]], 0))
 
 
-def ssim_multiscale(img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = _MSSSIM_WEIGHTS, filter_size: int = 11, filter_sigma: float = 1.5,
-                    k1: float = 0.01, k2: float = 0.03, name: Optional[str] = None) -> Tensor:
+def ssim_multiscale(
+    img1: Any,
+    img2: Any,
+    max_val: Any,
+    power_factors: Sequence[float] = _MSSSIM_WEIGHTS,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    name: Optional[str] = None,
+) -> Tensor:
     """The product of the similarities of images at several sizes, each half of the one before, to the powers given."""
     with name_scope(name, "MS-SSIM", [img1, img2]):
         (first, peak), (second, _) = _as_float(img1, max_val), _as_float(img2, max_val)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Initializers: called with a shape they give the first value of a variable."""
+
 from __future__ import annotations
 
 import math
@@ -132,8 +133,9 @@ def _dims(shape: Any) -> List[int]:
 class VarianceScaling(Initializer):
     """Scaled by the number of inputs and outputs, as Glorot and Bengio, and He et al., proposed."""
 
-    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Optional[int] = None,
-                 dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Optional[int] = None, dtype: Any = dtypes.float32
+    ) -> None:
         if scale <= 0.0:
             raise at_user_line(ValueError("`scale` must be positive float."))
         if mode not in ("fan_in", "fan_out", "fan_avg"):
@@ -157,8 +159,16 @@ class VarianceScaling(Initializer):
                 return random_ops.truncated_normal(shape, 0.0, math.sqrt(variance) / 0.87962566103423978, dtype, self.seed)
             return random_ops.random_normal(shape, 0.0, math.sqrt(variance), dtype, self.seed)
         here = get_default_graph().get_name_scope()
-        return gen_ops.variance_scaling(_dims(shape), dtype=dtype, scale=self.scale, mode=self.mode,
-                                        distribution=self.distribution, seed=seed1, seed2=seed2, name=here + "/" if here else None)
+        return gen_ops.variance_scaling(
+            _dims(shape),
+            dtype=dtype,
+            scale=self.scale,
+            mode=self.mode,
+            distribution=self.distribution,
+            seed=seed1,
+            seed2=seed2,
+            name=here + "/" if here else None,
+        )
 
 
 def _compute_fans(shape: List[int]) -> Any:
@@ -236,13 +246,21 @@ def get(identifier: Any) -> Any:
     if identifier is None or callable(identifier):
         return identifier
     if isinstance(identifier, str):
-        names: Any = {"zeros": Zeros, "ones": Ones, "constant": Constant, "random_uniform": RandomUniform,
-                 "random_normal": RandomNormal, "truncated_normal": TruncatedNormal, "orthogonal": Orthogonal,
-                 "glorot_uniform": glorot_uniform_initializer, "glorot_normal": glorot_normal_initializer,
-                 "he_normal": lambda: VarianceScaling(2.0), "he_uniform": lambda: VarianceScaling(2.0, "fan_in", "uniform"),
-                 "lecun_normal": lambda: VarianceScaling(), "lecun_uniform": lambda: VarianceScaling(1.0, "fan_in", "uniform")}
+        names: Any = {
+            "zeros": Zeros,
+            "ones": Ones,
+            "constant": Constant,
+            "random_uniform": RandomUniform,
+            "random_normal": RandomNormal,
+            "truncated_normal": TruncatedNormal,
+            "orthogonal": Orthogonal,
+            "glorot_uniform": glorot_uniform_initializer,
+            "glorot_normal": glorot_normal_initializer,
+            "he_normal": lambda: VarianceScaling(2.0),
+            "he_uniform": lambda: VarianceScaling(2.0, "fan_in", "uniform"),
+            "lecun_normal": lambda: VarianceScaling(),
+            "lecun_uniform": lambda: VarianceScaling(1.0, "fan_in", "uniform"),
+        }
         if identifier in names:
-            return names[identifier]()  # type: ignore[operator]
+            return names[identifier]()
     raise at_user_line(ValueError("Could not interpret initializer identifier: %s" % (identifier,)))
-
-

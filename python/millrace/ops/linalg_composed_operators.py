@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear operators that are made of others, of vectors, or of spectra. All compute with the matrices in full."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence
@@ -17,8 +18,9 @@ from millrace.ops.linalg_operators import LinearOperator
 class LinearOperatorZeros(LinearOperator):
     """Matrices of zeros."""
 
-    def __init__(self, num_rows: int, num_columns: Optional[int] = None, batch_shape: Any = None, dtype: Any = None, name: str = "LinearOperatorZeros",
-                 **unused: Any) -> None:
+    def __init__(
+        self, num_rows: int, num_columns: Optional[int] = None, batch_shape: Any = None, dtype: Any = None, name: str = "LinearOperatorZeros", **unused: Any
+    ) -> None:
         batch = [] if batch_shape is None else list(batch_shape)
         super().__init__(array_ops.zeros([*batch, num_rows, num_rows if num_columns is None else num_columns], dtype or dtypes.float32), name)
 
@@ -79,7 +81,9 @@ class LinearOperatorBlockDiag(LinearOperator):
         at: Any = 0
         for block in blocks:
             size, rank = array_ops.shape(block), array_ops.rank(block)
-            padding = array_ops.concat([array_ops.zeros([rank - 1, 2], dtypes.int32), array_ops.reshape(array_ops.stack([at, width - at - size[-1]]), [1, 2])], 0)
+            padding = array_ops.concat(
+                [array_ops.zeros([rank - 1, 2], dtypes.int32), array_ops.reshape(array_ops.stack([at, width - at - size[-1]]), [1, 2])], 0
+            )
             rows.append(array_ops.pad(block, padding))
             at = at + size[-1]
         super().__init__(array_ops.concat(rows, -2), name or "_ds_".join(o.name for o in self.operators))
@@ -112,8 +116,16 @@ class LinearOperatorHouseholder(LinearOperator):
 class LinearOperatorLowRankUpdate(LinearOperator):
     """base + u diag(diag_update) v^H; v is u, and the diagonal ones, where they are not given."""
 
-    def __init__(self, base_operator: LinearOperator, u: Any, diag_update: Any = None, v: Any = None, is_diag_update_positive: Optional[bool] = None,
-                 name: str = "LinearOperatorLowRankUpdate", **unused: Any) -> None:
+    def __init__(
+        self,
+        base_operator: LinearOperator,
+        u: Any,
+        diag_update: Any = None,
+        v: Any = None,
+        is_diag_update_positive: Optional[bool] = None,
+        name: str = "LinearOperatorLowRankUpdate",
+        **unused: Any,
+    ) -> None:
         del is_diag_update_positive  # nothing is faster by it
         left = convert_to_tensor(u)
         right = left if v is None else convert_to_tensor(v, left.dtype.base_dtype)
@@ -140,7 +152,7 @@ class _Circulant(LinearOperator):
 
     def __init__(self, spectrum: Any, input_output_dtype: Any = dtypes.complex64, name: Optional[str] = None, **unused: Any) -> None:
         self.spectrum = convert_to_tensor(spectrum)
-        sizes: Any = self.spectrum.get_shape().as_list()[-self._dimensions:]
+        sizes: Any = self.spectrum.get_shape().as_list()[-self._dimensions :]
         if len(sizes) < self._dimensions or None in sizes:
             raise at_user_line(ValueError("The last %d sizes of the spectrum must be known, got shape %s" % (self._dimensions, self.spectrum.get_shape())))
         out = dtypes.as_dtype(input_output_dtype)
@@ -151,7 +163,7 @@ class _Circulant(LinearOperator):
         total = int(np.prod(sizes))
         places = np.stack(np.unravel_index(np.arange(total), sizes), -1)
         apart = (places[:, None] - places[None, :]) % np.array(sizes)  # which element of the kernel stands where
-        flat = array_ops.reshape(kernel, array_ops.concat([array_ops.shape(kernel)[:-self._dimensions], [total]], 0))
+        flat = array_ops.reshape(kernel, array_ops.concat([array_ops.shape(kernel)[: -self._dimensions], [total]], 0))
         super().__init__(array_ops.gather(flat, np.ravel_multi_index(tuple(np.moveaxis(apart, -1, 0)), sizes), axis=-1), name)
 
 

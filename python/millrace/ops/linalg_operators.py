@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.linalg.LinearOperator...: matrices of a certain form, and what is computed of them."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -22,7 +23,7 @@ class LinearOperator:
 
     def to_dense(self) -> Tensor:
         """The matrices in full."""
-        return self._matrix  # type: ignore[no-any-return]
+        return self._matrix
 
     def shape_tensor(self) -> Tensor:
         """The shape of the matrices."""
@@ -49,6 +50,7 @@ class LinearOperator:
     def adjoint(self, name: str = "adjoint") -> "LinearOperator":
         """The adjoint operator."""
         from millrace.ops.linalg_composed_operators import LinearOperatorAdjoint
+
         return LinearOperatorAdjoint(self, name)
 
     H = property(lambda self: self.adjoint(), doc="The adjoint operator.")
@@ -56,6 +58,7 @@ class LinearOperator:
     def inverse(self, name: str = "inverse") -> "LinearOperator":
         """The inverse operator."""
         from millrace.ops.linalg_composed_operators import LinearOperatorInversion
+
         return LinearOperatorInversion(self, name)
 
     batch_shape = property(lambda self: self.shape[:-2], doc="How many matrices there are.")
@@ -68,7 +71,7 @@ class LinearOperator:
 
     def log_abs_determinant(self) -> Tensor:
         """The logarithms of the determinants' absolute values."""
-        return linalg_ops.slogdet(self.to_dense())[1]  # type: ignore[no-any-return]
+        return linalg_ops.slogdet(self.to_dense())[1]
 
     def diag_part(self) -> Tensor:
         """The diagonals."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eigenvalues, singular values, factors, equations."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -8,8 +9,19 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
-__all__ = ["self_adjoint_eig", "self_adjoint_eigvals", "svd", "qr", "matrix_solve_ls", "cholesky_solve", "batch_self_adjoint_eig",
-           "batch_self_adjoint_eigvals", "batch_svd", "batch_matrix_solve_ls", "batch_cholesky_solve"]
+__all__ = [
+    "self_adjoint_eig",
+    "self_adjoint_eigvals",
+    "svd",
+    "qr",
+    "matrix_solve_ls",
+    "cholesky_solve",
+    "batch_self_adjoint_eig",
+    "batch_self_adjoint_eigvals",
+    "batch_svd",
+    "batch_matrix_solve_ls",
+    "batch_cholesky_solve",
+]
 
 
 def self_adjoint_eig(tensor: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
@@ -20,7 +32,7 @@ def self_adjoint_eig(tensor: Any, name: Optional[str] = None) -> Tuple[Tensor, T
 
 def self_adjoint_eigvals(tensor: Any, name: Optional[str] = None) -> Tensor:
     """Eigenvalues of Hermitian matrices, ascending."""
-    return gen_ops.self_adjoint_eig_v2(tensor, compute_v=False, name=name)[0]  # type: ignore[no-any-return]
+    return gen_ops.self_adjoint_eig_v2(tensor, compute_v=False, name=name)[0]
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: Optional[str] = None) -> Any:
@@ -57,7 +69,7 @@ def logdet(matrix: Any, name: Optional[str] = None) -> Tensor:
         diagonal = gen_ops.matrix_diag_part(gen_ops.cholesky(matrix))
         if diagonal.dtype.is_complex:
             diagonal = math_ops.real(diagonal)
-        return 2.0 * math_ops.reduce_sum(gen_ops.log(diagonal), [-1])  # type: ignore[no-any-return]
+        return 2.0 * math_ops.reduce_sum(gen_ops.log(diagonal), [-1])
 
 
 def adjoint(matrix: Any, name: Optional[str] = None) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.print: tensors as text, when a step runs."""
+
 from __future__ import annotations
 
 import sys
@@ -15,8 +16,13 @@ from millrace.ops.variables import Variable
 
 __all__ = ["print"]
 
-_LEVELS = {tf_logging.debug: "log(info)", tf_logging.info: "log(info)", tf_logging.warning: "log(warning)", tf_logging.warn: "log(warning)",
-           tf_logging.error: "log(error)"}
+_LEVELS = {
+    tf_logging.debug: "log(info)",
+    tf_logging.info: "log(info)",
+    tf_logging.warning: "log(warning)",
+    tf_logging.warn: "log(warning)",
+    tf_logging.error: "log(error)",
+}
 _MARK = "\x1a"  # stands for a tensor while the text is made
 
 
@@ -48,8 +54,12 @@ def _stream(output_stream: Any) -> str:
     for function, name in _LEVELS.items():
         if output_stream == function:
             return name
-    raise at_user_line(ValueError("Unsupported output stream, logging level, or file: %s. Give sys.stdout, sys.stderr, tf.logging.info, tf.logging.warning, "
-                                  "tf.logging.error, or a path that begins with file://" % (output_stream,)))
+    raise at_user_line(
+        ValueError(
+            "Unsupported output stream, logging level, or file: %s. Give sys.stdout, sys.stderr, tf.logging.info, tf.logging.warning, "
+            "tf.logging.error, or a path that begins with file://" % (output_stream,)
+        )
+    )
 
 
 def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Optional[str] = None) -> Operation:
@@ -68,4 +78,4 @@ def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str 
             while placeholder in text:
                 placeholder = "{%s}" % placeholder
             line = string_ops.string_format(text.replace(_MARK, placeholder), tensors, placeholder, summarize)
-        return gen_ops.print_v2(line, output_stream=_stream(output_stream), end=end)  # type: ignore[no-any-return]
+        return gen_ops.print_v2(line, output_stream=_stream(output_stream), end=end)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from keys to values, and what fills them."""
+
 from __future__ import annotations
 
 import collections
@@ -83,7 +84,7 @@ class LookupInterface:
         tensor = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, None if hasattr(keys, "dtype") else self._key_dtype)
         if tensor.dtype.base_dtype != self._key_dtype:
             raise at_user_line(TypeError("Signature mismatch. Keys must be dtype %s, got %s." % (self._key_dtype, tensor.dtype)))
-        return tensor  # type: ignore[no-any-return]
+        return tensor
 
 
 def _like(keys: Any, values: Tensor) -> Any:
@@ -137,8 +138,17 @@ class KeyValueTensorInitializer(TableInitializerBase):
 class TextFileInitializer(TableInitializerBase):
     """Fills a table with the lines of a file."""
 
-    def __init__(self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any, value_index: int, vocab_size: Optional[int] = None,
-                 delimiter: str = "\t", name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: Optional[int] = None,
+        delimiter: str = "\t",
+        name: Optional[str] = None,
+    ) -> None:
         super().__init__(key_dtype, value_dtype)
         is_tensor = hasattr(filename, "graph")
         if not is_tensor and not filename:
@@ -161,7 +171,8 @@ class TextFileInitializer(TableInitializerBase):
         with name_scope(self._name, "text_file_init", [table.table_ref]) as scope:
             filename = convert_to_tensor(self._filename, dtypes.string, name="asset_filepath")
             made: Operation = gen_ops.initialize_table_from_text_file_v2(
-                table.table_ref, filename, self._indices[0], self._indices[1], vocab_size=self._vocab_size or -1, delimiter=self._delimiter, name=scope)
+                table.table_ref, filename, self._indices[0], self._indices[1], vocab_size=self._vocab_size or -1, delimiter=self._delimiter, name=scope
+            )
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, made)
         if filename.op.type == "Const":
             add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
@@ -171,17 +182,31 @@ class TextFileInitializer(TableInitializerBase):
 class TextFileStringTableInitializer(TextFileInitializer):
     """From numbers to strings."""
 
-    def __init__(self, filename: Any, key_column_index: int = TextFileIndex.LINE_NUMBER, value_column_index: int = TextFileIndex.WHOLE_LINE,
-                 vocab_size: Optional[int] = None, delimiter: str = "\t", name: Optional[str] = "text_file_string_table_init") -> None:
+    def __init__(
+        self,
+        filename: Any,
+        key_column_index: int = TextFileIndex.LINE_NUMBER,
+        value_column_index: int = TextFileIndex.WHOLE_LINE,
+        vocab_size: Optional[int] = None,
+        delimiter: str = "\t",
+        name: Optional[str] = "text_file_string_table_init",
+    ) -> None:
         super().__init__(filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name)
 
 
 class TextFileIdTableInitializer(TextFileInitializer):
     """From strings to numbers."""
 
-    def __init__(self, filename: Any, key_column_index: int = TextFileIndex.WHOLE_LINE, value_column_index: int = TextFileIndex.LINE_NUMBER,
-                 vocab_size: Optional[int] = None, delimiter: str = "\t", name: Optional[str] = "text_file_id_table_init",
-                 key_dtype: Any = dtypes.string) -> None:
+    def __init__(
+        self,
+        filename: Any,
+        key_column_index: int = TextFileIndex.WHOLE_LINE,
+        value_column_index: int = TextFileIndex.LINE_NUMBER,
+        vocab_size: Optional[int] = None,
+        delimiter: str = "\t",
+        name: Optional[str] = "text_file_id_table_init",
+        key_dtype: Any = dtypes.string,
+    ) -> None:
         super().__init__(filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name)
 
 
@@ -217,7 +242,7 @@ class InitializableLookupTableBase(LookupInterface):
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """The number of pairs."""
-        return gen_ops.lookup_table_size_v2(self._table_ref, name=name or "%s_Size" % self._name)  # type: ignore[no-any-return]
+        return gen_ops.lookup_table_size_v2(self._table_ref, name=name or "%s_Size" % self._name)
 
     def lookup(self, keys: Any, name: Optional[str] = None) -> Any:
         """The values of keys, dense or sparse."""
@@ -281,10 +306,10 @@ class IdTableWithHashBuckets(LookupInterface):
     def _buckets(self, keys: Tensor) -> Tensor:
         text = keys if keys.dtype.base_dtype == dtypes.string else string_ops.as_string(keys)
         if self._hasher_spec.hasher == "fasthash":
-            return gen_ops.string_to_hash_bucket_fast(text, self._num_oov_buckets, name="hash_bucket")  # type: ignore[no-any-return]
+            return gen_ops.string_to_hash_bucket_fast(text, self._num_oov_buckets, name="hash_bucket")
         if self._hasher_spec.hasher != "stronghash":
             raise at_user_line(ValueError("hasher_spec has an unknown hash function: %s." % self._hasher_spec.hasher))
-        return gen_ops.string_to_hash_bucket_strong(text, self._num_oov_buckets, list(self._hasher_spec.key), name="hash_bucket")  # type: ignore[no-any-return]
+        return gen_ops.string_to_hash_bucket_strong(text, self._num_oov_buckets, list(self._hasher_spec.key), name="hash_bucket")
 
     def lookup(self, keys: Any, name: Optional[str] = None) -> Any:
         """The numbers of keys, dense or sparse."""
@@ -313,26 +338,44 @@ class StaticVocabularyTable(IdTableWithHashBuckets):
         super().__init__(table, num_oov_buckets, FastHashSpec, name or "vocabulary_table", lookup_key_dtype)
 
 
-def index_table_from_file(vocabulary_file: Any = None, num_oov_buckets: int = 0, vocab_size: Optional[int] = None, default_value: int = -1,
-                          hasher_spec: Any = FastHashSpec, key_dtype: Any = dtypes.string, name: Optional[str] = None,
-                          key_column_index: int = TextFileIndex.WHOLE_LINE, value_column_index: int = TextFileIndex.LINE_NUMBER,
-                          delimiter: str = "\t") -> Any:
+def index_table_from_file(
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: Optional[int] = None,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    key_dtype: Any = dtypes.string,
+    name: Optional[str] = None,
+    key_column_index: int = TextFileIndex.WHOLE_LINE,
+    value_column_index: int = TextFileIndex.LINE_NUMBER,
+    delimiter: str = "\t",
+) -> Any:
     """A table of the numbers of a file's lines."""
     if not hasattr(vocabulary_file, "graph") and not vocabulary_file:
         raise at_user_line(ValueError("vocabulary_file must be specified and must not be empty."))
     _check_buckets(num_oov_buckets, vocab_size)
     key_dtype = _key_type(key_dtype)
     with name_scope(name, "string_to_index") as scope:
-        initializer = TextFileIdTableInitializer(vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init",
-                                                 dtypes.int64 if key_dtype.is_integer else key_dtype)
-        shared = "" if hasattr(vocabulary_file, "graph") else "hash_table_%s_%s_%s_%s" % (vocabulary_file, vocab_size or -1, key_column_index, value_column_index)
+        initializer = TextFileIdTableInitializer(
+            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init", dtypes.int64 if key_dtype.is_integer else key_dtype
+        )
+        shared = (
+            "" if hasattr(vocabulary_file, "graph") else "hash_table_%s_%s_%s_%s" % (vocabulary_file, vocab_size or -1, key_column_index, value_column_index)
+        )
         with name_scope(None, "hash_table") as inner:
             table: Any = HashTable(initializer, default_value, shared_name=shared, name=inner)
         return _with_buckets(table, num_oov_buckets, hasher_spec, scope, key_dtype)
 
 
-def index_table_from_tensor(vocabulary_list: Any = None, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = FastHashSpec,
-                            dtype: Any = dtypes.string, name: Optional[str] = None, mapping: Any = None) -> Any:
+def index_table_from_tensor(
+    vocabulary_list: Any = None,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = FastHashSpec,
+    dtype: Any = dtypes.string,
+    name: Optional[str] = None,
+    mapping: Any = None,
+) -> Any:
     """A table of the places of strings or integers in a list."""
     vocabulary_list = mapping if vocabulary_list is None else vocabulary_list
     if vocabulary_list is None:
@@ -371,15 +414,23 @@ def _with_buckets(table: Any, num_oov_buckets: int, hasher_spec: Any, scope: str
     return IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, scope, key_dtype)
 
 
-def index_to_string_table_from_file(vocabulary_file: Any, vocab_size: Optional[int] = None, default_value: str = "UNK", name: Optional[str] = None,
-                                    key_column_index: int = TextFileIndex.LINE_NUMBER, value_column_index: int = TextFileIndex.WHOLE_LINE,
-                                    delimiter: str = "\t") -> Any:
+def index_to_string_table_from_file(
+    vocabulary_file: Any,
+    vocab_size: Optional[int] = None,
+    default_value: str = "UNK",
+    name: Optional[str] = None,
+    key_column_index: int = TextFileIndex.LINE_NUMBER,
+    value_column_index: int = TextFileIndex.WHOLE_LINE,
+    delimiter: str = "\t",
+) -> Any:
     """A table of a file's lines by their numbers."""
     if not hasattr(vocabulary_file, "graph") and not vocabulary_file:
         raise at_user_line(ValueError("vocabulary_file must be specified."))
     _check_buckets(0, vocab_size)
     with name_scope(name, "index_to_string") as scope:
-        shared = "" if hasattr(vocabulary_file, "graph") else "hash_table_%s_%s_%s_%s" % (vocabulary_file, vocab_size or -1, key_column_index, value_column_index)
+        shared = (
+            "" if hasattr(vocabulary_file, "graph") else "hash_table_%s_%s_%s_%s" % (vocabulary_file, vocab_size or -1, key_column_index, value_column_index)
+        )
         initializer = TextFileStringTableInitializer(vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init")
         return HashTable(initializer, default_value, shared_name=shared, name=scope)
 
@@ -440,7 +491,7 @@ class _ChangingTable(LookupInterface):
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """The number of pairs."""
-        return self._op("size")(self._table_ref, name=name or "%s_Size" % self._name)  # type: ignore[no-any-return]
+        return self._op("size")(self._table_ref, name=name or "%s_Size" % self._name)
 
     def lookup(self, keys: Any, name: Optional[str] = None, dynamic_default_values: Any = None) -> Any:
         """The values of keys."""
@@ -456,11 +507,11 @@ class _ChangingTable(LookupInterface):
     def insert(self, keys: Any, values: Any, name: Optional[str] = None) -> Operation:
         """Adds pairs."""
         values = convert_to_tensor(values, self._value_dtype)
-        return self._op("insert")(self._table_ref, self._keys(keys), values, name=name or "%s_lookup_table_insert" % self._name)  # type: ignore[no-any-return]
+        return self._op("insert")(self._table_ref, self._keys(keys), values, name=name or "%s_lookup_table_insert" % self._name)
 
     def remove(self, keys: Any, name: Optional[str] = None) -> Operation:
         """Takes pairs out."""
-        return gen_ops.lookup_table_remove_v2(self._table_ref, self._keys(keys), name=name or "%s_lookup_table_remove" % self._name)  # type: ignore[no-any-return]
+        return gen_ops.lookup_table_remove_v2(self._table_ref, self._keys(keys), name=name or "%s_lookup_table_remove" % self._name)
 
     erase = remove
 
@@ -476,8 +527,9 @@ class _ChangingTable(LookupInterface):
 class MutableHashTable(_ChangingTable):
     """A table of scalar keys that changes."""
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, shared_name: Optional[str] = None, name: str = "MutableHashTable",
-                 checkpoint: bool = True) -> None:
+    def __init__(
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, shared_name: Optional[str] = None, name: str = "MutableHashTable", checkpoint: bool = True
+    ) -> None:
         default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype))
         share: Dict[str, Any] = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name}
         if default.get_shape().ndims == 0:
@@ -491,13 +543,27 @@ class MutableHashTable(_ChangingTable):
 class MutableDenseHashTable(_ChangingTable):
     """A table in one array of buckets, that changes. Without a deleted_key nothing can be removed from it."""
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any, deleted_key: Any = None,
-                 initial_num_buckets: Optional[int] = None, shared_name: Optional[str] = None, name: str = "MutableDenseHashTable",
-                 checkpoint: bool = True) -> None:
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any = None,
+        initial_num_buckets: Optional[int] = None,
+        shared_name: Optional[str] = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+    ) -> None:
         default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype), name="default_value")
         empty = convert_to_tensor(empty_key, dtypes.as_dtype(key_dtype), name="empty_key")
-        options: Dict[str, Any] = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name, "value_shape": default.get_shape(),
-                   "initial_num_buckets": initial_num_buckets or 2 ** 17, "name": name}
+        options: Dict[str, Any] = {
+            "shared_name": shared_name or "",
+            "use_node_name_sharing": checkpoint and not shared_name,
+            "value_shape": default.get_shape(),
+            "initial_num_buckets": initial_num_buckets or 2**17,
+            "name": name,
+        }
         if deleted_key is None:
             self._table_ref = gen_ops.mutable_dense_hash_table(empty, value_dtype, **options)
         else:
@@ -510,7 +576,7 @@ class MutableDenseHashTable(_ChangingTable):
     def _shape(self, values: Tensor, keys: Tensor) -> None:
         rank = keys.get_shape().ndims
         if self._key_shape.ndims is not None and rank is not None:
-            front = keys.get_shape()[:rank - self._key_shape.ndims]
+            front = keys.get_shape()[: rank - self._key_shape.ndims]
             values.set_shape(front.concatenate(self._default_value.get_shape()))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equations by factors that are there already, pseudo-inverses, ranks, and tensors of length one."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -17,8 +18,8 @@ __all__ = ["lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matrix_rank", "no
 def _rows(matrices: Tensor, order: Tensor) -> Tensor:
     """Rows of matrices in another order, which is that of all, or one for each."""
     if order.get_shape().ndims == 1 and matrices.get_shape().ndims == 2:
-        return gen_ops.gather(matrices, order)  # type: ignore[no-any-return]
-    return array_ops.batch_gather(matrices, order)  # type: ignore[no-any-return]
+        return gen_ops.gather(matrices, order)
+    return array_ops.batch_gather(matrices, order)
 
 
 def _unit_lower(lower_upper: Tensor) -> Tensor:
@@ -31,7 +32,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     with name_scope(name, "lu_solve", [lower_upper, perm, rhs]) as scope:
         factors, perm, rhs = convert_to_tensor(lower_upper), convert_to_tensor(perm, dtypes.int32), convert_to_tensor(rhs)
         y = gen_ops.matrix_triangular_solve(_unit_lower(factors), _rows(rhs, perm), lower=True)
-        return gen_ops.matrix_triangular_solve(factors, y, lower=False, name=scope)  # type: ignore[no-any-return]
+        return gen_ops.matrix_triangular_solve(factors, y, lower=False, name=scope)
 
 
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
@@ -49,7 +50,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     with name_scope(name, "lu_reconstruct", [lower_upper, perm]) as scope:
         factors, perm = convert_to_tensor(lower_upper), convert_to_tensor(perm, dtypes.int32)
         product = matrix_ops.matmul(_unit_lower(factors), gen_ops.matrix_band_part(factors, 0, -1))
-        return array_ops.identity(_rows(product, sort_ops.argsort(perm)), name=scope)  # type: ignore[no-any-return]
+        return array_ops.identity(_rows(product, sort_ops.argsort(perm)), name=scope)
 
 
 def _largest(s: Tensor, a: Tensor, factor: Any) -> Tensor:
@@ -57,7 +58,7 @@ def _largest(s: Tensor, a: Tensor, factor: Any) -> Tensor:
     if factor is None:
         sizes = math_ops.cast(math_ops.reduce_max(array_ops.shape(a)[-2:]), s.dtype)
         factor = float(np.finfo(s.dtype.as_numpy_dtype).eps) * sizes
-    return math_ops.cast(factor, s.dtype) * math_ops.reduce_max(s, -1, keepdims=True)  # type: ignore[no-any-return]
+    return math_ops.cast(factor, s.dtype) * math_ops.reduce_max(s, -1, keepdims=True)
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
@@ -80,7 +81,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: Opti
         a = convert_to_tensor(a)
         s = linalg_ops.svd(a, compute_uv=False)
         limit = _largest(s, a, None) if tol is None else math_ops.cast(tol, s.dtype)
-        return math_ops.reduce_sum(math_ops.cast(gen_ops.greater(s, limit), dtypes.int32), -1, name=scope)  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(math_ops.cast(gen_ops.greater(s, limit), dtypes.int32), -1, name=scope)
 
 
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:

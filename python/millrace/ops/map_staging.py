@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MapStagingArea: values by key that one step leaves for another, whose components may come one by one."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -15,8 +16,16 @@ from millrace.ops.staging import StagingArea
 class MapStagingArea(StagingArea):
     """An area whose elements have keys, which are int64. `ordered`: get and peek without a key take the smallest."""
 
-    def __init__(self, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None, ordered: bool = False,
-                 capacity: int = 0, memory_limit: int = 0) -> None:
+    def __init__(
+        self,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: Optional[str] = None,
+        ordered: bool = False,
+        capacity: int = 0,
+        memory_limit: int = 0,
+    ) -> None:
         super().__init__(dtypes, shapes, names, shared_name, capacity, memory_limit)
         self._prefix = "ordered_map_" if ordered else "map_"
 
@@ -51,8 +60,9 @@ class MapStagingArea(StagingArea):
         for tensor, i in zip(tensors, places):
             if not tensor.get_shape().is_compatible_with(self._shapes[i]):
                 raise at_user_line(ValueError("Component %d has shape %s, which is not compatible with %s" % (i, tensor.get_shape(), self._shapes[i])))
-        return self._op("stage")(convert_to_tensor(key, dtypes_module.int64), _index_vector(places), tensors, self._dtypes,  # type: ignore[no-any-return]
-                                 **self._attributes(name or "%s_put" % self._name))
+        return self._op("stage")(
+            convert_to_tensor(key, dtypes_module.int64), _index_vector(places), tensors, self._dtypes, **self._attributes(name or "%s_put" % self._name)
+        )
 
     def _places(self, indices: Any) -> List[int]:
         if indices is None:
@@ -92,20 +102,29 @@ class MapStagingArea(StagingArea):
     def peek(self, key: Any, indices: Any = None, name: Optional[str] = None) -> Any:  # type: ignore[override]
         """The components of an element, which stays; waits until it is there."""
         places = self._places(indices)
-        return self._structured(_listed(self._op("peek")(convert_to_tensor(key, dtypes_module.int64), _index_vector(places), self._types_at(places),
-                                                         **self._attributes(name or "%s_pop" % self._name))), places)
+        return self._structured(
+            _listed(
+                self._op("peek")(
+                    convert_to_tensor(key, dtypes_module.int64),
+                    _index_vector(places),
+                    self._types_at(places),
+                    **self._attributes(name or "%s_pop" % self._name),
+                )
+            ),
+            places,
+        )
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """How many elements are whole."""
-        return self._op("size")(dtypes=self._dtypes, **self._attributes(name or "%s_size" % self._name))  # type: ignore[no-any-return]
+        return self._op("size")(dtypes=self._dtypes, **self._attributes(name or "%s_size" % self._name))
 
     def incomplete_size(self, name: Optional[str] = None) -> Tensor:
         """How many elements are not whole yet."""
-        return self._op("incomplete_size")(dtypes=self._dtypes, **self._attributes(name or "%s_incomplete_size" % self._name))  # type: ignore[no-any-return]
+        return self._op("incomplete_size")(dtypes=self._dtypes, **self._attributes(name or "%s_incomplete_size" % self._name))
 
     def clear(self, name: Optional[str] = None) -> Operation:
         """An operation that drops all elements."""
-        return self._op("clear")(dtypes=self._dtypes, **self._attributes(name or "%s_clear" % self._name))  # type: ignore[no-any-return]
+        return self._op("clear")(dtypes=self._dtypes, **self._attributes(name or "%s_clear" % self._name))
 
 
 def _index_vector(places: List[int]) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic, comparisons, reductions, linear algebra."""
+
 from __future__ import annotations
 
 import builtins
@@ -19,6 +20,7 @@ from millrace.ops.dialects import either
 
 
 # ---- arithmetic ----
+
 
 def add(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
     """x + y, element by element."""
@@ -44,12 +46,20 @@ class _OfElements(_Protocol):
 class _Reduction(_Protocol):
     """A function of the elements along axes."""
 
-    def __call__(self, input_tensor: Any, axis: Any = None, keep_dims: Optional[bool] = None, name: Optional[str] = None,
-                 reduction_indices: Any = None, keepdims: Optional[bool] = None) -> Tensor: ...
+    def __call__(
+        self,
+        input_tensor: Any,
+        axis: Any = None,
+        keep_dims: Optional[bool] = None,
+        name: Optional[str] = None,
+        reduction_indices: Any = None,
+        keepdims: Optional[bool] = None,
+    ) -> Tensor: ...
 
 
 def _of_elements(op: Any, what: str, default: str) -> _OfElements:
     """A function of each element, which of a SparseTensor takes those that are stored: it is 0 at 0."""
+
     def function(x: Any, name: Optional[str] = None) -> Any:
         if isinstance(x, SparseTensor):
             with name_scope(name, default, [x.values]) as scope:
@@ -105,8 +115,14 @@ def _same_type(x: Any, y: Any) -> Any:
     return x, y
 
 
-_TRUEDIV = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32, dtypes.uint16: dtypes.float32, dtypes.int16: dtypes.float32,
-            dtypes.int32: dtypes.float64, dtypes.int64: dtypes.float64}
+_TRUEDIV = {
+    dtypes.uint8: dtypes.float32,
+    dtypes.int8: dtypes.float32,
+    dtypes.uint16: dtypes.float32,
+    dtypes.int16: dtypes.float32,
+    dtypes.int32: dtypes.float64,
+    dtypes.int64: dtypes.float64,
+}
 
 
 def truediv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
@@ -182,8 +198,7 @@ def _limits_of(dtype: Any, source: Any) -> Any:
     number = source.as_numpy_dtype
     with np.errstate(over="ignore"):
         low, high = number(dtype.min), number(dtype.max)
-    return (np.nextafter(low, number(0)) if float(low) < int(dtype.min) else low,
-            np.nextafter(high, number(0)) if float(high) > int(dtype.max) else high)
+    return (np.nextafter(low, number(0)) if float(low) < int(dtype.min) else low, np.nextafter(high, number(0)) if float(high) > int(dtype.max) else high)
 
 
 def saturate_cast(value: Any, dtype: Any, name: Optional[str] = None) -> Tensor:
@@ -195,7 +210,7 @@ def saturate_cast(value: Any, dtype: Any, name: Optional[str] = None) -> Tensor:
         value = maximum(value, convert_to_tensor(limit[0], value.dtype.base_dtype))
     if infinite or value.dtype.max > dtype.max:
         value = minimum(value, convert_to_tensor(limit[1], value.dtype.base_dtype))
-    return cast(value, dtype, name)  # type: ignore[no-any-return]
+    return cast(value, dtype, name)
 
 
 def to_float(x: Any, name: str = "ToFloat") -> Any:
@@ -237,13 +252,20 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         if dtype is None:
             known = [v.dtype.base_dtype for v in (start, limit, delta) if isinstance(v, Tensor)]
             if not known:
-                known = [dtypes.as_dtype(np.asarray(v).dtype) if isinstance(v, (np.ndarray, np.generic)) else
-                         dtypes.float32 if isinstance(v, float) else dtypes.int32 for v in (start, limit, delta)]
+                known = [
+                    dtypes.as_dtype(np.asarray(v).dtype)
+                    if isinstance(v, (np.ndarray, np.generic))
+                    else dtypes.float32
+                    if isinstance(v, float)
+                    else dtypes.int32
+                    for v in (start, limit, delta)
+                ]
             order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
             dtype = builtins.max(known, key=lambda t: order.index(t) if t in order else 0)
         dtype = dtypes.as_dtype(dtype)
-        values = [cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype, n)
-                  for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        values = [
+            cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))
+        ]
         return gen_ops.range(values[0], values[1], values[2], name=scope)
 
 
@@ -296,6 +318,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
 
 # ---- comparisons and logic ----
 
+
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
     """Whether exactly one is true."""
     return gen_ops.logical_and(gen_ops.logical_or(x, y), gen_ops.logical_not(gen_ops.logical_and(x, y)), name=name)
@@ -343,6 +366,7 @@ def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: O
 
 # ---- reductions ----
 
+
 def _axes(x: Tensor, axis: Any) -> Any:
     ndims = x.get_shape().ndims
     if axis is not None:
@@ -370,12 +394,13 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
 
 
 def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
-    def reduce(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
-               reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+    def reduce(
+        input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keepdims: Any = None
+    ) -> Tensor:
         axis = either("axis", axis, "reduction_indices", reduction_indices)
         keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
         x = convert_to_tensor(input_tensor, dtype, name="input_tensor")
-        return op(x, _axes(x, axis), keep_dims=keep, name=name)  # type: ignore[no-any-return]
+        return op(x, _axes(x, axis), keep_dims=keep, name=name)
 
     reduce.__doc__ = "%s along axes (all unless given)." % what
     return reduce
@@ -390,17 +415,25 @@ reduce_all = _reduction(gen_ops.all, "Whether all are true", dtypes.bool_)
 reduce_any = _reduction(gen_ops.any, "Whether any is true", dtypes.bool_)
 
 
-def count_nonzero(input_tensor: Any, axis: Any = None, keep_dims: Any = None, dtype: Any = dtypes.int64, name: Optional[str] = None,
-                  reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+def count_nonzero(
+    input_tensor: Any,
+    axis: Any = None,
+    keep_dims: Any = None,
+    dtype: Any = dtypes.int64,
+    name: Optional[str] = None,
+    reduction_indices: Any = None,
+    keepdims: Any = None,
+) -> Tensor:
     """How many elements are not zero, along axes."""
     with name_scope(name, "count_nonzero", [input_tensor]):
         x = convert_to_tensor(input_tensor)
         flags = cast(gen_ops.not_equal(x, cast(0, x.dtype.base_dtype)), dtypes.int64)
-        return cast(reduce_sum(flags, axis, keep_dims, None, reduction_indices, keepdims), dtype)  # type: ignore[no-any-return]
+        return cast(reduce_sum(flags, axis, keep_dims, None, reduction_indices, keepdims), dtype)
 
 
-def reduce_logsumexp(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
-                     reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+def reduce_logsumexp(
+    input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keepdims: Any = None
+) -> Tensor:
     """log(sum(exp(x))) along axes, without overflow."""
     axis = either("axis", axis, "reduction_indices", reduction_indices)
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
@@ -412,7 +445,7 @@ def reduce_logsumexp(input_tensor: Any, axis: Any = None, keep_dims: Any = None,
         if not keep:
             axes = [axis] if isinstance(axis, int) else axis
             result = array_ops.reshape(result, []) if axes is None else array_ops.squeeze(result, axes)
-        return array_ops.identity(result, scope)  # type: ignore[no-any-return]
+        return array_ops.identity(result, scope)
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
@@ -427,6 +460,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 # ---- clipping ----
 
+
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Optional[str] = None) -> Any:
     """Values below the minimum or above the maximum set to these."""
     with name_scope(name, "clip_by_value", [t]) as scope:
@@ -435,8 +469,12 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Option
         t = convert_to_tensor(t, name="t")
         clipped = gen_ops.maximum(gen_ops.minimum(t, clip_value_max), clip_value_min, name=scope)
         if not t.shape.is_compatible_with(clipped.shape):
-            raise at_user_line(ValueError("clip_by_value: bounds of shapes %s and %s do not fit a tensor of shape %s" % (
-                convert_to_tensor(clip_value_min).shape, convert_to_tensor(clip_value_max).shape, t.shape)))
+            raise at_user_line(
+                ValueError(
+                    "clip_by_value: bounds of shapes %s and %s do not fit a tensor of shape %s"
+                    % (convert_to_tensor(clip_value_min).shape, convert_to_tensor(clip_value_max).shape, t.shape)
+                )
+            )
         return clipped
 
 
@@ -488,7 +526,7 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: Optional[str] = None) -> 
     t = convert_to_tensor(t)
     count = cast(array_ops.size(t), t.dtype.base_dtype)
     average = gen_ops.sqrt(reduce_sum(t * t)) / count
-    return array_ops.identity(t * (clip_norm / gen_ops.maximum(average, clip_norm)), name)  # type: ignore[no-any-return]
+    return array_ops.identity(t * (clip_norm / gen_ops.maximum(average, clip_norm)), name)
 
 
 def sigmoid(x: Any, name: Optional[str] = None) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products, norms and identity matrices."""
+
 from __future__ import annotations
 
 import builtins
@@ -19,8 +20,18 @@ __all__ = ["matmul", "batch_matmul", "tensordot", "einsum", "norm", "trace", "ey
 
 # ---- products ----
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
-           adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None) -> Tensor:
+
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: Optional[str] = None,
+) -> Tensor:
     """The matrix product; of the last two axes when there are more, the others broadcast. a_is_sparse, b_is_sparse are hints.
 
     Shapes: a [..., n, k], b [..., k, m] -> [..., n, m]; transpose_a and transpose_b swap the last two axes of an input first.
@@ -38,8 +49,9 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
         b = convert_to_tensor(b, None if narrow else a.dtype.base_dtype, "b")
         is_matrix = a.get_shape().ndims == b.get_shape().ndims == 2
         if is_matrix and (narrow or ((a_is_sparse or b_is_sparse) and a.dtype.base_dtype in (dtypes.float32, dtypes.bfloat16))):
-            return gen_ops.sparse_mat_mul(a, b, transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b,
-                                          a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=scope)
+            return gen_ops.sparse_mat_mul(
+                a, b, transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=scope
+            )
         shapes = a.get_shape(), b.get_shape()
         if any(s.ndims is None or s.ndims > 2 for s in shapes):
             if transpose_a:
@@ -146,7 +158,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     parts, arrow, result = equation.partition("->")
     terms = parts.split(",")
     if len(terms) != len(inputs):
-        raise at_user_line(ValueError("Got %d arguments for equation \"%s\", expecting %d" % (len(inputs), equation, len(terms))))
+        raise at_user_line(ValueError('Got %d arguments for equation "%s", expecting %d' % (len(inputs), equation, len(terms))))
     if not arrow:
         letters = [c for c in parts if c.isalpha()]
         result = ("..." if "..." in parts else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
@@ -154,8 +166,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     with name_scope(name, "einsum", tensors) as scope:
         while len(tensors) > 2:
             later = set(result).union(*terms[2:])
-            kept = ("..." if "..." in terms[0] + terms[1] else "") + "".join(
-                c for c in dict.fromkeys(terms[0] + terms[1]) if c.isalpha() and c in later)
+            kept = ("..." if "..." in terms[0] + terms[1] else "") + "".join(c for c in dict.fromkeys(terms[0] + terms[1]) if c.isalpha() and c in later)
             tensors[:2] = [gen_ops.einsum(tensors[:2], "%s,%s->%s" % (terms[0], terms[1], kept))]
             terms[:2] = [kept]
         return gen_ops.einsum(tensors, "%s->%s" % (",".join(terms), result), name=scope)
@@ -166,13 +177,16 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 _VECTOR_NORMS, _MATRIX_NORMS = ["euclidean", 1, 2, np.inf], ["euclidean", "fro", 1, 2, np.inf]
 
 
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
-         keepdims: Any = None) -> Tensor:
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, keepdims: Any = None) -> Tensor:
     """The norm of vectors along an axis, of matrices along two, or of all elements."""
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
     of_matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
-    if of_matrix and (not all(isinstance(i, (int, np.integer)) for i in axis) or axis[0] == axis[1]) or not of_matrix and not (
-            axis is None or isinstance(axis, (int, np.integer))):
+    if (
+        of_matrix
+        and (not all(isinstance(i, (int, np.integer)) for i in axis) or axis[0] == axis[1])
+        or not of_matrix
+        and not (axis is None or isinstance(axis, (int, np.integer)))
+    ):
         raise at_user_line(ValueError("'axis' must be None, an integer, or a tuple of 2 unique integers"))
     if of_matrix and ord not in _MATRIX_NORMS:
         raise at_user_line(ValueError("'ord' must be a supported matrix norm in %s, got %s" % (_MATRIX_NORMS, ord)))
@@ -193,11 +207,11 @@ def _norm(x: Tensor, ord: Any, axes: Optional[List[int]], of_matrix: bool) -> Te
     size = math_ops.abs(x)
     if of_matrix:
         rows, columns = (axes or [])[::-1] if ord == 1 else axes or []
-        return math_ops.reduce_max(math_ops.reduce_sum(size, columns, True), rows, True)  # type: ignore[no-any-return]
+        return math_ops.reduce_max(math_ops.reduce_sum(size, columns, True), rows, True)
     if ord == 1:
-        return math_ops.reduce_sum(size, axes, True)  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(size, axes, True)
     if ord == np.inf:
-        return math_ops.reduce_max(size, axes, True)  # type: ignore[no-any-return]
+        return math_ops.reduce_max(size, axes, True)
     return gen_ops.pow(math_ops.reduce_sum(gen_ops.pow(size, ord), axes, True), 1.0 / ord)
 
 
@@ -221,7 +235,7 @@ def _largest_singular_value(x: Tensor, axes: List[int]) -> Tensor:
 def trace(x: Any, name: Optional[str] = None) -> Tensor:
     """The sum of the diagonal of matrices."""
     with name_scope(name, "Trace", [x]) as scope:
-        return math_ops.reduce_sum(gen_ops.matrix_diag_part(convert_to_tensor(x)), [-1], name=scope)  # type: ignore[no-any-return]
+        return math_ops.reduce_sum(gen_ops.matrix_diag_part(convert_to_tensor(x)), [-1], name=scope)
 
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Means and variances, at once or from sums."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grey-scale dilation and erosion, and n-th elements."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -11,16 +12,16 @@ from millrace.ops import gen_ops
 
 def dilation2d(input: Any, filter: Any, strides: Any, rates: Any, padding: str, name: Optional[str] = None) -> Tensor:
     """The largest sums of cells of a window and the filter's."""
-    return gen_ops.dilation2d(input, filter, strides, rates, padding, name=name)  # type: ignore[no-any-return]
+    return gen_ops.dilation2d(input, filter, strides, rates, padding, name=name)
 
 
 def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: Optional[str] = None) -> Tensor:
     """The smallest differences of cells of a window and the kernel's."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
         kernel = convert_to_tensor(kernel)
-        return gen_ops.neg(dilation2d(gen_ops.neg(value), gen_ops.reverse_v2(kernel, [0, 1]), strides, rates, padding), name=scope)  # type: ignore[no-any-return]
+        return gen_ops.neg(dilation2d(gen_ops.neg(value), gen_ops.reverse_v2(kernel, [0, 1]), strides, rates, padding), name=scope)
 
 
 def nth_element(input: Any, n: Any, reverse: bool = False, name: Optional[str] = None) -> Tensor:
     """The n-th smallest element of each row, or with reverse the n-th largest."""
-    return gen_ops.nth_element(input, n, reverse=reverse, name=name)  # type: ignore[no-any-return]
+    return gen_ops.nth_element(input, n, reverse=reverse, name=name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neural-network ops: activations, convolution, pooling, normalisation, look-ups, losses of logits."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -22,6 +23,7 @@ from millrace.ops.window_ops import spatial_size as _spatial_size
 
 
 # ---- activations ----
+
 
 def relu(features: Any, name: Optional[str] = None) -> Tensor:
     """max(x, 0) of each element."""
@@ -95,7 +97,7 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
     if isinstance(axis, str):
         raise at_user_line(TypeError("axis must be an integer, got %r" % axis))
     if ndims is None or axis in (-1, ndims - 1):
-        return op(logits, name=name)  # type: ignore[no-any-return]
+        return op(logits, name=name)
     if not -ndims <= axis < ndims:
         raise at_user_line(InvalidArgumentError(None, None, "dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
     order = list(range(ndims))
@@ -105,8 +107,10 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
 
 # ---- losses of logits ----
 
-def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
-                                      name: Optional[str] = None, axis: Any = None, targets: Any = None) -> Tensor:
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1, name: Optional[str] = None, axis: Any = None, targets: Any = None
+) -> Tensor:
     """The cross entropy of class probabilities; nothing flows back into the labels. By position: logits, labels (0.x).
 
     Shapes: labels and logits [b..., classes] -> [b...].
@@ -119,8 +123,9 @@ def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
     return _softmax_cross_entropy(gen_ops.stop_gradient(convert_to_tensor(labels)), logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), name)
 
 
-def softmax_cross_entropy_with_logits_v2(_sentinel: Any = None, labels: Any = None, logits: Any = None, axis: Any = None,
-                                         name: Optional[str] = None, dim: Any = None) -> Tensor:
+def softmax_cross_entropy_with_logits_v2(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, axis: Any = None, name: Optional[str] = None, dim: Any = None
+) -> Tensor:
     """The cross entropy of class probabilities. By position: labels, logits."""
     if _sentinel is not None and logits is None:
         _sentinel, labels, logits = None, _sentinel, labels
@@ -157,7 +162,7 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
             order = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
         if ndims == 2 and labels.get_shape().ndims in (None, 2):
-            return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
+            return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
         sizes = array_ops.shape(logits)
         classes = logits.get_shape()[-1].value if ndims is not None else None
         last = sizes[-1] if classes is None else classes
@@ -181,28 +186,30 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         if logits.get_shape().ndims == 0:
             raise at_user_line(ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape()))
-        if labels.get_shape().ndims is not None and logits.get_shape().ndims is not None and \
-                labels.get_shape().ndims != logits.get_shape().ndims - 1:
-            raise at_user_line(ValueError("sparse_softmax_cross_entropy_with_logits: Rank mismatch: Rank of labels (received %s) should equal rank of "
-                                          "logits minus 1 (received %s); the shapes are %s and %s" % (
-                                              labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape())))
+        if labels.get_shape().ndims is not None and logits.get_shape().ndims is not None and labels.get_shape().ndims != logits.get_shape().ndims - 1:
+            raise at_user_line(
+                ValueError(
+                    "sparse_softmax_cross_entropy_with_logits: Rank mismatch: Rank of labels (received %s) should equal rank of "
+                    "logits minus 1 (received %s); the shapes are %s and %s"
+                    % (labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape())
+                )
+            )
         if not labels.dtype.is_integer:
             raise at_user_line(TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s" % labels.dtype.name))
         if logits.get_shape().ndims == 2:
-            return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
+            return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
         sizes = array_ops.shape(labels)
         static = labels.get_shape()
         classes = array_ops.shape(logits)[-1] if logits.get_shape().ndims is None or logits.get_shape()[-1].value is None else logits.get_shape()[-1].value
         loss = gen_ops.sparse_softmax_cross_entropy_with_logits(
-            array_ops.reshape(logits, array_ops.stack([-1, classes]) if isinstance(classes, Tensor) else [-1, classes]),
-            array_ops.reshape(labels, [-1])).loss
+            array_ops.reshape(logits, array_ops.stack([-1, classes]) if isinstance(classes, Tensor) else [-1, classes]), array_ops.reshape(labels, [-1])
+        ).loss
         result = array_ops.reshape(loss, sizes)
         result.set_shape(static)
         return result
 
 
-def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None,
-                                      targets: Any = None) -> Tensor:
+def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None, targets: Any = None) -> Tensor:
     """The cross entropy of independent probabilities. By position: logits, labels (0.x)."""
     logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
@@ -212,8 +219,11 @@ def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
         try:
             labels.get_shape().merge_with(logits.get_shape())
         except ValueError:
-            raise at_user_line(ValueError("sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)"
-                                          % (logits.get_shape(), labels.get_shape()))) from None
+            raise at_user_line(
+                ValueError(
+                    "sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)" % (logits.get_shape(), labels.get_shape())
+                )
+            ) from None
         zeros = array_ops.zeros_like(logits)
         positive = gen_ops.greater_equal(logits, zeros)
         clipped = gen_ops.select(positive, logits, zeros)
@@ -246,10 +256,11 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
         zeros = array_ops.zeros_like(targets)
         inside = gen_ops.logical_and(gen_ops.greater_equal(targets, zeros), gen_ops.less_equal(targets, array_ops.ones_like(targets)))
         result += gen_ops.select(inside, zeros, stirling)
-    return array_ops.identity(result, name)  # type: ignore[no-any-return]
+    return array_ops.identity(result, name)
 
 
 # ---- linear layers ----
+
 
 def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Optional[str] = None) -> Tensor:
     """A vector added along the channels.
@@ -257,8 +268,12 @@ def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Opt
     Shapes: value [b, ..., channels] (or [b, channels, ...] with data_format NCHW), bias [channels] -> the shape of value.
     Raises: ValueError when the sizes differ or the bias is no vector.
     """
-    return gen_ops.bias_add(value, bias, data_format="NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC",
-                            name="BiasAdd" if name is None else name)
+    return gen_ops.bias_add(
+        value,
+        bias,
+        data_format="NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC",
+        name="BiasAdd" if name is None else name,
+    )
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:
@@ -295,6 +310,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
         if constant_value(keep) == 1:
             return x
         from millrace.ops import random_ops
+
         if noise_shape is not None and not isinstance(noise_shape, Tensor):
             noise_shape = [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(tensor_shape.as_shape(noise_shape).as_list())]
         mask = gen_ops.floor(keep + random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, seed=seed, dtype=x.dtype))
@@ -304,6 +320,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
 
 
 # ---- convolution and pooling ----
+
 
 def _format(data_format: Optional[str], default: str) -> str:
     return default if data_format is None else data_format
@@ -319,8 +336,17 @@ def _window(sizes: Any, data_format: str) -> Any:
     return [1, 1] + pair if data_format.startswith("NC") else [1] + pair + [1]
 
 
-def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
-           data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1), name: Optional[str] = None, filters: Any = None) -> Tensor:
+def conv2d(
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: Optional[str] = None,
+    dilations: Any = (1, 1, 1, 1),
+    name: Optional[str] = None,
+    filters: Any = None,
+) -> Tensor:
     """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out].
 
     Shapes: input [b, h, w, in], filter [fh, fw, in, out] -> [b, h', w', out]; SAME: h' = ceil(h / stride), VALID: ceil((h - fh + 1) / stride).
@@ -328,55 +354,93 @@ def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = N
     """
     filter = either("filter", filter, "filters", filters)
     layout = _format(data_format, "NHWC")
-    return gen_ops.conv2d(input, filter, _window(strides, layout), padding, use_cudnn_on_gpu=use_cudnn_on_gpu is not False, data_format=layout,
-                          dilations=_window(dilations, layout), name=name)
+    return gen_ops.conv2d(
+        input,
+        filter,
+        _window(strides, layout),
+        padding,
+        use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
+        data_format=layout,
+        dilations=_window(dilations, layout),
+        name=name,
+    )
 
 
-def conv3d(input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1),
-           name: Optional[str] = None) -> Tensor:
+def conv3d(
+    input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1), name: Optional[str] = None
+) -> Tensor:
     """A 3-D convolution."""
     return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations, name=name)
 
 
-def conv1d(value: Any = None, filters: Any = None, stride: Any = None, padding: Any = None, use_cudnn_on_gpu: Any = None,
-           data_format: Optional[str] = None, name: Optional[str] = None, input: Any = None) -> Tensor:
+def conv1d(
+    value: Any = None,
+    filters: Any = None,
+    stride: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: Any = None,
+    data_format: Optional[str] = None,
+    name: Optional[str] = None,
+    input: Any = None,
+) -> Tensor:
     """A convolution of sequences [batch, width, channels] with a filter [width, in, out]."""
     with name_scope(name, "conv1d", [value, filters]):
         channels_first = data_format in ("NCHW", "NCW")
         spatial = 2 if channels_first else 1
         step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
         x = array_ops.expand_dims(value if input is None else input, spatial)
-        result = gen_ops.conv2d(x, array_ops.expand_dims(filters, 0), [1, 1, 1, step] if channels_first else [1, 1, step, 1], padding,
-                                use_cudnn_on_gpu=use_cudnn_on_gpu is not False, data_format="NCHW" if channels_first else "NHWC")
+        result = gen_ops.conv2d(
+            x,
+            array_ops.expand_dims(filters, 0),
+            [1, 1, 1, step] if channels_first else [1, 1, step, 1],
+            padding,
+            use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
+            data_format="NCHW" if channels_first else "NHWC",
+        )
         return array_ops.squeeze(result, [spatial])
 
 
-def conv2d_transpose(value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
-                     data_format: Optional[str] = None, name: Optional[str] = None, input: Any = None, filters: Any = None) -> Tensor:
+def conv2d_transpose(
+    value: Any = None,
+    filter: Any = None,
+    output_shape: Any = None,
+    strides: Any = None,
+    padding: str = "SAME",
+    data_format: Optional[str] = None,
+    name: Optional[str] = None,
+    input: Any = None,
+    filters: Any = None,
+) -> Tensor:
     """The transpose (gradient) of conv2d; filter [height, width, out, in]."""
     value, filter = either("input", input, "value", value), either("filters", filters, "filter", filter)
     with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
         value, filter = convert_to_tensor(value), convert_to_tensor(filter)
         channel = 3 if _format(data_format, "NHWC") == "NHWC" else 1
         if not value.get_shape()[channel].is_compatible_with(filter.get_shape()[3]):
-            raise at_user_line(ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3])))
+            raise at_user_line(
+                ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3]))
+            )
         sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
-        result = gen_ops.conv2d_backprop_input(sizes, filter, value, _window(strides, _format(data_format, "NHWC")), padding,
-                                               data_format=_format(data_format, "NHWC"), name=scope)
+        result = gen_ops.conv2d_backprop_input(
+            sizes, filter, value, _window(strides, _format(data_format, "NHWC")), padding, data_format=_format(data_format, "NHWC"), name=scope
+        )
         if isinstance(output_shape, (list, tuple)):
             result.set_shape([d if isinstance(d, (int, np.integer)) else None for d in output_shape])
         return result
 
 
-def conv3d_transpose(value: Any, filter: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: Optional[str] = None,
-                     name: Optional[str] = None) -> Tensor:
+def conv3d_transpose(
+    value: Any, filter: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: Optional[str] = None, name: Optional[str] = None
+) -> Tensor:
     """The transpose (gradient) of conv3d."""
-    return gen_ops.conv3d_backprop_input_v2(convert_to_tensor(output_shape, dtypes.int32), filter, value, strides, padding,
-                                            data_format=_format(data_format, "NDHWC"), name=name)
+    return gen_ops.conv3d_backprop_input_v2(
+        convert_to_tensor(output_shape, dtypes.int32), filter, value, strides, padding, data_format=_format(data_format, "NDHWC"), name=name
+    )
 
 
-def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: Any = None, name: Optional[str] = None,
-                     data_format: Optional[str] = None) -> Tensor:
+def depthwise_conv2d(
+    input: Any, filter: Any, strides: Any, padding: Any, rate: Any = None, name: Optional[str] = None, data_format: Optional[str] = None
+) -> Tensor:
     """Each channel convolved with filters of its own."""
     if rate is not None and list(rate) != [1, 1]:
         if _format(data_format, "NHWC") == "NCHW":
@@ -386,8 +450,16 @@ def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: 
     return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
 
 
-def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any, rate: Any = None,
-                     name: Optional[str] = None, data_format: Optional[str] = None) -> Tensor:
+def separable_conv2d(
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    rate: Any = None,
+    name: Optional[str] = None,
+    data_format: Optional[str] = None,
+) -> Tensor:
     """depthwise_conv2d, then a 1x1 convolution."""
     with name_scope(name, "separable_conv2d", [input]) as scope:
         between = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise", data_format)
@@ -402,20 +474,24 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: Optio
         return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), _spatial_size(filters))
 
 
-def max_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",
-             name: Optional[str] = None, input: Any = None) -> Tensor:
+def max_pool(
+    value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC", name: Optional[str] = None, input: Any = None
+) -> Tensor:
     """The largest value of each window."""
     with name_scope(name, "MaxPool", [value]) as scope:
-        return gen_ops.max_pool(value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding,
-                                data_format=data_format, name=scope)
+        return gen_ops.max_pool(
+            value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding, data_format=data_format, name=scope
+        )
 
 
-def avg_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",
-             name: Optional[str] = None, input: Any = None) -> Tensor:
+def avg_pool(
+    value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC", name: Optional[str] = None, input: Any = None
+) -> Tensor:
     """The mean of each window."""
     with name_scope(name, "AvgPool", [value]) as scope:
-        return gen_ops.avg_pool(value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding,
-                                data_format=data_format, name=scope)
+        return gen_ops.avg_pool(
+            value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding, data_format=data_format, name=scope
+        )
 
 
 def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Targmax: Any = dtypes.int64, name: Optional[str] = None) -> Any:
@@ -424,6 +500,7 @@ def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Tar
 
 
 # ---- normalisation ----
+
 
 def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: Optional[str] = None) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) scale + offset."""
@@ -435,19 +512,37 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
         return convert_to_tensor(x) * factor + shift
 
 
-def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
-                     data_format: str = "NHWC", is_training: bool = True, name: Optional[str] = None) -> Any:
+def fused_batch_norm(
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 0.001,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+    name: Optional[str] = None,
+) -> Any:
     """(y, mean, variance): batch normalisation of images over all but the channels."""
     empty: Any = [] if mean is None or is_training else None
     x = convert_to_tensor(x)
-    made = gen_ops.fused_batch_norm(x, scale, offset, convert_to_tensor([], dtypes.float32) if empty is not None else mean,
-                                    convert_to_tensor([], dtypes.float32) if empty is not None else variance,
-                                    epsilon=max(epsilon, 1.001e-5), data_format=data_format, is_training=is_training, name=name)
+    made = gen_ops.fused_batch_norm(
+        x,
+        scale,
+        offset,
+        convert_to_tensor([], dtypes.float32) if empty is not None else mean,
+        convert_to_tensor([], dtypes.float32) if empty is not None else variance,
+        epsilon=max(epsilon, 1.001e-5),
+        data_format=data_format,
+        is_training=is_training,
+        name=name,
+    )
     return made[0], made[1], made[2]
 
 
-def batch_norm_with_global_normalization(t: Any, m: Any, v: Any, beta: Any, gamma: Any, variance_epsilon: float,
-                                         scale_after_normalization: bool, name: Optional[str] = None) -> Tensor:
+def batch_norm_with_global_normalization(
+    t: Any, m: Any, v: Any, beta: Any, gamma: Any, variance_epsilon: float, scale_after_normalization: bool, name: Optional[str] = None
+) -> Tensor:
     """Batch normalisation with the arguments of the old op."""
     return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name)
 
@@ -472,10 +567,11 @@ def zero_fraction(value: Any, name: Optional[str] = None) -> Tensor:
     """The fraction of elements that are zero."""
     with name_scope(name, "zero_fraction", [value]):
         x = convert_to_tensor(value)
-        return math_ops.reduce_mean(math_ops.cast(gen_ops.equal(x, math_ops.cast(0, x.dtype.base_dtype)), dtypes.float32))  # type: ignore[no-any-return]
+        return math_ops.reduce_mean(math_ops.cast(gen_ops.equal(x, math_ops.cast(0, x.dtype.base_dtype)), dtypes.float32))
 
 
 # ---- ranking ----
+
 
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: Optional[str] = None) -> Any:
     """(values, indices) of the k largest elements of the last axis."""
@@ -491,8 +587,10 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: Optional[str] = None)
 
 # ---- look-ups ----
 
-def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, validate_indices: bool = True,
-                     max_norm: Any = None) -> Tensor:
+
+def embedding_lookup(
+    params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, validate_indices: bool = True, max_norm: Any = None
+) -> Tensor:
     """The rows of tables at ids. Several tables are one, split by `partition_strategy` (mod or div).
 
     Shapes: params [rows, d...], ids [i...] -> [i..., d...].
@@ -520,8 +618,7 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
             tables = [convert_to_tensor(p) for p in params]
             sizes = [t.get_shape()[0].value if t.get_shape().ndims is not None else None for t in tables]
             if None in sizes:
-                total = gen_ops.add_n([math_ops.cast(size if size is not None else array_ops.shape(t)[0], flat.dtype)
-                                       for size, t in zip(sizes, tables)])
+                total = gen_ops.add_n([math_ops.cast(size if size is not None else array_ops.shape(t)[0], flat.dtype) for size, t in zip(sizes, tables)])
                 each, extras = gen_ops.floor_div(total, count), gen_ops.floor_mod(total, count)
             else:
                 total = sum(sizes)  # type: ignore[arg-type, assignment]
@@ -544,11 +641,12 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
 
 def _clip_rows(rows: Tensor, ids: Any, max_norm: Any) -> Tensor:
     ndims, first = rows.get_shape().ndims, convert_to_tensor(ids).get_shape().ndims
-    return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))  # type: ignore[no-any-return, arg-type]
+    return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))  # type: ignore[arg-type]
 
 
-def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod", name: Optional[str] = None,
-                            combiner: Optional[str] = None, max_norm: Any = None) -> Tensor:
+def embedding_lookup_sparse(
+    params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod", name: Optional[str] = None, combiner: Optional[str] = None, max_norm: Any = None
+) -> Tensor:
     """For each row of sparse ids, the sum, mean or sqrtn of the rows that they name."""
     combiner = combiner or "mean"
     if combiner not in ("mean", "sqrtn", "sum"):
@@ -559,12 +657,12 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition
         if sp_weights is None:
             places = gen_ops.range(0, array_ops.size(sp_ids.values), 1)
             op = {"sum": gen_ops.sparse_segment_sum, "mean": gen_ops.sparse_segment_mean, "sqrtn": gen_ops.sparse_segment_sqrt_n}[combiner]
-            return op(rows, places, segments, name=scope)  # type: ignore[no-any-return]
+            return op(rows, places, segments, name=scope)
         weights = math_ops.cast(sp_weights.values, rows.dtype.base_dtype)
         spread = array_ops.reshape(weights, [-1] + [1] * ((rows.get_shape().ndims or 2) - 1))
         total = gen_ops.segment_sum(rows * spread, segments)
         if combiner == "sum":
-            return array_ops.identity(total, scope)  # type: ignore[no-any-return]
+            return array_ops.identity(total, scope)
         if combiner == "mean":
             return gen_ops.real_div(total, gen_ops.segment_sum(spread, segments), name=scope)
         return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's operators on tensors and on what converts to them."""
+
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -46,13 +47,25 @@ def _logic(op: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y, name=None: op(x, y, name=name)
 
 
-_BINARY = {"add": gen_ops.add, "sub": gen_ops.sub, "mul": gen_ops.mul, "truediv": _divide, "div": math_ops.div,
-           "floordiv": math_ops.floordiv, "mod": gen_ops.floor_mod, "pow": gen_ops.pow, "matmul": matrix_ops.matmul,
-           "and": gen_ops.logical_and, "or": gen_ops.logical_or, "xor": math_ops.logical_xor}
+_BINARY = {
+    "add": gen_ops.add,
+    "sub": gen_ops.sub,
+    "mul": gen_ops.mul,
+    "truediv": _divide,
+    "div": math_ops.div,
+    "floordiv": math_ops.floordiv,
+    "mod": gen_ops.floor_mod,
+    "pow": gen_ops.pow,
+    "matmul": matrix_ops.matmul,
+    "and": gen_ops.logical_and,
+    "or": gen_ops.logical_or,
+    "xor": math_ops.logical_xor,
+}
 _COMPARISONS = {"lt": gen_ops.less, "le": gen_ops.less_equal, "gt": gen_ops.greater, "ge": gen_ops.greater_equal}
 
-OVERLOADABLE_OPERATORS = {"__%s%s__" % (r, n) for n in _BINARY for r in ("", "r")} | {"__%s__" % n for n in _COMPARISONS} | {
-    "__getitem__", "__invert__", "__neg__", "__abs__"}
+OVERLOADABLE_OPERATORS = (
+    {"__%s%s__" % (r, n) for n in _BINARY for r in ("", "r")} | {"__%s__" % n for n in _COMPARISONS} | {"__getitem__", "__invert__", "__neg__", "__abs__"}
+)
 
 
 def _neg(x: Any) -> Any:
@@ -76,9 +89,11 @@ def _install() -> None:
 
 def forward_to_tensor(cls: type) -> None:
     """Gives a class that converts to a tensor (a variable) the operators of tensors."""
+
     def make(name: str) -> Any:
         def operator(self: Any, *args: Any) -> Any:
             return getattr(Tensor, name)(convert_to_tensor(self), *args)
+
         return operator
 
     for name in OVERLOADABLE_OPERATORS:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors made of Example messages and of text."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -15,8 +16,20 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops, sparse_ops
 from millrace.ops.dialects import refuse
 
-__all__ = ["VarLenFeature", "FixedLenFeature", "FixedLenSequenceFeature", "SparseFeature", "parse_example", "parse_single_example",
-           "parse_single_sequence_example", "decode_csv", "decode_json_example", "decode_compressed", "parse_tensor", "serialize_tensor"]
+__all__ = [
+    "VarLenFeature",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "SparseFeature",
+    "parse_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
+    "decode_csv",
+    "decode_json_example",
+    "decode_compressed",
+    "parse_tensor",
+    "serialize_tensor",
+]
 
 
 class VarLenFeature(NamedTuple):
@@ -70,8 +83,7 @@ class _Wanted:
         for key in sorted(features or {}):
             feature: Any = features[key]  # type: ignore[index]
             if not isinstance(feature, kinds):
-                raise at_user_line(ValueError("%s feature '%s' is %r, want one of %s" % (
-                    what, key, feature, ", ".join(kind.__name__ for kind in kinds))))
+                raise at_user_line(ValueError("%s feature '%s' is %r, want one of %s" % (what, key, feature, ", ".join(kind.__name__ for kind in kinds))))
             if not feature.dtype:
                 raise at_user_line(ValueError("Missing type for feature %s." % key))
             dtype = dtypes.as_dtype(feature.dtype)
@@ -87,8 +99,7 @@ class _Wanted:
     def _add_sparse(self, key: str, dtype: Any) -> None:
         if key in self.sparse_keys:
             if self.sparse_types[self.sparse_keys.index(key)] != dtype:
-                raise at_user_line(ValueError("Conflicting type %s vs %s for feature %s." % (
-                    self.sparse_types[self.sparse_keys.index(key)], dtype, key)))
+                raise at_user_line(ValueError("Conflicting type %s vs %s for feature %s." % (self.sparse_types[self.sparse_keys.index(key)], dtype, key)))
             return
         if key in self.dense_keys:
             raise at_user_line(ValueError("Dense and sparse keys must not intersect; intersection: %r" % {key}))
@@ -184,9 +195,18 @@ def parse_example(serialized: Any, features: Any = None, name: Optional[str] = N
     wanted = _Wanted(features, _EXAMPLE_KINDS, "Parsed")
     with name_scope(name, "ParseExample", [serialized, example_names]):
         names = _no_strings() if example_names is None else convert_to_tensor(example_names, dtypes.string)
-        return wanted.named(gen_ops.parse_example(
-            serialized, names, wanted.sparse_keys, wanted.dense_keys, wanted.defaults(), sparse_types=wanted.sparse_types,
-            dense_shapes=wanted.dense_shapes, name=name or "ParseExample"))
+        return wanted.named(
+            gen_ops.parse_example(
+                serialized,
+                names,
+                wanted.sparse_keys,
+                wanted.dense_keys,
+                wanted.defaults(),
+                sparse_types=wanted.sparse_types,
+                dense_shapes=wanted.dense_shapes,
+                name=name or "ParseExample",
+            )
+        )
 
 
 def parse_single_example(serialized: Any, features: Any = None, name: Optional[str] = None, example_names: Any = None, **lists: Any) -> Dict[str, Any]:
@@ -196,9 +216,18 @@ def parse_single_example(serialized: Any, features: Any = None, name: Optional[s
         raise at_user_line(ValueError("Missing features."))
     wanted = _Wanted(features, _EXAMPLE_KINDS, "Parsed")
     with name_scope(name, "ParseSingleExample", [serialized, example_names]):
-        return wanted.named(gen_ops.parse_single_example(
-            serialized, wanted.defaults(), num_sparse=len(wanted.sparse_keys), sparse_keys=wanted.sparse_keys, dense_keys=wanted.dense_keys,
-            sparse_types=wanted.sparse_types, dense_shapes=wanted.dense_shapes, name=name or "ParseSingleExample"))
+        return wanted.named(
+            gen_ops.parse_single_example(
+                serialized,
+                wanted.defaults(),
+                num_sparse=len(wanted.sparse_keys),
+                sparse_keys=wanted.sparse_keys,
+                dense_keys=wanted.dense_keys,
+                sparse_types=wanted.sparse_types,
+                dense_shapes=wanted.dense_shapes,
+                name=name or "ParseSingleExample",
+            )
+        )
 
 
 def _of_sequences(context_features: Any, sequence_features: Any) -> Tuple[_Wanted, _Wanted, List[str]]:
@@ -219,40 +248,73 @@ def _of_sequences(context_features: Any, sequence_features: Any) -> Tuple[_Wante
     return context, lists, missing
 
 
-def parse_single_sequence_example(serialized: Any, context_features: Any = None, sequence_features: Any = None, example_name: Any = None,
-                                  name: Optional[str] = None) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def parse_single_sequence_example(
+    serialized: Any, context_features: Any = None, sequence_features: Any = None, example_name: Any = None, name: Optional[str] = None
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """The features of one serialized SequenceExample message: those of its context, and its lists with a dimension for the steps."""
     if not (context_features or sequence_features):
         raise at_user_line(ValueError("Missing features."))
     context, lists, missing = _of_sequences(context_features, sequence_features)
     with name_scope(name, "ParseSingleSequenceExample", [serialized, example_name]):
         outputs = gen_ops.parse_single_sequence_example(
-            serialized, constant(np.array(sorted(missing), np.object_), dtypes.string), context.sparse_keys, context.dense_keys, lists.sparse_keys,
-            lists.dense_keys, context.defaults(), "" if example_name is None else example_name, context_sparse_types=context.sparse_types,
-            feature_list_dense_types=lists.dense_types, context_dense_shapes=context.dense_shapes, feature_list_sparse_types=lists.sparse_types,
-            feature_list_dense_shapes=lists.dense_shapes, name=name or "ParseSingleSequenceExample")
+            serialized,
+            constant(np.array(sorted(missing), np.object_), dtypes.string),
+            context.sparse_keys,
+            context.dense_keys,
+            lists.sparse_keys,
+            lists.dense_keys,
+            context.defaults(),
+            "" if example_name is None else example_name,
+            context_sparse_types=context.sparse_types,
+            feature_list_dense_types=lists.dense_types,
+            context_dense_shapes=context.dense_shapes,
+            feature_list_sparse_types=lists.sparse_types,
+            feature_list_dense_shapes=lists.dense_shapes,
+            name=name or "ParseSingleSequenceExample",
+        )
         return context.named(outputs[:4]), lists.named(outputs[4:])
 
 
-def parse_sequence_example(serialized: Any, context_features: Any = None, sequence_features: Any = None, example_names: Any = None,
-                           name: Optional[str] = None) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Tensor]]:
+def parse_sequence_example(
+    serialized: Any, context_features: Any = None, sequence_features: Any = None, example_names: Any = None, name: Optional[str] = None
+) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Tensor]]:
     """Features of a batch of serialized SequenceExample messages: those of the contexts, the lists padded to the longest, and their lengths."""
     if not (context_features or sequence_features):
         raise at_user_line(ValueError("Missing features."))
     context, lists, missing = _of_sequences(context_features, sequence_features)
     with name_scope(name, "ParseSequenceExample", [serialized, example_names]):
         outputs = gen_ops.parse_sequence_example(
-            serialized, constant(np.array([], np.object_), dtypes.string) if example_names is None else example_names, context.defaults(),
-            feature_list_dense_missing_assumed_empty=sorted(missing), context_sparse_keys=context.sparse_keys, context_dense_keys=context.dense_keys,
-            feature_list_sparse_keys=lists.sparse_keys, feature_list_dense_keys=lists.dense_keys, Ncontext_sparse=len(context.sparse_keys),
-            Ncontext_dense=len(context.dense_keys), Nfeature_list_sparse=len(lists.sparse_keys), Nfeature_list_dense=len(lists.dense_keys),
-            context_sparse_types=context.sparse_types, feature_list_dense_types=lists.dense_types, context_dense_shapes=context.dense_shapes,
-            feature_list_sparse_types=lists.sparse_types, feature_list_dense_shapes=lists.dense_shapes, name=name or "ParseSequenceExample")
+            serialized,
+            constant(np.array([], np.object_), dtypes.string) if example_names is None else example_names,
+            context.defaults(),
+            feature_list_dense_missing_assumed_empty=sorted(missing),
+            context_sparse_keys=context.sparse_keys,
+            context_dense_keys=context.dense_keys,
+            feature_list_sparse_keys=lists.sparse_keys,
+            feature_list_dense_keys=lists.dense_keys,
+            Ncontext_sparse=len(context.sparse_keys),
+            Ncontext_dense=len(context.dense_keys),
+            Nfeature_list_sparse=len(lists.sparse_keys),
+            Nfeature_list_dense=len(lists.dense_keys),
+            context_sparse_types=context.sparse_types,
+            feature_list_dense_types=lists.dense_types,
+            context_dense_shapes=context.dense_shapes,
+            feature_list_sparse_types=lists.sparse_types,
+            feature_list_dense_shapes=lists.dense_shapes,
+            name=name or "ParseSequenceExample",
+        )
         return context.named(outputs[:4]), lists.named(outputs[4:8]), dict(zip(lists.dense_keys, _listed(outputs[8])))
 
 
-def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, name: Optional[str] = None,
-               na_value: str = "", select_cols: Any = None) -> List[Tensor]:
+def decode_csv(
+    records: Any,
+    record_defaults: Any,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    name: Optional[str] = None,
+    na_value: str = "",
+    select_cols: Any = None,
+) -> List[Tensor]:
     """The columns of records in comma-separated form; a field that is missing is its default, which also says its type."""
     defaults = []
     for i, default in enumerate(record_defaults):
@@ -260,8 +322,11 @@ def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",", use_q
         if value.get_shape().ndims not in (None, 0, 1):
             raise at_user_line(ValueError("the default of field %d must be a scalar or a vector of at most one element, got shape %s" % (i, value.get_shape())))
         defaults.append(value)
-    return _listed(gen_ops.decode_csv(records, defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value,
-                                      select_cols=list(select_cols or []), name=name))
+    return _listed(
+        gen_ops.decode_csv(
+            records, defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value, select_cols=list(select_cols or []), name=name
+        )
+    )
 
 
 def decode_json_example(json_examples: Any, name: Optional[str] = None) -> Tensor:

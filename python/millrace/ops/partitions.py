@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How variables are cut into parts."""
+
 from __future__ import annotations
 
 import math
@@ -18,8 +19,9 @@ class PartitionInfo:
             if not isinstance(value, (list, tuple)):
                 raise at_user_line(TypeError("`%s` must be a sequence (like tuple or list) instead of %s" % (what, type(value).__name__)))
         if len(full_shape) != len(var_offset):
-            raise at_user_line(ValueError("Expected equal length, but `var_offset` is of length %d while full_shape is of length %d."
-                                          % (len(var_offset), len(full_shape))))
+            raise at_user_line(
+                ValueError("Expected equal length, but `var_offset` is of length %d while full_shape is of length %d." % (len(var_offset), len(full_shape)))
+            )
         for i, (offset, size) in enumerate(zip(var_offset, full_shape)):
             if offset < 0 or offset >= size:
                 raise at_user_line(ValueError("Expected 0 <= offset < shape but found offset=%d, shape=%d for dimension %d" % (offset, size, i)))
@@ -33,16 +35,28 @@ class PartitionInfo:
         if not isinstance(shape, (list, tuple)):
             raise at_user_line(TypeError("`shape` must be a sequence (like tuple or list) instead of %s" % type(shape).__name__))
         if len(shape) != len(self._full_shape):
-            raise at_user_line(ValueError("Expected equal length, but received shape=%s of length %d while self.full_shape=%s is of length %d."
-                                          % (shape, len(shape), self._full_shape, len(self._full_shape))))
+            raise at_user_line(
+                ValueError(
+                    "Expected equal length, but received shape=%s of length %d while self.full_shape=%s is of length %d."
+                    % (shape, len(shape), self._full_shape, len(self._full_shape))
+                )
+            )
         for i, (offset, part, size) in enumerate(zip(self._var_offset, shape, self._full_shape)):
             if offset + part > size:
-                raise at_user_line(ValueError("With self.var_offset=%s, a partition of shape=%s would exceed self.full_shape=%s in dimension %d."
-                                              % (self._var_offset, shape, self._full_shape, i)))
+                raise at_user_line(
+                    ValueError(
+                        "With self.var_offset=%s, a partition of shape=%s would exceed self.full_shape=%s in dimension %d."
+                        % (self._var_offset, shape, self._full_shape, i)
+                    )
+                )
         cut = [i for i, (part, size) in enumerate(zip(shape, self._full_shape)) if part != size]
         if len(cut) > 1:
-            raise at_user_line(ValueError("Cannot use single_slice_dim() with shape=%s and self.full_shape=%s since slice dim could be either "
-                                          "dimension %d or %d." % (shape, self._full_shape, cut[1], cut[0])))
+            raise at_user_line(
+                ValueError(
+                    "Cannot use single_slice_dim() with shape=%s and self.full_shape=%s since slice dim could be either "
+                    "dimension %d or %d." % (shape, self._full_shape, cut[1], cut[0])
+                )
+            )
         return cut[0] if cut else None
 
     def single_offset(self, shape: Any) -> int:
@@ -70,6 +84,7 @@ def partitions_of(partitioner: Any, shape: TensorShape, dtype: Any) -> List[int]
 
 # ---- partitioners ----
 
+
 def _checked(shape: Any, dtype: Any, bytes_per_string_element: int) -> int:
     """The bytes of an element, after a look at what the partitioner was given."""
     if not isinstance(shape, TensorShape):
@@ -89,8 +104,10 @@ def _along(shape: TensorShape, axis: int, count: int) -> List[int]:
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
     """A partitioner that splits an axis into a number of parts."""
+
     def partitioner(shape: Any, **unused: Any) -> List[int]:
         return _along(shape, axis, min(num_shards, shape[axis].value))
+
     return partitioner
 
 
@@ -105,6 +122,7 @@ def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, min_sli
     def partitioner(shape: Any, dtype: Any) -> List[int]:
         total = (shape.num_elements() or 0) * _checked(shape, dtype, bytes_per_string_element)
         return _along(shape, axis, max(1, min(shape[axis].value, max_partitions, -(-total // min_slice_size))))
+
     return partitioner
 
 
@@ -121,4 +139,5 @@ def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, bytes_pe
         rows = max(1, math.floor(max_shard_bytes / row)) if row else max(1, shape[axis].value)
         count = -(-shape[axis].value // rows)
         return _along(shape, axis, min(count, max_shards) if max_shards else count)
+
     return partitioner

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools and transposed convolutions whose number of dimensions the input says, or whose name does."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -38,17 +39,18 @@ def _pool(kind: str, input: Any, ksize: Any, strides: Any, padding: Any, data_fo
     first = data_format.startswith("NC")
     ksize, strides = _sizes(ksize, count, first, "ksize"), _sizes(strides, count, first, "strides")
     if count == 3:
-        return getattr(window_ops, kind + "_pool3d")(input, ksize, strides, padding, data_format=data_format, name=name)  # type: ignore[no-any-return]
+        return getattr(window_ops, kind + "_pool3d")(input, ksize, strides, padding, data_format=data_format, name=name)
     of_images = getattr(nn_ops, kind + "_pool")
     if count == 2:
-        return of_images(input, ksize, strides, padding, data_format=data_format, name=name)  # type: ignore[no-any-return]
+        return of_images(input, ksize, strides, padding, data_format=data_format, name=name)
     axis = 2 if first else 1  # a height of one
 
     def image(sizes: Any) -> Any:
         return [*sizes[:axis], 1, *sizes[axis:]]
+
     with name_scope(name, "%s_pool1d" % kind, [input]) as scope:
         made = of_images(array_ops.expand_dims(input, axis), image(ksize), image(strides), padding, data_format="NCHW" if first else "NHWC")
-        return array_ops.squeeze(made, [axis], name=scope)  # type: ignore[no-any-return]
+        return array_ops.squeeze(made, [axis], name=scope)
 
 
 def avg_pool_v2(input: Any, ksize: Any, strides: Any, padding: Any, data_format: Optional[str] = None, name: Optional[str] = None) -> Tensor:
@@ -79,14 +81,30 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 avg_pool2d = nn_ops.avg_pool
 
 
-def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: str = "NWC", dilations: Any = None,
-                     name: Optional[str] = None) -> Tensor:
+def conv1d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str = "NWC",
+    dilations: Any = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """The transpose of a convolution along one dimension; filters are [width, outputs, inputs]."""
     return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations, name)
 
 
-def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: Optional[str] = None, dilations: Any = None,
-                   name: Optional[str] = None) -> Tensor:
+def conv_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: Optional[str] = None,
+    dilations: Any = None,
+    name: Optional[str] = None,
+) -> Tensor:
     """The transpose of a convolution over one, two or three dimensions."""
     if dilations is not None and any(d != 1 for d in (dilations if isinstance(dilations, (list, tuple)) else [dilations])):
         raise at_user_line(NotImplementedError("conv_transpose with dilations is not provided: use tf.nn.atrous_conv2d_transpose."))
@@ -103,6 +121,12 @@ def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, pa
     with name_scope(name, "conv1d_transpose", [input, filters]) as scope:
         shape = convert_to_tensor(output_shape)
         shape = array_ops.concat([shape[:axis], [1], shape[axis:]], 0)
-        made = nn_ops.conv2d_transpose(array_ops.expand_dims(input, axis), array_ops.expand_dims(filters, 0), shape,
-                                       [*strides[:axis], 1, *strides[axis:]], padding, data_format="NCHW" if first else "NHWC")
-        return array_ops.squeeze(made, [axis], name=scope)  # type: ignore[no-any-return]
+        made = nn_ops.conv2d_transpose(
+            array_ops.expand_dims(input, axis),
+            array_ops.expand_dims(filters, 0),
+            shape,
+            [*strides[:axis], 1, *strides[axis:]],
+            padding,
+            data_format="NCHW" if first else "NHWC",
+        )
+        return array_ops.squeeze(made, [axis], name=scope)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues: tensors that one step puts in and another takes out."""
+
 from __future__ import annotations
 
 import hashlib
@@ -113,8 +114,12 @@ class QueueBase:
             if not self._names:
                 raise at_user_line(ValueError("Queue must have names to enqueue a dictionary"))
             if sorted(self._names, key=str) != sorted(vals, key=str):
-                raise at_user_line(ValueError("Keys in dictionary to enqueue do not match names of Queue. Dictionary: %s, Queue: %s"
-                                              % (sorted(vals, key=str), sorted(self._names, key=str))))
+                raise at_user_line(
+                    ValueError(
+                        "Keys in dictionary to enqueue do not match names of Queue. Dictionary: %s, Queue: %s"
+                        % (sorted(vals, key=str), sorted(self._names, key=str))
+                    )
+                )
             return [vals[n] for n in self._names]
         if self._names:
             raise at_user_line(ValueError("You must enqueue a dictionary in a Queue with names"))
@@ -198,8 +203,9 @@ def _tensors_in(vals: Any) -> List[Any]:
 class FIFOQueue(QueueBase):
     """A queue in the order of coming."""
 
-    def __init__(self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None,
-                 name: Optional[str] = "fifo_queue") -> None:
+    def __init__(
+        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "fifo_queue"
+    ) -> None:
         types, known = _types_of(dtypes), _shapes_of(shapes)
         handle = gen_ops.fifo_queue_v2(component_types=types, shapes=known or [], capacity=capacity, shared_name=shared_name or "", name=name)
         super().__init__(types, known, names, handle)
@@ -208,8 +214,9 @@ class FIFOQueue(QueueBase):
 class PaddingFIFOQueue(QueueBase):
     """A FIFOQueue whose elements may differ in size: those that are taken out together are padded with zeros."""
 
-    def __init__(self, capacity: int, dtypes: Any, shapes: Any, names: Any = None, shared_name: Optional[str] = None,
-                 name: Optional[str] = "padding_fifo_queue") -> None:
+    def __init__(
+        self, capacity: int, dtypes: Any, shapes: Any, names: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "padding_fifo_queue"
+    ) -> None:
         types, known = _types_of(dtypes), _partial_shapes_of(shapes)
         if len(types) != len(known):
             raise at_user_line(ValueError("Shapes must be provided for all components, but received %d dtypes and %d shapes." % (len(types), len(known))))
@@ -220,12 +227,29 @@ class PaddingFIFOQueue(QueueBase):
 class RandomShuffleQueue(QueueBase):
     """A queue that gives its elements in a random order, and keeps min_after_dequeue of them to choose from."""
 
-    def __init__(self, capacity: int, min_after_dequeue: int, dtypes: Any, shapes: Any = None, names: Any = None, seed: Optional[int] = None,
-                 shared_name: Optional[str] = None, name: Optional[str] = "random_shuffle_queue") -> None:
+    def __init__(
+        self,
+        capacity: int,
+        min_after_dequeue: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        seed: Optional[int] = None,
+        shared_name: Optional[str] = None,
+        name: Optional[str] = "random_shuffle_queue",
+    ) -> None:
         types, known = _types_of(dtypes), _shapes_of(shapes)
         seed1, seed2 = _queue_seeds(seed, shared_name)
-        handle = gen_ops.random_shuffle_queue_v2(component_types=types, shapes=known or [], capacity=capacity, min_after_dequeue=min_after_dequeue, seed=seed1,
-                                                 seed2=seed2, shared_name=shared_name or "", name=name)
+        handle = gen_ops.random_shuffle_queue_v2(
+            component_types=types,
+            shapes=known or [],
+            capacity=capacity,
+            min_after_dequeue=min_after_dequeue,
+            seed=seed1,
+            seed2=seed2,
+            shared_name=shared_name or "",
+            name=name,
+        )
         super().__init__(types, known, names, handle)
 
 
@@ -243,8 +267,9 @@ def _queue_seeds(seed: Optional[int], shared_name: Optional[str]) -> Tuple[int, 
 class PriorityQueue(QueueBase):
     """A queue that gives the element with the smallest priority first. The priority, an int64, is the first component."""
 
-    def __init__(self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None,
-                 name: Optional[str] = "priority_queue") -> None:
+    def __init__(
+        self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None, name: Optional[str] = "priority_queue"
+    ) -> None:
         kinds, known = _types_of(types), _shapes_of(shapes)
         handle = gen_ops.priority_queue_v2(shapes=known or [], component_types=kinds, capacity=capacity, shared_name=shared_name or "", name=name)
         super().__init__([dtypes_module.int64, *kinds], [tensor_shape.scalar(), *known] if known else None, names, handle)

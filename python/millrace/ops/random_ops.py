@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random tensors."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,14 +24,16 @@ def _shape_tensor(shape: Any) -> Any:
     return shape_tensor(shape)
 
 
-def random_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None,
-                  name: Optional[str] = None) -> Tensor:
+def random_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None
+) -> Tensor:
     """Normally distributed values."""
     return _normal(gen_ops.random_standard_normal, shape, mean, stddev, dtype, seed, name, "random_normal")
 
 
-def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None,
-                     name: Optional[str] = None) -> Tensor:
+def truncated_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None
+) -> Tensor:
     """Normally distributed values within two standard deviations."""
     return _normal(gen_ops.truncated_normal, shape, mean, stddev, dtype, seed, name, "truncated_normal")
 
@@ -46,8 +49,9 @@ def _normal(op: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Optio
         return gen_ops.add(gen_ops.mul(values, stddev, name="mul"), mean, name=scope)
 
 
-def random_uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None,
-                   name: Optional[str] = None) -> Tensor:
+def random_uniform(
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None
+) -> Tensor:
     """Values evenly distributed from minval to before maxval."""
     dtype = dtypes.as_dtype(dtype).base_dtype
     if maxval is None:
@@ -89,8 +93,7 @@ def multinomial(logits: Any, num_samples: Any, seed: Optional[int] = None, name:
     return gen_ops.multinomial(logits, num_samples, seed=seed1, seed2=seed2, output_dtype=output_dtype or dtypes.int64, name=name)
 
 
-def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None,
-                 name: Optional[str] = None) -> Tensor:
+def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """Gamma distributed values, for each alpha."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         alpha = convert_to_tensor(alpha, dtype, "alpha")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.raw_ops: a function for each op, under the name of the op. It takes its arguments by name."""
+
 from __future__ import annotations
 
 import functools
@@ -43,7 +44,9 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     if not found:
-        raise at_user_line(NotProvidedError("tf.raw_ops.%s is not provided: dir(tf.raw_ops) lists the ops that are, and tf.load_op_library adds others." % name))
+        raise at_user_line(
+            NotProvidedError("tf.raw_ops.%s is not provided: dir(tf.raw_ops) lists the ops that are, and tf.load_op_library adds others." % name)
+        )
     made = globals()[name] = _by_name(getattr(gen_ops, found), name)
     return made
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers: records out of files whose names come from a queue."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -52,23 +53,23 @@ class ReaderBase:
 
     def num_records_produced(self, name: Optional[str] = None) -> Tensor:
         """How many records it has given."""
-        return self._op("num_records_produced")(self._reader_ref, name=name)  # type: ignore[no-any-return]
+        return self._op("num_records_produced")(self._reader_ref, name=name)
 
     def num_work_units_completed(self, name: Optional[str] = None) -> Tensor:
         """How many files it has read to their ends."""
-        return self._op("num_work_units_completed")(self._reader_ref, name=name)  # type: ignore[no-any-return]
+        return self._op("num_work_units_completed")(self._reader_ref, name=name)
 
     def serialize_state(self, name: Optional[str] = None) -> Tensor:
         """Its state, as a string."""
-        return self._op("serialize_state")(self._reader_ref, name=name)  # type: ignore[no-any-return]
+        return self._op("serialize_state")(self._reader_ref, name=name)
 
     def restore_state(self, state: Any, name: Optional[str] = None) -> Operation:
         """Sets it back to a state."""
-        return self._op("restore_state")(self._reader_ref, convert_to_tensor(state, dtypes.string), name=name)  # type: ignore[no-any-return]
+        return self._op("restore_state")(self._reader_ref, convert_to_tensor(state, dtypes.string), name=name)
 
     def reset(self, name: Optional[str] = None) -> Operation:
         """Makes it as it was at first."""
-        return self._op("reset")(self._reader_ref, name=name)  # type: ignore[no-any-return]
+        return self._op("reset")(self._reader_ref, name=name)
 
 
 class WholeFileReader(ReaderBase):
@@ -88,10 +89,20 @@ class TextLineReader(ReaderBase):
 class FixedLengthRecordReader(ReaderBase):
     """Gives records of one length."""
 
-    def __init__(self, record_bytes: int, header_bytes: Optional[int] = None, footer_bytes: Optional[int] = None, hop_bytes: Optional[int] = None,
-                 name: Optional[str] = None, encoding: Optional[str] = None) -> None:
-        super().__init__(gen_ops.fixed_length_record_reader_v2(
-            record_bytes, header_bytes=header_bytes or 0, footer_bytes=footer_bytes or 0, hop_bytes=hop_bytes or 0, encoding=encoding or "", name=name))
+    def __init__(
+        self,
+        record_bytes: int,
+        header_bytes: Optional[int] = None,
+        footer_bytes: Optional[int] = None,
+        hop_bytes: Optional[int] = None,
+        name: Optional[str] = None,
+        encoding: Optional[str] = None,
+    ) -> None:
+        super().__init__(
+            gen_ops.fixed_length_record_reader_v2(
+                record_bytes, header_bytes=header_bytes or 0, footer_bytes=footer_bytes or 0, hop_bytes=hop_bytes or 0, encoding=encoding or "", name=name
+            )
+        )
 
 
 class TFRecordReader(ReaderBase):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables that are handles: tensorflow.python.ops.resource_variable_ops."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -18,11 +19,32 @@ class _KnowsResources(_ByCreators):
 class ResourceVariable(Variable, metaclass=_KnowsResources):
     """A Variable with use_resource=True. Any such variable is an instance of it."""
 
-    def __init__(self, initial_value: Any = None, trainable: Any = True, collections: Any = None, validate_shape: bool = True,
-                 caching_device: Any = None, name: Optional[str] = None, dtype: Any = None, variable_def: Any = None,
-                 import_scope: Optional[str] = None, constraint: Any = None) -> None:
-        super().__init__(initial_value, trainable, collections, validate_shape, caching_device, name, variable_def, dtype,
-                         import_scope=import_scope, constraint=constraint, use_resource=True)
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: Any = True,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        variable_def: Any = None,
+        import_scope: Optional[str] = None,
+        constraint: Any = None,
+    ) -> None:
+        super().__init__(
+            initial_value,
+            trainable,
+            collections,
+            validate_shape,
+            caching_device,
+            name,
+            variable_def,
+            dtype,
+            import_scope=import_scope,
+            constraint=constraint,
+            use_resource=True,
+        )
 
 
 def var_handle_op(dtype: Any, shape: Any, container: str = "", shared_name: str = "", name: Optional[str] = None) -> Any:

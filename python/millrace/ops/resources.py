@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources of a graph, such as tables and trees: their handles, what makes them, and whether they are made."""
+
 from __future__ import annotations
 
 import collections
@@ -33,6 +34,7 @@ def local_resources() -> List[Any]:
 def report_uninitialized_resources(resource_list: Optional[List[Any]] = None, name: str = "report_uninitialized_resources") -> Tensor:
     """The names of the handles of resources that are not made yet."""
     from millrace.framework.graph import name_scope
+
     resources = shared_resources() + local_resources() if resource_list is None else resource_list
     with name_scope(name):
         if not resources:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent networks: a cell along a sequence, unrolled or in a loop."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -13,8 +14,17 @@ from millrace.ops.rnn_cell import _zeros, make_variables
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
-__all__ = ["static_rnn", "static_state_saving_rnn", "static_bidirectional_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn", "raw_rnn", "rnn",
-           "bidirectional_rnn", "state_saving_rnn"]
+__all__ = [
+    "static_rnn",
+    "static_state_saving_rnn",
+    "static_bidirectional_rnn",
+    "dynamic_rnn",
+    "bidirectional_dynamic_rnn",
+    "raw_rnn",
+    "rnn",
+    "bidirectional_rnn",
+    "state_saving_rnn",
+]
 
 
 def _batch(x: Tensor, axis: int = 0) -> Any:
@@ -24,12 +34,14 @@ def _batch(x: Tensor, axis: int = 0) -> Any:
 
 def _where(mask: Tensor, new: Any, old: Any) -> Any:
     """By rows: new where the mask is true, old elsewhere."""
+
     def pick(a: Any, b: Any) -> Any:
         if a.get_shape().ndims == 0:
             return a
         made = gen_ops.select(mask, a, b)
         made.set_shape(a.get_shape())
         return made
+
     return nest.map_structure(pick, new, old)
 
 
@@ -93,8 +105,16 @@ def _reversed(inputs: List[Any], lengths: Any) -> List[Any]:
     return array_ops.unstack(turned, len(inputs))
 
 
-def static_bidirectional_rnn(cell_fw: Any, cell_bw: Any, inputs: Any, initial_state_fw: Any = None, initial_state_bw: Any = None, dtype: Any = None,
-                             sequence_length: Any = None, scope: Any = None) -> Any:
+def static_bidirectional_rnn(
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> Any:
     """(joined outputs, last state forwards, last state backwards) of two cells along a list of inputs."""
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as fw:
@@ -115,8 +135,17 @@ def _time_major(x: Any) -> Any:
     return array_ops.transpose(x, [1, 0] + list(range(2, ndims)))
 
 
-def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None, dtype: Any = None, parallel_iterations: Optional[int] = None,
-                swap_memory: bool = False, time_major: bool = False, scope: Any = None) -> Any:
+def dynamic_rnn(
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state: Any = None,
+    dtype: Any = None,
+    parallel_iterations: Optional[int] = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> Any:
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
     with variable_scope(scope or "rnn"):
         make_variables(cell, inputs)
@@ -189,8 +218,13 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
         return time + 1, flows, tuple(flat_new)
 
     _, written, last = control_flow_ops.while_loop(
-        lambda time, *_: gen_ops.less(time, limit), body, (start, tuple(results), tuple(flat_state)),
-        parallel_iterations=parallel_iterations, swap_memory=swap_memory, maximum_iterations=steps)
+        lambda time, *_: gen_ops.less(time, limit),
+        body,
+        (start, tuple(results), tuple(flat_state)),
+        parallel_iterations=parallel_iterations,
+        swap_memory=swap_memory,
+        maximum_iterations=steps,
+    )
     outputs = []
     for w, shape in zip(written, shapes):
         value = w.stack()
@@ -199,9 +233,19 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
     return nest.pack_sequence_as(cell.output_size, outputs), nest.pack_sequence_as(state, list(last))
 
 
-def bidirectional_dynamic_rnn(cell_fw: Any, cell_bw: Any, inputs: Any, sequence_length: Any = None, initial_state_fw: Any = None, initial_state_bw: Any = None,
-                              dtype: Any = None, parallel_iterations: Optional[int] = None, swap_memory: bool = False, time_major: bool = False,
-                              scope: Any = None) -> Any:
+def bidirectional_dynamic_rnn(
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    parallel_iterations: Optional[int] = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> Any:
     """((outputs forwards, outputs backwards), (last states)) of two cells along [batch, time, ...]."""
     time_axis, batch_axis = (0, 1) if time_major else (1, 0)
 
@@ -214,8 +258,9 @@ def bidirectional_dynamic_rnn(cell_fw: Any, cell_bw: Any, inputs: Any, sequence_
         with variable_scope("fw") as fw:
             output_fw, state_fw = dynamic_rnn(cell_fw, inputs, sequence_length, initial_state_fw, dtype, parallel_iterations, swap_memory, time_major, fw)
         with variable_scope("bw") as bw:
-            backwards, state_bw = dynamic_rnn(cell_bw, nest.map_structure(turned, inputs), sequence_length, initial_state_bw, dtype,
-                                              parallel_iterations, swap_memory, time_major, bw)
+            backwards, state_bw = dynamic_rnn(
+                cell_bw, nest.map_structure(turned, inputs), sequence_length, initial_state_bw, dtype, parallel_iterations, swap_memory, time_major, bw
+            )
     return (output_fw, nest.map_structure(turned, backwards)), (state_fw, state_bw)
 
 
@@ -295,11 +340,20 @@ def raw_rnn(cell: Any, loop_fn: Any, parallel_iterations: Optional[int] = None, 
             next_input = nest.map_structure(convert_to_tensor, next_input)
             for was, now in zip(flat_input, nest.flatten(next_input)):
                 now.set_shape(was.get_shape())
-            return (after, gen_ops.logical_or(done, next_done), next_input, tuple(w.write(time, v) for w, v in zip(written, values)), kept,
-                    extra if next_loop is None else next_loop)
+            return (
+                after,
+                gen_ops.logical_or(done, next_done),
+                next_input,
+                tuple(w.write(time, v) for w, v in zip(written, values)),
+                kept,
+                extra if next_loop is None else next_loop,
+            )
 
         _, _, _, written, last, extra = control_flow_ops.while_loop(
-            lambda time, done, *_: gen_ops.logical_not(math_ops.reduce_all(done)), body,
+            lambda time, done, *_: gen_ops.logical_not(math_ops.reduce_all(done)),
+            body,
             (time, convert_to_tensor(finished), first_input, tuple(emitted.arrays), state, surrogate),
-            parallel_iterations=parallel_iterations or 32, swap_memory=swap_memory)
+            parallel_iterations=parallel_iterations or 32,
+            swap_memory=swap_memory,
+        )
         return nest.pack_sequence_as(emitted.structure, list(written)), last, None if loop_state is None else extra

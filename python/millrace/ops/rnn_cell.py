@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.nn.rnn_cell: recurrent cells. The arithmetic of the basic ones is the library's composites."""
+
 from __future__ import annotations
 
 import collections
@@ -77,6 +78,7 @@ class RNNCell:
         if getattr(self, "_name", None):
             return str(self._name)
         from millrace.layers import _snake
+
         return _snake(type(self).__name__)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
@@ -128,9 +130,9 @@ class RNNCell:
 
     variables = weights = property(lambda self: self._own, doc="Its variables.")
     trainable_variables = trainable_weights = property(
-        lambda self: self._scope.trainable_variables() if self._scope is not None else [], doc="Its trainable variables.")
-    non_trainable_variables = non_trainable_weights = property(
-        lambda self: [v for v in self._own if v not in self.trainable_variables], doc="The others.")
+        lambda self: self._scope.trainable_variables() if self._scope is not None else [], doc="Its trainable variables."
+    )
+    non_trainable_variables = non_trainable_weights = property(lambda self: [v for v in self._own if v not in self.trainable_variables], doc="The others.")
     losses = updates = property(lambda self: [], doc="None.")
 
     def get_config(self) -> Any:
@@ -185,8 +187,9 @@ def _depth(inputs: Any) -> int:
 class BasicRNNCell(RNNCell):
     """activation([inputs, state] kernel + bias)."""
 
-    def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None,
-                 **unused: Any) -> None:
+    def __init__(
+        self, num_units: int, activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any
+    ) -> None:
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._activation = int(num_units), activation
@@ -194,8 +197,10 @@ class BasicRNNCell(RNNCell):
     state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
 
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
-        return [self._variable("kernel", [depth + self._num_units, self._num_units], dtype),
-                self._variable("bias", [self._num_units], dtype, init_ops.zeros_initializer())]
+        return [
+            self._variable("kernel", [depth + self._num_units, self._num_units], dtype),
+            self._variable("bias", [self._num_units], dtype, init_ops.zeros_initializer()),
+        ]
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
@@ -211,8 +216,18 @@ class BasicRNNCell(RNNCell):
 class GRUCell(RNNCell):
     """The gated recurrent unit."""
 
-    def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
-                 name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        input_size: Any = None,
+        **unused: Any,
+    ) -> None:
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._activation = int(num_units), activation
@@ -223,11 +238,15 @@ class GRUCell(RNNCell):
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         width, n = depth + self._num_units, self._num_units
         with variable_scope("gates", auxiliary_name_scope=False):
-            gates = [self._variable("kernel", [width, 2 * n], dtype, self._kernel_initializer),
-                     self._variable("bias", [2 * n], dtype, self._bias_initializer or init_ops.constant_initializer(1.0, dtype))]
+            gates = [
+                self._variable("kernel", [width, 2 * n], dtype, self._kernel_initializer),
+                self._variable("bias", [2 * n], dtype, self._bias_initializer or init_ops.constant_initializer(1.0, dtype)),
+            ]
         with variable_scope("candidate", auxiliary_name_scope=False):
-            return gates + [self._variable("kernel", [width, n], dtype, self._kernel_initializer),
-                            self._variable("bias", [n], dtype, self._bias_initializer or init_ops.zeros_initializer())]
+            return gates + [
+                self._variable("kernel", [width, n], dtype, self._kernel_initializer),
+                self._variable("bias", [n], dtype, self._bias_initializer or init_ops.zeros_initializer()),
+            ]
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
@@ -247,8 +266,18 @@ class GRUCell(RNNCell):
 class BasicLSTMCell(RNNCell):
     """The LSTM cell without peepholes, clipping or projection."""
 
-    def __init__(self, num_units: int, forget_bias: float = 1.0, state_is_tuple: bool = True, activation: Any = None, reuse: Any = None,
-                 name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        input_size: Any = None,
+        **unused: Any,
+    ) -> None:
         arguments.deprecated(input_size=input_size)
         if callable(state_is_tuple) or state_is_tuple is None:  # 0.x: (num_units, forget_bias, input_size, state_is_tuple)
             state_is_tuple = True
@@ -273,8 +302,9 @@ class BasicLSTMCell(RNNCell):
         c, h = state if parted else array_ops.split(state, 2, 1)
         name = _library_name(self._activation)
         if name is not None:
-            made = gen_ops.basic_lstm_cell(inputs, [c, h], [kernel, bias], self._num_units, forget_bias=float(self._forget_bias), activation=name,
-                                           name=_here(inputs))
+            made = gen_ops.basic_lstm_cell(
+                inputs, [c, h], [kernel, bias], self._num_units, forget_bias=float(self._forget_bias), activation=name, name=_here(inputs)
+            )
             output, (new_c, new_h) = made[0], made[1]
         else:
             i, j, f, o = array_ops.split(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
@@ -286,9 +316,25 @@ class BasicLSTMCell(RNNCell):
 class LSTMCell(RNNCell):
     """The LSTM cell with peepholes, clipping and projection where wanted."""
 
-    def __init__(self, num_units: int, use_peepholes: bool = False, cell_clip: Any = None, initializer: Any = None, num_proj: Optional[int] = None,
-                 proj_clip: Any = None, num_unit_shards: Any = None, num_proj_shards: Any = None, forget_bias: float = 1.0, state_is_tuple: bool = True,
-                 activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        cell_clip: Any = None,
+        initializer: Any = None,
+        num_proj: Optional[int] = None,
+        proj_clip: Any = None,
+        num_unit_shards: Any = None,
+        num_proj_shards: Any = None,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        input_size: Any = None,
+        **unused: Any,
+    ) -> None:
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializer
@@ -306,8 +352,10 @@ class LSTMCell(RNNCell):
 
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         n, out = self._num_units, self._num_proj or self._num_units
-        parameters = [self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer, self._kernel_shards),
-                      self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
+        parameters = [
+            self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer, self._kernel_shards),
+            self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer()),
+        ]
         if self._use_peepholes:
             parameters += [self._variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
         if self._num_proj:
@@ -325,9 +373,19 @@ class LSTMCell(RNNCell):
         if name is None or 0 in (self._cell_clip, self._proj_clip):  # to the composite, a bound of 0 is none
             new_h, new_c = self._by_hand(inputs, c, h, parameters)
             return new_h, LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
-        made = gen_ops.lstm_cell(inputs, [c, h], parameters, n, use_peepholes=bool(self._use_peepholes), cell_clip=float(self._cell_clip or 0.0),
-                                 num_proj=self._num_proj or 0, proj_clip=float(self._proj_clip or 0.0), forget_bias=float(self._forget_bias),
-                                 activation=name, name=_here(inputs))
+        made = gen_ops.lstm_cell(
+            inputs,
+            [c, h],
+            parameters,
+            n,
+            use_peepholes=bool(self._use_peepholes),
+            cell_clip=float(self._cell_clip or 0.0),
+            num_proj=self._num_proj or 0,
+            proj_clip=float(self._proj_clip or 0.0),
+            forget_bias=float(self._forget_bias),
+            activation=name,
+            name=_here(inputs),
+        )
         new_c, new_h = made[1]
         return made[0], LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
 
@@ -447,8 +505,18 @@ def _spares_memories(part: Any) -> Any:
 class DropoutWrapper(RNNCell):
     """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
 
-    def __init__(self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0, state_keep_prob: Any = 1.0, variational_recurrent: bool = False,
-                 input_size: Any = None, dtype: Any = None, seed: Optional[int] = None, dropout_state_filter_visitor: Any = None) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: Optional[int] = None,
+        dropout_state_filter_visitor: Any = None,
+    ) -> None:
         super().__init__()
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
@@ -465,11 +533,16 @@ class DropoutWrapper(RNNCell):
             raise at_user_line(ValueError("When variational_recurrent=True, dtype must be provided"))
         if self._on(input_keep_prob) and input_size is None:
             raise at_user_line(ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided"))
-        for place, keep, sizes in (("input", input_keep_prob, input_size), ("state", state_keep_prob, cell.state_size),
-                                   ("output", output_keep_prob, cell.output_size)):
+        for place, keep, sizes in (
+            ("input", input_keep_prob, input_size),
+            ("state", state_keep_prob, cell.state_size),
+            ("output", output_keep_prob, cell.output_size),
+        ):
             if self._on(keep):
-                self._noise[place] = [random_ops.random_uniform([1] + tensor_shape.as_shape(s).as_list(), seed=self._gen_seed(place, i), dtype=dtype)
-                                      for i, s in enumerate(_flat_sizes(sizes))]
+                self._noise[place] = [
+                    random_ops.random_uniform([1] + tensor_shape.as_shape(s).as_list(), seed=self._gen_seed(place, i), dtype=dtype)
+                    for i, s in enumerate(_flat_sizes(sizes))
+                ]
 
     state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
     output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
@@ -562,6 +635,7 @@ class DeviceWrapper(_Wrapper):
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         from millrace.framework.graph import device
+
         with device(self._device):
             return self._cell(inputs, state, scope)
 
@@ -608,7 +682,7 @@ class EmbeddingWrapper(_Wrapper):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        initializer = self._initializer or get_variable_scope().initializer or init_ops.random_uniform_initializer(-3 ** 0.5, 3 ** 0.5)
+        initializer = self._initializer or get_variable_scope().initializer or init_ops.random_uniform_initializer(-(3**0.5), 3**0.5)
         dtype = nest.flatten(state)[0].dtype.base_dtype
         table = get_variable("embedding", [self._classes, self._size], dtype, initializer)
         return self._cell(nn_ops.embedding_lookup(table, array_ops.reshape(inputs, [-1])), state)
@@ -659,8 +733,9 @@ class _SlimRNNCell(RNNCell):
         return self._function(inputs, state, scope=scope or self._name)
 
 
-def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None,
-            bias_start: float = 0.0) -> Tensor:
+def _linear(
+    args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None, bias_start: float = 0.0
+) -> Tensor:
     """[args] kernel + bias."""
     if isinstance(bias_initializer, (int, float)):
         bias_start, bias_initializer = float(bias_initializer), None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of Python as operations."""
+
 from __future__ import annotations
 
 import itertools
@@ -19,8 +20,12 @@ __all__ = ["py_func", "numpy_function", "py_function"]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _numbers = itertools.count()
 _FRAMES = 3  # of the user's program that an error shows
-_CODES = ((StopIteration, errors.OUT_OF_RANGE), (MemoryError, errors.RESOURCE_EXHAUSTED), (NotImplementedError, errors.UNIMPLEMENTED),
-          ((ValueError, TypeError), errors.INVALID_ARGUMENT))
+_CODES = (
+    (StopIteration, errors.OUT_OF_RANGE),
+    (MemoryError, errors.RESOURCE_EXHAUSTED),
+    (NotImplementedError, errors.UNIMPLEMENTED),
+    ((ValueError, TypeError), errors.INVALID_ARGUMENT),
+)
 
 
 class _Mistake(Exception):
@@ -68,6 +73,7 @@ def _wrapped(function: Callable[..., Any], what: str, types: List[dtypes.DType],
         for i, dtype in enumerate(types):
             results[i] = _array(results[i], what, dtype, i)
         return results
+
     return call
 
 

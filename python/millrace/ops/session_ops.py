@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that a session keeps between steps, under handles."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -80,7 +81,7 @@ def get_session_handle(data: Any, name: Optional[str] = None) -> Tensor:
     """Keeps a tensor in the session; fetched, the result is a TensorHandle."""
     data = convert_to_tensor(data)
     with colocate_with(data):
-        return gen_ops.get_session_handle(data, name=name)  # type: ignore[no-any-return]
+        return gen_ops.get_session_handle(data, name=name)
 
 
 def get_session_tensor(handle: Any, dtype: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.sort and tf.argsort."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -40,7 +41,7 @@ def _sorted(values: Any, axis: Any, direction: str, take: int) -> Tensor:
     else:
         made = gen_ops.top_kv2(gen_ops.neg(last), array_ops.shape(last)[-1])[take]
         made = made if take else gen_ops.neg(made)
-    return made if place == rank - 1 else array_ops.transpose(made, back)  # type: ignore[no-any-return]
+    return made if place == rank - 1 else array_ops.transpose(made, back)
 
 
 def _to_the_end(rank: int, axis: int) -> Tuple[List[int], List[int]]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of tables by sparse ids, some of which may be missing."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -22,9 +23,16 @@ def _type_of(table: Any) -> Any:
     return dtypes.as_dtype(table.dtype).base_dtype if hasattr(table, "dtype") else convert_to_tensor(table).dtype.base_dtype
 
 
-def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, combiner: Optional[str] = None,
-                                 default_id: Optional[int] = None, name: Optional[str] = None, partition_strategy: str = "div",
-                                 max_norm: Any = None) -> Tensor:
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: Optional[str] = None,
+    default_id: Optional[int] = None,
+    name: Optional[str] = None,
+    partition_strategy: str = "div",
+    max_norm: Any = None,
+) -> Tensor:
     """embedding_lookup_sparse of any rank that leaves out ids below zero and weights that are not above it. Of a row without ids it
     gives zeros, or what default_id names."""
     combiner = combiner or "mean"

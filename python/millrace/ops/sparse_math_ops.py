@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic and layout of sparse tensors."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -16,9 +17,26 @@ from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.check_ops import assert_equal, assert_less_equal
 from millrace.ops.dialects import bind, either, refuse
 
-__all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse", "sparse_add", "sparse_concat", "sparse_expand_dims",
-           "sparse_fill_empty_rows", "sparse_maximum", "sparse_minimum", "sparse_reduce_max", "sparse_reduce_max_sparse", "sparse_reduce_sum",
-           "sparse_reduce_sum_sparse", "sparse_reset_shape", "sparse_reshape", "sparse_slice", "sparse_softmax", "sparse_split"]
+__all__ = [
+    "deserialize_many_sparse",
+    "serialize_many_sparse",
+    "serialize_sparse",
+    "sparse_add",
+    "sparse_concat",
+    "sparse_expand_dims",
+    "sparse_fill_empty_rows",
+    "sparse_maximum",
+    "sparse_minimum",
+    "sparse_reduce_max",
+    "sparse_reduce_max_sparse",
+    "sparse_reduce_sum",
+    "sparse_reduce_sum_sparse",
+    "sparse_reset_shape",
+    "sparse_reshape",
+    "sparse_slice",
+    "sparse_softmax",
+    "sparse_split",
+]
 
 
 def _sparse(value: Any) -> SparseTensor:
@@ -60,8 +78,9 @@ def _extreme(name: str, op: Any) -> Any:
         with name_scope(name, scope_name):
             indices, values = op(*_parts(a), *_parts(b))
             return SparseTensor(indices, values, a.dense_shape)
+
     scope_name = name
-    function.__name__, function.__doc__ = name, "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse"):].lower()
+    function.__name__, function.__doc__ = name, "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse") :].lower()
     return function
 
 
@@ -115,8 +134,9 @@ def sparse_concat(*args: Any, **kwargs: Any) -> SparseTensor:
     given = bind("sparse_concat", ("axis", "sp_inputs", "name", "expand_nonconcat_dim", "concat_dim"), args, kwargs)
     axis = int(either("axis", given.pop("axis", None), "concat_dim", given.pop("concat_dim", None)))
     inputs, name = [_sparse(s) for s in given.pop("sp_inputs")], given.pop("name", None)
-    expand = bool(either("expand_nonconcat_dims", given.pop("expand_nonconcat_dims", None), "expand_nonconcat_dim",
-                         given.pop("expand_nonconcat_dim", None), False))
+    expand = bool(
+        either("expand_nonconcat_dims", given.pop("expand_nonconcat_dims", None), "expand_nonconcat_dim", given.pop("expand_nonconcat_dim", None), False)
+    )
     refuse(given, "sparse_concat")
     if len(inputs) == 1:
         return inputs[0]
@@ -140,8 +160,12 @@ def sparse_slice(sp_input: Any, start: Any, size: Any, name: Optional[str] = Non
 
 def sparse_split(*args: Any, **kwargs: Any) -> List[SparseTensor]:
     """Parts along an axis; the first ones are greater by one where it does not divide: sparse_split(sp_input, num_split, axis)."""
-    given = bind("sparse_split", ("split_dim", "num_split", "sp_input", "name") if args and isinstance(args[0], int) else
-                 ("sp_input", "num_split", "axis", "name"), args, kwargs)
+    given = bind(
+        "sparse_split",
+        ("split_dim", "num_split", "sp_input", "name") if args and isinstance(args[0], int) else ("sp_input", "num_split", "axis", "name"),
+        args,
+        kwargs,
+    )
     if args and not isinstance(given.get("sp_input"), SparseTensor):
         raise at_user_line(ValueError("Keyword arguments are required for this function."))
     if given.get("axis", given.get("split_dim")) is None and "num_split" in given and "sp_input" in given:
@@ -170,6 +194,7 @@ def _reduced(name: str, op: Any, is_sparse: bool) -> Any:
             gone = {int(a) % max(1, static.ndims) for a in known.reshape(-1)}
             made.set_shape([1 if d in gone else static[d] for d in range(static.ndims) if keep or d not in gone])
         return made
+
     function.__name__, function.__doc__ = name, "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense")
     return function
 

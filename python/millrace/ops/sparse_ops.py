@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of sparse tensors."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -11,8 +12,17 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
-__all__ = ["sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_reorder", "sparse_retain", "sparse_to_indicator",
-           "sparse_transpose", "sparse_merge", "edit_distance"]
+__all__ = [
+    "sparse_to_dense",
+    "sparse_tensor_to_dense",
+    "sparse_tensor_dense_matmul",
+    "sparse_reorder",
+    "sparse_retain",
+    "sparse_to_indicator",
+    "sparse_transpose",
+    "sparse_merge",
+    "edit_distance",
+]
 
 
 def _sparse(value: Any) -> SparseTensor:
@@ -22,8 +32,9 @@ def _sparse(value: Any) -> SparseTensor:
     return found
 
 
-def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True,
-                    name: Optional[str] = None) -> Tensor:
+def sparse_to_dense(
+    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True, name: Optional[str] = None
+) -> Tensor:
     """default_value everywhere but at the indices, where the values are."""
     values = convert_to_tensor(sparse_values)
     indices = convert_to_tensor(sparse_indices)
@@ -32,24 +43,25 @@ def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, 
         shape = math_ops.cast(shape, indices.dtype.base_dtype)
     if default_value == 0 and not isinstance(default_value, Tensor) and values.dtype.base_dtype == dtypes.string:
         default_value = ""
-    return gen_ops.sparse_to_dense(indices, shape, values, convert_to_tensor(default_value, values.dtype.base_dtype),  # type: ignore[no-any-return]
-                                   validate_indices=validate_indices, name=name)
+    return gen_ops.sparse_to_dense(
+        indices, shape, values, convert_to_tensor(default_value, values.dtype.base_dtype), validate_indices=validate_indices, name=name
+    )
 
 
-def add_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None,
-                              name: Optional[str] = None) -> Tensor:
+def add_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None, name: Optional[str] = None) -> Tensor:
     """Keeps a sparse tensor in a map of the session; its number there, for take_many_sparse_from_tensors_map."""
     sp_input = _sparse(sp_input)
-    return gen_ops.add_sparse_to_tensors_map(sp_input.indices, sp_input.values, sp_input.dense_shape,  # type: ignore[no-any-return]
-                                             container=container or "", shared_name=shared_name or "", name=name)
+    return gen_ops.add_sparse_to_tensors_map(
+        sp_input.indices, sp_input.values, sp_input.dense_shape, container=container or "", shared_name=shared_name or "", name=name
+    )
 
 
-def add_many_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None,
-                                   name: Optional[str] = None) -> Tensor:
+def add_many_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None, name: Optional[str] = None) -> Tensor:
     """Keeps each row of a sparse tensor; their numbers, a vector."""
     sp_input = _sparse(sp_input)
-    return gen_ops.add_many_sparse_to_tensors_map(sp_input.indices, sp_input.values, sp_input.dense_shape,  # type: ignore[no-any-return]
-                                                  container=container or "", shared_name=shared_name or "", name=name)
+    return gen_ops.add_many_sparse_to_tensors_map(
+        sp_input.indices, sp_input.values, sp_input.dense_shape, container=container or "", shared_name=shared_name or "", name=name
+    )
 
 
 def take_many_sparse_from_tensors_map(sparse_map_op: Any, sparse_handles: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
@@ -61,7 +73,8 @@ def take_many_sparse_from_tensors_map(sparse_map_op: Any, sparse_handles: Any, r
     with colocate_with(sparse_map_op):
         shared_name = sparse_map_op.get_attr("shared_name") or sparse_map_op.name
         indices, values, shape = gen_ops.take_many_sparse_from_tensors_map(
-            sparse_handles, dtype=sparse_map_op.get_attr("T"), container=sparse_map_op.get_attr("container"), shared_name=shared_name, name=name)
+            sparse_handles, dtype=sparse_map_op.get_attr("T"), container=sparse_map_op.get_attr("container"), shared_name=shared_name, name=name
+        )
     indices.set_shape([None, rank])
     shape.set_shape([rank])
     return SparseTensor(indices, values, shape)
@@ -83,8 +96,9 @@ def sparse_tensor_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoi
     """The product of a sparse and a dense matrix."""
     sp_a = _sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
-        return gen_ops.sparse_tensor_dense_mat_mul(sp_a.indices, sp_a.values, sp_a.dense_shape,  # type: ignore[no-any-return]
-                                                   convert_to_tensor(b, sp_a.dtype.base_dtype), adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope)
+        return gen_ops.sparse_tensor_dense_mat_mul(
+            sp_a.indices, sp_a.values, sp_a.dense_shape, convert_to_tensor(b, sp_a.dtype.base_dtype), adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope
+        )
 
 
 def sparse_reorder(sp_input: Any, name: Optional[str] = None) -> SparseTensor:
@@ -121,17 +135,18 @@ def sparse_to_indicator(sp_input: Any, vocab_size: int, name: Optional[str] = No
         rank = sp_input.indices.get_shape()[1].value
         if rank is None:
             raise ValueError("sparse_to_indicator needs a sparse tensor of known rank, got indices of shape %s" % sp_input.indices.get_shape())
-        rows = sp_input.indices[:, :rank - 1]
+        rows = sp_input.indices[:, : rank - 1]
         at = array_ops.concat([rows, array_ops.expand_dims(math_ops.cast(sp_input.values, dtypes.int64), 1)], 1)
-        shape = array_ops.concat([sp_input.dense_shape[:rank - 1], [vocab_size]], 0)
+        shape = array_ops.concat([sp_input.dense_shape[: rank - 1], [vocab_size]], 0)
         return sparse_to_dense(at, shape, True, False, False, name=scope)
 
 
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
     """The Levenshtein distance between sequences along the last dimension of sparse tensors."""
     hypothesis, truth = _sparse(hypothesis), _sparse(truth)
-    return gen_ops.edit_distance(hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices, truth.values,  # type: ignore[no-any-return]
-                                 truth.dense_shape, normalize=normalize, name=name)
+    return gen_ops.edit_distance(
+        hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices, truth.values, truth.dense_shape, normalize=normalize, name=name
+    )
 
 
 def sparse_merge(sp_ids: Any, sp_values: Any, vocab_size: Any, name: Optional[str] = None, already_sorted: bool = False) -> SparseTensor:
@@ -165,12 +180,22 @@ def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: O
         if values.dtype.base_dtype == dtypes.string:
             return values
         internal = dtypes.int64
-        return math_ops.cast(values, dtypes.int64)  # type: ignore[no-any-return]
+        return math_ops.cast(values, dtypes.int64)
 
     values = [as_wanted(i.values) for i in sparse]
     dense = [as_wanted(d) for d in dense]
-    made = gen_ops.sparse_cross([i.indices for i in sparse], values, [i.dense_shape for i in sparse], dense, hashed, num_buckets,
-                                _DEFAULT_HASH_KEY if hash_key is None else hash_key, dtypes.int64 if hashed else dtypes.string, internal, name=name)
+    made = gen_ops.sparse_cross(
+        [i.indices for i in sparse],
+        values,
+        [i.dense_shape for i in sparse],
+        dense,
+        hashed,
+        num_buckets,
+        _DEFAULT_HASH_KEY if hash_key is None else hash_key,
+        dtypes.int64 if hashed else dtypes.string,
+        internal,
+        name=name,
+    )
     return SparseTensor(*made)
 
 
@@ -205,13 +230,18 @@ def _with_dense(op: Any, name: str) -> Any:
         with name_scope(None, name, [sparse.values, dense]) as scope:
             found = _elements(sparse, convert_to_tensor(dense, sparse.dtype.base_dtype, "y"))
             return SparseTensor(sparse.indices, op(sparse.values, found, name=scope), sparse.dense_shape)
+
     return operate
 
 
 sparse_dense_cwise_add = _with_dense(gen_ops.add, "add")
 sparse_dense_cwise_add.__doc__ = "The stored elements of a SparseTensor plus those of a dense one, which is broadcast, at their places."
 
-for _method, _op, _scope in (("__mul__", gen_ops.mul, "mul"), ("__rmul__", gen_ops.mul, "mul"), ("__truediv__", math_ops.truediv, "truediv"),
-                             ("__div__", gen_ops.div, "div")):
+for _method, _op, _scope in (
+    ("__mul__", gen_ops.mul, "mul"),
+    ("__rmul__", gen_ops.mul, "mul"),
+    ("__truediv__", math_ops.truediv, "truediv"),
+    ("__div__", gen_ops.div, "div"),
+):
     setattr(SparseTensor, _method, _with_dense(_op, _scope))
 SparseTensor.__array_priority__ = 100  # type: ignore[attr-defined]

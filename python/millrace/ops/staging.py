@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staging areas: values that one step leaves for another, without a queue's handle and elements of any shapes."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -17,8 +18,7 @@ __all__ = ["StagingArea"]
 class StagingArea:
     """An area that gives its elements in the order of coming. An element is a list of tensors, or a dict where the area has names."""
 
-    def __init__(self, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None, capacity: int = 0,
-                 memory_limit: int = 0) -> None:
+    def __init__(self, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Optional[str] = None, capacity: int = 0, memory_limit: int = 0) -> None:
         if capacity < 0 or memory_limit < 0:
             raise at_user_line(ValueError("Specified %s is negative" % ("'capacity'" if capacity < 0 else "'memory_limit'")))
         self._name = shared_name if shared_name is not None else get_default_graph().unique_name("StagingArea")
@@ -46,8 +46,12 @@ class StagingArea:
             if not self._names:
                 raise at_user_line(ValueError("Staging areas must have names to put a dictionary"))
             if sorted(self._names, key=str) != sorted(values, key=str):
-                raise at_user_line(ValueError("Keys in dictionary to put do not match names of staging area. Dictionary: %s, Queue: %s"
-                                              % (sorted(values, key=str), sorted(self._names, key=str))))
+                raise at_user_line(
+                    ValueError(
+                        "Keys in dictionary to put do not match names of staging area. Dictionary: %s, Queue: %s"
+                        % (sorted(values, key=str), sorted(self._names, key=str))
+                    )
+                )
             return [values[n] for n in self._names]
         if self._names:
             raise at_user_line(ValueError("You must enqueue a dictionary in a staging area with names"))

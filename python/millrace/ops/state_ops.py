@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables as operations: tensorflow.python.ops.state_ops, beyond what tf has of it."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -19,7 +20,7 @@ def variable_op(shape: Any, dtype: Any, name: str = "Variable", set_shape: bool 
 
 def variable_op_v2(shape: Any, dtype: Any, name: str = "Variable", container: str = "", shared_name: str = "") -> Tensor:
     """A variable's reference."""
-    return gen_ops.variable_v2(shape, dtype, container=container, shared_name=shared_name, name=name)  # type: ignore[no-any-return]
+    return gen_ops.variable_v2(shape, dtype, container=container, shared_name=shared_name, name=name)
 
 
 def init_variable(v: Any, init: Any, name: str = "init") -> Any:

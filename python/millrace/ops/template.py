@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_template: functions whose calls share variables."""
+
 from __future__ import annotations
 
 import functools
@@ -21,8 +22,9 @@ def _skip_common_stack_elements(stacktrace: List[Any], base_case: List[Any]) -> 
 class Template:
     """A function that makes its variables when it is called first, and uses them again in each call after that."""
 
-    def __init__(self, name: str, func: Callable[..., Any], create_scope_now: bool = False, unique_name: Optional[str] = None,
-                 custom_getter: Any = None) -> None:
+    def __init__(
+        self, name: str, func: Callable[..., Any], create_scope_now: bool = False, unique_name: Optional[str] = None, custom_getter: Any = None
+    ) -> None:
         if not name:
             raise at_user_line(ValueError("name cannot be None."))
         self._func, self._template_name, self._unique_name, self._getter = func, name, unique_name, custom_getter
@@ -49,8 +51,12 @@ class Template:
                 made = self._func(*args, **kwargs)
                 new = get_collection(GraphKeys.TRAINABLE_VARIABLES)[known:]
                 if again and new:
-                    raise at_user_line(ValueError("Trainable variable created when calling a template after the first time, perhaps you used "
-                                                  "tf.Variable when you meant tf.get_variable: %s" % (new,)))
+                    raise at_user_line(
+                        ValueError(
+                            "Trainable variable created when calling a template after the first time, perhaps you used "
+                            "tf.Variable when you meant tf.get_variable: %s" % (new,)
+                        )
+                    )
         self._variables_created = True
         return made
 
@@ -83,8 +89,9 @@ class Template:
     local_variables = property(lambda self: self._all(GraphKeys.LOCAL_VARIABLES), doc="The local ones.")
 
 
-def make_template(name_: str, func_: Callable[..., Any], create_scope_now_: bool = False, unique_name_: Optional[str] = None,
-                  custom_getter_: Any = None, **kwargs: Any) -> Template:
+def make_template(
+    name_: str, func_: Callable[..., Any], create_scope_now_: bool = False, unique_name_: Optional[str] = None, custom_getter_: Any = None, **kwargs: Any
+) -> Template:
     """A function whose calls share the variables that it gets with get_variable."""
     return Template(name_, functools.partial(func_, **kwargs) if kwargs else func_, create_scope_now_, unique_name_, custom_getter_)
 

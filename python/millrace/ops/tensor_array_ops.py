@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorArray: a list of tensors inside a step, written and read by position."""
+
 from __future__ import annotations
 
 import contextlib
@@ -23,9 +24,20 @@ def _nowhere() -> Iterator[None]:
 class TensorArray:
     """A list of tensors. Writing gives a new object, through which later operations wait for the writing."""
 
-    def __init__(self, dtype: Any, size: Any = None, dynamic_size: Any = None, clear_after_read: Any = None, tensor_array_name: Any = None,
-                 handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
-                 colocate_with_first_write_call: bool = True, name: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: Any = None,
+        clear_after_read: Any = None,
+        tensor_array_name: Any = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: Optional[str] = None,
+    ) -> None:
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._infer_shape = infer_shape
         self._known = [tensor_shape.as_shape(element_shape)]  # the shape of its elements, for all objects of the list
@@ -40,9 +52,16 @@ class TensorArray:
         with name_scope(name, "TensorArray", [size]) as scope:
             self._size = convert_to_tensor(size, dtypes.int32, "size")
             with _nowhere() if colocate_with_first_write_call else contextlib.nullcontext():
-                made = gen_ops.tensor_array_v3(self._size, self._dtype, element_shape=self._element_shape,
-                                               dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
-                                               identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
+                made = gen_ops.tensor_array_v3(
+                    self._size,
+                    self._dtype,
+                    element_shape=self._element_shape,
+                    dynamic_size=self._dynamic_size,
+                    clear_after_read=clear_after_read is not False,
+                    identical_element_shapes=infer_shape,
+                    tensor_array_name=tensor_array_name or "",
+                    name=scope,
+                )
             self._handle, self._flow = made[0], made[1]
 
     def __repr__(self) -> str:
@@ -92,8 +111,7 @@ class TensorArray:
         with colocate_with(self._handle):
             made = gen_ops.tensor_array_grad_v3(self._handle, flow, source, name=name)
             with name_scope(None, "gradient", [made[0]]):
-                return TensorArray(self._dtype, handle=made[0], flow=array_ops.identity(flow), infer_shape=self._infer_shape,
-                                   element_shape=self._element_shape)
+                return TensorArray(self._dtype, handle=made[0], flow=array_ops.identity(flow), infer_shape=self._infer_shape, element_shape=self._element_shape)
 
     def read(self, index: Any, name: Optional[str] = None) -> Tensor:
         """The element at a position."""
@@ -126,7 +144,7 @@ class TensorArray:
             value = gen_ops.tensor_array_concat_v3(self._handle, self._flow, self._dtype, element_shape_except0=rest, name=name)[0]
         if rest is not None:
             value.set_shape(tensor_shape.TensorShape([None]).concatenate(rest))
-        return value  # type: ignore[no-any-return]
+        return value
 
     def unstack(self, value: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with the slices of a tensor as its elements."""
@@ -141,8 +159,7 @@ class TensorArray:
         value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
         shape = value.get_shape()
         with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]), self._with_first(value):
-            return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow),
-                                   shape[1:] if shape.ndims is not None else None)
+            return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow), shape[1:] if shape.ndims is not None else None)
 
     def split(self, value: Any, lengths: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with pieces of a tensor as its elements."""
@@ -160,7 +177,7 @@ class TensorArray:
         if self._size is not None and not self._dynamic_size:
             return self._size
         with colocate_with(self._handle):
-            return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)  # type: ignore[no-any-return]
+            return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)
 
     def close(self, name: Optional[str] = None) -> Operation:
         """An operation that drops the list."""

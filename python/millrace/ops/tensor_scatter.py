@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors with other values at some places, repeated elements, and what else came with TensorFlow 1.14 and 1.15."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -13,9 +14,23 @@ from millrace.framework.tensor_shape import Dimension
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, variables
 from millrace.ops.gradients import custom_gradient
 
-__all__ = ["batch_scatter_update", "dimension_at_index", "dimension_value", "grad_pass_through", "no_gradient", "repeat", "switch_case",
-           "tensor_scatter_add", "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensor_scatter_sub",
-           "tensor_scatter_update", "to_complex128", "to_complex64"]
+__all__ = [
+    "batch_scatter_update",
+    "dimension_at_index",
+    "dimension_value",
+    "grad_pass_through",
+    "no_gradient",
+    "repeat",
+    "switch_case",
+    "tensor_scatter_add",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
+    "tensor_scatter_sub",
+    "tensor_scatter_update",
+    "to_complex128",
+    "to_complex64",
+]
 
 tensor_scatter_update = tensor_scatter_nd_update = gen_ops.tensor_scatter_update
 tensor_scatter_add = tensor_scatter_nd_add = gen_ops.tensor_scatter_add
@@ -46,7 +61,7 @@ def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[
         size = array_ops.shape(input)[axis]
         counts = gen_ops.broadcast_to(array_ops.reshape(repeats, [-1]), array_ops.reshape(size, [1]))
         which = array_ops.where(array_ops.sequence_mask(counts))[:, 0]
-        return array_ops.gather(input, which, axis=axis)  # type: ignore[no-any-return]
+        return array_ops.gather(input, which, axis=axis)
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[], Any]] = None, name: str = "switch_case") -> Any:
@@ -63,12 +78,15 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose gradient is that of the identity."""
+
     @custom_gradient
     def call(*args: Any, **kwargs: Any) -> Any:
         def grad(*given: Any) -> Any:
             return given[0] if len(given) == 1 else given
+
         return f(*args, **kwargs), grad
-    return call  # type: ignore[no-any-return]
+
+    return call
 
 
 def dimension_value(dimension: Any) -> Any:
@@ -78,37 +96,39 @@ def dimension_value(dimension: Any) -> Any:
 
 def dimension_at_index(shape: Any, index: int) -> Dimension:
     """A dimension of a shape, one of no known size where the rank is not known."""
-    return Dimension(None) if shape.ndims is None else shape.dims[index]  # type: ignore[no-any-return]
+    return Dimension(None) if shape.ndims is None else shape.dims[index]
 
 
 def to_complex64(x: Any, name: str = "ToComplex64") -> Tensor:
     """As complex64."""
-    return math_ops.cast(x, dtypes.complex64, name=name)  # type: ignore[no-any-return]
+    return math_ops.cast(x, dtypes.complex64, name=name)
 
 
 def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
     """As complex128."""
-    return math_ops.cast(x, dtypes.complex128, name=name)  # type: ignore[no-any-return]
+    return math_ops.cast(x, dtypes.complex128, name=name)
 
 
 def no_gradient(op_type: str) -> None:
     """Says that ops of a type have no gradient."""
     from millrace.ops.gradients import NoGradient
+
     NoGradient(op_type)
 
 
 # ---- names of namespaces ----
 
+
 def multiply_no_nan(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
     """x y; 0 where y is 0, whatever x is."""
-    return gen_ops.mul_no_nan(x, y, name=name)  # type: ignore[no-any-return]
+    return gen_ops.mul_no_nan(x, y, name=name)
 
 
 def reciprocal_no_nan(x: Any, name: Optional[str] = None) -> Tensor:
     """1 / x; 0 where x is 0."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:
         x = convert_to_tensor(x)
-        return gen_ops.div_no_nan(array_ops.ones_like(x), x, name=scope)  # type: ignore[no-any-return]
+        return gen_ops.div_no_nan(array_ops.ones_like(x), x, name=scope)
 
 
 def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
@@ -116,7 +136,7 @@ def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = 
     with name_scope(name, "reduce_euclidean_norm", [input_tensor]) as scope:
         x = convert_to_tensor(input_tensor)
         axis = math_ops.range(array_ops.rank(x)) if axis is None else axis
-        return gen_ops.euclidean_norm(x, axis, keep_dims=bool(keepdims), name=scope)  # type: ignore[no-any-return]
+        return gen_ops.euclidean_norm(x, axis, keep_dims=bool(keepdims), name=scope)
 
 
 def sparse_from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:
@@ -139,12 +159,13 @@ def sparse_eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float
 def is_jpeg(contents: Any, name: Optional[str] = None) -> Tensor:
     """Whether bytes begin as a JPEG file does."""
     with name_scope(name, "is_jpeg", [contents]) as scope:
-        return gen_ops.equal(gen_ops.substr(contents, 0, 3), b"\xff\xd8\xff", name=scope)  # type: ignore[no-any-return]
+        return gen_ops.equal(gen_ops.substr(contents, 0, 3), b"\xff\xd8\xff", name=scope)
 
 
 def sobel_edges(image: Any) -> Tensor:
     """How images [batch, height, width, channels] change down and to the right, by Sobel's filters: one more dimension of two."""
     from millrace.ops import nn_ops
+
     image = convert_to_tensor(image)
     channels = array_ops.shape(image)[3]
     down = convert_to_tensor([[-1.0, -2.0, -1.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1.0]])
@@ -154,9 +175,9 @@ def sobel_edges(image: Any) -> Tensor:
     made = nn_ops.depthwise_conv2d(gen_ops.mirror_pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT"), filters, [1, 1, 1, 1], "VALID")
     made = array_ops.reshape(made, array_ops.concat([array_ops.shape(image), [2]], 0))
     made.set_shape(image.get_shape().concatenate([2]))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def stateless_categorical(logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: Optional[str] = None) -> Tensor:
     """Classes drawn by unnormalized log-probabilities [batch, classes], the same ones for the same seed of two integers."""
-    return gen_ops.stateless_multinomial(logits, num_samples, seed, output_dtype=output_dtype, name=name)  # type: ignore[no-any-return]
+    return gen_ops.stateless_multinomial(logits, num_samples, seed, output_dtype=output_dtype, name=name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables by name: variable scopes, reuse, get_variable."""
+
 from __future__ import annotations
 
 import contextlib
@@ -11,8 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from millrace.framework import dtypes, replication, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import (GraphKeys, Tensor, add_to_collection, get_collection,
-                                      get_default_graph, name_scope)
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph, name_scope
 from millrace.ops import array_ops, init_ops
 from millrace.ops.partitions import PartitionInfo, partitions_of
 from millrace.ops.variables import PartitionedVariable, Variable
@@ -37,13 +37,41 @@ class _Store:
         self.counts: Dict[str, int] = {}
         self._vars = self.variables
 
-    def get_variable(self, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
-                     reuse: Any = AUTO_REUSE, trainable: Any = True, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
-                     validate_shape: bool = True, use_resource: Optional[bool] = None, custom_getter: Any = None, constraint: Any = None) -> Any:
+    def get_variable(
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        initializer: Any = None,
+        regularizer: Any = None,
+        reuse: Any = AUTO_REUSE,
+        trainable: Any = True,
+        collections: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        validate_shape: bool = True,
+        use_resource: Optional[bool] = None,
+        custom_getter: Any = None,
+        constraint: Any = None,
+    ) -> Any:
         """The variable of a full name: found, or made."""
         return VariableScope(reuse, use_resource=use_resource).get_variable(
-            self, name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device, partitioner, validate_shape,
-            use_resource, custom_getter, constraint)
+            self,
+            name,
+            shape,
+            dtype,
+            initializer,
+            regularizer,
+            reuse,
+            trainable,
+            collections,
+            caching_device,
+            partitioner,
+            validate_shape,
+            use_resource,
+            custom_getter,
+            constraint,
+        )
 
     def open(self, name: str) -> None:
         """Notes that a scope is opened."""
@@ -60,7 +88,7 @@ def _store() -> _Store:
     stores = get_default_graph().get_collection_ref(_STORE)
     if not stores:
         stores.append(_Store())
-    return stores[0]  # type: ignore[no-any-return]
+    return stores[0]
 
 
 _get_default_variable_store = _store
@@ -69,9 +97,20 @@ _get_default_variable_store = _store
 class VariableScope:
     """The defaults of get_variable in a scope."""
 
-    def __init__(self, reuse: Any, name: str = "", initializer: Any = None, regularizer: Any = None, caching_device: Any = None,
-                 partitioner: Any = None, custom_getter: Any = None, name_scope: str = "", dtype: Any = dtypes.float32,
-                 use_resource: Optional[bool] = None, constraint: Any = None) -> None:
+    def __init__(
+        self,
+        reuse: Any,
+        name: str = "",
+        initializer: Any = None,
+        regularizer: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        custom_getter: Any = None,
+        name_scope: str = "",
+        dtype: Any = dtypes.float32,
+        use_resource: Optional[bool] = None,
+        constraint: Any = None,
+    ) -> None:
         self._name, self._reuse, self._initializer, self._regularizer = name, reuse, initializer, regularizer
         self._caching_device, self._partitioner, self._custom_getter = caching_device, partitioner, custom_getter
         self._name_scope, self._dtype, self._use_resource, self._constraint = name_scope, dtypes.as_dtype(dtype), use_resource, constraint
@@ -139,10 +178,24 @@ class VariableScope:
         """The global variables of this scope."""
         return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
 
-    def get_variable(self, var_store: _Store, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
-                     regularizer: Any = None, reuse: Any = None, trainable: Any = True, collections: Any = None,
-                     caching_device: Any = None, partitioner: Any = None, validate_shape: bool = True,
-                     use_resource: Optional[bool] = None, custom_getter: Any = None, constraint: Any = None) -> Any:
+    def get_variable(
+        self,
+        var_store: _Store,
+        name: str,
+        shape: Any = None,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        reuse: Any = None,
+        trainable: Any = True,
+        collections: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        validate_shape: bool = True,
+        use_resource: Optional[bool] = None,
+        custom_getter: Any = None,
+        constraint: Any = None,
+    ) -> Any:
         """The variable of a name below this scope: found or made."""
         full_name = self._name + "/" + name if self._name else name
         if initializer is None:
@@ -165,10 +218,21 @@ class VariableScope:
             custom_getter = self._custom_getter
         if custom_getter is not None and not callable(custom_getter):
             raise at_user_line(ValueError("Passed a custom_getter which is not callable: %s" % (custom_getter,)))
-        arguments = dict(name=full_name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, reuse=reuse,
-                         trainable=trainable, collections=collections, caching_device=caching_device or self._caching_device,
-                         partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
-                         constraint=self._constraint if constraint is None else constraint)
+        arguments = dict(
+            name=full_name,
+            shape=shape,
+            dtype=dtype,
+            initializer=initializer,
+            regularizer=regularizer,
+            reuse=reuse,
+            trainable=trainable,
+            collections=collections,
+            caching_device=caching_device or self._caching_device,
+            partitioner=partitioner,
+            validate_shape=validate_shape,
+            use_resource=use_resource,
+            constraint=self._constraint if constraint is None else constraint,
+        )
         with name_scope(None):
             if custom_getter is None:
                 return _true_getter(store=var_store, **arguments)
@@ -176,35 +240,66 @@ class VariableScope:
             return custom_getter(functools.partial(_true_getter, store=var_store), full_name, **arguments)
 
 
-def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
-                 reuse: Any = None, trainable: Any = True, collections: Any = None, caching_device: Any = None,
-                 partitioner: Any = None, validate_shape: bool = True, use_resource: Optional[bool] = None,
-                 constraint: Any = None, partition_info: Any = None, store: Optional[_Store] = None, **unused: Any) -> Any:
+def _true_getter(
+    name: str,
+    shape: Any = None,
+    dtype: Any = dtypes.float32,
+    initializer: Any = None,
+    regularizer: Any = None,
+    reuse: Any = None,
+    trainable: Any = True,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: Optional[bool] = None,
+    constraint: Any = None,
+    partition_info: Any = None,
+    store: Optional[_Store] = None,
+    **unused: Any,
+) -> Any:
     """Finds or makes the variable of a full name."""
     store = _store() if store is None else store
     if partitioner is not None and not callable(partitioner):
         raise at_user_line(ValueError("Partitioner must be callable, but received: %s" % (partitioner,)))
     is_scalar = shape is not None and tensor_shape.as_shape(shape).ndims == 0
     if partitioner is not None and not is_scalar or name in store.partitioned:
-        return _partitioned(name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device,
-                            partitioner, validate_shape, use_resource, constraint, store)
+        return _partitioned(
+            name,
+            shape,
+            dtype,
+            initializer,
+            regularizer,
+            reuse,
+            trainable,
+            collections,
+            caching_device,
+            partitioner,
+            validate_shape,
+            use_resource,
+            constraint,
+            store,
+        )
     static = tensor_shape.as_shape(shape)
     found = store.variables.get(name)
     if found is not None:
         if not reuse:
             where = getattr(found, "op", None)
             where = " Originally defined at %s" % where._location if where is not None and where._location else ""
-            raise at_user_line(ValueError("Variable %s already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
-                                          "VarScope?%s" % (name, where)))
+            raise at_user_line(
+                ValueError("Variable %s already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?%s" % (name, where))
+            )
         if not static.is_compatible_with(found.get_shape()):
             raise at_user_line(ValueError("Trying to share variable %s, but specified shape %s and found shape %s." % (name, static, found.get_shape())))
         if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(found.dtype.base_dtype):
-            raise at_user_line(ValueError("Trying to share variable %s, but specified dtype %s and found dtype %s."
-                                          % (name, dtypes.as_dtype(dtype).name, found.dtype.name)))
+            raise at_user_line(
+                ValueError("Trying to share variable %s, but specified dtype %s and found dtype %s." % (name, dtypes.as_dtype(dtype).name, found.dtype.name))
+            )
         return found
     if reuse is True:
-        raise at_user_line(ValueError("Variable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
-                                      "reuse=tf.AUTO_REUSE in VarScope?" % name))
+        raise at_user_line(
+            ValueError("Variable %s does not exist, or was not created with tf.get_variable(). Did you mean to set reuse=tf.AUTO_REUSE in VarScope?" % name)
+        )
     if initializer is None:
         initializer = _default_initializer(name, dtype)
     if isinstance(initializer, type):
@@ -223,8 +318,17 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
                 raise at_user_line(ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given)))
         initial = initializer
         wanted = None  # a value says itself what it is
-    variable = Variable(initial, trainable=trainable, collections=collections, caching_device=caching_device,
-                        validate_shape=validate_shape, name=name, dtype=wanted, constraint=constraint, use_resource=use_resource)
+    variable = Variable(
+        initial,
+        trainable=trainable,
+        collections=collections,
+        caching_device=caching_device,
+        validate_shape=validate_shape,
+        name=name,
+        dtype=wanted,
+        constraint=constraint,
+        use_resource=use_resource,
+    )
     store.variables[name] = variable
     if regularizer is not None:
         with name_scope(name + "/Regularizer/"):
@@ -274,11 +378,29 @@ def _found_partitioned(found: Any, name: str, static: tensor_shape.TensorShape, 
     return found
 
 
-def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any, trainable: Any, collections: Any,
-                 caching_device: Any, partitioner: Any, validate_shape: bool, use_resource: Optional[bool], constraint: Any, store: _Store) -> Any:
+def _partitioned(
+    name: str,
+    shape: Any,
+    dtype: Any,
+    initializer: Any,
+    regularizer: Any,
+    reuse: Any,
+    trainable: Any,
+    collections: Any,
+    caching_device: Any,
+    partitioner: Any,
+    validate_shape: bool,
+    use_resource: Optional[bool],
+    constraint: Any,
+    store: _Store,
+) -> Any:
     if name in store.variables:
-        raise at_user_line(ValueError("A partitioner was provided, but an unpartitioned version of the variable was found: %s.  Perhaps a variable of "
-                                      "the same name was already created without partitioning?" % name))
+        raise at_user_line(
+            ValueError(
+                "A partitioner was provided, but an unpartitioned version of the variable was found: %s.  Perhaps a variable of "
+                "the same name was already created without partitioning?" % name
+            )
+        )
     given = None if _makes_values(initializer) else initializer
     dtype = dtypes.as_dtype(dtype or dtypes.float32)
     static = tensor_shape.as_shape(shape)
@@ -296,32 +418,55 @@ def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularize
     found = store.partitioned.get(name)
     if found is not None:
         if not reuse:
-            raise at_user_line(ValueError("Partitioned variable with name %s already exists. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
-                                          "VarScope?" % name))
+            raise at_user_line(
+                ValueError("Partitioned variable with name %s already exists. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in VarScope?" % name)
+            )
         return _found_partitioned(found, name, static, dtype, partitions)
     if reuse is True or partitions is None:
-        raise at_user_line(ValueError("PartitionedVariable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
-                                      "reuse=False or reuse=tf.AUTO_REUSE in VarScope?" % name))
+        raise at_user_line(
+            ValueError(
+                "PartitionedVariable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
+                "reuse=False or reuse=tf.AUTO_REUSE in VarScope?" % name
+            )
+        )
     axis = next((i for i, p in enumerate(partitions) if p > 1), 0)
     count, sizes = partitions[axis], [int(d) for d in static.as_list()]  # type: ignore[arg-type]
     if name + "/part_0" in store.variables:
         for i, wanted in ((count - 1, True), (count, False)):
             if ("%s/part_%d" % (name, i) in store.variables) != wanted:
-                raise at_user_line(ValueError("Partitioner returned a different partitioning than what was already found.  Partitioner returned %d shards, "
-                                              "and shard %s/part_0 was found, but %s/part_%d was %s found." % (count, name, name, i, "not" if wanted else "also")))
+                raise at_user_line(
+                    ValueError(
+                        "Partitioner returned a different partitioning than what was already found.  Partitioner returned %d shards, "
+                        "and shard %s/part_0 was found, but %s/part_%d was %s found." % (count, name, name, i, "not" if wanted else "also")
+                    )
+                )
     parts, offset = [], 0
     for i in range(count):
         size = sizes[axis] // count + (1 if i < sizes[axis] % count else 0)
-        part_shape = sizes[:axis] + [size] + sizes[axis + 1:]
+        part_shape = sizes[:axis] + [size] + sizes[axis + 1 :]
         offsets = [0] * len(sizes)
         offsets[axis] = offset
         make: Any = initializer
         if whole is not None:
             with name_scope(name + "/PartitionedInitializer/"):
                 make = array_ops.slice(whole, offsets, part_shape)
-        part = _true_getter("%s/part_%d" % (name, i), part_shape if whole is None else None, dtype, make, regularizer, reuse, trainable, collections,
-                            caching_device, None, validate_shape, use_resource, constraint,
-                            partition_info=PartitionInfo(sizes, offsets) if size else None, store=store)
+        part = _true_getter(
+            "%s/part_%d" % (name, i),
+            part_shape if whole is None else None,
+            dtype,
+            make,
+            regularizer,
+            reuse,
+            trainable,
+            collections,
+            caching_device,
+            None,
+            validate_shape,
+            use_resource,
+            constraint,
+            partition_info=PartitionInfo(sizes, offsets) if size else None,
+            store=store,
+        )
         part._set_save_slice_info(Variable.SaveSliceInfo(name, sizes, offsets, part_shape))
         parts.append(part)
         offset += size
@@ -331,23 +476,51 @@ def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularize
 
 # ---- scopes ----
 
+
 def get_variable_scope() -> VariableScope:
     """The current variable scope."""
     scopes = get_default_graph().get_collection_ref(_SCOPE)
     if not scopes:
         scopes.append(VariableScope(False))
-    return scopes[0]  # type: ignore[no-any-return]
+    return scopes[0]
 
 
-def get_variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-                 trainable: Any = None, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
-                 validate_shape: bool = True, use_resource: Optional[bool] = None, custom_getter: Any = None,
-                 constraint: Any = None, synchronization: Any = None, aggregation: Any = None) -> Any:
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: Any = None,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: Optional[bool] = None,
+    custom_getter: Any = None,
+    constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+) -> Any:
     """The variable of a name in the current variable scope: found when the scope reuses, made otherwise."""
     trainable = replication.trainable(trainable, synchronization, aggregation)
     return get_variable_scope().get_variable(
-        _store(), name, shape, dtype, initializer, regularizer, None, True if trainable is None else trainable, collections,
-        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint)
+        _store(),
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        None,
+        True if trainable is None else trainable,
+        collections,
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        custom_getter,
+        constraint,
+    )
 
 
 def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -379,10 +552,22 @@ class variable_scope:
     """A context in which variables are named below a scope and take its defaults. `name_or_scope` may be a scope to open
     again; None with a default name takes that, made unique."""
 
-    def __init__(self, name_or_scope: Any, default_name: Optional[str] = None, values: Any = None, initializer: Any = None,
-                 regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
-                 reuse: Any = None, dtype: Any = None, use_resource: Optional[bool] = None, constraint: Any = None,
-                 auxiliary_name_scope: bool = True) -> None:
+    def __init__(
+        self,
+        name_or_scope: Any,
+        default_name: Optional[str] = None,
+        values: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        custom_getter: Any = None,
+        reuse: Any = None,
+        dtype: Any = None,
+        use_resource: Optional[bool] = None,
+        constraint: Any = None,
+        auxiliary_name_scope: bool = True,
+    ) -> None:
         if name_or_scope is None and default_name is None:
             raise at_user_line(TypeError("If default_name is None then name_or_scope is required"))
         if reuse is False:
@@ -390,8 +575,16 @@ class variable_scope:
         if reuse not in (None, True, AUTO_REUSE):
             raise at_user_line(ValueError("The reuse parameter must be True or False or None."))
         self._name_or_scope, self._default_name, self._values = name_or_scope, default_name, values
-        self._changes = dict(initializer=initializer, regularizer=regularizer, caching_device=caching_device, partitioner=partitioner,
-                             custom_getter=custom_getter, dtype=dtype, use_resource=use_resource, constraint=constraint)
+        self._changes = dict(
+            initializer=initializer,
+            regularizer=regularizer,
+            caching_device=caching_device,
+            partitioner=partitioner,
+            custom_getter=custom_getter,
+            dtype=dtype,
+            use_resource=use_resource,
+            constraint=constraint,
+        )
         self._reuse, self._auxiliary = reuse, auxiliary_name_scope
 
     def __enter__(self) -> VariableScope:
@@ -427,9 +620,19 @@ class variable_scope:
         if self._auxiliary and own_name_scope:
             names = stack.enter_context(name_scope(own_name_scope))
         reuse = base.reuse if not isinstance(given, VariableScope) else given.reuse or outer.reuse
-        made = VariableScope(self._reuse or reuse, full, base.initializer, base.regularizer, base.caching_device, base.partitioner,
-                             base.custom_getter, given.original_name_scope if isinstance(given, VariableScope) else names,
-                             base.dtype, base.use_resource, base.constraint)
+        made = VariableScope(
+            self._reuse or reuse,
+            full,
+            base.initializer,
+            base.regularizer,
+            base.caching_device,
+            base.partitioner,
+            base.custom_getter,
+            given.original_name_scope if isinstance(given, VariableScope) else names,
+            base.dtype,
+            base.use_resource,
+            base.constraint,
+        )
         for key, value in self._changes.items():
             if value is None:
                 continue
@@ -447,6 +650,7 @@ class variable_scope:
 def _nested(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
     def getter(true_getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return new(lambda *a, **k: old(true_getter, *a, **k), *args, **kwargs)
+
     return getter
 
 
@@ -462,12 +666,23 @@ def _unique_scope(prefix: str) -> str:
 
 
 @contextlib.contextmanager
-def variable_op_scope(values: Any, name_or_scope: Any, default_name: Optional[str] = None, initializer: Any = None,
-                      regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
-                      reuse: Any = None, dtype: Any = None, use_resource: Optional[bool] = None) -> Iterator[VariableScope]:
+def variable_op_scope(
+    values: Any,
+    name_or_scope: Any,
+    default_name: Optional[str] = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: Optional[bool] = None,
+) -> Iterator[VariableScope]:
     """variable_scope with the arguments of TensorFlow 0.x."""
-    with variable_scope(name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter,
-                        reuse, dtype, use_resource) as scope:
+    with variable_scope(
+        name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource
+    ) as scope:
         yield scope
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables: tensors that keep their value from step to step."""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,8 +14,7 @@ from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
-from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_collections, get_collection,
-                                      get_default_graph, init_scope, name_scope)
+from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collections, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, gen_ops, operators
 
 
@@ -80,33 +80,56 @@ class Variable(metaclass=_ByCreators):
     class SaveSliceInfo:
         """Which part of a partitioned variable this one is."""
 
-        def __init__(self, full_name: Optional[str] = None, full_shape: Any = None, var_offset: Any = None, var_shape: Any = None,
-                     save_slice_info_def: Any = None, import_scope: Optional[str] = None) -> None:
+        def __init__(
+            self,
+            full_name: Optional[str] = None,
+            full_shape: Any = None,
+            var_offset: Any = None,
+            var_shape: Any = None,
+            save_slice_info_def: Any = None,
+            import_scope: Optional[str] = None,
+        ) -> None:
             if save_slice_info_def is not None:
                 full_name = prepend_name_scope(save_slice_info_def.full_name, import_scope or None)
-                full_shape, var_offset, var_shape = (list(dims) for dims in (
-                    save_slice_info_def.full_shape, save_slice_info_def.var_offset, save_slice_info_def.var_shape))
+                full_shape, var_offset, var_shape = (
+                    list(dims) for dims in (save_slice_info_def.full_shape, save_slice_info_def.var_offset, save_slice_info_def.var_shape)
+                )
             self.full_name, self.full_shape, self.var_offset, self.var_shape = full_name, full_shape, var_offset, var_shape
 
         @property
         def spec(self) -> str:
             """The part as checkpoints write it."""
-            return "%s %s" % (" ".join("%d" % d for d in self.full_shape), ":".join(
-                "%d,%d" % (o, s) for o, s in zip(self.var_offset, self.var_shape)))
+            return "%s %s" % (" ".join("%d" % d for d in self.full_shape), ":".join("%d,%d" % (o, s) for o, s in zip(self.var_offset, self.var_shape)))
 
         def to_proto(self, export_scope: Optional[str] = None) -> Any:
             """The SaveSliceInfoDef; None when the whole lies outside of the scope."""
             if export_scope and not self.full_name.startswith(export_scope):  # type: ignore[union-attr]
                 return None
             from millrace.protos import definitions
-            return definitions.SaveSliceInfoDef(
-                full_name=strip_name_scope(self.full_name, export_scope), full_shape=list(self.full_shape),  # type: ignore[arg-type]
-                var_offset=list(self.var_offset), var_shape=list(self.var_shape))
 
-    def __init__(self, initial_value: Any = None, trainable: Any = True, collections: Any = None, validate_shape: bool = True,
-                 caching_device: Any = None, name: Optional[str] = None, variable_def: Any = None, dtype: Any = None,
-                 expected_shape: Any = None, import_scope: Optional[str] = None, constraint: Any = None,
-                 use_resource: Optional[bool] = None, shape: Any = None) -> None:
+            return definitions.SaveSliceInfoDef(
+                full_name=strip_name_scope(self.full_name, export_scope),  # type: ignore[arg-type]
+                full_shape=list(self.full_shape),
+                var_offset=list(self.var_offset),
+                var_shape=list(self.var_shape),
+            )
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: Any = True,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: Optional[str] = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: Optional[str] = None,
+        constraint: Any = None,
+        use_resource: Optional[bool] = None,
+        shape: Any = None,
+    ) -> None:
         if constraint is not None and not callable(constraint):
             raise at_user_line(ValueError("The `constraint` argument must be a callable."))
         self._constraint = constraint
@@ -123,14 +146,19 @@ class Variable(metaclass=_ByCreators):
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
         if not isinstance(collections, (list, tuple, set)):
-            raise at_user_line(ValueError("collections argument to Variable constructor must be a list, tuple, or set. Got %s of type %s"
-                                          % (collections, type(collections))))
+            raise at_user_line(
+                ValueError("collections argument to Variable constructor must be a list, tuple, or set. Got %s of type %s" % (collections, type(collections)))
+            )
         collections = list(collections)
         if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections.append(GraphKeys.TRAINABLE_VARIABLES)
         if isinstance(initial_value, Tensor) and initial_value.op._get_control_flow_context() is not None:
-            raise at_user_line(ValueError("Initializer for variable %s is from inside a control-flow construct, such as a loop or conditional. "
-                                          "When creating a variable inside a loop or conditional, use a lambda as the initializer." % (name or "Variable")))
+            raise at_user_line(
+                ValueError(
+                    "Initializer for variable %s is from inside a control-flow construct, such as a loop or conditional. "
+                    "When creating a variable inside a loop or conditional, use a lambda as the initializer." % (name or "Variable")
+                )
+            )
         with init_scope():
             self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource, shape)
         if caching_device is not None:
@@ -143,8 +171,9 @@ class Variable(metaclass=_ByCreators):
     _cached: Any = None  # its value on another device
     _first_value: Any = None  # the initial value, also where the variables that it reads have none
 
-    def _build(self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any,
-               use_resource: Optional[bool], shape: Any) -> None:
+    def _build(
+        self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any, use_resource: Optional[bool], shape: Any
+    ) -> None:
         graph = get_default_graph()
         made_by_function = callable(initial_value) and not isinstance(initial_value, Variable)
         with name_scope(name, "Variable", [] if made_by_function else [initial_value]) as scope:
@@ -161,8 +190,12 @@ class Variable(metaclass=_ByCreators):
             if shape is not None:  # that of all values that it may take
                 static = tensor_shape.as_shape(shape)
                 if not static.is_compatible_with(self._initial_value.get_shape()):
-                    raise at_user_line(ValueError("The initial value's shape (%s) is not compatible with the explicitly supplied `shape` argument (%s)."
-                                                  % (self._initial_value.get_shape(), static)))
+                    raise at_user_line(
+                        ValueError(
+                            "The initial value's shape (%s) is not compatible with the explicitly supplied `shape` argument (%s)."
+                            % (self._initial_value.get_shape(), static)
+                        )
+                    )
             base = self._initial_value.dtype.base_dtype
             first = self._first_value = _of_first_values(self._initial_value)
             if self._is_resource:
@@ -228,7 +261,7 @@ class Variable(metaclass=_ByCreators):
     @property
     def dtype(self) -> dtypes.DType:
         """The type of its elements; a reference type unless it is a resource variable."""
-        return self._dtype if self._is_resource else self._variable.dtype  # type: ignore[no-any-return]
+        return self._dtype if self._is_resource else self._variable.dtype
 
     @property
     def _shared_name(self) -> str:
@@ -236,7 +269,7 @@ class Variable(metaclass=_ByCreators):
 
     def get_shape(self) -> tensor_shape.TensorShape:
         """What is known of its shape."""
-        return self._static_shape if self._is_resource else self._variable.get_shape()  # type: ignore[no-any-return]
+        return self._static_shape if self._is_resource else self._variable.get_shape()
 
     def set_shape(self, shape: Any) -> None:
         """Adds to what is known of its shape."""
@@ -257,8 +290,8 @@ class Variable(metaclass=_ByCreators):
         if self._is_resource:
             with name_scope("Read"):
                 value = self._read()
-            return array_ops.identity(value)  # type: ignore[no-any-return]
-        return array_ops.identity(self._variable, "read")  # type: ignore[no-any-return]
+            return array_ops.identity(value)
+        return array_ops.identity(self._variable, "read")
 
     def _read(self) -> Tensor:
         with self.graph.colocate_with(None, True), self.graph.device(self._variable.device):
@@ -281,11 +314,15 @@ class Variable(metaclass=_ByCreators):
         """Its value, or its first value where it has none yet."""
         with init_scope():
             from millrace.ops import control_flow_ops
-            return control_flow_ops.cond(is_variable_initialized(self), self.read_value, lambda: self.initial_value if self._first_value is None else self._first_value)  # type: ignore[no-any-return]
+
+            return control_flow_ops.cond(
+                is_variable_initialized(self), self.read_value, lambda: self.initial_value if self._first_value is None else self._first_value
+            )
 
     def load(self, value: Any, session: Any = None) -> None:
         """Sets its value in a session."""
         from millrace.framework.session import get_default_session
+
         active = session or get_default_session()
         if active is None:
             raise at_user_line(ValueError("Either session argument should be provided or default session should be established"))
@@ -344,10 +381,14 @@ class Variable(metaclass=_ByCreators):
         if export_scope and not self.name.startswith(export_scope):
             return None
         from millrace.protos import definitions
+
         made = definitions.VariableDef(
             variable_name=strip_name_scope(self._variable.name, export_scope),
             initializer_name=strip_name_scope(self._initializer_op.name, export_scope),
-            snapshot_name=strip_name_scope(self._snapshot.name, export_scope), is_resource=self._is_resource, trainable=self._trainable)
+            snapshot_name=strip_name_scope(self._snapshot.name, export_scope),
+            is_resource=self._is_resource,
+            trainable=self._trainable,
+        )
         if self._initial_value is not None:
             made.initial_value_name = strip_name_scope(self._initial_value.name, export_scope)
         if self._save_slice_info is not None:
@@ -381,9 +422,14 @@ class Variable(metaclass=_ByCreators):
 
     def _repr_html_(self) -> str:
         import html
+
         return "<code>%s</code> %s %s <small>%s%s</small>" % (
-            html.escape(self.name), self.dtype.base_dtype.name, self.get_shape(), "trainable variable " if self.trainable else "variable ",
-            html.escape(self.op._location))
+            html.escape(self.name),
+            self.dtype.base_dtype.name,
+            self.get_shape(),
+            "trainable variable " if self.trainable else "variable ",
+            html.escape(self.op._location),
+        )
 
 
 _VARIABLE_OPS, _ASKS = ("Variable", "VariableV2", "VarHandleOp"), ("IsVariableInitialized", "VarIsInitializedOp")
@@ -458,8 +504,12 @@ class PartitionedVariable:
             raise at_user_line(ValueError("All variables must have a save_slice_info available: %s" % [v.name for v in variable_list]))
         whole = tensor_shape.as_shape(shape)
         if not all(whole.is_compatible_with(v._get_save_slice_info().full_shape) for v in variable_list):
-            raise at_user_line(ValueError("All variables' full shapes must match shape: %s; but full shapes were: %s" % (
-                whole, [v._get_save_slice_info().full_shape for v in variable_list])))
+            raise at_user_line(
+                ValueError(
+                    "All variables' full shapes must match shape: %s; but full shapes were: %s"
+                    % (whole, [v._get_save_slice_info().full_shape for v in variable_list])
+                )
+            )
         self._name, self._shape, self._dtype, self._partitions = name, whole, dtypes.as_dtype(dtype), list(partitions)
         self._list = sorted(variable_list, key=lambda v: list(v._get_save_slice_info().var_offset))
 
@@ -483,11 +533,11 @@ class PartitionedVariable:
         """The parts joined, as a tensor that has the name of the whole."""
         if len(self._list) == 1:
             with name_scope(None):
-                return array_ops.identity(self._list[0], self._name)  # type: ignore[no-any-return]
+                return array_ops.identity(self._list[0], self._name)
         with name_scope(self._name + "/ConcatPartitions/"):
             whole = array_ops.concat([v.value() for v in self._list], self._axis)
         with name_scope(None):
-            return array_ops.identity(whole, self._name)  # type: ignore[no-any-return]
+            return array_ops.identity(whole, self._name)
 
     def as_tensor(self) -> Tensor:
         """The parts joined; as a variable's value, whatever else has to be done before."""
@@ -502,8 +552,9 @@ class PartitionedVariable:
 
     def to_proto(self, export_scope: Optional[str] = None) -> Any:
         """There is none: its parts have VariableDefs."""
-        raise at_user_line(NotImplementedError("to_proto() is not supported for PartitionedVariable; write its parts"
-                                               + (" (scope %s)" % export_scope if export_scope else "")))
+        raise at_user_line(
+            NotImplementedError("to_proto() is not supported for PartitionedVariable; write its parts" + (" (scope %s)" % export_scope if export_scope else ""))
+        )
 
     def _partition_axes(self) -> List[int]:
         return [i for i, p in enumerate(self._partitions) if p > 1] or [0]
@@ -530,7 +581,7 @@ class PartitionedVariable:
         if isinstance(value, PartitionedVariable):
             parts: Any = [v.value() for v in value]
         else:
-            parts = array_ops.split(value, [int(v.get_shape().as_list()[self._axis]) for v in self._list], axis=self._axis)  # type: ignore[index, arg-type]
+            parts = array_ops.split(value, [int(v.get_shape().as_list()[self._axis]) for v in self._list], axis=self._axis)  # type: ignore[arg-type]
         with name_scope(name, "Partitioned" + method.title().replace("_", "")):
             return [getattr(v, method)(part, use_locking, None, read_value) for v, part in zip(self._list, parts)]
 
@@ -540,8 +591,9 @@ class PartitionedVariable:
 
 def _convert(value: Variable, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Any:
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype.base_dtype):
-        raise at_user_line(ValueError("Incompatible type conversion requested to type '%s' for variable of type '%s'"
-                                      % (dtypes.as_dtype(dtype).name, value.dtype.name)))
+        raise at_user_line(
+            ValueError("Incompatible type conversion requested to type '%s' for variable of type '%s'" % (dtypes.as_dtype(dtype).name, value.dtype.name))
+        )
     return value._ref() if as_ref or value._is_resource and dtype == dtypes.resource else value.value()
 
 
@@ -549,6 +601,7 @@ convert.register_tensor_conversion_function(Variable, _convert)
 
 
 # ---- collections of variables ----
+
 
 def global_variables(scope: Optional[str] = None) -> List[Variable]:
     """The variables that are shared by all steps."""
@@ -581,6 +634,7 @@ all_variables = global_variables
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
     """An operation that gives variables their first values."""
     from millrace.ops import control_flow_ops
+
     if var_list:
         return control_flow_ops.group(*[v.initializer for v in var_list], name=name)
     return control_flow_ops.no_op(name=name)
@@ -626,6 +680,7 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
 def assert_variables_initialized(var_list: Any = None) -> Any:
     """An operation that fails when a variable has no value; None where there are no variables."""
     from millrace.ops import control_flow_ops
+
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:
@@ -634,6 +689,7 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
 
 
 # ---- functions of TensorFlow's state_ops ----
+
 
 def assign(ref: Any, value: Any = None, validate_shape: Optional[bool] = None, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
     """Sets a variable, or a part of one (v[1:3]), to a value; the variable after that."""
@@ -677,8 +733,7 @@ def _scatter(name: str) -> Any:
     return function
 
 
-scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div = (
-    _scatter("scatter_" + n) for n in ("update", "add", "sub", "mul", "div"))
+scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div = (_scatter("scatter_" + n) for n in ("update", "add", "sub", "mul", "div"))
 scatter_nd_update, scatter_nd_add, scatter_nd_sub = (_scatter("scatter_nd_" + n) for n in ("update", "add", "sub"))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of losses and metrics: a scalar, or of the rank of the values with each dimension 1 or that of the values."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -23,7 +24,7 @@ def _mismatch(weights: List[Optional[int]], values: List[Optional[int]]) -> Opti
 def _fits(weights_shape: Tensor, values_shape: Tensor) -> Tensor:
     """Whether shapes of the same rank fit, found out when it runs."""
     either = gen_ops.logical_or(gen_ops.equal(weights_shape, values_shape), gen_ops.equal(weights_shape, 1))
-    return math_ops.reduce_all(either)  # type: ignore[no-any-return]
+    return math_ops.reduce_all(either)
 
 
 def assert_broadcastable(weights: Any, values: Any) -> Operation:
@@ -38,13 +39,15 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
             return control_flow_ops.no_op(name="static_scalar_check_success")
         if given.ndims is not None and wanted.ndims is not None:
             if given.ndims != wanted.ndims:
-                raise at_user_line(ValueError("%s values.rank=%s. weights.rank=%s. values.shape=%s. weights.shape=%s."
-                                              % (_REFUSED, wanted.ndims, given.ndims, wanted, given)))
+                raise at_user_line(
+                    ValueError("%s values.rank=%s. weights.rank=%s. values.shape=%s. weights.shape=%s." % (_REFUSED, wanted.ndims, given.ndims, wanted, given))
+                )
             if given.is_fully_defined() and wanted.is_fully_defined():
                 at = _mismatch(given.as_list(), wanted.as_list())
                 if at is not None:
-                    raise at_user_line(ValueError("%s Mismatch at dim %s. values.shape=%s weights.shape=%s."
-                                                  % (_REFUSED, at, wanted.as_list(), given.as_list())))
+                    raise at_user_line(
+                        ValueError("%s Mismatch at dim %s. values.shape=%s weights.shape=%s." % (_REFUSED, at, wanted.as_list(), given.as_list()))
+                    )
                 return control_flow_ops.no_op(name="static_dims_check_success")
         weights_shape, values_shape = array_ops.shape(weights), array_ops.shape(values)
         weights_rank, values_rank = array_ops.rank(weights), array_ops.rank(values)
@@ -55,8 +58,9 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
             return control_flow_ops.cond(same_rank, lambda: _fits(weights_shape, values_shape), lambda: array_ops.identity(same_rank))
 
         valid = control_flow_ops.cond(is_scalar, lambda: array_ops.identity(is_scalar), of_same_rank, name="is_valid_shape")
-        return control_flow_ops.Assert(valid, [_REFUSED, "weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape,
-                                               "is_scalar=", is_scalar], name=scope)
+        return control_flow_ops.Assert(
+            valid, [_REFUSED, "weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape, "is_scalar=", is_scalar], name=scope
+        )
 
 
 def broadcast_weights(weights: Any, values: Any) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows over one, two or three dimensions: convolutions and pooling of any rank, with holes."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Sequence
@@ -56,10 +57,12 @@ def _channels_last(value: Tensor, count: int, compute: Callable[[Tensor], Tensor
     return array_ops.transpose(made, [0, count + 1, *range(1, count + 1)])
 
 
-def convolution(input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None,
-                data_format: Optional[str] = None) -> Tensor:
+def convolution(
+    input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None, data_format: Optional[str] = None
+) -> Tensor:
     """A convolution of 1, 2 or 3 spatial dimensions."""
     from millrace.ops.nn_ops import conv1d
+
     filter, input = convert_to_tensor(filter), convert_to_tensor(input)
     count = (filter.get_shape().ndims or 4) - 2
     steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
@@ -79,6 +82,7 @@ def convolution(input: Any, filter: Any, padding: str, strides: Any = None, dila
 
     def with_holes(x: Tensor) -> Tensor:
         return dilated(x, rates, padding, lambda wide, how: plain(wide, how, None, False), spatial_size(filter))
+
     with name_scope(name, "convolution", [input, filter]):
         return _channels_last(input, count, with_holes) if first else with_holes(input)
 
@@ -93,8 +97,16 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: 
     return gen_ops.avg_pool3d(input, ksize, strides, padding, data_format=data_format, name=name)
 
 
-def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: str, dilation_rate: Any = None, strides: Any = None,
-         name: Optional[str] = None, data_format: Optional[str] = None) -> Tensor:
+def pool(
+    input: Any,
+    window_shape: Sequence[int],
+    pooling_type: str,
+    padding: str,
+    dilation_rate: Any = None,
+    strides: Any = None,
+    name: Optional[str] = None,
+    data_format: Optional[str] = None,
+) -> Tensor:
     """The largest values ("MAX") or the means ("AVG") of windows of 1, 2 or 3 spatial dimensions."""
     count = len(window_shape)
     ops = {"MAX": (gen_ops.max_pool, gen_ops.max_pool3d), "AVG": (gen_ops.avg_pool, gen_ops.avg_pool3d)}
@@ -121,6 +133,7 @@ def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: st
 
     def whole(x: Tensor) -> Tensor:
         return dilated(x, rates, padding, plain, window_shape) if holes else plain(x, padding)
+
     with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as scope:
         input = convert_to_tensor(input)
         if count == 2 and not holes and data_format == "NCHW":
@@ -130,8 +143,9 @@ def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: st
         return whole(input)
 
 
-def with_space_to_batch(input: Any, dilation_rate: Any, padding: str, op: Any, filter_shape: Any = None, spatial_dims: Any = None,
-                        data_format: Optional[str] = None) -> Tensor:
+def with_space_to_batch(
+    input: Any, dilation_rate: Any, padding: str, op: Any, filter_shape: Any = None, spatial_dims: Any = None, data_format: Optional[str] = None
+) -> Tensor:
     """op(input, number of dimensions, padding) over every dilation_rate-th element: batches of them are made, and put together again."""
     input = convert_to_tensor(input)
     rates = [int(r) for r in np.ravel(constant_value(convert_to_tensor(dilation_rate)))]
@@ -142,12 +156,12 @@ def with_space_to_batch(input: Any, dilation_rate: Any, padding: str, op: Any, f
     if padding not in ("SAME", "VALID"):
         raise at_user_line(ValueError("Invalid padding method %r" % (padding,)))
     if all(r == 1 for r in rates):
-        return op(input, len(rates), padding)  # type: ignore[no-any-return]
+        return op(input, len(rates), padding)
     base = None
     if padding == "SAME":
         if filter_shape is None:
             raise at_user_line(ValueError("filter_shape must be specified for SAME padding"))
-        sizes = np.ravel(constant_value(convert_to_tensor(filter_shape)))[:len(rates)]
+        sizes = np.ravel(constant_value(convert_to_tensor(filter_shape)))[: len(rates)]
         more = (sizes - 1) * np.array(rates)
         base = np.stack([more // 2, more - more // 2], 1)
     paddings, crops = array_ops.required_space_to_batch_paddings(gen_ops.gather(array_ops.shape(input), dims), rates, base)
@@ -164,12 +178,15 @@ def atrous_conv2d_transpose(value: Any, filters: Any, output_shape: Any, rate: i
     if rate < 1:
         raise at_user_line(ValueError("rate %d cannot be less than one" % rate))
     if not value.get_shape()[3].is_compatible_with(filters.get_shape()[3]):
-        raise at_user_line(ValueError("value's input channels does not match filters' input channels, %s != %s" % (value.get_shape()[3], filters.get_shape()[3])))
+        raise at_user_line(
+            ValueError("value's input channels does not match filters' input channels, %s != %s" % (value.get_shape()[3], filters.get_shape()[3]))
+        )
     if padding not in ("SAME", "VALID"):
         raise at_user_line(ValueError("padding must be either VALID or SAME: %s" % (padding,)))
     with name_scope(name, "atrous_conv2d_transpose", [value, filters, output_shape]) as scope:
-        result = gen_ops.conv2d_backprop_input(convert_to_tensor(output_shape, dtypes.int32), filters, value, [1, 1, 1, 1], padding,
-                                               dilations=[1, rate, rate, 1], name=scope)
+        result = gen_ops.conv2d_backprop_input(
+            convert_to_tensor(output_shape, dtypes.int32), filters, value, [1, 1, 1, 1], padding, dilations=[1, rate, rate, 1], name=scope
+        )
         if isinstance(output_shape, (list, tuple)):
             result.set_shape([d if isinstance(d, int) else None for d in output_shape])
         return result

@@ -8,6 +8,7 @@
 
 Of a program that is not to be touched: MILLRACE_TRACE=DIR in its environment, then Trace.read(DIR), or `millrace trace DIR`.
 """
+
 from __future__ import annotations
 
 import glob
@@ -23,8 +24,25 @@ from millrace.profiler import report as _report
 from millrace.profiler.steps import Held, Idle, OfOp, Run, Step, by
 from millrace.protos import definitions
 
-__all__ = ["AdviceProto", "GraphNodeProto", "MultiGraphNodeProto", "OpLogProto", "ProfileOptionBuilder", "Profiler", "advise", "profile", "write_op_log", "Held", "Idle", "OfOp", "Run", "Step", "Trace", "by", "record"]
-
+__all__ = [
+    "AdviceProto",
+    "GraphNodeProto",
+    "MultiGraphNodeProto",
+    "OpLogProto",
+    "ProfileOptionBuilder",
+    "Profiler",
+    "advise",
+    "profile",
+    "write_op_log",
+    "Held",
+    "Idle",
+    "OfOp",
+    "Run",
+    "Step",
+    "Trace",
+    "by",
+    "record",
+]
 
 
 def _later(name: str) -> Any:
@@ -57,7 +75,7 @@ class Trace:
         for file in files:
             with open(file, "rb") as stream:
                 try:
-                    metadata.append(definitions.RunMetadata.FromString(stream.read()))  # type: ignore[attr-defined]
+                    metadata.append(definitions.RunMetadata.FromString(stream.read()))
                 except ValueError as error:
                     raise ValueError("%s is no trace: %s" % (file, error)) from None
             if not metadata[-1].step_stats.dev_stats:
@@ -100,6 +118,7 @@ class Trace:
     def chrome(self) -> str:
         """JSON for Perfetto and chrome://tracing."""
         from millrace.timeline import Timeline
+
         events: List[Any] = []
         named: Set[Any] = set()
         for step, m in enumerate(self._metadata):
@@ -160,8 +179,9 @@ def _text(step: Step, rows: int) -> str:
         lines += ["  waits before ops (us)"] + ["    %-40s %12s  %s" % (r.name, _micros(r.delay), r.wait) for r in late]
     idle = _report.idle_sums(step)[:rows]
     if idle:
-        lines += ["  idle threads (us)"] + ["    %-14s %12s  %s" % (step.threads.get(t, str(t)), _micros(nanos), (why + " " + what).strip())
-                                           for t, why, what, _, nanos in idle]
+        lines += ["  idle threads (us)"] + [
+            "    %-14s %12s  %s" % (step.threads.get(t, str(t)), _micros(nanos), (why + " " + what).strip()) for t, why, what, _, nanos in idle
+        ]
     lines += ["  memory of outputs: at most %d bytes, at %s us; held by" % (most, _micros(when))]
     lines += ["    %-56s %12d" % (p.run.name, p.size) for p in holders[:rows]]
     return "\n".join(lines)
@@ -199,7 +219,7 @@ class record:
 
     def end(self, number: int, metadata: Any) -> None:
         """What the step told."""
-        own = definitions.RunMetadata.FromString(metadata.SerializeToString())  # type: ignore[attr-defined]
+        own = definitions.RunMetadata.FromString(metadata.SerializeToString())
         self.trace.add(own, "step %d" % number)
         if self._folder is not None:
             Trace([own]).save(os.path.join(self._folder, "trace-%d-0-%06d.pb" % (os.getpid(), number)))

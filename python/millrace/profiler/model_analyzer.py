@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.profiler.profile and its kin: parameters, operations, times and bytes of a graph's operations, summed up by scopes or types."""
+
 from __future__ import annotations
 
 import copy
@@ -14,14 +15,47 @@ from millrace.framework.graph import GraphKeys, get_default_graph
 from millrace.framework.statistics import get_stats_for_node_def
 from millrace.protos import definitions
 
-_NUMBERS = ("exec_micros", "accelerator_exec_micros", "cpu_exec_micros", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes", "parameters", "float_ops")
+_NUMBERS = (
+    "exec_micros",
+    "accelerator_exec_micros",
+    "cpu_exec_micros",
+    "requested_bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "parameters",
+    "float_ops",
+)
 _DEFAULTS: Dict[str, Any] = {
-    "max_depth": 100, "min_bytes": 0, "min_micros": 0, "min_params": 0, "min_float_ops": 0, "min_occurrence": 0, "order_by": "name",
-    "account_type_regexes": [".*"], "start_name_regexes": [".*"], "trim_name_regexes": [], "show_name_regexes": [".*"], "hide_name_regexes": [],
-    "account_displayed_op_only": False, "select": ["micros"], "step": -1, "output": "stdout"}
-_SELECTED = {"micros": ("exec_micros", "%dus"), "bytes": ("requested_bytes", "%dB"), "params": ("parameters", "%d params"), "float_ops": ("float_ops", "%d flops"),
-             "accelerator_micros": ("accelerator_exec_micros", "%dus"), "cpu_micros": ("cpu_exec_micros", "%dus"), "peak_bytes": ("peak_bytes", "%dB"),
-             "residual_bytes": ("residual_bytes", "%dB"), "output_bytes": ("output_bytes", "%dB"), "occurrence": ("run_count", "%d")}
+    "max_depth": 100,
+    "min_bytes": 0,
+    "min_micros": 0,
+    "min_params": 0,
+    "min_float_ops": 0,
+    "min_occurrence": 0,
+    "order_by": "name",
+    "account_type_regexes": [".*"],
+    "start_name_regexes": [".*"],
+    "trim_name_regexes": [],
+    "show_name_regexes": [".*"],
+    "hide_name_regexes": [],
+    "account_displayed_op_only": False,
+    "select": ["micros"],
+    "step": -1,
+    "output": "stdout",
+}
+_SELECTED = {
+    "micros": ("exec_micros", "%dus"),
+    "bytes": ("requested_bytes", "%dB"),
+    "params": ("parameters", "%d params"),
+    "float_ops": ("float_ops", "%d flops"),
+    "accelerator_micros": ("accelerator_exec_micros", "%dus"),
+    "cpu_micros": ("cpu_exec_micros", "%dus"),
+    "peak_bytes": ("peak_bytes", "%dB"),
+    "residual_bytes": ("residual_bytes", "%dB"),
+    "output_bytes": ("output_bytes", "%dB"),
+    "occurrence": ("run_count", "%d"),
+}
 ALL_ADVICE: Dict[str, Dict[str, Any]] = {"ExpensiveOperationChecker": {}, "AcceleratorUtilizationChecker": {}, "JobChecker": {}, "OperationChecker": {}}
 
 
@@ -42,12 +76,29 @@ class ProfileOptionBuilder:
         return {**copy.deepcopy(_DEFAULTS), "min_float_ops": 1, "select": ["float_ops"], "order_by": "float_ops", "max_depth": 10000}
 
     @staticmethod
-    def time_and_memory(min_micros: int = 1, min_bytes: int = 1, min_accelerator_micros: int = 0, min_cpu_micros: int = 0, min_peak_bytes: int = 0,
-                        min_residual_bytes: int = 0, min_output_bytes: int = 0) -> Dict[str, Any]:
+    def time_and_memory(
+        min_micros: int = 1,
+        min_bytes: int = 1,
+        min_accelerator_micros: int = 0,
+        min_cpu_micros: int = 0,
+        min_peak_bytes: int = 0,
+        min_residual_bytes: int = 0,
+        min_output_bytes: int = 0,
+    ) -> Dict[str, Any]:
         """Times and bytes of a traced step."""
-        return {**copy.deepcopy(_DEFAULTS), "max_depth": 10000, "min_micros": min_micros, "min_bytes": min_bytes, "min_accelerator_micros": min_accelerator_micros,
-                "min_cpu_micros": min_cpu_micros, "min_peak_bytes": min_peak_bytes, "min_residual_bytes": min_residual_bytes,
-                "min_output_bytes": min_output_bytes, "select": ["micros", "bytes"], "order_by": "micros"}
+        return {
+            **copy.deepcopy(_DEFAULTS),
+            "max_depth": 10000,
+            "min_micros": min_micros,
+            "min_bytes": min_bytes,
+            "min_accelerator_micros": min_accelerator_micros,
+            "min_cpu_micros": min_cpu_micros,
+            "min_peak_bytes": min_peak_bytes,
+            "min_residual_bytes": min_residual_bytes,
+            "min_output_bytes": min_output_bytes,
+            "select": ["micros", "bytes"],
+            "order_by": "micros",
+        }
 
     def build(self) -> Dict[str, Any]:
         """The options."""
@@ -85,11 +136,16 @@ class ProfileOptionBuilder:
         """Counts operations of these types, or in these devices and collections."""
         return self._with(account_type_regexes=list(account_type_regexes))
 
-    def with_node_names(self, start_name_regexes: Any = None, show_name_regexes: Any = None, hide_name_regexes: Any = None,
-                        trim_name_regexes: Any = None) -> "ProfileOptionBuilder":
+    def with_node_names(
+        self, start_name_regexes: Any = None, show_name_regexes: Any = None, hide_name_regexes: Any = None, trim_name_regexes: Any = None
+    ) -> "ProfileOptionBuilder":
         """Which names are shown: those below the start, that match show, do not match hide, and lie not below trim."""
-        given = {"start_name_regexes": start_name_regexes, "show_name_regexes": show_name_regexes, "hide_name_regexes": hide_name_regexes,
-                 "trim_name_regexes": trim_name_regexes}
+        given = {
+            "start_name_regexes": start_name_regexes,
+            "show_name_regexes": show_name_regexes,
+            "hide_name_regexes": hide_name_regexes,
+            "trim_name_regexes": trim_name_regexes,
+        }
         return self._with(**{name: list(value) for name, value in given.items() if value is not None})
 
     def account_displayed_op_only(self, is_true: bool) -> "ProfileOptionBuilder":
@@ -174,6 +230,7 @@ class _Counted:
 
 def _elements(op: Any) -> int:
     from millrace.framework.tensor_shape import TensorShape
+
     return TensorShape(op.get_attr("shape")).num_elements() or 0
 
 
@@ -227,22 +284,34 @@ class Profiler:
         return self._groups(options, _lines_of, "code")
 
     def _shown(self, options: Dict[str, Any], node: Any, count: int = 1) -> bool:
-        least = {"total_requested_bytes": "min_bytes", "total_exec_micros": "min_micros", "total_parameters": "min_params", "total_float_ops": "min_float_ops",
-                 "total_peak_bytes": "min_peak_bytes", "total_residual_bytes": "min_residual_bytes", "total_output_bytes": "min_output_bytes",
-                 "total_cpu_exec_micros": "min_cpu_micros", "total_accelerator_exec_micros": "min_accelerator_micros"}
+        least = {
+            "total_requested_bytes": "min_bytes",
+            "total_exec_micros": "min_micros",
+            "total_parameters": "min_params",
+            "total_float_ops": "min_float_ops",
+            "total_peak_bytes": "min_peak_bytes",
+            "total_residual_bytes": "min_residual_bytes",
+            "total_output_bytes": "min_output_bytes",
+            "total_cpu_exec_micros": "min_cpu_micros",
+            "total_accelerator_exec_micros": "min_accelerator_micros",
+        }
         wanted = [options.get(minimum, 0) <= getattr(node, total) for total, minimum in least.items() if options.get(minimum, 0)]
-        return (not wanted or any(wanted)) and count >= options.get("min_occurrence", 0) and _matches(options["show_name_regexes"], node.name) \
+        return (
+            (not wanted or any(wanted))
+            and count >= options.get("min_occurrence", 0)
+            and _matches(options["show_name_regexes"], node.name)
             and not _matches(options["hide_name_regexes"], node.name)
+        )
 
     def _tree(self, options: Dict[str, Any], path_of: Callable[[_Counted], List[str]], cmd: str) -> Any:
-        nodes: Dict[str, Any] = {"": definitions.GraphNodeProto(name="_TFProfRoot")}  # type: ignore[attr-defined]
+        nodes: Dict[str, Any] = {"": definitions.GraphNodeProto(name="_TFProfRoot")}
         below: Dict[str, List[str]] = {"": []}
         for one in self._counted(options):
             parts, path = path_of(one), ""
             for part in parts:
                 inner = path + "/" + part if path else part
                 if inner not in nodes:
-                    nodes[inner] = definitions.GraphNodeProto(name=inner)  # type: ignore[attr-defined]
+                    nodes[inner] = definitions.GraphNodeProto(name=inner)
                     below.setdefault(path, []).append(inner)
                     below.setdefault(inner, [])
                 path = inner
@@ -272,7 +341,7 @@ class Profiler:
         starts = options["start_name_regexes"]
         if starts != [".*"]:
             found = [n for p, n in nodes.items() if p and _matches(starts, p)]
-            root = definitions.GraphNodeProto(name="_TFProfRoot", children=found)  # type: ignore[attr-defined]
+            root = definitions.GraphNodeProto(name="_TFProfRoot", children=found)
             for name in (*_NUMBERS, "run_count", "definition_count"):
                 name = "total_" + name
                 setattr(root, name, sum(getattr(n, name) for n in found))
@@ -280,11 +349,11 @@ class Profiler:
         return root
 
     def _groups(self, options: Dict[str, Any], path_of: Callable[[_Counted], List[str]], cmd: str) -> Any:
-        root = definitions.MultiGraphNodeProto(name="_TFProfRoot")  # type: ignore[attr-defined]
+        root = definitions.MultiGraphNodeProto(name="_TFProfRoot")
         groups: Dict[str, Any] = {}
         for one in self._counted(options):
             for key in path_of(one):
-                node = groups.setdefault(key, definitions.MultiGraphNodeProto(name=key))  # type: ignore[attr-defined]
+                node = groups.setdefault(key, definitions.MultiGraphNodeProto(name=key))
                 inner = node.graph_nodes.add(name=one.name, run_count=one.runs, total_run_count=one.runs, total_definition_count=1)
                 for name, value in one.numbers.items():
                     for target, field in ((inner, name), (inner, "total_" + name), (node, name), (node, "total_" + name)):
@@ -299,7 +368,7 @@ class Profiler:
 
     def advise(self, options: Optional[Dict[str, Any]] = None) -> Any:
         """An AdviceProto: the most expensive operations, and those that could be cheaper."""
-        made = definitions.AdviceProto()  # type: ignore[attr-defined]
+        made = definitions.AdviceProto()
         all_of = self._counted({**_DEFAULTS, "account_type_regexes": [".*"]})
         for checker in options if options is not None else ALL_ADVICE:
             if checker not in ALL_ADVICE:
@@ -308,8 +377,9 @@ class Profiler:
             if checker == "ExpensiveOperationChecker":
                 total = sum(o.numbers["exec_micros"] for o in all_of)
                 for one in sorted(all_of, key=lambda o: -o.numbers["exec_micros"])[:5] if total else []:
-                    reports.append("%s (%s): %dus, %.1f%% of the step" % (one.name, one.op.type, one.numbers["exec_micros"],
-                                                                          100.0 * one.numbers["exec_micros"] / total))
+                    reports.append(
+                        "%s (%s): %dus, %.1f%% of the step" % (one.name, one.op.type, one.numbers["exec_micros"], 100.0 * one.numbers["exec_micros"] / total)
+                    )
             elif checker == "OperationChecker":
                 first = [o.name for o in all_of if o.op.type in ("Conv2D", "MaxPool", "AvgPool") and o.op.get_attr("data_format") == b"NCHW"]
                 reports.extend(["%s: channels come first, which costs a copy on CPUs" % name for name in first])
@@ -317,7 +387,7 @@ class Profiler:
 
     def serialize_to_string(self) -> bytes:
         """An OpLogProto of the operations, as bytes."""
-        return op_log_of(self._graph, None, True).SerializeToString()  # type: ignore[no-any-return]
+        return op_log_of(self._graph, None, True).SerializeToString()
 
 
 def _lines_of(one: _Counted) -> List[str]:
@@ -350,6 +420,7 @@ def _write(options: Dict[str, Any], root: Any, cmd: str, steps: Dict[int, Any]) 
         return
     if kind == "timeline":
         from millrace.timeline import Timeline
+
         for meta in list(steps.values())[-1:]:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(Timeline(meta.step_stats).generate_chrome_trace_format())
@@ -390,7 +461,7 @@ def advise(graph: Any = None, run_meta: Any = None, options: Optional[Dict[str, 
 
 def op_log_of(graph: Any, op_log: Any, add_trace: bool) -> Any:
     """An OpLogProto: operations with their flops, types that collections give them, and the lines that made them."""
-    made = definitions.OpLogProto()  # type: ignore[attr-defined]
+    made = definitions.OpLogProto()
     if op_log is not None:
         made.CopyFrom(op_log)
     entries = {e.name: e for e in made.log_entries}

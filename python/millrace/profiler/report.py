@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps as one HTML page that needs nothing else, and as text."""
+
 from __future__ import annotations
 
 import json
@@ -33,7 +34,8 @@ def html(steps: Sequence[Step], title: str = "Steps of Millrace") -> str:
     told = [_told(step, names, devices) for step in steps]
     first = sorted(range(len(steps)), key=lambda i: steps[i].length)[len(steps) // 2]
     about = "%s. Times are of the traced run; a trace costs up to a few tenths of a microsecond an op." % (
-        "%d steps" % len(steps) if len(steps) > 1 else steps[0].name)
+        "%d steps" % len(steps) if len(steps) > 1 else steps[0].name
+    )
     data = {"names": names.all, "devices": devices.all, "steps": told, "means": _means(steps), "first": first, "about": about}
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
@@ -44,10 +46,28 @@ def _told(step: Step, names: _Names, devices: _Names) -> Dict[str, Any]:
     path = step.on_path(step.critical_path())
     when, most, holders = step.peak()
     return {
-        "name": step.name, "length": step.length, "threads": {str(k): v for k, v in step.threads.items()},
-        "memory_peak": step.memory_peak, "chain": step.longest_chain(),
-        "runs": [[names[r.name], names[r.op], devices[r.device], r.thread, r.start, r.free, r.end, r.ready, r.helped, r.made, names[r.wait],
-                  [f.number for f in r.inputs]] for r in step.runs],
+        "name": step.name,
+        "length": step.length,
+        "threads": {str(k): v for k, v in step.threads.items()},
+        "memory_peak": step.memory_peak,
+        "chain": step.longest_chain(),
+        "runs": [
+            [
+                names[r.name],
+                names[r.op],
+                devices[r.device],
+                r.thread,
+                r.start,
+                r.free,
+                r.end,
+                r.ready,
+                r.helped,
+                r.made,
+                names[r.wait],
+                [f.number for f in r.inputs],
+            ]
+            for r in step.runs
+        ],
         "critical": [[r.number, nanos, gap] for r, nanos, gap in path],
         "idle": idle_sums(step)[:_IDLE_ROWS],
         "memory": step.memory_over_time(),
@@ -73,6 +93,15 @@ def _means(steps: Sequence[Step]) -> List[List[Any]]:
         for of in by(step.runs, "op"):
             rows.setdefault(of.op, []).append(of)
     count = len(steps)
-    means = [[op, round(sum(o.runs for o in of) / count, 1), round(sum(o.nanos for o in of) / count), min(o.nanos for o in of) if len(of) == count else 0,
-              max(o.nanos for o in of), round(sum(o.made for o in of) / count)] for op, of in rows.items()]
+    means = [
+        [
+            op,
+            round(sum(o.runs for o in of) / count, 1),
+            round(sum(o.nanos for o in of) / count),
+            min(o.nanos for o in of) if len(of) == count else 0,
+            max(o.nanos for o in of),
+            round(sum(o.made for o in of) / count),
+        ]
+        for op, of in rows.items()
+    ]
     return sorted(means, key=lambda row: -row[2])

@@ -3,6 +3,7 @@
 
 Times are nanoseconds from the step's beginning. What the fields of StepStats mean here: src/service/step_stats.h.
 """
+
 from __future__ import annotations
 
 import bisect
@@ -16,10 +17,11 @@ _SHORT = 1000  # a delay below it is nobody's fault
 
 class Label(NamedTuple):
     """A timeline_label's parts."""
+
     name: str
     op: str
     inputs: List[str]  # "^name" for an order alone
-    helped: int        # what other threads did of the op's work, in nanoseconds
+    helped: int  # what other threads did of the op's work, in nanoseconds
 
 
 def read_label(text: str) -> Optional[Label]:
@@ -37,13 +39,13 @@ class Run:
     def __init__(self, number: int, label: Label, device: str, thread: int, start: int, free: int, end: int, ready: int, outputs: List[Any]) -> None:
         self.number, self.name, self.op, self.device, self.thread = number, label.name, label.op, device, thread
         self.start, self.end, self.helped = start, end, label.helped
-        self.free = free    # when its thread could do something else: before `end` when the op waits by itself
+        self.free = free  # when its thread could do something else: before `end` when the op waits by itself
         self.ready = min(ready, start)
         self.outputs = [_Output.read(o) for o in outputs]
         self.input_names = label.inputs
         self.inputs: List["Run"] = []
         self.readers: List["Run"] = []
-        self.wait = ""      # why it began later than it could
+        self.wait = ""  # why it began later than it could
 
     @property
     def is_asynchronous(self) -> bool:
@@ -65,8 +67,8 @@ class Run:
 
 
 class _Output(NamedTuple):
-    held: int    # bytes
-    made: int    # those that no input had
+    held: int  # bytes
+    made: int  # those that no input had
     buffer: int  # the same number: the same memory
 
     @staticmethod
@@ -77,6 +79,7 @@ class _Output(NamedTuple):
 
 class Idle(NamedTuple):
     """A time in which a thread ran no op."""
+
     thread: int
     start: int
     end: int
@@ -86,6 +89,7 @@ class Idle(NamedTuple):
 
 class Held(NamedTuple):
     """A piece of memory that an op allocated."""
+
     run: Run
     size: int
     start: int
@@ -125,8 +129,9 @@ class Step:
         for device_name, node, label in entries:
             start, length = _start(node) - self.start, _length(node, "all_end_rel")
             ready = (node.scheduled_nanos or 1000 * node.scheduled_micros or _start(node)) - self.start
-            self.runs.append(Run(len(self.runs), label, device_name, node.thread_id, start, start + _length(node, "op_end_rel"), start + length,
-                                 ready, list(node.output)))
+            self.runs.append(
+                Run(len(self.runs), label, device_name, node.thread_id, start, start + _length(node, "op_end_rel"), start + length, ready, list(node.output))
+            )
         self._connect()
         self._by_thread = self._threads()
         for run in self.runs:
@@ -140,7 +145,7 @@ class Step:
         for run in self.runs:
             runs.setdefault(run.name, []).append(run)
         starts = {name: [r.start for r in of] for name, of in runs.items()}  # ascending
-        ends = {name: [r.end for r in of] for name, of in runs.items()}      # a node's runs do not overtake each other
+        ends = {name: [r.end for r in of] for name, of in runs.items()}  # a node's runs do not overtake each other
         for run in self.runs:
             for name in run.input_names:
                 name = name.lstrip("^")
@@ -307,13 +312,14 @@ class Step:
 
 class OfOp(NamedTuple):
     """Sums over runs."""
+
     op: str
     runs: int
-    nanos: int   # that threads spent on it
+    nanos: int  # that threads spent on it
     helped: int  # that other threads spent on it
     waited: int  # asynchronously
-    delay: int   # before it
-    made: int    # bytes
+    delay: int  # before it
+    made: int  # bytes
 
 
 def by(runs: Iterable[Run], key: str) -> List[OfOp]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """AttrValue messages as Python values."""
+
 from __future__ import annotations
 
 from typing import Any

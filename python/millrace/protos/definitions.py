@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of TensorFlow's files and options: field numbers, names and types."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Type
@@ -136,7 +137,6 @@ for _name, _class in _registry.items():  # the outer class may have come later
             _field.wire = 2
 
 
-
 class _Entry:
     """The message class of a map's entries, as an attribute of the class with the map."""
 
@@ -145,6 +145,7 @@ class _Entry:
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         from millrace.protos import descriptors
+
         return descriptors.entry_class(self._field)
 
 
@@ -186,8 +187,20 @@ def _constants(class_name: str, **values: int) -> None:
 
 _constants("RunOptions", NO_TRACE=0, SOFTWARE_TRACE=1, HARDWARE_TRACE=2, FULL_TRACE=3)
 _constants("OptimizerOptions", L1=0, L0=-1, DEFAULT=0, OFF=-1, ON_1=1, ON_2=2)
-_constants("RewriterConfig", DEFAULT=0, ON=1, OFF=2, AGGRESSIVE=3, DEFAULT_MEM_OPT=0, NO_MEM_OPT=1, MANUAL=2, HEURISTICS=3,
-           SWAPPING_HEURISTICS=4, RECOMPUTATION_HEURISTICS=5, SCHEDULING_HEURISTICS=6)
+_constants(
+    "RewriterConfig",
+    DEFAULT=0,
+    ON=1,
+    OFF=2,
+    AGGRESSIVE=3,
+    DEFAULT_MEM_OPT=0,
+    NO_MEM_OPT=1,
+    MANUAL=2,
+    HEURISTICS=3,
+    SWAPPING_HEURISTICS=4,
+    RECOMPUTATION_HEURISTICS=5,
+    SCHEDULING_HEURISTICS=6,
+)
 _constants("SaverDef", LEGACY=0, V1=1, V2=2)
 _constants("SessionLog", STATUS_UNSPECIFIED=0, START=1, STOP=2, CHECKPOINT=3)
 

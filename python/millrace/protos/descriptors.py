@@ -3,6 +3,7 @@
 
 The package is asked for when a descriptor is; nothing else here needs it.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -50,6 +51,7 @@ def _pool() -> Any:
         from google.protobuf import descriptor_pb2, descriptor_pool  # type: ignore[import-untyped]
         from millrace.protos import enums
         from millrace.protos.definitions import _registry as registry
+
         file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
         numbers = file.enum_type.add(name="DataType")
         for name, number in sorted(enums.DataType.items(), key=lambda item: item[1]):
@@ -80,6 +82,7 @@ def of(cls: Any) -> Any:
 def entry_class(field: Any) -> Any:
     """The message class of the entries of a map field."""
     from millrace.protos import message
+
     key = "entry:%s.%s" % (field.owner.__name__, field.name)
     if key not in _cache:
         made = message.define("Entry", "1 key %s; 2 value %s" % (field.key_kind, field.kind), {})

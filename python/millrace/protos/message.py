@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages with the interface of protobuf's Python classes, from tables of fields."""
+
 from __future__ import annotations
 
 import struct
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32,
-         "string": _BYTES, "bytes": _BYTES}
+_WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
 _DEPTH = 100  # of messages within messages, as in protobuf
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
@@ -54,6 +54,7 @@ class Field:
         if name.startswith("__") or name == "owner":
             raise AttributeError(name)
         from millrace.protos import descriptors
+
         return getattr(descriptors.of(self.owner).fields_by_name[self.name], name)
 
     def default(self) -> Any:
@@ -163,7 +164,7 @@ class Repeated(List[Any]):
         """Appends all of another field."""
         self.extend(other)
 
-    def __iadd__(self, values: Iterable[Any]) -> "Repeated":  # type: ignore[override, misc]
+    def __iadd__(self, values: Iterable[Any]) -> "Repeated":  # type: ignore[misc]
         self.extend(values)
         return self
 
@@ -199,6 +200,7 @@ class Map(Dict[Any, Any]):
     def GetEntryClass(self) -> Any:
         """The message class of one entry."""
         from millrace.protos import descriptors
+
         return descriptors.entry_class(self._field)
 
     def get_or_create(self, key: Any) -> Any:
@@ -221,6 +223,7 @@ class _Descriptor:
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         from millrace.protos import descriptors
+
         return descriptors.of(owner)
 
 
@@ -294,9 +297,9 @@ class Message:
     def __setattr__(self, name: str, value: Any) -> None:
         field = self._fields.get(name)
         if field is None:
-            raise AttributeError("Assignment not allowed (no field \"%s\" in protocol message object %s)." % (name, type(self).__name__))
+            raise AttributeError('Assignment not allowed (no field "%s" in protocol message object %s).' % (name, type(self).__name__))
         if field.repeated or field.message is not None:
-            raise AttributeError("Assignment not allowed to repeated or message field \"%s\" in protocol message object." % name)
+            raise AttributeError('Assignment not allowed to repeated or message field "%s" in protocol message object.' % name)
         self._values[name] = field.check(value)
         self._touch(field)
 
@@ -508,7 +511,7 @@ class Message:
         dict.__setitem__(getattr(self, field.name), key, scalar if item is None else item)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -534,7 +537,7 @@ def _part(data: memoryview, at: int) -> Tuple[memoryview, int]:
     size, at = _get_varint(data, at)
     if at + size > len(data):
         raise DecodeError("Error parsing message: truncated")
-    return data[at:at + size], at + size
+    return data[at : at + size], at + size
 
 
 def _skip(data: memoryview, at: int, wire: int) -> int:
@@ -555,7 +558,7 @@ def _escape(raw: bytes) -> str:
     out = []
     for byte in raw:
         char = chr(byte)
-        if char in '"\\\'':
+        if char in "\"\\'":
             out.append("\\" + char)
         elif 32 <= byte < 127:
             out.append(char)
@@ -618,9 +621,18 @@ def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bo
             key_kind, kind = kind[4:-1].split(",")
             repeated = True
         fields[field_name] = Field(int(number), field_name, kind, repeated, oneof, key_kind)
-    made: Type[Message] = type(name.rsplit(".", 1)[-1], (Message,), {
-        "__slots__": (), "_fields": fields, "_numbers": {f.number: f for f in fields.values()},
-        "_keeps_defaults": proto2, "__doc__": "The message %s." % name, "__module__": "millrace.protos.definitions"})
+    made: Type[Message] = type(
+        name.rsplit(".", 1)[-1],
+        (Message,),
+        {
+            "__slots__": (),
+            "_fields": fields,
+            "_numbers": {f.number: f for f in fields.values()},
+            "_keeps_defaults": proto2,
+            "__doc__": "The message %s." % name,
+            "__module__": "millrace.protos.definitions",
+        },
+    )
     for field in fields.values():
         field.owner = made
     registry[name] = made

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages in protobuf's text form."""
+
 from __future__ import annotations
 
 import re
@@ -28,7 +29,7 @@ def _tokens(text: str) -> List[_Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ParseError("line %d: cannot read %r" % (line, text[at:at + 20]))
+            raise ParseError("line %d: cannot read %r" % (line, text[at : at + 20]))
         if match.lastgroup:
             tokens.append(_Token(match.lastgroup, match.group(), line))
         line += text.count("\n", at, match.end())
@@ -50,6 +51,7 @@ def _string(token: _Token) -> bytes:
             return chr(int(short or long, 16)).encode("utf-8") if short or long else _CHARS[char]
         except (KeyError, ValueError):
             raise ParseError("line %d: no escape of a string: %s" % (token.line, match.group().decode("utf-8", "replace"))) from None
+
     return _ESCAPE.sub(one, token.text[1:-1].encode("utf-8"))
 
 

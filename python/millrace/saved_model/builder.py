@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing SavedModels."""
+
 from __future__ import annotations
 
 import os
@@ -26,13 +27,26 @@ class SavedModelBuilder:
         self._model = definitions.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
         self._has_saved_variables = False
         if os.path.isdir(self._folder) and os.listdir(self._folder):
-            raise at_user_line(AssertionError("Export directory %s already exists, and isn't empty. Please choose a different export directory, or "
-                                              "delete all the contents of the specified directory." % self._folder))
+            raise at_user_line(
+                AssertionError(
+                    "Export directory %s already exists, and isn't empty. Please choose a different export directory, or "
+                    "delete all the contents of the specified directory." % self._folder
+                )
+            )
         gfile.MakeDirs(self._folder)
 
-    def add_meta_graph_and_variables(self, sess: Any, tags: List[str], signature_def_map: Optional[Dict[str, Any]] = None, assets_collection: Any = None,
-                                     legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None, strip_default_attrs: bool = False,
-                                     saver: Any = None) -> None:
+    def add_meta_graph_and_variables(
+        self,
+        sess: Any,
+        tags: List[str],
+        signature_def_map: Optional[Dict[str, Any]] = None,
+        assets_collection: Any = None,
+        legacy_init_op: Any = None,
+        clear_devices: bool = False,
+        main_op: Any = None,
+        strip_default_attrs: bool = False,
+        saver: Any = None,
+    ) -> None:
         """Adds the session's graph, and writes the values that its variables have there."""
         if self._has_saved_variables:
             raise at_user_line(AssertionError("Graphs and variables has already been added to the model. Please invoke `add_meta_graph()` instead."))
@@ -45,16 +59,26 @@ class SavedModelBuilder:
             self._add(sess.graph, tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver, strip_default_attrs)
         self._has_saved_variables = True
 
-    def add_meta_graph(self, tags: List[str], signature_def_map: Optional[Dict[str, Any]] = None, assets_collection: Any = None,
-                       legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None, strip_default_attrs: bool = False,
-                       saver: Any = None) -> None:
+    def add_meta_graph(
+        self,
+        tags: List[str],
+        signature_def_map: Optional[Dict[str, Any]] = None,
+        assets_collection: Any = None,
+        legacy_init_op: Any = None,
+        clear_devices: bool = False,
+        main_op: Any = None,
+        strip_default_attrs: bool = False,
+        saver: Any = None,
+    ) -> None:
         """Adds the default graph, which shares the variables that have been written."""
         from millrace.framework.graph import get_default_graph
+
         if not self._has_saved_variables:
             raise at_user_line(AssertionError("Graphs and variables must be added first: call add_meta_graph_and_variables()."))
         _check_signatures(signature_def_map)
-        self._add(get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver(),
-                  strip_default_attrs)
+        self._add(
+            get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver(), strip_default_attrs
+        )
 
     def save(self, as_text: bool = False) -> bytes:
         """Writes the graphs; the path of the file."""
@@ -67,8 +91,9 @@ class SavedModelBuilder:
     def _saver() -> Saver:
         return Saver(all_saveable_objects(), sharded=True, allow_empty=True)
 
-    def _add(self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any,
-             strip_default_attrs: bool) -> None:
+    def _add(
+        self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any, strip_default_attrs: bool
+    ) -> None:
         key, op = (constants.LEGACY_INIT_OP_KEY, legacy_init_op) if main_op is None else (constants.MAIN_OP_KEY, main_op)
         if op is not None:
             _add_first_op(graph, key, op)

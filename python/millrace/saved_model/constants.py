@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of files and collections of a SavedModel."""
+
 ASSETS_DIRECTORY = "assets"
 ASSETS_KEY = "saved_model_assets"
 LEGACY_INIT_OP_KEY = "legacy_init_op"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading SavedModels."""
+
 from __future__ import annotations
 
 import os
@@ -30,7 +31,9 @@ def parse_saved_model(export_dir: Any) -> Any:
                 return read(data)
             except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
                 raise at_user_line(OSError("Cannot parse file %s: %s." % (path, error))) from None
-    raise at_user_line(OSError("SavedModel file does not exist at: %s/{%s|%s}" % (folder, constants.SAVED_MODEL_FILENAME_PBTXT, constants.SAVED_MODEL_FILENAME_PB)))
+    raise at_user_line(
+        OSError("SavedModel file does not exist at: %s/{%s|%s}" % (folder, constants.SAVED_MODEL_FILENAME_PBTXT, constants.SAVED_MODEL_FILENAME_PB))
+    )
 
 
 def _assets(graph: Any) -> List[Any]:
@@ -49,8 +52,12 @@ def load(sess: Any, tags: Any, export_dir: Any, import_scope: Optional[str] = No
     graphs = parse_saved_model(folder).meta_graphs
     found = [g for g in graphs if set(g.meta_info_def.tags) == wanted]
     if not found:
-        raise at_user_line(RuntimeError("MetaGraphDef associated with tags %s could not be found in SavedModel %s, which has %s" % (
-            sorted(wanted), folder, [sorted(g.meta_info_def.tags) for g in graphs])))
+        raise at_user_line(
+            RuntimeError(
+                "MetaGraphDef associated with tags %s could not be found in SavedModel %s, which has %s"
+                % (sorted(wanted), folder, [sorted(g.meta_info_def.tags) for g in graphs])
+            )
+        )
     prefix = import_scope + "/" if import_scope else ""
     with sess.graph.as_default() as graph:
         first_op = {key: list(graph.get_collection(key)) for key in (constants.MAIN_OP_KEY, constants.LEGACY_INIT_OP_KEY)}

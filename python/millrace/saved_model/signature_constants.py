@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names in signatures of a SavedModel."""
+
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 CLASSIFY_INPUTS = "inputs"
 CLASSIFY_METHOD_NAME = "tensorflow/serving/classify"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signatures: which tensors of a SavedModel are inputs and outputs, by what names."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional
@@ -49,8 +50,11 @@ def regression_signature_def(examples: Any, predictions: Any) -> Any:
     for what, given in (("examples", examples), ("predictions", predictions)):
         if given is None:
             raise at_user_line(ValueError("Regression %s cannot be None." % what))
-    return build_signature_def({names.REGRESS_INPUTS: _of_type(examples, dtypes.string, "Regression examples")},
-                               {names.REGRESS_OUTPUTS: _of_type(predictions, dtypes.float32, "Regression output")}, names.REGRESS_METHOD_NAME)
+    return build_signature_def(
+        {names.REGRESS_INPUTS: _of_type(examples, dtypes.string, "Regression examples")},
+        {names.REGRESS_OUTPUTS: _of_type(predictions, dtypes.float32, "Regression output")},
+        names.REGRESS_METHOD_NAME,
+    )
 
 
 def classification_signature_def(examples: Any, classes: Any, scores: Any) -> Any:
@@ -69,8 +73,10 @@ def classification_signature_def(examples: Any, classes: Any, scores: Any) -> An
 
 # For methods of serving: the inputs and outputs that there may be, with their types. Other inputs and outputs are for predictions.
 _METHODS = {
-    names.CLASSIFY_METHOD_NAME: ({names.CLASSIFY_INPUTS: dtypes.string},
-                                 {names.CLASSIFY_OUTPUT_CLASSES: dtypes.string, names.CLASSIFY_OUTPUT_SCORES: dtypes.float32}),
+    names.CLASSIFY_METHOD_NAME: (
+        {names.CLASSIFY_INPUTS: dtypes.string},
+        {names.CLASSIFY_OUTPUT_CLASSES: dtypes.string, names.CLASSIFY_OUTPUT_SCORES: dtypes.float32},
+    ),
     names.REGRESS_METHOD_NAME: ({names.REGRESS_INPUTS: dtypes.string}, {names.REGRESS_OUTPUTS: dtypes.float32}),
 }
 
@@ -83,11 +89,15 @@ def is_valid_signature(signature_def: Any) -> bool:
         return True
     if signature_def.method_name not in _METHODS:
         return False
-    return all(key in allowed and dtypes.as_dtype(infos[key].dtype) == allowed[key]
-               for infos, allowed in zip((signature_def.inputs, signature_def.outputs), _METHODS[signature_def.method_name]) for key in infos)
+    return all(
+        key in allowed and dtypes.as_dtype(infos[key].dtype) == allowed[key]
+        for infos, allowed in zip((signature_def.inputs, signature_def.outputs), _METHODS[signature_def.method_name])
+        for key in infos
+    )
 
 
 # ---- what a signature says ----
+
 
 def get_signature_def_by_key(meta_graph_def: Any, signature_def_key: str) -> Any:
     """A MetaGraphDef's signature of a name."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors as a SavedModel names them."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -16,7 +17,7 @@ def build_tensor_info(tensor: Any) -> Any:
     """The TensorInfo of a tensor; a SparseTensor's names its three tensors."""
     if not hasattr(tensor, "get_shape") or not isinstance(tensor, SparseTensor) and not hasattr(tensor, "name"):
         raise at_user_line(TypeError("A TensorInfo needs a tensor of a graph; got %r" % (tensor,)))
-    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)  # type: ignore[attr-defined]
+    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)
     made.tensor_shape.CopyFrom(tensor.get_shape().as_proto())
     if isinstance(tensor, SparseTensor):
         made.coo_sparse.values_tensor_name, made.coo_sparse.indices_tensor_name = tensor.values.name, tensor.indices.name
@@ -33,6 +34,7 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
 
     def find(name: str) -> Any:
         return graph.get_tensor_by_name(prepend_name_scope(name, import_scope))
+
     if kind == "name":
         return find(tensor_info.name)
     if kind == "coo_sparse":
@@ -44,6 +46,7 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
 def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
     """The MetaGraphDef of a SavedModel that has these tags, which commas separate."""
     from millrace.saved_model import loader
+
     wanted = set(tag_set.split(","))
     for graph in loader.parse_saved_model(saved_model_dir).meta_graphs:
         if set(graph.meta_info_def.tags) == wanted:
@@ -54,4 +57,5 @@ def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
 def get_saved_model_tag_sets(saved_model_dir: Any) -> Any:
     """The tags of each MetaGraphDef of a SavedModel."""
     from millrace.saved_model import loader
+
     return [list(graph.meta_info_def.tags) for graph in loader.parse_saved_model(saved_model_dir).meta_graphs]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.test.Benchmark: programs that time operations."""
+
 from __future__ import annotations
 
 import inspect
@@ -33,8 +34,19 @@ class Benchmark:
         method = next((f.function for f in inspect.stack() if f.function.startswith("benchmark") and f.frame.f_locals.get("self") is self), None)
         return "%s.%s" % (type(self).__name__, overwrite_name or method or "benchmark")
 
-    def run_op_benchmark(self, sess: Any, op_or_tensor: Any, feed_dict: Any = None, burn_iters: int = 2, min_iters: int = 10, store_trace: bool = False,
-                         store_memory_usage: bool = True, name: Optional[str] = None, extras: Any = None, mbs: float = 0) -> Dict[str, Any]:
+    def run_op_benchmark(
+        self,
+        sess: Any,
+        op_or_tensor: Any,
+        feed_dict: Any = None,
+        burn_iters: int = 2,
+        min_iters: int = 10,
+        store_trace: bool = False,
+        store_memory_usage: bool = True,
+        name: Optional[str] = None,
+        extras: Any = None,
+        mbs: float = 0,
+    ) -> Dict[str, Any]:
         """Runs an operation some times; the times it took are reported and returned, with a trace and figures of memory if wanted."""
         for _ in range(burn_iters):
             sess.run(op_or_tensor, feed_dict)
@@ -48,10 +60,18 @@ class Benchmark:
         self.report_benchmark(iters=min_iters, wall_time=median, extras=found, name=name)
         return {"iters": min_iters, "wall_time": median, "extras": found, "name": self._get_name(name), "throughput": mbs / median}
 
-    def report_benchmark(self, iters: Optional[int] = None, cpu_time: Optional[float] = None, wall_time: Optional[float] = None,
-                         throughput: Optional[float] = None, extras: Any = None, name: Optional[str] = None) -> None:
+    def report_benchmark(
+        self,
+        iters: Optional[int] = None,
+        cpu_time: Optional[float] = None,
+        wall_time: Optional[float] = None,
+        throughput: Optional[float] = None,
+        extras: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
         """Prints what a benchmark found, and writes a BenchmarkEntries message where TEST_REPORTER_TEST_ENV asks for it."""
         from millrace.protos.definitions import BenchmarkEntries  # type: ignore[attr-defined]
+
         entries = BenchmarkEntries()
         entry = entries.entry.add(name=self._get_name(name))
         for field, value in (("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)):
@@ -74,6 +94,7 @@ class Benchmark:
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors."""
         from millrace.framework.session import Session, get_default_session
+
         session = get_default_session()
         if session is not None:
             return session.run(tensors)
@@ -87,6 +108,7 @@ def _traced(sess: Any, op_or_tensor: Any, feed_dict: Any, trace: bool, memory: b
         return {}
     from millrace.protos.definitions import RunMetadata, RunOptions  # type: ignore[attr-defined]
     from millrace.timeline import Timeline
+
     metadata = RunMetadata()
     sess.run(op_or_tensor, feed_dict, options=RunOptions(trace_level=RunOptions.FULL_TRACE), run_metadata=metadata)
     analysis = Timeline(metadata.step_stats, sess.graph).analyze_step_stats(show_memory=False)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.platform.googletest: unittest, with a folder for tests, replaced attributes and sharded runs."""
+
 from __future__ import annotations
 
 import atexit
@@ -97,6 +98,7 @@ def g_main(argv: Any) -> None:
 def main(argv: Any = None) -> None:  # type: ignore[no-redef]
     """Runs the tests of the program; with --benchmarks=PATTERN its benchmarks."""
     from millrace import flags
+
     arguments = sys.argv if argv is None else argv
     for argument in arguments:
         if argument.startswith("--benchmarks="):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients against differences of values."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Tuple
@@ -79,7 +80,9 @@ def _gradient_of(x: Any, y: Any, y_shape: Any) -> Tuple[Any, Any]:
     return found, fed
 
 
-def _jacobians(x: Any, x_shape: Any, dx: Any, y: Any, y_shape: Any, dy: Any, x_init_value: Any, delta: float, extra_feed_dict: Any) -> Tuple[np.ndarray, np.ndarray]:
+def _jacobians(
+    x: Any, x_shape: Any, dx: Any, y: Any, y_shape: Any, dy: Any, x_init_value: Any, delta: float, extra_feed_dict: Any
+) -> Tuple[np.ndarray, np.ndarray]:
     for what, tensor in (("x", x), ("y", y)):
         if tensor.dtype.base_dtype.name not in _TYPES:
             raise AssertionError("Don't support type %s for %s" % (tensor.dtype.name, what))
@@ -100,8 +103,9 @@ def _jacobians(x: Any, x_shape: Any, dx: Any, y: Any, y_shape: Any, dy: Any, x_i
     return _by_gradient(x, shape, dx, dy, y_shape, run, start), _by_differences(x, shape, y, y_shape, delta, run, start)
 
 
-def compute_gradient(x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None,
-                     extra_feed_dict: Any = None) -> Any:
+def compute_gradient(
+    x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None, extra_feed_dict: Any = None
+) -> Any:
     """(by the gradient, by differences): dy/dx as matrices [elements of x, elements of y], a list of pairs for a list of x.
 
     Complex elements count as two real ones. Values are those of the default session. Without x_init_value x is random.
@@ -112,13 +116,13 @@ def compute_gradient(x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: A
     pairs = [_gradient_of(one, y, y_shape) for one in xs]
     for target in init_targets or ():
         target.run()
-    made = [_jacobians(one, shape, dx, y, y_shape, dy, start, delta, extra_feed_dict)
-            for one, shape, (dx, dy), start in zip(xs, shapes, pairs, starts)]
+    made = [_jacobians(one, shape, dx, y, y_shape, dy, start, delta, extra_feed_dict) for one, shape, (dx, dy), start in zip(xs, shapes, pairs, starts)]
     return made if several else made[0]
 
 
-def compute_gradient_error(x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None,
-                           extra_feed_dict: Any = None) -> float:
+def compute_gradient_error(
+    x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None, extra_feed_dict: Any = None
+) -> float:
     """The largest difference of the gradient from differences of values."""
     made = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
     worst = 0.0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs and meta graphs compared."""
+
 from __future__ import annotations
 
 import re
@@ -27,7 +28,7 @@ def assert_ops_in_graph(expected_ops: Dict[str, str], graph: Any) -> Dict[str, A
 def assert_equal_graph_def(actual: Any, expected: Any, checkpoint_v2: bool = False) -> None:
     """AssertionError unless two GraphDefs have the same nodes. The order of nodes, attributes and control inputs does not count, nor do versions."""
     for what, given in (("actual", actual), ("expected", expected)):
-        if not isinstance(given, definitions.GraphDef):  # type: ignore[attr-defined]
+        if not isinstance(given, definitions.GraphDef):
             raise TypeError("Expected tf.GraphDef for %s, got %s" % (what, type(given).__name__))
     if checkpoint_v2:
         strip_sharded_names(actual)
@@ -94,12 +95,13 @@ def _node_difference(actual: Any, expected: Any) -> Optional[str]:
 
 def EqualGraphDefWrapper(actual: bytes, expected: bytes) -> str:
     """Where two encoded GraphDefs differ; "" when they do not."""
-    return _graph_difference(definitions.GraphDef.FromString(actual), definitions.GraphDef.FromString(expected)) or ""  # type: ignore[attr-defined]
+    return _graph_difference(definitions.GraphDef.FromString(actual), definitions.GraphDef.FromString(expected)) or ""
 
 
 def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
     """Fails a test unless two MetaGraphDefs are equal. Both lose their collections."""
     from millrace.framework.proto_functions import get_collection_proto_type
+
     tester.assertEqual(set(a.collection_def), set(b.collection_def))
     for key in a.collection_def:
         kind = get_collection_proto_type(key)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images, and shapes of images, from one order of dimensions to another."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List

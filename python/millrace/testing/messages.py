@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages compared: tensorflow.python.util.protobuf.compare."""
+
 from __future__ import annotations
 
 import copy
@@ -34,6 +35,7 @@ def _rounded(value: float) -> float:
 def assert_equal(test: Any, a: Any, b: Any, check_initialized: bool = True, normalize_numbers: bool = False, msg: Any = None) -> None:
     """Fails a test unless messages are equal; the failure shows where they differ. Either may be given as text."""
     from millrace.protos import text_format
+
     if isinstance(a, str):
         a = text_format.Merge(a, type(b)())
     if isinstance(b, str):

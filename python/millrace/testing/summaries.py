@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writers of summaries that keep what they are given, and readers of event files, for tests of training."""
+
 from __future__ import annotations
 
 import glob
@@ -40,8 +41,16 @@ class FakeSummaryWriter:
 
     summaries = property(lambda self: self._summaries, doc="The summaries by step.")
 
-    def assert_summaries(self, test_case: Any, expected_logdir: Any = None, expected_graph: Any = None, expected_summaries: Any = None,
-                         expected_added_graphs: Any = None, expected_added_meta_graphs: Any = None, expected_session_logs: Any = None) -> None:
+    def assert_summaries(
+        self,
+        test_case: Any,
+        expected_logdir: Any = None,
+        expected_graph: Any = None,
+        expected_summaries: Any = None,
+        expected_added_graphs: Any = None,
+        expected_added_meta_graphs: Any = None,
+        expected_session_logs: Any = None,
+    ) -> None:
         """Fails the test unless what is expected has been given."""
         if expected_logdir is not None:
             test_case.assertEqual(expected_logdir, self._logdir)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.test.TestCase: a graph, a session and a folder for each test, and comparisons of arrays and messages."""
+
 from __future__ import annotations
 
 import contextlib
@@ -192,8 +193,10 @@ class TestCase(unittest.TestCase):
             print("not close where =", np.where(off) if a.ndim else ())
             print("not close dif =", np.abs(a - b)[off] if a.ndim else np.abs(a - b), "dtype = %s, shape = %s" % (a.dtype, a.shape))
             with np.errstate(invalid="ignore"):
-                self._fail_as_numpy(lambda: np.testing.assert_allclose(a, b, rtol=np.max(rtol), atol=np.max(atol), err_msg=str(msg or "")),
-                                    "Not equal to tolerance rtol=%s, atol=%s %s" % (rtol, atol, msg or ""))
+                self._fail_as_numpy(
+                    lambda: np.testing.assert_allclose(a, b, rtol=np.max(rtol), atol=np.max(atol), err_msg=str(msg or "")),
+                    "Not equal to tolerance rtol=%s, atol=%s %s" % (rtol, atol, msg or ""),
+                )
 
     def _fail_as_numpy(self, check: Callable[[], None], otherwise: str) -> None:
         check()
@@ -222,13 +225,27 @@ class TestCase(unittest.TestCase):
         except ValueError:  # parts of different shapes
             return False
 
-    def assertAllCloseAccordingToType(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, float_rtol: float = 1e-6,
-                                      float_atol: float = 1e-6, half_rtol: float = 1e-3, half_atol: float = 1e-3,
-                                      bfloat16_rtol: float = 1e-2, bfloat16_atol: float = 1e-2, msg: Any = None) -> None:
+    def assertAllCloseAccordingToType(
+        self,
+        a: Any,
+        b: Any,
+        rtol: Any = 1e-6,
+        atol: Any = 1e-6,
+        float_rtol: float = 1e-6,
+        float_atol: float = 1e-6,
+        half_rtol: float = 1e-3,
+        half_atol: float = 1e-3,
+        bfloat16_rtol: float = 1e-2,
+        bfloat16_atol: float = 1e-2,
+        msg: Any = None,
+    ) -> None:
         """assertAllClose with wider tolerances for narrower types."""
         a, b = self._GetNdArray(a), self._GetNdArray(b)
-        for names, relative, absolute in ((("float32", "complex64"), float_rtol, float_atol), (("float16",), half_rtol, half_atol),
-                                          (("bfloat16",), bfloat16_rtol, bfloat16_atol)):
+        for names, relative, absolute in (
+            (("float32", "complex64"), float_rtol, float_atol),
+            (("float16",), half_rtol, half_atol),
+            (("bfloat16",), bfloat16_rtol, bfloat16_atol),
+        ):
             if a.dtype.name in names or b.dtype.name in names:
                 rtol, atol = max(rtol, relative), max(atol, absolute)
         self.assertAllClose(a, b, rtol, atol, msg)
@@ -280,8 +297,7 @@ class TestCase(unittest.TestCase):
         """Fails unless every element is less or equal."""
         self._all_elements(a, lambda x: x <= comparison_target, "<= %s" % (comparison_target,))
 
-    def assertAllInRange(self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,
-                         open_upper_bound: bool = False) -> None:
+    def assertAllInRange(self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False, open_upper_bound: bool = False) -> None:
         """Fails unless every element is within bounds, which count as inside unless open."""
         array = self._GetNdArray(target)
         if array.dtype.kind not in "fiu":
@@ -290,8 +306,10 @@ class TestCase(unittest.TestCase):
         above = array >= upper_bound if open_upper_bound else array > upper_bound
         outside = np.logical_or(np.logical_or(below, above), np.isnan(array) if array.dtype.kind == "f" else False)
         if np.any(outside):
-            raise AssertionError("Element(s) are not in the range %s%s, %s%s: %s" % (
-                "(" if open_lower_bound else "[", lower_bound, upper_bound, ")" if open_upper_bound else "]", array[outside]))
+            raise AssertionError(
+                "Element(s) are not in the range %s%s, %s%s: %s"
+                % ("(" if open_lower_bound else "[", lower_bound, upper_bound, ")" if open_upper_bound else "]", array[outside])
+            )
 
     def assertAllInSet(self, target: Any, expected_set: Any) -> None:
         """Fails unless every element is one of a set."""
@@ -345,6 +363,7 @@ class TestCase(unittest.TestCase):
     def assertProtoEqualsVersion(self, expected: str, actual: Any, producer: Optional[int] = None, min_consumer: int = 0, msg: Any = None) -> None:
         """assertProtoEquals of a GraphDef, given as text without its versions."""
         from millrace import GRAPH_DEF_VERSION
+
         number = GRAPH_DEF_VERSION if producer is None else producer
         self.assertProtoEquals("versions { producer: %d min_consumer: %d };\n%s" % (number, min_consumer, expected), actual, msg)
 
@@ -377,15 +396,15 @@ def _text_of(error: BaseException) -> str:
 
 def _config(config: Any, force_gpu: bool) -> Any:
     """How sessions of tests run: nothing is rewritten, so that each kernel is run."""
-    made = definitions.ConfigProto()  # type: ignore[attr-defined]
+    made = definitions.ConfigProto()
     if config is None:
         made.allow_soft_placement = not force_gpu
     else:
         made.CopyFrom(config)
         made.allow_soft_placement = made.allow_soft_placement and not force_gpu
-    made.graph_options.optimizer_options.opt_level = definitions.OptimizerOptions.L0  # type: ignore[attr-defined]
-    made.graph_options.rewrite_options.constant_folding = definitions.RewriterConfig.OFF  # type: ignore[attr-defined]
-    made.graph_options.rewrite_options.arithmetic_optimization = definitions.RewriterConfig.OFF  # type: ignore[attr-defined]
+    made.graph_options.optimizer_options.opt_level = definitions.OptimizerOptions.L0
+    made.graph_options.rewrite_options.constant_folding = definitions.RewriterConfig.OFF
+    made.graph_options.rewrite_options.arithmetic_optimization = definitions.RewriterConfig.OFF
     return made
 
 

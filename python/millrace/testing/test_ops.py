@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.framework.test_ops: ops that TensorFlow registers in its own tests alone. Millrace does not have them: each name says so."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -4,6 +4,7 @@
 
 There are graphs alone: decorators for graphs and eager execution run a test once, in a graph.
 """
+
 from __future__ import annotations
 
 import functools
@@ -23,9 +24,12 @@ TensorFlowTestCase = TestCase
 def create_local_cluster(num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None) -> Any:
     """Starts the servers of jobs "worker" and "ps" in this process; (workers, ps)."""
     from millrace.train.server import Server
+
     jobs = {job: ["localhost:%d" % _unused_port() for _ in range(n)] for job, n in (("worker", num_workers), ("ps", num_ps)) if n}
-    made = {job: [Server(jobs, job_name=job, task_index=i, protocol=protocol, config=config) for i in range(len(jobs.get(job, ())))]
-            for job, config in (("worker", worker_config), ("ps", ps_config))}
+    made = {
+        job: [Server(jobs, job_name=job, task_index=i, protocol=protocol, config=config) for i in range(len(jobs.get(job, ())))]
+        for job, config in (("worker", worker_config), ("ps", ps_config))
+    }
     return made["worker"], made["ps"]
 
 
@@ -36,6 +40,7 @@ def _unused_port() -> int:
 
 
 # ---- the machine ----
+
 
 def gpu_device_name() -> str:
     """The name of a GPU; empty when there is none."""
@@ -50,6 +55,7 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
 
 def _local_devices() -> Any:
     from millrace import device_lib
+
     return device_lib.list_local_devices()
 
 
@@ -74,6 +80,7 @@ def IsMklEnabled() -> bool:
 def InstallStackTraceHandler() -> None:
     """Python says where a signal has ended it."""
     import faulthandler
+
     faulthandler.enable()
 
 
@@ -99,15 +106,19 @@ def force_cpu() -> Any:
 
 # ---- decorators ----
 
+
 def skip_if(condition: Any) -> Callable[..., Any]:
     """Decorator: the function does nothing when a condition, or what a function says, is true."""
+
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if not (condition() if callable(condition) else condition):
                 return function(*args, **kwargs)
             return None
+
         return call
+
     return decorate
 
 
@@ -116,6 +127,7 @@ def _in_new_graph(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         with Graph().as_default():
             return function(*args, **kwargs)
+
     return call
 
 
@@ -135,8 +147,15 @@ def with_c_api(cls: Any) -> Any:
     return cls
 
 
-def run_in_graph_and_eager_modes(func: Any = None, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False,
-                                 reset_test: bool = True, assert_no_eager_garbage: bool = False) -> Any:
+def run_in_graph_and_eager_modes(
+    func: Any = None,
+    graph: Any = None,
+    config: Any = None,
+    use_gpu: bool = True,
+    force_gpu: bool = False,
+    reset_test: bool = True,
+    assert_no_eager_garbage: bool = False,
+) -> Any:
     """Decorator, with or without arguments: runs a test in a session of its own. The run that TensorFlow adds without a graph is left out."""
     del reset_test, assert_no_eager_garbage  # these are about the second run
 
@@ -148,18 +167,22 @@ def run_in_graph_and_eager_modes(func: Any = None, graph: Any = None, config: An
         def call(self: Any, *args: Any, **kwargs: Any) -> None:
             with self.test_session(graph=graph, config=config, use_gpu=use_gpu, force_gpu=force_gpu):
                 function(self, *args, **kwargs)
+
         return call
+
     return decorate if func is None else decorate(func)
 
 
 def for_all_test_methods(decorator: Any, *args: Any, **kwargs: Any) -> Any:
     """A decorator of classes that applies one of functions to each test."""
+
     def decorate(cls: Any) -> Any:
         for name in dir(cls):
             value = getattr(cls, name)
             if callable(value) and name.startswith("test") and name != "test_session":
                 setattr(cls, name, decorator(*args, **kwargs)(value))
         return cls
+
     return decorate
 
 
@@ -188,7 +211,9 @@ def _skipped(reason: str) -> Callable[..., Any]:
             if not is_gpu_available():
                 self.skipTest(reason)
             return func(self, *args, **kwargs)
+
         return call
+
     return decorate
 
 
@@ -197,14 +222,17 @@ run_gpu_only = run_cuda_only = _skipped("Test requires GPU")
 
 def run_v2_only(func: Any) -> Any:
     """Decorator: the test is for TensorFlow 2 and is skipped."""
+
     @functools.wraps(func)
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
         self.skipTest("Test is only compatible with v2")
+
     return call
 
 
 def assert_no_new_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: fails a test that leaves tensors or graphs behind."""
+
     @functools.wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         from millrace.framework.graph import Tensor
@@ -221,6 +249,7 @@ def assert_no_new_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         if left > 0:
             raise AssertionError("%d tensors and graphs were not deallocated during the test" % left)
         return result
+
     return call
 
 
@@ -228,7 +257,8 @@ def set_producer_version(graph: Any, producer_version: int) -> None:
     """Sets the version of what has made a graph, which is empty yet."""
     from millrace.framework.importer import import_graph_def
     from millrace.protos import definitions
-    graph_def = definitions.GraphDef()  # type: ignore[attr-defined]
+
+    graph_def = definitions.GraphDef()
     graph_def.versions.producer = producer_version
     with graph.as_default():
         import_graph_def(graph_def)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.tools.freeze_graph: a graph whose variables have become constants."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -39,10 +40,23 @@ def _restore(session: Session, saver_def: Any, checkpoint: str, restore_op_name:
         session.run(operation, {name: checkpoint})
 
 
-def freeze_graph_with_def_protos(input_graph_def: Any, input_saver_def: Any, input_checkpoint: str, output_node_names: Any, restore_op_name: str,
-                                 filename_tensor_name: str, output_graph: Any, clear_devices: bool, initializer_nodes: Any,
-                                 variable_names_whitelist: Any = "", variable_names_blacklist: Any = "", input_meta_graph_def: Any = None,
-                                 input_saved_model_dir: Any = None, saved_model_tags: Any = None, checkpoint_version: int = 2) -> Any:
+def freeze_graph_with_def_protos(
+    input_graph_def: Any,
+    input_saver_def: Any,
+    input_checkpoint: str,
+    output_node_names: Any,
+    restore_op_name: str,
+    filename_tensor_name: str,
+    output_graph: Any,
+    clear_devices: bool,
+    initializer_nodes: Any,
+    variable_names_whitelist: Any = "",
+    variable_names_blacklist: Any = "",
+    input_meta_graph_def: Any = None,
+    input_saved_model_dir: Any = None,
+    saved_model_tags: Any = None,
+    checkpoint_version: int = 2,
+) -> Any:
     """The frozen GraphDef of a graph and a checkpoint, written to a file when one is named."""
     del checkpoint_version  # the reader finds out by itself
     if not input_saved_model_dir and not checkpoint_exists(input_checkpoint):
@@ -64,8 +78,9 @@ def freeze_graph_with_def_protos(input_graph_def: Any, input_saver_def: Any, inp
             _restore(session, input_saver_def, input_checkpoint, restore_op_name, filename_tensor_name)
         if initializer_nodes:
             session.run(_names(initializer_nodes))
-        made = graph_util.convert_variables_to_constants(session, input_graph_def, _names(output_node_names), _names(variable_names_whitelist) or None,
-                                                         _names(variable_names_blacklist) or None)
+        made = graph_util.convert_variables_to_constants(
+            session, input_graph_def, _names(output_node_names), _names(variable_names_whitelist) or None, _names(variable_names_blacklist) or None
+        )
     if output_graph:
         with gfile.GFile(output_graph, "wb") as file:
             file.write(made.SerializeToString())
@@ -80,14 +95,42 @@ def _read(path: str, message: Any, binary: bool) -> Any:
     return type(message).FromString(data) if binary else text_format.Parse(data, message)
 
 
-def freeze_graph(input_graph: str, input_saver: Any, input_binary: bool, input_checkpoint: str, output_node_names: Any,
-                 restore_op_name: str = "save/restore_all", filename_tensor_name: str = "save/Const:0", output_graph: Any = None, clear_devices: bool = True,
-                 initializer_nodes: Any = "", variable_names_whitelist: Any = "", variable_names_blacklist: Any = "", input_meta_graph: Any = None,
-                 input_saved_model_dir: Any = None, saved_model_tags: Any = None, checkpoint_version: int = 2) -> Any:
+def freeze_graph(
+    input_graph: str,
+    input_saver: Any,
+    input_binary: bool,
+    input_checkpoint: str,
+    output_node_names: Any,
+    restore_op_name: str = "save/restore_all",
+    filename_tensor_name: str = "save/Const:0",
+    output_graph: Any = None,
+    clear_devices: bool = True,
+    initializer_nodes: Any = "",
+    variable_names_whitelist: Any = "",
+    variable_names_blacklist: Any = "",
+    input_meta_graph: Any = None,
+    input_saved_model_dir: Any = None,
+    saved_model_tags: Any = None,
+    checkpoint_version: int = 2,
+) -> Any:
     """The same, of files: a GraphDef or MetaGraphDef in binary or text form, and a checkpoint."""
-    graph = _read(input_graph, definitions.GraphDef(), input_binary) if input_graph else None  # type: ignore[attr-defined]
-    meta = _read(input_meta_graph, definitions.MetaGraphDef(), input_binary) if input_meta_graph else None  # type: ignore[attr-defined]
-    saver = _read(input_saver, definitions.SaverDef(), input_binary) if input_saver else None  # type: ignore[attr-defined]
-    return freeze_graph_with_def_protos(graph, saver, input_checkpoint, output_node_names, restore_op_name, filename_tensor_name, output_graph, clear_devices,
-                                        initializer_nodes, variable_names_whitelist, variable_names_blacklist, meta, input_saved_model_dir,
-                                        saved_model_tags, checkpoint_version)
+    graph = _read(input_graph, definitions.GraphDef(), input_binary) if input_graph else None
+    meta = _read(input_meta_graph, definitions.MetaGraphDef(), input_binary) if input_meta_graph else None
+    saver = _read(input_saver, definitions.SaverDef(), input_binary) if input_saver else None
+    return freeze_graph_with_def_protos(
+        graph,
+        saver,
+        input_checkpoint,
+        output_node_names,
+        restore_op_name,
+        filename_tensor_name,
+        output_graph,
+        clear_devices,
+        initializer_nodes,
+        variable_names_whitelist,
+        variable_names_blacklist,
+        meta,
+        input_saved_model_dir,
+        saved_model_tags,
+        checkpoint_version,
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.python.tools.inspect_checkpoint: what is in a checkpoint."""
+
 from __future__ import annotations
 
 import argparse
@@ -11,8 +12,9 @@ import numpy as np
 from millrace.train.saver import NewCheckpointReader
 
 
-def print_tensors_in_checkpoint_file(file_name: str, tensor_name: Any = "", all_tensors: bool = False, all_tensor_names: bool = False,
-                                     count_exclude_pattern: str = "") -> None:
+def print_tensors_in_checkpoint_file(
+    file_name: str, tensor_name: Any = "", all_tensors: bool = False, all_tensor_names: bool = False, count_exclude_pattern: str = ""
+) -> None:
     """Prints one tensor, all tensors, or their types and shapes; then how many numbers there are, but for names with a pattern in them."""
     reader = NewCheckpointReader(file_name)
     if tensor_name:
@@ -26,8 +28,7 @@ def print_tensors_in_checkpoint_file(file_name: str, tensor_name: Any = "", all_
     else:
         print(reader.debug_string().decode())
     if not tensor_name:
-        shapes = {n: s for n, s in reader.get_variable_to_shape_map().items()
-                  if not (count_exclude_pattern and re.search(count_exclude_pattern, n))}
+        shapes = {n: s for n, s in reader.get_variable_to_shape_map().items() if not (count_exclude_pattern and re.search(count_exclude_pattern, n))}
         print("# Total number of params: %d" % sum(int(np.prod(s, dtype=np.int64)) for s in shapes.values()))
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A frozen graph made quicker: without what only training needs, batch normalization in the filters before it, padding and resizing in
 the convolutions behind them. tensorflow.python.tools.optimize_for_inference_lib."""
+
 from __future__ import annotations
 
 import collections
@@ -25,8 +26,9 @@ INPUT_ORDER = {
 EPSILON_ATTR = {op: "variance_epsilon" if op == "BatchNormWithGlobalNormalization" else "epsilon" for op in INPUT_ORDER}
 
 
-def optimize_for_inference(input_graph_def: Any, input_node_names: List[str], output_node_names: List[str], placeholder_type_enum: Any,
-                           toco_compatible: bool = False) -> Any:
+def optimize_for_inference(
+    input_graph_def: Any, input_node_names: List[str], output_node_names: List[str], placeholder_type_enum: Any, toco_compatible: bool = False
+) -> Any:
     """All that is in this module, one after the other. toco_compatible: no op that a converter for phones does not know."""
     ensure_graph_is_valid(input_graph_def)
     made = strip_unused(input_graph_def, input_node_names, output_node_names, placeholder_type_enum)
@@ -39,8 +41,8 @@ def optimize_for_inference(input_graph_def: Any, input_node_names: List[str], ou
 
 def node_name_from_input(node_name: str) -> str:
     """The node of an input, which may be of another output or of control."""
-    name, colon, port = node_name[node_name.startswith("^"):].rpartition(":")
-    return name if colon and port.isdigit() else node_name[node_name.startswith("^"):]
+    name, colon, port = node_name[node_name.startswith("^") :].rpartition(":")
+    return name if colon and port.isdigit() else node_name[node_name.startswith("^") :]
 
 
 def _by_name(graph_def: Any) -> Dict[str, Any]:
@@ -72,7 +74,7 @@ def values_from_const(node_def: Any) -> np.ndarray:
     """The value of a constant."""
     if node_def.op != "Const":
         raise at_user_line(ValueError("Node named '%s' should be a Const op for values_from_const." % node_def.name))
-    return MakeNdarray(node_def.attr["value"].tensor)  # type: ignore[no-any-return]
+    return MakeNdarray(node_def.attr["value"].tensor)
 
 
 def scale_after_normalization(node: Any) -> bool:
@@ -81,7 +83,7 @@ def scale_after_normalization(node: Any) -> bool:
 
 
 def _constant(name: str, value: np.ndarray, kind: Any) -> Any:
-    made = definitions.NodeDef(op="Const", name=name)  # type: ignore[attr-defined]
+    made = definitions.NodeDef(op="Const", name=name)
     made.attr["dtype"].CopyFrom(kind)
     made.attr["value"].tensor.CopyFrom(make_tensor_proto(value, value.dtype, value.shape))
     return made
@@ -93,11 +95,17 @@ def _statistics(node: Any, nodes: Dict[str, Any], channels: int) -> Optional[Dic
     for role, name in list(zip(INPUT_ORDER[node.op], node.input))[1:]:
         constant = node_from_map(nodes, name)
         if constant.op != "Const":
-            tf_logging.warning("Didn't find expected %s Constant input to '%s', found %s instead. Maybe because freeze_graph wasn't run first?",
-                               role[:-3], node.name, constant.op)
+            tf_logging.warning(
+                "Didn't find expected %s Constant input to '%s', found %s instead. Maybe because freeze_graph wasn't run first?",
+                role[:-3],
+                node.name,
+                constant.op,
+            )
             return None
         if values_from_const(constant).shape != (channels,):
-            tf_logging.warning("Incorrect shape for %s, found %s, expected %s, for node %s", role[:-3], values_from_const(constant).shape, (channels,), node.name)
+            tf_logging.warning(
+                "Incorrect shape for %s, found %s, expected %s, for node %s", role[:-3], values_from_const(constant).shape, (channels,), node.name
+            )
             return None
         found[role] = constant
     return found
@@ -112,7 +120,9 @@ def _folded(node: Any, nodes: Dict[str, Any], uses: Dict[str, int]) -> Optional[
         return None
     filters = node_from_map(nodes, conv.input[1])
     if filters.op != "Const":
-        tf_logging.warning("Didn't find expected conv Constant input to '%s', found %s instead. Maybe because freeze_graph wasn't run first?", conv.name, filters.op)
+        tf_logging.warning(
+            "Didn't find expected conv Constant input to '%s', found %s instead. Maybe because freeze_graph wasn't run first?", conv.name, filters.op
+        )
         return None
     weights = values_from_const(filters)
     channels = weights.shape[2] * weights.shape[3] if depthwise else weights.shape[3]
@@ -123,14 +133,14 @@ def _folded(node: Any, nodes: Dict[str, Any], uses: Dict[str, int]) -> Optional[
     scale = 1.0 / np.sqrt((variance + node.attr[EPSILON_ATTR[node.op]].f).astype(np.float64)) * (gamma if scale_after_normalization(node) else 1.0)
     scaled = (weights * (scale.reshape(weights.shape[2:]) if depthwise else scale)).astype(weights.dtype)
     offset = _constant(conv.name + "_bn_offset", (beta - mean * scale).astype(mean.dtype), constants["mean_op"].attr["dtype"])
-    bias = definitions.NodeDef(op="BiasAdd", name=node.name)  # type: ignore[attr-defined]
+    bias = definitions.NodeDef(op="BiasAdd", name=node.name)
     bias.attr["T"].CopyFrom(conv.attr["T"])
     if "data_format" in conv.attr:
         bias.attr["data_format"].CopyFrom(conv.attr["data_format"])
     bias.input.extend([conv.name, offset.name])
     shared = uses[filters.name] > 1  # the filters of other convolutions stay as they are
     new_filters = _constant(filters.name + "_bn_scaled" if shared else filters.name, scaled, filters.attr["dtype"])
-    new_conv = definitions.NodeDef()  # type: ignore[attr-defined]
+    new_conv = definitions.NodeDef()
     new_conv.CopyFrom(conv)
     new_conv.input[1] = new_filters.name
     gone = {c.name: None for c in constants.values() if uses[c.name] == 1}
@@ -143,7 +153,7 @@ def _uses(graph_def: Any) -> Dict[str, int]:
 
 def fold_batch_norms(input_graph_def: Any) -> Any:
     """Normalizations by constants behind convolutions by constants become a convolution and a bias."""
-    nodes, uses, changed = _by_name(input_graph_def), _uses(input_graph_def), {}  # type: ignore[var-annotated]
+    nodes, uses, changed = _by_name(input_graph_def), _uses(input_graph_def), {}
     for node in input_graph_def.node:
         if node.op in INPUT_ORDER:
             changed.update(_folded(node, nodes, uses) or {})
@@ -152,7 +162,7 @@ def fold_batch_norms(input_graph_def: Any) -> Any:
 
 def _replaced(graph_def: Any, changed: Dict[str, Any]) -> Any:
     """A graph with other nodes; what is None goes."""
-    made = definitions.GraphDef()  # type: ignore[attr-defined]
+    made = definitions.GraphDef()
     for field in ("library", "versions"):
         if graph_def.HasField(field):
             getattr(made, field).CopyFrom(getattr(graph_def, field))
@@ -163,11 +173,11 @@ def _replaced(graph_def: Any, changed: Dict[str, Any]) -> Any:
 
 def _fused(conv: Any, pad: Any, resize: Any) -> List[Any]:
     """A convolution that pads and resizes by itself, and the constant that says how it pads where there was none."""
-    made, extra = definitions.NodeDef(name=conv.name), []  # type: ignore[attr-defined]
+    made, extra = definitions.NodeDef(name=conv.name), []
     if pad is not None:
         paddings, mode = pad.input[1], pad.attr["mode"].s
     else:
-        kind = definitions.AttrValue(type=dtypes.int32.as_datatype_enum)  # type: ignore[attr-defined]
+        kind = definitions.AttrValue(type=dtypes.int32.as_datatype_enum)
         extra = [_constant(conv.name + "_dummy_paddings", np.zeros([4, 2], np.int32), kind)]
         paddings, mode = extra[0].name, b"REFLECT"
     if resize is not None:

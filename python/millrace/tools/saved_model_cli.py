@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """saved_model_cli: shows what is in a SavedModel, and runs its signatures on arrays. `python -m millrace.tools.saved_model_cli show --dir FOLDER --all`"""
+
 from __future__ import annotations
 
 import argparse
@@ -20,6 +21,7 @@ from millrace.saved_model.utils import get_meta_graph_def, get_saved_model_tag_s
 
 # ---- showing ----
 
+
 def _show_tag_sets(saved_model_dir: str) -> None:
     print("The given SavedModel contains the following tag-sets:")
     for tags in sorted(get_saved_model_tag_sets(saved_model_dir)):
@@ -34,12 +36,12 @@ def get_signature_def_map(saved_model_dir: str, tag_set: str) -> Any:
 def _show_signature_def_map_keys(saved_model_dir: str, tag_set: str) -> None:
     print("The given SavedModel MetaGraphDef contains SignatureDefs with the following keys:")
     for key in sorted(get_signature_def_map(saved_model_dir, tag_set)):
-        print("SignatureDef key: \"%s\"" % key)
+        print('SignatureDef key: "%s"' % key)
 
 
 def _print_tensor_info(info: Any, indent: str) -> None:
     shape = info.tensor_shape
-    print(indent + "    dtype: " + definitions.DataType.Name(info.dtype))  # type: ignore[attr-defined]
+    print(indent + "    dtype: " + definitions.DataType.Name(info.dtype))
     print(indent + "    shape: " + ("unknown_rank" if shape.unknown_rank else "(%s)" % ", ".join(str(dim.size) for dim in shape.dim)))
     print(indent + "    name: " + info.name)
 
@@ -64,14 +66,16 @@ def _show_all(saved_model_dir: str) -> None:
 
 # ---- inputs ----
 
+
 def preprocess_inputs_arg_string(inputs_str: str) -> Dict[str, Tuple[str, Optional[str]]]:
     """{input: (file, name of the array in it or None)} of "input=file[name];input=file"."""
     found = {}
     for entry in filter(bool, inputs_str.split(";")):
         match = re.match(r"([^=]+)=([^\[\]]+)(?:\[([^\[\]]+)\])?$", entry)
         if not match:
-            raise RuntimeError("--inputs \"%s\" format is incorrect. Please follow \"<input_key>=<filename>\", or \"<input_key>=<filename>[<variable_name>]\""
-                               % entry)
+            raise RuntimeError(
+                '--inputs "%s" format is incorrect. Please follow "<input_key>=<filename>", or "<input_key>=<filename>[<variable_name>]"' % entry
+            )
         found[match.group(1)] = (match.group(2), match.group(3))
     return found
 
@@ -82,7 +86,7 @@ def preprocess_input_exprs_arg_string(input_exprs_str: str) -> Dict[str, str]:
     for entry in filter(bool, input_exprs_str.split(";")):
         key, separator, expression = entry.partition("=")
         if not separator:
-            raise RuntimeError("--input_exprs \"%s\" format is incorrect. Please follow \"<input_key>=<python expression>\"" % entry)
+            raise RuntimeError('--input_exprs "%s" format is incorrect. Please follow "<input_key>=<python expression>"' % entry)
         found[key] = expression
     return found
 
@@ -92,11 +96,11 @@ def _array(path: str, name: Optional[str]) -> Any:
     data = np.load(path, allow_pickle=True)
     if isinstance(data, np.ndarray):
         if name:
-            warnings.warn("Input file %s contains a single ndarray. Name key \"%s\" ignored." % (path, name), stacklevel=3)
+            warnings.warn('Input file %s contains a single ndarray. Name key "%s" ignored.' % (path, name), stacklevel=3)
         return data
     if name:
         if name not in data:
-            raise RuntimeError("Input file %s does not contain variable with name \"%s\"." % (path, name))
+            raise RuntimeError('Input file %s does not contain variable with name "%s".' % (path, name))
         return data[name]
     if not isinstance(data, np.lib.npyio.NpzFile):
         return data
@@ -110,28 +114,39 @@ def load_inputs_from_input_arg_string(inputs_str: str, input_exprs_str: str) -> 
     feeds = {key: _array(path, name) for key, (path, name) in preprocess_inputs_arg_string(inputs_str).items()}
     for key, expression in preprocess_input_exprs_arg_string(input_exprs_str).items():
         if key in feeds:
-            warnings.warn("input_key %s has been specified with both --inputs and --input_exprs options. Value in --input_exprs will be used." % key,
-                          stacklevel=2)
+            warnings.warn(
+                "input_key %s has been specified with both --inputs and --input_exprs options. Value in --input_exprs will be used." % key, stacklevel=2
+            )
         feeds[key] = eval(expression, {"np": np})
     return feeds
 
 
 # ---- running ----
 
-def run_saved_model_with_feed_dict(saved_model_dir: str, tag_set: str, signature_def_key: str, input_tensor_key_feed_dict: Dict[str, Any],
-                                   outdir: Optional[str], overwrite_flag: bool, tf_debug: bool = False) -> None:
+
+def run_saved_model_with_feed_dict(
+    saved_model_dir: str,
+    tag_set: str,
+    signature_def_key: str,
+    input_tensor_key_feed_dict: Dict[str, Any],
+    outdir: Optional[str],
+    overwrite_flag: bool,
+    tf_debug: bool = False,
+) -> None:
     """Prints what a signature answers, and writes an array for each output into a folder."""
     signature = signature_def_utils.get_signature_def_by_key(get_meta_graph_def(saved_model_dir, tag_set), signature_def_key)
     for key in input_tensor_key_feed_dict:
         if key not in signature.inputs:
-            raise ValueError("\"%s\" is not a valid input key. Please choose from %s, or use --show option."
-                             % (key, ", ".join("\"%s\"" % k for k in sorted(signature.inputs))))
+            raise ValueError(
+                '"%s" is not a valid input key. Please choose from %s, or use --show option.' % (key, ", ".join('"%s"' % k for k in sorted(signature.inputs)))
+            )
     keys = sorted(signature.outputs)
     with Session(graph=Graph()) as session:
         loader.load(session, tag_set.split(","), saved_model_dir)
         runner = debug.LocalCLIDebugWrapperSession(session) if tf_debug else session
-        made = runner.run([signature.outputs[key].name for key in keys],
-                          feed_dict={signature.inputs[key].name: value for key, value in input_tensor_key_feed_dict.items()})
+        made = runner.run(
+            [signature.outputs[key].name for key in keys], feed_dict={signature.inputs[key].name: value for key, value in input_tensor_key_feed_dict.items()}
+        )
     for key, value in zip(keys, made):
         print("Result for output key %s:\n%s" % (key, value))
         if outdir:
@@ -141,12 +156,13 @@ def run_saved_model_with_feed_dict(saved_model_dir: str, tag_set: str, signature
 def _write(path: str, key: str, value: Any, overwrite: bool) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if not overwrite and os.path.exists(path):
-        raise RuntimeError("Output file %s already exists. Add \"--overwrite\" to overwrite the existing output files." % path)
+        raise RuntimeError('Output file %s already exists. Add "--overwrite" to overwrite the existing output files.' % path)
     np.save(path, value)
     print("Output %s is saved to %s" % (key, path))
 
 
 # ---- the command line ----
+
 
 def show(args: Any) -> None:
     """The command show."""
@@ -183,7 +199,9 @@ def create_parser() -> argparse.ArgumentParser:
     runs.add_argument("--dir", required=True, help="directory containing the SavedModel to execute")
     runs.add_argument("--tag_set", required=True, help="tag-set of the graph to load, separated by ','")
     runs.add_argument("--signature_def", required=True, metavar="SIGNATURE_DEF_KEY", help="key of the SignatureDef to run")
-    runs.add_argument("--inputs", default="", help="'<input_key>=<filename>' or '<input_key>=<filename>[<variable_name>]', separated by ';', of .npy, .npz or pickle")
+    runs.add_argument(
+        "--inputs", default="", help="'<input_key>=<filename>' or '<input_key>=<filename>[<variable_name>]', separated by ';', of .npy, .npz or pickle"
+    )
     runs.add_argument("--input_exprs", default="", help="'<input_key>=<python expression>', separated by ';', in which np is NumPy; they replace --inputs")
     runs.add_argument("--outdir", help="where the outputs are saved")
     runs.add_argument("--overwrite", action="store_true", help="existing output files are replaced")

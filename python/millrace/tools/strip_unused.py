@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph cut down to what some outputs need of some inputs: tensorflow.python.tools.strip_unused_lib."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +17,7 @@ def strip_unused(input_graph_def: Any, input_node_names: Any, output_node_names:
     missing = set(input_node_names) - {node.name for node in input_graph_def.node}
     if missing:
         raise KeyError("The following input nodes were not found: %s" % sorted(missing))
-    cut = definitions.GraphDef()  # type: ignore[attr-defined]
+    cut = definitions.GraphDef()
     for node in input_graph_def.node:
         if node.name not in input_node_names:
             cut.node.extend([node])
@@ -38,8 +39,9 @@ def strip_unused(input_graph_def: Any, input_node_names: Any, output_node_names:
     return result
 
 
-def strip_unused_from_files(input_graph: Any, input_binary: bool, output_graph: Any, output_binary: bool, input_node_names: str,
-                            output_node_names: str, placeholder_type_enum: Any) -> None:
+def strip_unused_from_files(
+    input_graph: Any, input_binary: bool, output_graph: Any, output_binary: bool, input_node_names: str, output_node_names: str, placeholder_type_enum: Any
+) -> None:
     """strip_unused of a file into another. Names are separated by commas."""
     if not gfile.Exists(input_graph):
         print("Input graph file '%s' does not exist!" % input_graph)
@@ -47,7 +49,7 @@ def strip_unused_from_files(input_graph: Any, input_binary: bool, output_graph: 
     if not output_node_names:
         print("You need to supply the name of a node to --output_node_names.")
         return
-    graph_def = definitions.GraphDef()  # type: ignore[attr-defined]
+    graph_def = definitions.GraphDef()
     with gfile.GFile(input_graph, "rb" if input_binary else "r") as file:
         if input_binary:
             graph_def.ParseFromString(file.read())

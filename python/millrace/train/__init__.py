@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
+
 import importlib as _importlib
 from typing import TYPE_CHECKING
 from typing import Any as _Any
@@ -8,13 +9,28 @@ from typing import Any as _Any
 from millrace.framework import not_provided as _not_provided
 from millrace.ops.gradients import AggregationMethod
 from millrace.ops.variables import Variable as _Variable
+
 if TYPE_CHECKING:
     from millrace.protos.message import Message
+
     BytesList = ClusterDef = Example = Feature = FeatureList = FeatureLists = Features = FloatList = Int64List = JobDef = Message
     SaverDef = SequenceExample = ServerDef = Message
 else:
-    from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List,
-                                             JobDef, SaverDef, SequenceExample, ServerDef)
+    from millrace.protos.definitions import (
+        BytesList,
+        ClusterDef,
+        Example,
+        Feature,
+        FeatureList,
+        FeatureLists,
+        Features,
+        FloatList,
+        Int64List,
+        JobDef,
+        SaverDef,
+        SequenceExample,
+        ServerDef,
+    )
 from millrace.summary import FileWriter as SummaryWriter
 from millrace.summary import FileWriterCache as SummaryWriterCache
 from millrace.summary import summary_iterator
@@ -26,28 +42,79 @@ from millrace.train.cluster import ClusterSpec, replica_device_setter
 from millrace.train.coordinator import Coordinator, LooperThread
 from millrace.train.downpour import DownpourOptimizer
 from millrace.train.decay import *  # noqa: F403
-from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,
-                                        get_or_create_global_step, global_step)
-from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,
-                                  LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
-                                  SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
-from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,
-                                     maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)
-from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,
-                                  slice_input_producer, string_input_producer)
+from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step, global_step
+from millrace.train.hooks import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    ProfilerHook,
+    SecondOrStepTimer,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
+)
+from millrace.train.batching import (
+    batch,
+    batch_join,
+    maybe_batch,
+    maybe_batch_join,
+    maybe_shuffle_batch,
+    maybe_shuffle_batch_join,
+    shuffle_batch,
+    shuffle_batch_join,
+)
+from millrace.train.input import input_producer, limit_epochs, match_filenames_once, range_input_producer, slice_input_producer, string_input_producer
 from millrace.train.lbfgs import LBFGSOptimizer
-from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,
-                                              SessionCreator, SessionManager, SingularMonitoredSession, WorkerSessionCreator)
+from millrace.train.monitored_session import (
+    ChiefSessionCreator,
+    MonitoredSession,
+    MonitoredTrainingSession,
+    Scaffold,
+    SessionCreator,
+    SessionManager,
+    SingularMonitoredSession,
+    WorkerSessionCreator,
+)
 from millrace.train.moving_averages import ExponentialMovingAverage
-from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,
-                                      GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
+from millrace.train.optimizer import (
+    AdadeltaOptimizer,
+    AdagradOptimizer,
+    AdamOptimizer,
+    FtrlOptimizer,
+    GradientDescentOptimizer,
+    MomentumOptimizer,
+    Optimizer,
+    RMSPropOptimizer,
+)
 from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
 from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from millrace.train.best_checkpoints import best_checkpoint
 from millrace.train.sandblaster import SandblasterOptimizer
-from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,
-                                  generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
-                                  list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
+from millrace.train.saver import (
+    CheckpointReader,
+    NewCheckpointReader,
+    Saver,
+    checkpoint_exists,
+    export_meta_graph,
+    generate_checkpoint_state_proto,
+    get_checkpoint_state,
+    import_meta_graph,
+    latest_checkpoint,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+    update_checkpoint_state,
+    write_graph,
+)
 from millrace.train.checkpoint_management import get_checkpoint_mtimes, remove_checkpoint
 from millrace.train.server import Server
 from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer

@@ -4,6 +4,7 @@
 The pause is one step that reads the variables: their values are one snapshot, and stay as they are while later steps change the variables. A
 thread then runs the saver's own operations with these values fed in place of the variables.
 """
+
 from __future__ import annotations
 
 import threading
@@ -24,7 +25,7 @@ def saved_tensors(graph: Graph, save_tensor_name: str) -> List[Tensor]:
     while stack:
         op = stack.pop()
         if op.type in _SAVES:
-            found.extend(t for t in list(op.inputs)[_SAVES[op.type]:] if t not in found)
+            found.extend(t for t in list(op.inputs)[_SAVES[op.type] :] if t not in found)
             continue
         for before in [t.op for t in op.inputs] + list(op.control_inputs):
             if before not in seen:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loop of training steps that goes on after a preemption."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of tensors, made by queues that threads fill."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence
@@ -16,7 +17,6 @@ from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomSh
 from millrace.train import sparse_batching
 from millrace.train.input import fullness
 from millrace.train.queue_runner import QueueRunner, add_queue_runner
-
 
 
 class _InOrder:
@@ -39,8 +39,9 @@ class _Shuffled:
         self._capacity, self._least, self._seed, self._shared_name = capacity, min_after_dequeue, seed, shared_name
 
     def queue(self, types: List[Any], shapes: Any) -> QueueBase:
-        return RandomShuffleQueue(capacity=self._capacity, min_after_dequeue=self._least, dtypes=types, shapes=shapes, seed=self._seed,
-                                  shared_name=self._shared_name)
+        return RandomShuffleQueue(
+            capacity=self._capacity, min_after_dequeue=self._least, dtypes=types, shapes=shapes, seed=self._seed, shared_name=self._shared_name
+        )
 
     def summarise(self, queue: QueueBase) -> None:
         summary.scalar("fraction_over_%d_of_%d_full" % (self._least, self._capacity - self._least), fullness(queue, self._least, self._capacity))
@@ -82,8 +83,9 @@ def types_of(lists: Sequence[List[Tensor]]) -> List[Any]:
     found = [[t.dtype.base_dtype for t in tensors] for tensors in lists]
     for other in found[1:]:
         if other != found[0]:
-            raise at_user_line(TypeError("Expected types to be consistent: %s vs. %s." % (
-                ", ".join(t.name for t in found[0]), ", ".join(t.name for t in other))))
+            raise at_user_line(
+                TypeError("Expected types to be consistent: %s vs. %s." % (", ".join(t.name for t in found[0]), ", ".join(t.name for t in other)))
+            )
     return found[0]
 
 
@@ -112,8 +114,18 @@ def _filler(queue: QueueBase, tensors: List[Tensor], enqueue_many: bool, keep: T
     return control_flow_ops.smart_cond(keep, lambda: enqueue(tensors), control_flow_ops.no_op)
 
 
-def _build(scope_name: str, given: List[Any], kind: Any, batch_size: Any, keep_input: Any, threads: int, enqueue_many: bool, shapes: Any,
-           allow_smaller_final_batch: bool, name: Optional[str]) -> Any:
+def _build(
+    scope_name: str,
+    given: List[Any],
+    kind: Any,
+    batch_size: Any,
+    keep_input: Any,
+    threads: int,
+    enqueue_many: bool,
+    shapes: Any,
+    allow_smaller_final_batch: bool,
+    name: Optional[str],
+) -> Any:
     """The queue, what fills it (a list of tensors each, in several threads), and a batch of it."""
     lists = [listed(tensors) for tensors in given]
     with name_scope(name, scope_name, [t for tensors in lists for t in tensors] + [keep_input]) as scope:
@@ -141,65 +153,229 @@ def _same_keys(tensors_list: Any) -> List[Any]:
     return list(tensors_list)
 
 
-def batch(tensors: Any = None, batch_size: Any = None, num_threads: int = 1, capacity: int = 32, enqueue_many: bool = False, shapes: Any = None,
-          dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: Optional[str] = None, name: Optional[str] = None,
-          tensor_list: Any = None) -> Any:
+def batch(
+    tensors: Any = None,
+    batch_size: Any = None,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+    tensor_list: Any = None,
+) -> Any:
     """Batches of the tensors of `tensors`, in the order of coming."""
-    return maybe_batch(either("tensors", tensors, "tensor_list", tensor_list), True, batch_size, num_threads, capacity, enqueue_many, shapes,
-                       dynamic_pad, allow_smaller_final_batch, shared_name, name)
+    return maybe_batch(
+        either("tensors", tensors, "tensor_list", tensor_list),
+        True,
+        batch_size,
+        num_threads,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
-def maybe_batch(tensors: Any, keep_input: Any, batch_size: Any, num_threads: int = 1, capacity: int = 32, enqueue_many: bool = False,
-                shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: Optional[str] = None,
-                name: Optional[str] = None) -> Any:
+def maybe_batch(
+    tensors: Any,
+    keep_input: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """Batches of the tensors of those steps in which `keep_input` is true."""
-    return _build("batch", [tensors], _InOrder(capacity, dynamic_pad, shared_name), batch_size, keep_input, num_threads, enqueue_many, shapes,
-                  allow_smaller_final_batch, name)
+    return _build(
+        "batch",
+        [tensors],
+        _InOrder(capacity, dynamic_pad, shared_name),
+        batch_size,
+        keep_input,
+        num_threads,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        name,
+    )
 
 
-def batch_join(tensors_list: Any = None, batch_size: Any = None, capacity: int = 32, enqueue_many: bool = False, shapes: Any = None,
-               dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: Optional[str] = None, name: Optional[str] = None,
-               tensor_list_list: Any = None) -> Any:
+def batch_join(
+    tensors_list: Any = None,
+    batch_size: Any = None,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+    tensor_list_list: Any = None,
+) -> Any:
     """Batches of the tensors of several lists, each of which has its thread."""
-    return maybe_batch_join(either("tensors_list", tensors_list, "tensor_list_list", tensor_list_list), True, batch_size, capacity, enqueue_many,
-                            shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name)
+    return maybe_batch_join(
+        either("tensors_list", tensors_list, "tensor_list_list", tensor_list_list),
+        True,
+        batch_size,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
-def maybe_batch_join(tensors_list: Any, keep_input: Any, batch_size: Any, capacity: int = 32, enqueue_many: bool = False, shapes: Any = None,
-                     dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: Optional[str] = None,
-                     name: Optional[str] = None) -> Any:
+def maybe_batch_join(
+    tensors_list: Any,
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """batch_join of those steps in which `keep_input` is true."""
-    return _build("batch_join", _same_keys(tensors_list), _InOrder(capacity, dynamic_pad, shared_name), batch_size, keep_input, 1, enqueue_many,
-                  shapes, allow_smaller_final_batch, name)
+    return _build(
+        "batch_join",
+        _same_keys(tensors_list),
+        _InOrder(capacity, dynamic_pad, shared_name),
+        batch_size,
+        keep_input,
+        1,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        name,
+    )
 
 
-def shuffle_batch(tensors: Any = None, batch_size: Any = None, capacity: Any = None, min_after_dequeue: Any = None, num_threads: int = 1,
-                  seed: Optional[int] = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-                  shared_name: Optional[str] = None, name: Optional[str] = None, tensor_list: Any = None) -> Any:
+def shuffle_batch(
+    tensors: Any = None,
+    batch_size: Any = None,
+    capacity: Any = None,
+    min_after_dequeue: Any = None,
+    num_threads: int = 1,
+    seed: Optional[int] = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+    tensor_list: Any = None,
+) -> Any:
     """Batches of the tensors of `tensors`, in a random order: each chosen among at least min_after_dequeue."""
-    return maybe_shuffle_batch(either("tensors", tensors, "tensor_list", tensor_list), batch_size, capacity, min_after_dequeue, True, num_threads,
-                               seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
+    return maybe_shuffle_batch(
+        either("tensors", tensors, "tensor_list", tensor_list),
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        num_threads,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
-def maybe_shuffle_batch(tensors: Any, batch_size: Any, capacity: int, min_after_dequeue: int, keep_input: Any, num_threads: int = 1,
-                        seed: Optional[int] = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-                        shared_name: Optional[str] = None, name: Optional[str] = None) -> Any:
+def maybe_shuffle_batch(
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    num_threads: int = 1,
+    seed: Optional[int] = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """shuffle_batch of those steps in which `keep_input` is true."""
-    return _build("shuffle_batch", [tensors], _Shuffled(capacity, min_after_dequeue, seed, shared_name), batch_size, keep_input, num_threads,
-                  enqueue_many, shapes, allow_smaller_final_batch, name)
+    return _build(
+        "shuffle_batch",
+        [tensors],
+        _Shuffled(capacity, min_after_dequeue, seed, shared_name),
+        batch_size,
+        keep_input,
+        num_threads,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        name,
+    )
 
 
-def shuffle_batch_join(tensors_list: Any = None, batch_size: Any = None, capacity: Any = None, min_after_dequeue: Any = None,
-                       seed: Optional[int] = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-                       shared_name: Optional[str] = None, name: Optional[str] = None, tensor_list_list: Any = None) -> Any:
+def shuffle_batch_join(
+    tensors_list: Any = None,
+    batch_size: Any = None,
+    capacity: Any = None,
+    min_after_dequeue: Any = None,
+    seed: Optional[int] = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+    tensor_list_list: Any = None,
+) -> Any:
     """shuffle_batch of several lists, each of which has its thread."""
-    return maybe_shuffle_batch_join(either("tensors_list", tensors_list, "tensor_list_list", tensor_list_list), batch_size, capacity,
-                                    min_after_dequeue, True, seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
+    return maybe_shuffle_batch_join(
+        either("tensors_list", tensors_list, "tensor_list_list", tensor_list_list),
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
-def maybe_shuffle_batch_join(tensors_list: Any, batch_size: Any, capacity: int, min_after_dequeue: int, keep_input: Any,
-                             seed: Optional[int] = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-                             shared_name: Optional[str] = None, name: Optional[str] = None) -> Any:
+def maybe_shuffle_batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    seed: Optional[int] = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> Any:
     """shuffle_batch_join of those steps in which `keep_input` is true."""
-    return _build("shuffle_batch_join", _same_keys(tensors_list), _Shuffled(capacity, min_after_dequeue, seed, shared_name), batch_size, keep_input,
-                  1, enqueue_many, shapes, allow_smaller_final_batch, name)
+    return _build(
+        "shuffle_batch_join",
+        _same_keys(tensors_list),
+        _Shuffled(capacity, min_after_dequeue, seed, shared_name),
+        batch_size,
+        keep_input,
+        1,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        name,
+    )

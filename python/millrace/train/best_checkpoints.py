@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which checkpoints of a folder are the best by a score. The scores stand in a file beside the state file, so that they outlive the process."""
+
 from __future__ import annotations
 
 import json

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of objects: values are named by the way from a root to the object that has them, and the file holds that graph of objects,
 so that programs which make variables in another order, or under other names, read it. The files are TensorFlow's, either way."""
+
 from __future__ import annotations
 
 import os
@@ -31,6 +32,7 @@ _VALUE = "VARIABLE_VALUE"
 
 # ---- objects and what is in them ----
 
+
 def is_trackable(value: Any) -> bool:
     """Whether an object-based checkpoint can keep a value."""
     if isinstance(value, (list, tuple)):
@@ -59,11 +61,10 @@ def children_of(value: Any) -> Dict[str, Any]:
     if isinstance(value, dict):
         return dict(value)
     if _is_of_keras(value):
-        return value.numbers()  # type: ignore[no-any-return]
+        return value.numbers()
     if isinstance(value, Optimizer):
         slots = {id(s) for _, _, s in slots_of(value, None)}
-        return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v
-                for v in value._kept.get(get_default_graph(), []) if id(v) not in slots}
+        return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v for v in value._kept.get(get_default_graph(), []) if id(v) not in slots}
     found: Dict[str, Any] = {}
     layers = getattr(value, "layers", None)
     if isinstance(value, BaseLayer) and isinstance(layers, list):  # a model
@@ -156,8 +157,8 @@ class _Tree:
 
 class _Matched(NamedTuple):
     variables: Dict[str, Variable]  # by key in the checkpoint
-    not_found: List[str]            # variables of the program that the checkpoint lacks
-    unused: List[str]               # keys of the checkpoint that the program lacks
+    not_found: List[str]  # variables of the program that the checkpoint lacks
+    unused: List[str]  # keys of the checkpoint that the program lacks
 
 
 def _match(tree: _Tree, saved: Any) -> _Matched:
@@ -190,6 +191,7 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
 
 
 # ---- reading and writing ----
+
 
 def _session(given: Any) -> Any:
     session = given or get_default_session()
@@ -298,8 +300,12 @@ class Checkpoint:
             if isinstance(value, PartitionedVariable):
                 raise at_user_line(NotImplementedError("Checkpoint of the partitioned variable %s is not provided: use tf.train.Saver." % value.name))
             if not is_trackable(value):
-                raise at_user_line(ValueError("`Checkpoint` was expecting a trackable object (a variable, optimizer, layer, list, dict or Checkpoint), "
-                                              "got %s. If you believe this object should be trackable, use tf.train.Saver." % (value,)))
+                raise at_user_line(
+                    ValueError(
+                        "`Checkpoint` was expecting a trackable object (a variable, optimizer, layer, list, dict or Checkpoint), "
+                        "got %s. If you believe this object should be trackable, use tf.train.Saver." % (value,)
+                    )
+                )
             setattr(self, name, value)
 
     @property
@@ -336,7 +342,7 @@ class Checkpoint:
         if folder:
             os.makedirs(folder, exist_ok=True)
         feeds = {saver.saver_def.filename_tensor_name: os.fspath(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
-        return session.run(saver.saver_def.save_tensor_name, feeds).decode()  # type: ignore[no-any-return]
+        return session.run(saver.saver_def.save_tensor_name, feeds).decode()
 
     def save(self, file_prefix: Any, session: Any = None) -> str:
         """Counts, writes the values to a file of this name and the count, and notes it as the newest of its folder."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checkpoints of a folder: which are there, which is the newest, and the state file that says so."""
+
 from __future__ import annotations
 
 import glob
@@ -61,6 +62,7 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = _
 
 # ---- the state file ----
 
+
 def generate_checkpoint_state_proto(save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None) -> Any:
     """A CheckpointState. Paths are relative to the folder when that is a relative one."""
     paths = list(all_model_checkpoint_paths or [])
@@ -78,8 +80,9 @@ def _below(folder: str, path: str) -> str:
     return os.path.relpath(path, folder) if os.path.isabs(path) else path
 
 
-def update_checkpoint_state(save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None,
-                            latest_filename: Optional[str] = None, save_relative_paths: bool = False) -> None:
+def update_checkpoint_state(
+    save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None, latest_filename: Optional[str] = None, save_relative_paths: bool = False
+) -> None:
     """Writes the state file of a folder. RuntimeError when the checkpoint has the path of the state file."""
     file = os.path.join(save_dir, latest_filename or "checkpoint")
     state = generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_checkpoint_paths)
@@ -89,16 +92,20 @@ def update_checkpoint_state(save_dir: str, model_checkpoint_path: str, all_model
         del state.all_model_checkpoint_paths[:]
         state.all_model_checkpoint_paths.extend(paths)
     if file == state.model_checkpoint_path:
-        raise at_user_line(RuntimeError("Save path '%s' conflicts with path used for checkpoint state.  Please use a different save path."
-                                        % model_checkpoint_path))
+        raise at_user_line(
+            RuntimeError("Save path '%s' conflicts with path used for checkpoint state.  Please use a different save path." % model_checkpoint_path)
+        )
     gfile.atomic_write(file, str(state))
 
 
 def write_checkpoint_state(folder: str, newest: str, written: Dict[str, float], last_preserved: float) -> None:
     """Writes the state file of a folder, with paths below it and the times of all."""
-    state = definitions.CheckpointState(model_checkpoint_path=os.path.relpath(newest, folder), last_preserved_timestamp=last_preserved,
-                                        all_model_checkpoint_paths=[os.path.relpath(p, folder) for p in written],
-                                        all_model_checkpoint_timestamps=list(written.values()))
+    state = definitions.CheckpointState(
+        model_checkpoint_path=os.path.relpath(newest, folder),
+        last_preserved_timestamp=last_preserved,
+        all_model_checkpoint_paths=[os.path.relpath(p, folder) for p in written],
+        all_model_checkpoint_timestamps=list(written.values()),
+    )
     gfile.atomic_write(os.path.join(folder, "checkpoint"), str(state))
 
 

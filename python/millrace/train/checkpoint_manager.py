@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checkpoints of one Checkpoint in one folder: numbers them, and deletes old ones."""
+
 from __future__ import annotations
 
 import os
@@ -14,8 +15,14 @@ from millrace.train.checkpoint_management import checkpoint_exists, get_checkpoi
 class CheckpointManager:
     """Keeps the last max_to_keep checkpoints of a folder (None: all); one that was written keep_checkpoint_every_n_hours after the last such stays."""
 
-    def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: Optional[int], keep_checkpoint_every_n_hours: Optional[float] = None,
-                 checkpoint_name: str = "ckpt") -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: Any,
+        max_to_keep: Optional[int],
+        keep_checkpoint_every_n_hours: Optional[float] = None,
+        checkpoint_name: str = "ckpt",
+    ) -> None:
         if max_to_keep is not None and max_to_keep <= 0:
             raise at_user_line(ValueError("Expected a positive integer or `None` for `max_to_keep`, got %s." % max_to_keep))
         self._checkpoint, self._directory, self._max_to_keep = checkpoint, os.fspath(directory), max_to_keep
@@ -27,8 +34,11 @@ class CheckpointManager:
         if state is not None:
             paths = [p for p in state.all_model_checkpoint_paths if checkpoint_exists(p)]
             times = list(state.all_model_checkpoint_timestamps)
-            known = dict(zip(state.all_model_checkpoint_paths, times)) if len(times) == len(state.all_model_checkpoint_paths) else \
-                dict(zip(paths, get_checkpoint_mtimes(paths)))
+            known = (
+                dict(zip(state.all_model_checkpoint_paths, times))
+                if len(times) == len(state.all_model_checkpoint_paths)
+                else dict(zip(paths, get_checkpoint_mtimes(paths)))
+            )
             self._written = {p: known[p] for p in paths}
             self._last_preserved = state.last_preserved_timestamp or min(self._written.values(), default=time.time()) - 1
 

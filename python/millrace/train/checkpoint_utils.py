@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading checkpoints, waiting for them, and variables that begin with their values."""
+
 from __future__ import annotations
 
 import time
@@ -15,8 +16,9 @@ from millrace.train.saver import _reader_of, latest_checkpoint, list_variables, 
 __all__ = ["load_checkpoint", "load_variable", "list_variables", "init_from_checkpoint", "wait_for_new_checkpoint", "checkpoints_iterator"]
 
 
-def wait_for_new_checkpoint(checkpoint_dir: str, last_checkpoint: Optional[str] = None, seconds_to_sleep: float = 1,
-                            timeout: Optional[float] = None) -> Optional[str]:
+def wait_for_new_checkpoint(
+    checkpoint_dir: str, last_checkpoint: Optional[str] = None, seconds_to_sleep: float = 1, timeout: Optional[float] = None
+) -> Optional[str]:
     """The path of a checkpoint other than the last one; None after the timeout."""
     tf_logging.info("Waiting for new checkpoint at %s", checkpoint_dir)
     stop = None if timeout is None else time.time() + timeout
@@ -29,8 +31,9 @@ def wait_for_new_checkpoint(checkpoint_dir: str, last_checkpoint: Optional[str] 
         time.sleep(seconds_to_sleep)
 
 
-def checkpoints_iterator(checkpoint_dir: str, min_interval_secs: float = 0, timeout: Optional[float] = None,
-                         timeout_fn: Optional[Callable[[], bool]] = None) -> Iterator[str]:
+def checkpoints_iterator(
+    checkpoint_dir: str, min_interval_secs: float = 0, timeout: Optional[float] = None, timeout_fn: Optional[Callable[[], bool]] = None
+) -> Iterator[str]:
     """Checkpoints as they appear."""
     path = None
     while True:
@@ -85,9 +88,9 @@ def _scope_begins_as(path: str, shapes: Dict[str, List[int]], old: str, new: str
     if not inside:
         raise at_user_line(ValueError("No variables of the graph are in scope %s of the assignment map" % new))
     for name, parts in inside.items():
-        wanted = prefix + name[len(scope):]
+        wanted = prefix + name[len(scope) :]
         if wanted not in shapes:
-            raise at_user_line(ValueError("Tensor %s (%s in %s) is not found in %s checkpoint" % (wanted, name[len(scope):], old, path)))
+            raise at_user_line(ValueError("Tensor %s (%s in %s) is not found in %s checkpoint" % (wanted, name[len(scope) :], old, path)))
         _begin_as(path, shapes, wanted, parts)
 
 
@@ -99,8 +102,9 @@ def _begin_as(path: str, shapes: Dict[str, List[int]], name: str, target: Any) -
         info = v._get_save_slice_info()
         shape = list(info.full_shape) if info is not None else v.shape.as_list()
         if shape != shapes[name]:
-            raise at_user_line(ValueError("Shape of variable %s (%s) doesn't match with shape of tensor %s (%s) from checkpoint reader."
-                                          % (v.name, shape, name, shapes[name])))
+            raise at_user_line(
+                ValueError("Shape of variable %s (%s) doesn't match with shape of tensor %s (%s) from checkpoint reader." % (v.name, shape, name, shapes[name]))
+            )
         with v.graph.as_default(), get_default_graph().device(v.device), get_default_graph().control_dependencies(None):
             saved = gen_ops.restore_v2(path, [name], [info.spec if info is not None else ""], [v.dtype.base_dtype], name="checkpoint_initializer")[0]
             saved.set_shape(v.shape)

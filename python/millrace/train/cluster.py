@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tasks a cluster has, and on which of them operations are placed."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -20,8 +21,9 @@ class ClusterSpec:
         elif isinstance(cluster, ClusterDef):
             self._jobs = {job.name: dict(job.tasks) for job in cluster.job}
         else:
-            raise at_user_line(TypeError("`cluster` must be a dictionary mapping one or more job names to lists of network addresses, "
-                                         "or a `ClusterDef` protocol buffer"))
+            raise at_user_line(
+                TypeError("`cluster` must be a dictionary mapping one or more job names to lists of network addresses, or a `ClusterDef` protocol buffer")
+            )
         for job, tasks in self._jobs.items():
             if not isinstance(job, str) or not all(isinstance(a, str) for a in tasks.values()):
                 raise at_user_line(TypeError("Names of jobs and addresses of tasks must be strings: %r: %r" % (job, tasks)))
@@ -49,8 +51,7 @@ class ClusterSpec:
 
     def as_dict(self) -> Dict[str, Any]:
         """Lists of addresses by job; dicts by task where tasks are left out."""
-        return {job: [tasks[i] for i in range(len(tasks))] if sorted(tasks) == list(range(len(tasks))) else dict(tasks)
-                for job, tasks in self._jobs.items()}
+        return {job: [tasks[i] for i in range(len(tasks))] if sorted(tasks) == list(range(len(tasks))) else dict(tasks) for job, tasks in self._jobs.items()}
 
     def as_cluster_def(self) -> Any:
         """Its ClusterDef."""
@@ -93,12 +94,29 @@ class ClusterSpec:
         return [tasks.get(i) for i in range(max(tasks) + 1)] if tasks else []
 
 
-_VARIABLES = ("Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors",
-              "MutableHashTableOfTensorsV2", "MutableDenseHashTable", "MutableDenseHashTableV2", "VarHandleOp")
+_VARIABLES = (
+    "Variable",
+    "VariableV2",
+    "AutoReloadVariable",
+    "MutableHashTable",
+    "MutableHashTableV2",
+    "MutableHashTableOfTensors",
+    "MutableHashTableOfTensorsV2",
+    "MutableDenseHashTable",
+    "MutableDenseHashTableV2",
+    "VarHandleOp",
+)
 
 
-def replica_device_setter(ps_tasks: int = 0, ps_device: str = "/job:ps", worker_device: str = "/job:worker", merge_devices: bool = True,
-                          cluster: Any = None, ps_ops: Any = None, ps_strategy: Any = None) -> Optional[Callable[[Any], str]]:
+def replica_device_setter(
+    ps_tasks: int = 0,
+    ps_device: str = "/job:ps",
+    worker_device: str = "/job:worker",
+    merge_devices: bool = True,
+    cluster: Any = None,
+    ps_ops: Any = None,
+    ps_strategy: Any = None,
+) -> Optional[Callable[[Any], str]]:
     """A device function: variables go to the tasks of ps_device in turn, or as ps_strategy says, all else to worker_device."""
     if cluster is not None:
         jobs = ClusterSpec(cluster).as_dict()
@@ -125,6 +143,7 @@ def replica_device_setter(ps_tasks: int = 0, ps_device: str = "/job:ps", worker_
             wanted = DeviceSpec.from_string(worker_device)
         wanted.merge_from(now)
         return str(wanted.to_string())
+
     return place
 
 

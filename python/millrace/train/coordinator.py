@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that stop together."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning rates that change with the step."""
+
 from __future__ import annotations
 
 import math
@@ -20,32 +21,30 @@ def _progress(learning_rate: Any, global_step: Any, steps: Any, staircase: bool)
     return rate, gen_ops.floor(p) if staircase else p
 
 
-def exponential_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
-                      name: Optional[str] = None) -> Tensor:
+def exponential_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Optional[str] = None) -> Tensor:
     """learning_rate decay_rate^(step / decay_steps)."""
     with name_scope(name, "ExponentialDecay", [learning_rate, global_step]) as scope:
         rate, p = _progress(learning_rate, global_step, decay_steps, staircase)
         return gen_ops.mul(rate, gen_ops.pow(math_ops.cast(decay_rate, rate.dtype.base_dtype), p), name=scope)
 
 
-def natural_exp_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
-                      name: Optional[str] = None) -> Tensor:
+def natural_exp_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Optional[str] = None) -> Tensor:
     """learning_rate exp(-decay_rate step / decay_steps)."""
     with name_scope(name, "NaturalExpDecay", [learning_rate, global_step]) as scope:
         rate, p = _progress(learning_rate, global_step, decay_steps, staircase)
         return gen_ops.mul(rate, gen_ops.exp(-math_ops.cast(decay_rate, rate.dtype.base_dtype) * p), name=scope)
 
 
-def inverse_time_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
-                       name: Optional[str] = None) -> Tensor:
+def inverse_time_decay(learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Optional[str] = None) -> Tensor:
     """learning_rate / (1 + decay_rate step / decay_steps)."""
     with name_scope(name, "InverseTimeDecay", [learning_rate, global_step]) as scope:
         rate, p = _progress(learning_rate, global_step, decay_steps, staircase)
         return gen_ops.real_div(rate, 1 + math_ops.cast(decay_rate, rate.dtype.base_dtype) * p, name=scope)
 
 
-def polynomial_decay(learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0,
-                     cycle: bool = False, name: Optional[str] = None) -> Tensor:
+def polynomial_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0, cycle: bool = False, name: Optional[str] = None
+) -> Tensor:
     """From learning_rate to end_learning_rate in decay_steps."""
     with name_scope(name, "PolynomialDecay", [learning_rate, global_step]) as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
@@ -82,8 +81,9 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: Optional[str]
 piecewise_constant_decay = piecewise_constant
 
 
-def cosine_decay_restarts(learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0,
-                          name: Optional[str] = None) -> Tensor:
+def cosine_decay_restarts(
+    learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0, name: Optional[str] = None
+) -> Tensor:
     """Half cosines that begin again, each t_mul times as long and m_mul times as high as the one before (Loshchilov and Hutter, SGDR)."""
     with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
@@ -95,8 +95,8 @@ def cosine_decay_restarts(learning_rate: Any, global_step: Any, first_decay_step
             done = done - restarts
         else:
             restarts = gen_ops.floor(gen_ops.log(1.0 - done * (1.0 - times)) / gen_ops.log(times))
-            done = (done - (1.0 - times ** restarts) / (1.0 - times)) / times ** restarts
-        wave = 0.5 * higher ** restarts * (1.0 + gen_ops.cos(math.pi * done))
+            done = (done - (1.0 - times**restarts) / (1.0 - times)) / times**restarts
+        wave = 0.5 * higher**restarts * (1.0 + gen_ops.cos(math.pi * done))
         return gen_ops.mul(rate, (1 - low) * wave + low, name=scope)
 
 
@@ -111,22 +111,34 @@ def _linear_cosine(rate: Tensor, global_step: Any, decay_steps: Any, num_periods
     return gen_ops.mul(rate, (alpha + left) * wave + beta, name=scope)
 
 
-def linear_cosine_decay(learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001,
-                        name: Optional[str] = None) -> Tensor:
+def linear_cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001, name: Optional[str] = None
+) -> Tensor:
     """A line down to zero times a cosine of num_periods periods, between alpha and beta (Bello and others, 2017)."""
     with name_scope(name, "LinearCosineDecay", [learning_rate, global_step]) as scope:
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
         return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, None, scope)
 
 
-def noisy_linear_cosine_decay(learning_rate: Any, global_step: Any, decay_steps: Any, initial_variance: float = 1.0, variance_decay: float = 0.55,
-                              num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001, name: Optional[str] = None) -> Tensor:
+def noisy_linear_cosine_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    initial_variance: float = 1.0,
+    variance_decay: float = 0.55,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
+    name: Optional[str] = None,
+) -> Tensor:
     """linear_cosine_decay whose line has noise of a variance that falls."""
     from millrace.ops import random_ops
+
     with name_scope(name, "NoisyLinearCosineDecay", [learning_rate, global_step]) as scope:
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
 
         def noise(step: Any) -> Any:
             deviation = gen_ops.sqrt(initial_variance / (1.0 + step) ** variance_decay)
             return deviation * random_ops.random_normal([], dtype=rate.dtype.base_dtype)
+
         return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise, scope)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Downpour SGD: replicas that train copies of their own, and exchange with the parameter servers now and then."""
+
 from __future__ import annotations
 
 import time
@@ -35,8 +36,16 @@ class DownpourOptimizer(Optimizer):
     With `warm_start_steps` the chief trains alone until the global step, which counts pushes, is there; then the others begin.
     """
 
-    def __init__(self, opt: Optimizer, center_device: Any, n_push: int = 1, n_fetch: int = 1, local_learning_rate: Any = 0.01,
-                 use_locking: bool = True, name: str = "Downpour") -> None:
+    def __init__(
+        self,
+        opt: Optimizer,
+        center_device: Any,
+        n_push: int = 1,
+        n_fetch: int = 1,
+        local_learning_rate: Any = 0.01,
+        use_locking: bool = True,
+        name: str = "Downpour",
+    ) -> None:
         super().__init__(use_locking, name)
         if n_push < 1 or n_fetch < 1:
             raise at_user_line(ValueError("n_push and n_fetch must be positive, got %s and %s" % (n_push, n_fetch)))
@@ -71,8 +80,12 @@ class DownpourOptimizer(Optimizer):
                 with graph.device(self._device), name_scope(None):
                     self._centers.append(Variable(v.initialized_value(), trainable=False, name="%s/%s/center" % (self._name, v.op.name)))
                 with graph.device(v.device):
-                    total = Variable(array_ops.zeros(v.get_shape(), v.dtype.base_dtype), trainable=False,
-                                     collections=[GraphKeys.LOCAL_VARIABLES], name=v.op.name + "/accrued")
+                    total = Variable(
+                        array_ops.zeros(v.get_shape(), v.dtype.base_dtype),
+                        trainable=False,
+                        collections=[GraphKeys.LOCAL_VARIABLES],
+                        name=v.op.name + "/accrued",
+                    )
                     sums.append(total)
                     rate = gen_ops.cast(convert_to_tensor(self._rate), DstT=v.dtype.base_dtype)
                     accrue += [total.assign_add(dense).op, v.assign_sub(rate * dense).op]
@@ -84,7 +97,7 @@ class DownpourOptimizer(Optimizer):
             with graph.control_dependencies([now]):
                 pushed = control_flow_ops.cond(self._is_turn(now, self._n_push), lambda: self._push(sums), control_flow_ops.no_op)
             with graph.control_dependencies([pushed]):
-                return control_flow_ops.cond(self._is_turn(now, self._n_fetch), self._fetch, control_flow_ops.no_op).op  # type: ignore[no-any-return]
+                return control_flow_ops.cond(self._is_turn(now, self._n_fetch), self._fetch, control_flow_ops.no_op).op
 
     def _make_local(self, graph: Any) -> None:
         """Each replica initialises its own parameters; checkpoints have the centre."""

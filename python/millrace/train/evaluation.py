@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluation of a checkpoint by a monitored session that counts its steps."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -20,8 +21,14 @@ def _get_or_create_eval_step() -> Any:
     if found:
         return found[0]
     with get_default_graph().name_scope(None):
-        return variable_scope.get_variable("eval_step", shape=[], dtype=dtypes.int64, initializer=init_ops.zeros_initializer(), trainable=False,
-                                           collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.EVAL_STEP])
+        return variable_scope.get_variable(
+            "eval_step",
+            shape=[],
+            dtype=dtypes.int64,
+            initializer=init_ops.zeros_initializer(),
+            trainable=False,
+            collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.EVAL_STEP],
+        )
 
 
 def _flat(given: Any) -> Any:
@@ -50,8 +57,17 @@ class _StopAfterNEvalsHook(SessionRunHook):
             run_context.request_stop()
 
 
-def _evaluate_once(checkpoint_path: str, master: str = "", scaffold: Any = None, eval_ops: Any = None, feed_dict: Any = None, final_ops: Any = None,
-                   final_ops_feed_dict: Any = None, hooks: Any = None, config: Any = None) -> Any:
+def _evaluate_once(
+    checkpoint_path: str,
+    master: str = "",
+    scaffold: Any = None,
+    eval_ops: Any = None,
+    feed_dict: Any = None,
+    final_ops: Any = None,
+    final_ops_feed_dict: Any = None,
+    hooks: Any = None,
+    config: Any = None,
+) -> Any:
     """The value of final_ops after eval_ops have run, on a checkpoint's variables, until a hook says stop or the input ends."""
     step = _get_or_create_eval_step()
     hooks = list(hooks or [])

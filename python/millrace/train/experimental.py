@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.train.experimental: losses that are scaled so that gradients of half precision do not vanish."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
@@ -58,7 +59,7 @@ class FixedLossScale(LossScale):
         self._loss_scale_value = float(loss_scale_value)
 
     def __call__(self) -> Tensor:
-        return math_ops.cast(self._loss_scale_value, dtypes.float32)  # type: ignore[no-any-return]
+        return math_ops.cast(self._loss_scale_value, dtypes.float32)
 
     def update(self, grads: Any) -> Tuple[Any, Any]:
         """(nothing to do, True)."""
@@ -72,20 +73,20 @@ class FixedLossScale(LossScale):
 
 def _all_finite(grads: Any) -> Tensor:
     flat: List[Any] = [g.values if isinstance(g, IndexedSlices) else g for g in nest.flatten(grads) if g is not None]
-    return math_ops.reduce_all(array_ops.stack([math_ops.reduce_all(gen_ops.is_finite(g)) for g in flat]))  # type: ignore[no-any-return]
+    return math_ops.reduce_all(array_ops.stack([math_ops.reduce_all(gen_ops.is_finite(g)) for g in flat]))
 
 
 class DynamicLossScale(LossScale):
     """A number that grows by `multiplier` after increment_period steps with finite gradients, and shrinks by it where they are not: down to 1."""
 
-    def __init__(self, initial_loss_scale: float = 2.0 ** 15, increment_period: int = 2000, multiplier: float = 2.0) -> None:
+    def __init__(self, initial_loss_scale: float = 2.0**15, increment_period: int = 2000, multiplier: float = 2.0) -> None:
         super().__init__()
         self.initial_loss_scale, self.increment_period, self.multiplier = float(initial_loss_scale), int(increment_period), float(multiplier)
         self._scale = self._add_weight("current_loss_scale", self.initial_loss_scale, dtypes.float32)
         self._good = self._add_weight("good_steps", 0, dtypes.int64)
 
     def __call__(self) -> Tensor:
-        return self._scale.read_value()  # type: ignore[no-any-return]
+        return self._scale.read_value()
 
     def update(self, grads: Any) -> Tuple[Any, Tensor]:
         """(an operation that changes the scale, whether all gradients are finite)."""
@@ -116,11 +117,11 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
 
     def __init__(self, opt: Any, loss_scale: Any) -> None:
         if not isinstance(opt, Optimizer):
-            raise at_user_line(ValueError("\"opt\" must be an instance of Optimizer, but got: %s" % type(opt)))
+            raise at_user_line(ValueError('"opt" must be an instance of Optimizer, but got: %s' % type(opt)))
         super().__init__(False, "%s_%s" % (opt.get_name(), type(self).__name__))
         self._optimizer, self._loss_scale = opt, loss_scale_of(loss_scale)
 
-    def compute_gradients(self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def compute_gradients(self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
         """(gradient, variable) pairs, as without a scale."""
         scale = self._loss_scale()
         loss = loss() if callable(loss) else loss
@@ -132,6 +133,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
             if isinstance(g, IndexedSlices):
                 return IndexedSlices(g.values / math_ops.cast(scale, g.values.dtype.base_dtype), g.indices, g.dense_shape)
             return g / math_ops.cast(scale, g.dtype.base_dtype)
+
         return [(back(g), v) for g, v in pairs]
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
@@ -150,11 +152,11 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
 
     def get_slot_names(self) -> List[str]:
         """The optimizer's."""
-        return self._optimizer.get_slot_names()  # type: ignore[no-any-return]
+        return self._optimizer.get_slot_names()
 
     def variables(self) -> List[Any]:
         """The optimizer's."""
-        return self._optimizer.variables()  # type: ignore[no-any-return]
+        return self._optimizer.variables()
 
 
 __getattr__ = not_provided.getter("train.experimental")

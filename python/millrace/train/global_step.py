@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The variable that counts steps."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -40,8 +41,14 @@ def create_global_step(graph: Optional[Graph] = None) -> Variable:
     if get_global_step(graph) is not None:
         raise at_user_line(ValueError('"global_step" already exists.'))
     with graph.as_default(), graph.name_scope(None):
-        return get_variable("global_step", shape=[], dtype=dtypes.int64, initializer=zeros_initializer(), trainable=False,  # type: ignore[no-any-return]
-                            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP])
+        return get_variable(
+            "global_step",
+            shape=[],
+            dtype=dtypes.int64,
+            initializer=zeros_initializer(),
+            trainable=False,
+            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
+        )
 
 
 def get_or_create_global_step(graph: Optional[Graph] = None) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is called before and after each step of a monitored session."""
+
 from __future__ import annotations
 
 import os
@@ -107,7 +108,9 @@ def _step_tensor() -> Any:
 class LoggingTensorHook(SessionRunHook):
     """Logs tensors every so many steps or seconds."""
 
-    def __init__(self, tensors: Any, every_n_iter: Optional[int] = None, every_n_secs: Optional[float] = None, at_end: bool = False, formatter: Any = None) -> None:
+    def __init__(
+        self, tensors: Any, every_n_iter: Optional[int] = None, every_n_secs: Optional[float] = None, at_end: bool = False, formatter: Any = None
+    ) -> None:
         only_at_end = at_end and every_n_iter is None and every_n_secs is None
         if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
             raise ValueError("either at_end and/or exactly one of every_n_iter and every_n_secs must be provided.")
@@ -186,8 +189,16 @@ class StopAtStepHook(SessionRunHook):
 class CheckpointSaverHook(SessionRunHook):
     """Saves a checkpoint every so many seconds or steps."""
 
-    def __init__(self, checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,
-                 checkpoint_basename: str = "model.ckpt", scaffold: Any = None, listeners: Any = None) -> None:
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        save_secs: Optional[float] = None,
+        save_steps: Optional[int] = None,
+        saver: Any = None,
+        checkpoint_basename: str = "model.ckpt",
+        scaffold: Any = None,
+        listeners: Any = None,
+    ) -> None:
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         self._dir, self._path = checkpoint_dir, os.path.join(checkpoint_dir, checkpoint_basename)
@@ -198,6 +209,7 @@ class CheckpointSaverHook(SessionRunHook):
     def begin(self) -> None:
         """Finds the global step."""
         from millrace.summary import FileWriterCache
+
         self._writer, self._wrote_graph = FileWriterCache.get(self._dir), False
         self._step = _step_tensor()
         for listener in self._listeners:
@@ -209,8 +221,10 @@ class CheckpointSaverHook(SessionRunHook):
         if self._saver is None:
             found = get_collection(GraphKeys.SAVERS)
             if len(found) != 1:
-                raise RuntimeError("%s items in collection %s. Please pass a saver or scaffold to CheckpointSaverHook." %
-                                   ("More than one" if found else "No", GraphKeys.SAVERS))
+                raise RuntimeError(
+                    "%s items in collection %s. Please pass a saver or scaffold to CheckpointSaverHook."
+                    % ("More than one" if found else "No", GraphKeys.SAVERS)
+                )
             self._saver = found[0]
         return self._saver
 
@@ -262,7 +276,9 @@ class CheckpointSaverHook(SessionRunHook):
 class StepCounterHook(SessionRunHook):
     """Records how many steps there are a second."""
 
-    def __init__(self, every_n_steps: Optional[int] = 100, every_n_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None) -> None:
+    def __init__(
+        self, every_n_steps: Optional[int] = 100, every_n_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None
+    ) -> None:
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
         self._timer = SecondOrStepTimer(every_n_steps, every_n_secs)
@@ -274,6 +290,7 @@ class StepCounterHook(SessionRunHook):
         self._tag = self._step.op.name + "/sec"
         if self._writer is None and self._dir:
             from millrace.summary import FileWriterCache
+
             self._writer = FileWriterCache.get(self._dir)
 
     def before_run(self, run_context: SessionRunContext) -> Any:
@@ -323,8 +340,15 @@ class NanTensorHook(SessionRunHook):
 class SummarySaverHook(SessionRunHook):
     """Writes summaries every so many steps or seconds."""
 
-    def __init__(self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None,
-                 scaffold: Any = None, summary_op: Any = None) -> None:
+    def __init__(
+        self,
+        save_steps: Optional[int] = None,
+        save_secs: Optional[float] = None,
+        output_dir: Optional[str] = None,
+        summary_writer: Any = None,
+        scaffold: Any = None,
+        summary_op: Any = None,
+    ) -> None:
         if (scaffold is None) == (summary_op is None):
             raise ValueError("exactly one of scaffold or summary_op must be provided.")
         self._summary_op, self._scaffold, self._writer, self._dir = summary_op, scaffold, summary_writer, output_dir
@@ -336,6 +360,7 @@ class SummarySaverHook(SessionRunHook):
         self._step = _step_tensor()
         if self._writer is None and self._dir:
             from millrace.summary import FileWriterCache
+
             self._writer = FileWriterCache.get(self._dir)
         self._next: Optional[int] = None
 
@@ -406,8 +431,9 @@ class GlobalStepWaiterHook(SessionRunHook):
 class ProfilerHook(SessionRunHook):
     """Writes timeline-STEP.json, which Chrome's trace viewer shows, every so many steps or seconds."""
 
-    def __init__(self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: str = "", show_dataflow: bool = True,
-                 show_memory: bool = False) -> None:
+    def __init__(
+        self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: str = "", show_dataflow: bool = True, show_memory: bool = False
+    ) -> None:
         self._path = os.path.join(output_dir, "timeline-{}.json")
         self._timer = SecondOrStepTimer(save_steps, save_secs)
         self._show_dataflow, self._show_memory = show_dataflow, show_memory
@@ -431,6 +457,7 @@ class ProfilerHook(SessionRunHook):
             step = int(run_context.session.run(self._step))
             self._timer.update_last_triggered_step(step)
             from millrace.timeline import Timeline
+
             path = self._path.format(step)
             logging.info("Saving timeline for %d into '%s'.", step, path)
             with open(path, "w", encoding="utf-8") as file:

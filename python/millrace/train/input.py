@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues that give names of files, numbers, or slices of tensors, again and again."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -35,9 +36,18 @@ def limit_epochs(tensor: Any, num_epochs: Optional[int] = None, name: Optional[s
             return array_ops.identity(tensor, name=scope)
 
 
-def input_producer(input_tensor: Any, element_shape: Any = None, num_epochs: Optional[int] = None, shuffle: bool = True, seed: Optional[int] = None,
-                   capacity: int = 32, shared_name: Optional[str] = None, summary_name: Optional[str] = None, name: Optional[str] = None,
-                   cancel_op: Any = None) -> QueueBase:
+def input_producer(
+    input_tensor: Any,
+    element_shape: Any = None,
+    num_epochs: Optional[int] = None,
+    shuffle: bool = True,
+    seed: Optional[int] = None,
+    capacity: int = 32,
+    shared_name: Optional[str] = None,
+    summary_name: Optional[str] = None,
+    name: Optional[str] = None,
+    cancel_op: Any = None,
+) -> QueueBase:
     """A queue of the rows of a tensor, and a queue runner for it."""
     with name_scope(name, "input_producer", [input_tensor]):
         rows = convert_to_tensor(input_tensor, name="input_tensor")
@@ -62,8 +72,16 @@ def fullness(queue: QueueBase, least: Optional[int], capacity: int) -> Tensor:
     return math_ops.cast(size, dtypes.float32) * (1.0 / (capacity - (least or 0)))
 
 
-def string_input_producer(string_tensor: Any, num_epochs: Optional[int] = None, shuffle: bool = True, seed: Optional[int] = None, capacity: int = 32,
-                          shared_name: Optional[str] = None, name: Optional[str] = None, cancel_op: Any = None) -> QueueBase:
+def string_input_producer(
+    string_tensor: Any,
+    num_epochs: Optional[int] = None,
+    shuffle: bool = True,
+    seed: Optional[int] = None,
+    capacity: int = 32,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+    cancel_op: Any = None,
+) -> QueueBase:
     """A queue of strings, such as names of files."""
     empty = "string_input_producer requires a non-null input tensor"
     if not isinstance(string_tensor, (Tensor, Variable)) and not len(string_tensor):
@@ -75,15 +93,29 @@ def string_input_producer(string_tensor: Any, num_epochs: Optional[int] = None, 
         return input_producer(strings, [], num_epochs, shuffle, seed, capacity, shared_name, "fraction_of_%d_full" % capacity, scope, cancel_op)
 
 
-def range_input_producer(limit: Any, num_epochs: Optional[int] = None, shuffle: bool = True, seed: Optional[int] = None, capacity: int = 32,
-                         shared_name: Optional[str] = None, name: Optional[str] = None) -> QueueBase:
+def range_input_producer(
+    limit: Any,
+    num_epochs: Optional[int] = None,
+    shuffle: bool = True,
+    seed: Optional[int] = None,
+    capacity: int = 32,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> QueueBase:
     """A queue of the numbers 0, 1, ... below a limit."""
     with name_scope(name, "input_producer", [limit]) as scope:
         return input_producer(math_ops.range(limit), [], num_epochs, shuffle, seed, capacity, shared_name, "fraction_of_%d_full" % capacity, scope)
 
 
-def slice_input_producer(tensor_list: Any, num_epochs: Optional[int] = None, shuffle: bool = True, seed: Optional[int] = None, capacity: int = 32,
-                         shared_name: Optional[str] = None, name: Optional[str] = None) -> List[Tensor]:
+def slice_input_producer(
+    tensor_list: Any,
+    num_epochs: Optional[int] = None,
+    shuffle: bool = True,
+    seed: Optional[int] = None,
+    capacity: int = 32,
+    shared_name: Optional[str] = None,
+    name: Optional[str] = None,
+) -> List[Tensor]:
     """One row of each tensor, the same one of all, another in each step."""
     with name_scope(name, "input_producer", tensor_list):
         tensors = [convert_to_tensor_or_indexed_slices(t) for t in tensor_list]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """L-BFGS whose vectors stay where the variables are: only scalars travel to the client, which decides what is done with them."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence
@@ -19,6 +20,7 @@ __all__ = ["LBFGSOptimizer", "LBFGSResult"]
 
 class LBFGSResult(NamedTuple):
     """What came of a minimisation: the variables hold the best point."""
+
     loss: float
     iterations: int
     evaluations: int
@@ -98,8 +100,7 @@ class ShardedVectors:
                 stores.append(there.assign(value).op)
         return stores
 
-    def minimize(self, run: Callable[..., Any], evaluate: Callable[[], float], solver: Any,
-                 callback: Optional[Callable[[int, float], None]]) -> LBFGSResult:
+    def minimize(self, run: Callable[..., Any], evaluate: Callable[[], float], solver: Any, callback: Optional[Callable[[int, float], None]]) -> LBFGSResult:
         """Runs the solver's moves. `run(fetches, feed)` is a step; `evaluate()` gives the loss at the variables' values and leaves the
         gradient there in `there`."""
         loss, evaluations = evaluate(), 1
@@ -129,10 +130,20 @@ class LBFGSOptimizer:
 
     Steps, gradient differences and the direction lie beside their variables, also on parameter servers."""
 
-    def __init__(self, loss: Any, var_list: Any = None, history: int = 10, max_iterations: int = 100, gradient_tolerance: float = 1e-5,
-                 loss_tolerance: float = 2.2e-9, max_tries: int = 20, name: str = "LBFGS") -> None:
-        self._options = dict(history=history, max_iterations=max_iterations, max_tries=max_tries, gradient_tolerance=gradient_tolerance,
-                             loss_tolerance=loss_tolerance)
+    def __init__(
+        self,
+        loss: Any,
+        var_list: Any = None,
+        history: int = 10,
+        max_iterations: int = 100,
+        gradient_tolerance: float = 1e-5,
+        loss_tolerance: float = 2.2e-9,
+        max_tries: int = 20,
+        name: str = "LBFGS",
+    ) -> None:
+        self._options = dict(
+            history=history, max_iterations=max_iterations, max_tries=max_tries, gradient_tolerance=gradient_tolerance, loss_tolerance=loss_tolerance
+        )
         _core.Lbfgs(**self._options)  # says at once when they make no sense
         variables = list(var_list if var_list is not None else trainable_variables())
         if not variables:
@@ -150,5 +161,6 @@ class LBFGSOptimizer:
         session = session or get_default_session()
         if session is None:
             raise at_user_line(ValueError("minimize() needs a session: pass session= or use `with sess:`"))
-        return self._vectors.minimize(lambda fetches, feed=None: session.run(fetches, feed), lambda: session.run(self._loss, feed_dict),
-                                      _core.Lbfgs(**self._options), callback)
+        return self._vectors.minimize(
+            lambda fetches, feed=None: session.run(fetches, feed), lambda: session.run(self._loss, feed_dict), _core.Lbfgs(**self._options), callback
+        )

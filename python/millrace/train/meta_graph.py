@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MetaGraphDefs: a graph, or what lies below a name scope of it, with its collections."""
+
 from __future__ import annotations
 
 import os
@@ -11,8 +12,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 from millrace.framework.importer import import_graph_def
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
-from millrace.framework.proto_functions import (get_collection_proto_type, get_from_proto_function, get_to_proto_function,
-                                                register_proto_function)
+from millrace.framework.proto_functions import get_collection_proto_type, get_from_proto_function, get_to_proto_function, register_proto_function
 from millrace.ops.variables import Variable
 from millrace.protos import definitions, text_format
 
@@ -24,6 +24,7 @@ for _key in GraphKeys._VARIABLE_COLLECTIONS:
 
 
 # ---- what a graph is made of ----
+
 
 def ops_used_by_graph_def(graph_def: Any) -> List[str]:
     """The op types of a graph and of the functions that it calls, without the names of functions."""
@@ -80,14 +81,17 @@ def strip_graph_default_valued_attrs(meta_graph_def: Any) -> None:
 
 # ---- writing ----
 
+
 def _name_of(element: str) -> str:
     return element.lstrip("^").split(":")[0]
 
 
 def _other_savers_nodes(graph_def: Any, saver_def: Any) -> Set[str]:
     """The nodes of savers other than one. Each saver has a name scope of its own."""
+
     def scope_of(name: str) -> str:
         return name.rpartition("/")[0]
+
     own = set() if saver_def is None else {scope_of(_name_of(saver_def.save_tensor_name)), scope_of(_name_of(saver_def.restore_op_name))}
     names = {node.name for node in graph_def.node if node.op in _SAVER_OPS}
     scopes = {scope_of(name) for name in names} - names - own
@@ -133,8 +137,9 @@ def _scoped_graph(graph_def: Any, export_scope: Optional[str], exclude_nodes: An
     made.versions.CopyFrom(graph_def.versions)
     if graph_def.HasField("library"):
         made.library.CopyFrom(graph_def.library)
-    made.node.extend([_scoped_node(node, export_scope, unbound, clear_devices)
-                      for node in graph_def.node if _is_inside(node.name, export_scope, exclude_nodes)])
+    made.node.extend(
+        [_scoped_node(node, export_scope, unbound, clear_devices) for node in graph_def.node if _is_inside(node.name, export_scope, exclude_nodes)]
+    )
     return made
 
 
@@ -148,8 +153,9 @@ def _kind_of(item: Any) -> str:
     return "any_list" if isinstance(item, definitions.Any) else "node_list"  # type: ignore[attr-defined]
 
 
-def add_collection_def(meta_graph_def: Any, key: Any, graph: Optional[Graph] = None, export_scope: Optional[str] = None, exclude_nodes: Any = None,
-                       override_contents: Any = None) -> None:
+def add_collection_def(
+    meta_graph_def: Any, key: Any, graph: Optional[Graph] = None, export_scope: Optional[str] = None, exclude_nodes: Any = None, override_contents: Any = None
+) -> None:
     """Adds a collection of a graph to a MetaGraphDef. One that cannot be written is left out, with a warning."""
     if graph is not None and not isinstance(graph, Graph):
         raise at_user_line(TypeError("graph must be of type Graph, not %s" % type(graph)))
@@ -165,8 +171,12 @@ def add_collection_def(meta_graph_def: Any, key: Any, graph: Optional[Graph] = N
         getattr(meta_graph_def.collection_def[key], kind).value.extend(written)
         getattr(meta_graph_def.collection_def[key], kind).SetInParent()
     except Exception as error:
-        tf_logging.warning("Issue encountered when serializing %s.\nType is unsupported, or the types of the items don't match field type in "
-                           "CollectionDef. Note this is a warning and probably safe to ignore.\n%s", key, error)
+        tf_logging.warning(
+            "Issue encountered when serializing %s.\nType is unsupported, or the types of the items don't match field type in "
+            "CollectionDef. Note this is a warning and probably safe to ignore.\n%s",
+            key,
+            error,
+        )
         if key in meta_graph_def.collection_def:
             del meta_graph_def.collection_def[key]
 
@@ -189,12 +199,24 @@ def _written(key: str, values: List[Any], export_scope: Optional[str]) -> Tuple[
     return kind, list(values)
 
 
-def create_meta_graph_def(meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None, collection_list: Any = None, graph: Any = None,
-                          export_scope: Optional[str] = None, exclude_nodes: Any = None, clear_extraneous_savers: bool = False,
-                          strip_default_attrs: bool = False) -> Any:
+def create_meta_graph_def(
+    meta_info_def: Any = None,
+    graph_def: Any = None,
+    saver_def: Any = None,
+    collection_list: Any = None,
+    graph: Any = None,
+    export_scope: Optional[str] = None,
+    exclude_nodes: Any = None,
+    clear_extraneous_savers: bool = False,
+    strip_default_attrs: bool = False,
+) -> Any:
     """The MetaGraphDef of a graph, of parts that are given and parts of the graph itself."""
-    for value, what, kind in ((graph, "graph", Graph), (meta_info_def, "meta_info_def", definitions.MetaGraphDef.MetaInfoDef),
-                              (graph_def, "graph_def", definitions.GraphDef), (saver_def, "saver_def", definitions.SaverDef)):
+    for value, what, kind in (
+        (graph, "graph", Graph),
+        (meta_info_def, "meta_info_def", definitions.MetaGraphDef.MetaInfoDef),
+        (graph_def, "graph_def", definitions.GraphDef),
+        (saver_def, "saver_def", definitions.SaverDef),
+    ):
         if value is not None and not isinstance(value, kind):
             raise at_user_line(TypeError("%s must be of type %s, not %s" % (what, kind.__name__, type(value))))
     graph = graph or get_default_graph()
@@ -219,10 +241,19 @@ def create_meta_graph_def(meta_info_def: Any = None, graph_def: Any = None, save
     return made
 
 
-def export_scoped_meta_graph(filename: Optional[str] = None, graph_def: Any = None, graph: Optional[Graph] = None, export_scope: Optional[str] = None,
-                             as_text: bool = False, unbound_inputs_col_name: Optional[str] = "unbound_inputs", clear_devices: bool = False,
-                             saver_def: Any = None, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False,
-                             **kwargs: Any) -> Tuple[Any, Dict[str, Any]]:
+def export_scoped_meta_graph(
+    filename: Optional[str] = None,
+    graph_def: Any = None,
+    graph: Optional[Graph] = None,
+    export_scope: Optional[str] = None,
+    as_text: bool = False,
+    unbound_inputs_col_name: Optional[str] = "unbound_inputs",
+    clear_devices: bool = False,
+    saver_def: Any = None,
+    clear_extraneous_savers: bool = False,
+    strip_default_attrs: bool = False,
+    **kwargs: Any,
+) -> Tuple[Any, Dict[str, Any]]:
     """(the MetaGraphDef of a graph or of a name scope of it, its variables by their names there); written to a file when one is named.
 
     Inputs of the scope that come from outside are named in a collection. `kwargs`: meta_info_def, collection_list.
@@ -239,10 +270,21 @@ def export_scoped_meta_graph(filename: Optional[str] = None, graph_def: Any = No
             graph.clear_collection(unbound_inputs_col_name)
             for name in unbound:
                 graph.add_to_collection(unbound_inputs_col_name, name)
-    variables = {strip_name_scope(v.name, export_scope): v for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope=export_scope)
-                 if _is_inside(v, export_scope, excluded)}
-    made = create_meta_graph_def(graph_def=graph_def, graph=graph, export_scope=export_scope, exclude_nodes=excluded, saver_def=saver_def,
-                                 clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs, **kwargs)
+    variables = {
+        strip_name_scope(v.name, export_scope): v
+        for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope=export_scope)
+        if _is_inside(v, export_scope, excluded)
+    }
+    made = create_meta_graph_def(
+        graph_def=graph_def,
+        graph=graph,
+        export_scope=export_scope,
+        exclude_nodes=excluded,
+        saver_def=saver_def,
+        clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs,
+        **kwargs,
+    )
     if filename:
         folder = os.path.dirname(filename)
         if folder and not os.path.isdir(folder):
@@ -252,6 +294,7 @@ def export_scoped_meta_graph(filename: Optional[str] = None, graph_def: Any = No
 
 
 # ---- reading ----
+
 
 def read_meta_graph_file(meta_graph_or_file: Any) -> Any:
     """A MetaGraphDef as it is, or that of a file, in either form. OSError when there is none."""
@@ -277,8 +320,9 @@ def _check_bound(meta_graph_def: Any, collection: Optional[str], input_map: Any)
     given = set(input_map or {})
     names = [n.decode() if isinstance(n, bytes) else n for n in _values(meta_graph_def.collection_def[collection])]
     if names and set(names) != given:
-        raise at_user_line(ValueError("Graph contains unbound inputs: %s. Must provide these inputs through input_map."
-                                      % ",".join(n for n in names if n not in given)))
+        raise at_user_line(
+            ValueError("Graph contains unbound inputs: %s. Must provide these inputs through input_map." % ",".join(n for n in names if n not in given))
+        )
 
 
 def _values(collection: Any) -> Any:
@@ -286,18 +330,31 @@ def _values(collection: Any) -> Any:
     return [] if kind is None else getattr(collection, kind).value
 
 
-def import_scoped_meta_graph(meta_graph_or_file: Any, clear_devices: bool = False, graph: Optional[Graph] = None, import_scope: Optional[str] = None,
-                             input_map: Any = None, unbound_inputs_col_name: Optional[str] = "unbound_inputs",
-                             restore_collections_predicate: Callable[[str], bool] = lambda key: True) -> Dict[str, Any]:
+def import_scoped_meta_graph(
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    graph: Optional[Graph] = None,
+    import_scope: Optional[str] = None,
+    input_map: Any = None,
+    unbound_inputs_col_name: Optional[str] = "unbound_inputs",
+    restore_collections_predicate: Callable[[str], bool] = lambda key: True,
+) -> Dict[str, Any]:
     """Adds the graph and the collections of a MetaGraphDef; its variables by their names in it."""
-    return import_scoped_meta_graph_with_return_elements(meta_graph_or_file, clear_devices, graph, import_scope, input_map, unbound_inputs_col_name,
-                                                         restore_collections_predicate)[0]
+    return import_scoped_meta_graph_with_return_elements(
+        meta_graph_or_file, clear_devices, graph, import_scope, input_map, unbound_inputs_col_name, restore_collections_predicate
+    )[0]
 
 
 def import_scoped_meta_graph_with_return_elements(
-        meta_graph_or_file: Any, clear_devices: bool = False, graph: Optional[Graph] = None, import_scope: Optional[str] = None, input_map: Any = None,
-        unbound_inputs_col_name: Optional[str] = "unbound_inputs", restore_collections_predicate: Callable[[str], bool] = lambda key: True,
-        return_elements: Any = None) -> Tuple[Dict[str, Any], Any]:
+    meta_graph_or_file: Any,
+    clear_devices: bool = False,
+    graph: Optional[Graph] = None,
+    import_scope: Optional[str] = None,
+    input_map: Any = None,
+    unbound_inputs_col_name: Optional[str] = "unbound_inputs",
+    restore_collections_predicate: Callable[[str], bool] = lambda key: True,
+    return_elements: Any = None,
+) -> Tuple[Dict[str, Any], Any]:
     """import_scoped_meta_graph's variables, and the elements of the graph that were asked for."""
     definition = read_meta_graph_file(meta_graph_or_file)
     _check_bound(definition, unbound_inputs_col_name, input_map)

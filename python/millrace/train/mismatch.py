@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """In what a checkpoint differs from the variables that are to be restored from it."""
+
 from __future__ import annotations
 
 import difflib
@@ -18,15 +19,17 @@ _RESTORES = ("RestoreV2", "Restore", "RestoreSlice")
 
 class Wanted(NamedTuple):
     """A tensor that is restored."""
+
     shape: Optional[List[int]]  # of the whole tensor; None: any
-    dtype: Any                  # a NumPy dtype; None: any
+    dtype: Any  # a NumPy dtype; None: any
 
 
 class Mismatch(NamedTuple):
     """Empty (false) when all that is wanted is there as it is wanted."""
+
     path: str
-    missing: List[Tuple[str, List[str]]]           # name, names of the checkpoint that are like it
-    unexpected: List[str]                          # names of the checkpoint that nothing takes
+    missing: List[Tuple[str, List[str]]]  # name, names of the checkpoint that are like it
+    unexpected: List[str]  # names of the checkpoint that nothing takes
     shapes: List[Tuple[str, List[int], List[int]]]  # name, wanted, found
     dtypes: List[Tuple[str, str, str]]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Sessions that initialise or restore themselves, and call hooks around each step."""
+
 from __future__ import annotations
 
 import inspect
@@ -15,24 +16,47 @@ from millrace.train.global_step import get_global_step
 from millrace.train.queue_runner import start_queue_runners
 from millrace.train.saver import _get_saver_or_default
 from millrace.train.session_manager import SessionManager
-from millrace.train.hooks import (CheckpointSaverHook, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,  # noqa: F401
-                                  StepCounterHook, SummarySaverHook)
+from millrace.train.hooks import (  # noqa: F401
+    CheckpointSaverHook,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    StepCounterHook,
+    SummarySaverHook,
+)
 from millrace.train.signals import SignalHook
 from millrace.train.wrapped_sessions import StepContext as _StepContext
-from millrace.train.wrapped_sessions import (_CoordinatedSession, _HookedSession, _RecoverableSession, _WrappedSession,  # noqa: F401
-                                             PREEMPTION as _PREEMPTION_ERRORS)
+from millrace.train.wrapped_sessions import (  # noqa: F401
+    _CoordinatedSession,
+    _HookedSession,
+    _RecoverableSession,
+    _WrappedSession,
+    PREEMPTION as _PREEMPTION_ERRORS,
+)
 
 
 class Scaffold:
     """The operations that make a session ready: initialisers, a saver, summaries. What is not given is made."""
 
-    def __init__(self, init_op: Any = None, init_feed_dict: Any = None, init_fn: Any = None, ready_op: Any = None, ready_for_local_init_op: Any = None,
-                 local_init_op: Any = None, summary_op: Any = None, saver: Any = None, copy_from_scaffold: Any = None) -> None:
+    def __init__(
+        self,
+        init_op: Any = None,
+        init_feed_dict: Any = None,
+        init_fn: Any = None,
+        ready_op: Any = None,
+        ready_for_local_init_op: Any = None,
+        local_init_op: Any = None,
+        summary_op: Any = None,
+        saver: Any = None,
+        copy_from_scaffold: Any = None,
+    ) -> None:
         if copy_from_scaffold is not None and not isinstance(copy_from_scaffold, Scaffold):
             raise TypeError("copy_from_scaffold is not a Scaffold instance.")
 
         def given(name: str, value: Any) -> Any:
             return value if value is not None or copy_from_scaffold is None else getattr(copy_from_scaffold, name)
+
         self._user_init_fn = given("_user_init_fn", init_fn)
         self.init_feed_dict = given("init_feed_dict", init_feed_dict)
         self.init_op, self.ready_op = given("init_op", init_op), given("ready_op", ready_op)
@@ -47,18 +71,26 @@ class Scaffold:
     def finalize(self) -> "Scaffold":
         """Makes what was not given."""
         if self.init_op is None:
-            self.init_op = self.get_or_default("init_op", GraphKeys.INIT_OP, lambda: control_flow_ops.group(
-                variables.global_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init"))
+            self.init_op = self.get_or_default(
+                "init_op",
+                GraphKeys.INIT_OP,
+                lambda: control_flow_ops.group(variables.global_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init"),
+            )
         if self.ready_op is None:
-            self.ready_op = self.get_or_default("ready_op", GraphKeys.READY_OP, lambda: array_ops.concat(
-                [variables.report_uninitialized_variables(), resources.report_uninitialized_resources()], 0))
+            self.ready_op = self.get_or_default(
+                "ready_op",
+                GraphKeys.READY_OP,
+                lambda: array_ops.concat([variables.report_uninitialized_variables(), resources.report_uninitialized_resources()], 0),
+            )
         if self.ready_for_local_init_op is None:
-            self.ready_for_local_init_op = self.get_or_default("ready_for_local_init_op", GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda:
-                                                               variables.report_uninitialized_variables(variables.global_variables()))
+            self.ready_for_local_init_op = self.get_or_default(
+                "ready_for_local_init_op", GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda: variables.report_uninitialized_variables(variables.global_variables())
+            )
         if self.local_init_op is None:
             self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, self._default_local_init_op)
         if self.summary_op is None:
             from millrace import summary
+
             self.summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, summary.merge_all)
         if self.saver is None:
             self.saver = _get_saver_or_default()
@@ -76,8 +108,10 @@ class Scaffold:
         """What is in a collection, or a new one."""
         found = get_collection(collection_key)
         if len(found) > 1:
-            raise RuntimeError("More than one item in the collection \"%s\". Please indicate which one to use by passing it to the tf.Scaffold "
-                               "constructor as: tf.Scaffold(%s=item to use)" % (collection_key, arg_name))
+            raise RuntimeError(
+                'More than one item in the collection "%s". Please indicate which one to use by passing it to the tf.Scaffold '
+                "constructor as: tf.Scaffold(%s=item to use)" % (collection_key, arg_name)
+            )
         if found:
             return found[0]
         made = default_constructor()
@@ -97,24 +131,38 @@ class SessionCreator:
 class ChiefSessionCreator(SessionCreator):
     """Makes the session of a process that initialises the variables."""
 
-    def __init__(self, scaffold: Optional[Scaffold] = None, master: str = "", config: Any = None, checkpoint_dir: Optional[str] = None,
-                 checkpoint_filename_with_path: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        scaffold: Optional[Scaffold] = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_filename_with_path: Optional[str] = None,
+    ) -> None:
         self._scaffold, self._master, self._config = scaffold or Scaffold(), master, config
         self._dir, self._file = checkpoint_dir, checkpoint_filename_with_path
         self._session_manager: Optional[SessionManager] = None
 
     def _get_session_manager(self) -> SessionManager:
         if self._session_manager is None:
-            self._session_manager = SessionManager(self._scaffold.local_init_op, self._scaffold.ready_op, self._scaffold.ready_for_local_init_op,
-                                                   get_default_graph())
+            self._session_manager = SessionManager(
+                self._scaffold.local_init_op, self._scaffold.ready_op, self._scaffold.ready_for_local_init_op, get_default_graph()
+            )
         return self._session_manager
 
     def create_session(self) -> Any:
         """The session."""
         self._scaffold.finalize()
         return self._get_session_manager().prepare_session(
-            self._master, self._scaffold.init_op, self._scaffold.saver, self._dir, self._file, config=self._config,
-            init_feed_dict=self._scaffold.init_feed_dict, init_fn=self._scaffold.init_fn)
+            self._master,
+            self._scaffold.init_op,
+            self._scaffold.saver,
+            self._dir,
+            self._file,
+            config=self._config,
+            init_feed_dict=self._scaffold.init_feed_dict,
+            init_fn=self._scaffold.init_fn,
+        )
 
 
 class WorkerSessionCreator(ChiefSessionCreator):
@@ -236,8 +284,16 @@ class MonitoredSession(_MonitoredSession):
 class SingularMonitoredSession(_MonitoredSession):
     """A session with hooks whose preemptions are the program's."""
 
-    def __init__(self, hooks: Any = None, scaffold: Any = None, master: str = "", config: Any = None, checkpoint_dir: Optional[str] = None,
-                 stop_grace_period_secs: float = 120, checkpoint_filename_with_path: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        hooks: Any = None,
+        scaffold: Any = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        stop_grace_period_secs: float = 120,
+        checkpoint_filename_with_path: Optional[str] = None,
+    ) -> None:
         super().__init__(ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path), hooks, False, stop_grace_period_secs)
 
     def raw_session(self) -> Any:
@@ -245,10 +301,23 @@ class SingularMonitoredSession(_MonitoredSession):
         return self._tf_sess()
 
 
-def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint_dir: Optional[str] = None, scaffold: Optional[Scaffold] = None,
-                             hooks: Any = None, chief_only_hooks: Any = None, save_checkpoint_secs: Any = 600, save_summaries_steps: Any = None,
-                             save_summaries_secs: Any = None, config: Any = None, stop_grace_period_secs: float = 120, log_step_count_steps: Optional[int] = 100,
-                             max_wait_secs: float = 7200, save_checkpoint_steps: Any = None, summary_dir: Optional[str] = None) -> MonitoredSession:
+def MonitoredTrainingSession(
+    master: str = "",
+    is_chief: bool = True,
+    checkpoint_dir: Optional[str] = None,
+    scaffold: Optional[Scaffold] = None,
+    hooks: Any = None,
+    chief_only_hooks: Any = None,
+    save_checkpoint_secs: Any = 600,
+    save_summaries_steps: Any = None,
+    save_summaries_secs: Any = None,
+    config: Any = None,
+    stop_grace_period_secs: float = 120,
+    log_step_count_steps: Optional[int] = 100,
+    max_wait_secs: float = 7200,
+    save_checkpoint_steps: Any = None,
+    summary_dir: Optional[str] = None,
+) -> MonitoredSession:
     """A MonitoredSession with the usual hooks: checkpoints, summaries, steps a second."""
     scaffold = scaffold or Scaffold()
     every: List[Any] = list(hooks or [])
@@ -264,11 +333,18 @@ def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint
             if save_summaries_steps is None and save_summaries_secs is None:
                 save_summaries_steps = 100
             if save_summaries_steps or save_summaries_secs:
-                every.append(SummarySaverHook(save_steps=save_summaries_steps or None, save_secs=None if save_summaries_steps else save_summaries_secs,
-                                              output_dir=folder, scaffold=scaffold))
+                every.append(
+                    SummarySaverHook(
+                        save_steps=save_summaries_steps or None,
+                        save_secs=None if save_summaries_steps else save_summaries_secs,
+                        output_dir=folder,
+                        scaffold=scaffold,
+                    )
+                )
             if save_checkpoint_secs and save_checkpoint_secs > 0 or save_checkpoint_steps:
-                every.append(CheckpointSaverHook(checkpoint_dir, None if save_checkpoint_steps else save_checkpoint_secs, save_checkpoint_steps or None,
-                                                 scaffold=scaffold))
+                every.append(
+                    CheckpointSaverHook(
+                        checkpoint_dir, None if save_checkpoint_steps else save_checkpoint_secs, save_checkpoint_steps or None, scaffold=scaffold
+                    )
+                )
     return MonitoredSession(ChiefSessionCreator(scaffold, master, config, checkpoint_dir), [*every, SignalHook(every)], stop_grace_period_secs)
-
-

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Averages of variables over the steps."""
+
 from __future__ import annotations
 
 import itertools
@@ -23,7 +24,7 @@ def assign_moving_average(variable: Any, value: Any, decay: Any, zero_debias: bo
             if decay.dtype.base_dtype != variable.dtype.base_dtype:
                 decay = math_ops.cast(decay, variable.dtype.base_dtype)
             delta = _debiased_delta(variable, value, decay) if zero_debias else (variable - value) * decay
-            return assign_sub(variable, delta, name=scope)  # type: ignore[no-any-return]
+            return assign_sub(variable, delta, name=scope)
 
 
 def _debiased_delta(variable: Any, value: Any, decay: Any) -> Tensor:
@@ -51,10 +52,16 @@ def weighted_moving_average(value: Any, decay: Any, weight: Any, truediv: bool =
     with variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
         kept = []
         for what, update in (("value_x_weight", value * weight), ("weight", weight)):
-            variable = get_variable(what, shape=update.get_shape(), dtype=update.dtype.base_dtype, initializer=init_ops.zeros_initializer(),
-                                    trainable=False, collections=collections)
+            variable = get_variable(
+                what,
+                shape=update.get_shape(),
+                dtype=update.dtype.base_dtype,
+                initializer=init_ops.zeros_initializer(),
+                trainable=False,
+                collections=collections,
+            )
             kept.append(assign_moving_average(variable, update, decay, zero_debias=False))
-        return (math_ops.truediv if truediv else math_ops.div)(*kept, name=scope.name)  # type: ignore[arg-type, misc, no-any-return]
+        return (math_ops.truediv if truediv else math_ops.div)(*kept, name=scope.name)  # type: ignore[misc, arg-type]
 
 
 class ExponentialMovingAverage:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers. The rules, their slots and updates are the library's; these classes name them as TensorFlow does."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
@@ -30,7 +31,7 @@ class Optimizer:
         if not name:
             raise at_user_line(ValueError("Must specify the optimizer name"))
         self._use_locking, self._name = use_locking, name
-        self._cores: Dict[Any, Any] = {}        # by graph: the library's optimizer
+        self._cores: Dict[Any, Any] = {}  # by graph: the library's optimizer
         self._kept: Dict[Any, List[Variable]] = {}  # by graph: the variables that it made
         self._slots: Dict[str, Dict[Any, Any]] = {}  # of subclasses written in Python
 
@@ -56,21 +57,42 @@ class Optimizer:
 
     # ---- the interface of TensorFlow ----
 
-    def minimize(self, loss: Any, global_step: Any = None, var_list: Any = None, gate_gradients: int = GATE_OP,
-                 aggregation_method: Optional[int] = None, colocate_gradients_with_ops: bool = False, name: Optional[str] = None,
-                 grad_loss: Any = None) -> Operation:
+    def minimize(
+        self,
+        loss: Any,
+        global_step: Any = None,
+        var_list: Any = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: Optional[int] = None,
+        colocate_gradients_with_ops: bool = False,
+        name: Optional[str] = None,
+        grad_loss: Any = None,
+    ) -> Operation:
         """An operation that does one training step."""
         pairs = self.compute_gradients(loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss)
         if not any(g is not None for g, _ in pairs):
-            raise at_user_line(ValueError("No gradients provided for any variable, check your graph for ops that do not support gradients, "
-                                          "between variables %s and loss %s." % ([str(v) for _, v in pairs], loss)))
+            raise at_user_line(
+                ValueError(
+                    "No gradients provided for any variable, check your graph for ops that do not support gradients, "
+                    "between variables %s and loss %s." % ([str(v) for _, v in pairs], loss)
+                )
+            )
         return self.apply_gradients(pairs, global_step, name)
 
-    def compute_gradients(self, loss: Any, var_list: Any = None, gate_gradients: int = GATE_OP, aggregation_method: Optional[int] = None,
-                          colocate_gradients_with_ops: bool = False, grad_loss: Any = None) -> List[Tuple[Any, Any]]:
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Any = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: Optional[int] = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Any = None,
+    ) -> List[Tuple[Any, Any]]:
         """[(gradient, variable), ...] of the trainable variables, or of those given."""
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
-            raise at_user_line(ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not %s" % gate_gradients))
+            raise at_user_line(
+                ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not %s" % gate_gradients)
+            )
         if not isinstance(loss, (list, tuple)):
             dtype = convert_to_tensor(loss).dtype
             if not (dtype.is_floating or dtype.is_complex):
@@ -85,8 +107,9 @@ class Optimizer:
         for v in variables:
             if not isinstance(v, (Variable, Tensor)):
                 raise at_user_line(TypeError("Argument is not a tf.Variable: %r" % (v,)))
-        grads = gradients_module.gradients(loss, variables, grad_loss, aggregation_method=aggregation_method,
-                                           colocate_gradients_with_ops=colocate_gradients_with_ops)
+        grads = gradients_module.gradients(
+            loss, variables, grad_loss, aggregation_method=aggregation_method, colocate_gradients_with_ops=colocate_gradients_with_ops
+        )
         if gate_gradients == self.GATE_GRAPH:
             grads = control_flow_ops.tuple(grads)
         return list(zip(grads, variables))
@@ -99,8 +122,7 @@ class Optimizer:
         present = [(self._checked(g, v), v) for g, v in pairs if g is not None]
         if not present:
             raise at_user_line(ValueError("No gradients provided for any variable: %s." % ([str(v) for _, v in pairs],)))
-        update = self._apply_in_library(present, global_step, name) if self._is_library_rule() else \
-            self._apply_in_python(present, global_step, name)
+        update = self._apply_in_library(present, global_step, name) if self._is_library_rule() else self._apply_in_python(present, global_step, name)
         train_ops = update.graph.get_collection_ref(GraphKeys.TRAIN_OP)
         if update not in train_ops:
             train_ops.append(update)
@@ -133,13 +155,19 @@ class Optimizer:
         with graph.as_default():
             outer = graph.get_name_scope()
             op_name = graph.unique_name(name or self._name, mark_as_used=True)
-            base = op_name[len(outer) + 1:] if outer else op_name
+            base = op_name[len(outer) + 1 :] if outer else op_name
             hyper = []
             with graph.control_dependencies(None), graph.name_scope(op_name + "/"):
                 for key, value in self._hyper().items():
                     value = value() if callable(value) and not isinstance(value, (Variable, Tensor)) else value
-                    hyper.append((key, convert_to_tensor(value, name=key) if isinstance(value, (Tensor, Variable)) else
-                                  convert_to_tensor(float(value), dtypes.float32, key)))
+                    hyper.append(
+                        (
+                            key,
+                            convert_to_tensor(value, name=key)
+                            if isinstance(value, (Tensor, Variable))
+                            else convert_to_tensor(float(value), dtypes.float32, key),
+                        )
+                    )
             known = len(graph.get_operations())
             step = None
             if global_step is not None:
@@ -155,7 +183,7 @@ class Optimizer:
             if constraints:
                 with graph.control_dependencies([update]):
                     update = control_flow_ops.group(*[v.assign(v.constraint(v.read_value())) for v in constraints], name=base + "/constrain")
-        return update  # type: ignore[no-any-return]
+        return update
 
     def _adopt(self, graph: Any, known: int) -> None:
         """Makes Variables of the nodes that the library has added for slots."""
@@ -232,13 +260,18 @@ class Optimizer:
             updates = []
             for grad, var in pairs:
                 with name_scope("update_" + var.op.name), var.graph.colocate_with(var.op):
-                    updates.append(self._apply_sparse(grad, var) if isinstance(grad, IndexedSlices) else
-                                   self._resource_apply_dense(grad, var) if getattr(var, "_is_resource", False) else self._apply_dense(grad, var))
+                    updates.append(
+                        self._apply_sparse(grad, var)
+                        if isinstance(grad, IndexedSlices)
+                        else self._resource_apply_dense(grad, var)
+                        if getattr(var, "_is_resource", False)
+                        else self._apply_dense(grad, var)
+                    )
             if global_step is None:
                 return self._finish(updates, scope)
             with var.graph.control_dependencies([self._finish(updates, "update")]):
                 result = global_step.assign_add(math_ops.cast(1, global_step.dtype.base_dtype), name=scope)
-                return getattr(result, "op", result)  # type: ignore[no-any-return]
+                return getattr(result, "op", result)
 
 
 class GradientDescentOptimizer(Optimizer):
@@ -307,8 +340,9 @@ class AdamOptimizer(Optimizer):
     _rule = "Adam"
     _slot_names = ("m", "v")
 
-    def __init__(self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False,
-                 name: str = "Adam") -> None:
+    def __init__(
+        self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False, name: str = "Adam"
+    ) -> None:
         super().__init__(use_locking, name)
         self._lr, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
 
@@ -324,8 +358,16 @@ class AdamOptimizer(Optimizer):
 class RMSPropOptimizer(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012): steps divided by a running root mean square of the gradient."""
 
-    def __init__(self, learning_rate: Any, decay: Any = 0.9, momentum: Any = 0.0, epsilon: Any = 1e-10, use_locking: bool = False,
-                 centered: bool = False, name: str = "RMSProp") -> None:
+    def __init__(
+        self,
+        learning_rate: Any,
+        decay: Any = 0.9,
+        momentum: Any = 0.0,
+        epsilon: Any = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
         super().__init__(use_locking, name)
         self._learning_rate, self._decay, self._momentum, self._epsilon = learning_rate, decay, momentum, epsilon
         self._rule = "CenteredRMSProp" if centered else "RMSProp"
@@ -341,10 +383,19 @@ class FtrlOptimizer(Optimizer):
     _rule = "Ftrl"
     _slot_names = ("accum", "linear")
 
-    def __init__(self, learning_rate: Any, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
-                 l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
-                 name: str = "Ftrl", accum_name: Optional[str] = None, linear_name: Optional[str] = None,
-                 l2_shrinkage_regularization_strength: float = 0.0) -> None:
+    def __init__(
+        self,
+        learning_rate: Any,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "Ftrl",
+        accum_name: Optional[str] = None,
+        linear_name: Optional[str] = None,
+        l2_shrinkage_regularization_strength: float = 0.0,
+    ) -> None:
         arguments.only(None, linear_name=linear_name)
         arguments.only(None, accum_name=accum_name)
         super().__init__(use_locking, name)
@@ -352,8 +403,11 @@ class FtrlOptimizer(Optimizer):
             raise at_user_line(ValueError("initial_accumulator_value %f needs to be positive or zero" % initial_accumulator_value))
         if learning_rate_power > 0.0:
             raise at_user_line(ValueError("learning_rate_power %f needs to be negative or zero" % learning_rate_power))
-        for what, value in (("l1_regularization_strength", l1_regularization_strength), ("l2_regularization_strength", l2_regularization_strength),
-                            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength)):
+        for what, value in (
+            ("l1_regularization_strength", l1_regularization_strength),
+            ("l2_regularization_strength", l2_regularization_strength),
+            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength),
+        ):
             if value < 0.0:
                 raise at_user_line(ValueError("%s %f needs to be positive or zero" % (what, value)))
         self._learning_rate, self._power, self._initial = learning_rate, learning_rate_power, initial_accumulator_value

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers whose regularisation sets weights to exactly 0."""
+
 from __future__ import annotations
 
 from typing import Any, Dict
@@ -16,9 +17,16 @@ class AdagradDAOptimizer(Optimizer):
     _rule = "AdagradDA"
     _slot_names = ("gradient_accumulator", "gradient_squared_accumulator")
 
-    def __init__(self, learning_rate: Any, global_step: Any, initial_gradient_squared_accumulator_value: float = 0.1,
-                 l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
-                 name: str = "AdagradDA") -> None:
+    def __init__(
+        self,
+        learning_rate: Any,
+        global_step: Any,
+        initial_gradient_squared_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "AdagradDA",
+    ) -> None:
         if initial_gradient_squared_accumulator_value <= 0.0:
             raise at_user_line(ValueError("initial_gradient_squared_accumulator_value must be positive: %s" % initial_gradient_squared_accumulator_value))
         super().__init__(use_locking, name)
@@ -39,8 +47,15 @@ class ProximalAdagradOptimizer(Optimizer):
     _rule = "ProximalAdagrad"
     _slot_names = ("accumulator",)
 
-    def __init__(self, learning_rate: Any, initial_accumulator_value: float = 0.1, l1_regularization_strength: float = 0.0,
-                 l2_regularization_strength: float = 0.0, use_locking: bool = False, name: str = "ProximalAdagrad") -> None:
+    def __init__(
+        self,
+        learning_rate: Any,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalAdagrad",
+    ) -> None:
         if initial_accumulator_value <= 0.0:
             raise at_user_line(ValueError("initial_accumulator_value must be positive: %s" % initial_accumulator_value))
         super().__init__(use_locking, name)
@@ -59,8 +74,14 @@ class ProximalGradientDescentOptimizer(Optimizer):
 
     _rule = "ProximalGradientDescent"
 
-    def __init__(self, learning_rate: Any, l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
-                 use_locking: bool = False, name: str = "ProximalGradientDescent") -> None:
+    def __init__(
+        self,
+        learning_rate: Any,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalGradientDescent",
+    ) -> None:
         super().__init__(use_locking, name)
         self._learning_rate, self._l1, self._l2 = learning_rate, l1_regularization_strength, l2_regularization_strength
 

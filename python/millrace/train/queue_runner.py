@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that fill queues."""
+
 from __future__ import annotations
 
 import threading
@@ -18,8 +19,16 @@ from millrace.protos.definitions import QueueRunnerDef  # type: ignore[attr-defi
 class QueueRunner:
     """Runs operations that fill a queue, each in its thread, until the input ends or somebody asks to stop."""
 
-    def __init__(self, queue: Any = None, enqueue_ops: Any = None, close_op: Any = None, cancel_op: Any = None,
-                 queue_closed_exception_types: Any = None, queue_runner_def: Any = None, import_scope: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        queue: Any = None,
+        enqueue_ops: Any = None,
+        close_op: Any = None,
+        cancel_op: Any = None,
+        queue_closed_exception_types: Any = None,
+        queue_runner_def: Any = None,
+        import_scope: Optional[str] = None,
+    ) -> None:
         self._lock = threading.Lock()
         self._running: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()  # threads by session; a session stays when they have ended
         self._raised: List[Exception] = []
@@ -108,8 +117,9 @@ class QueueRunner:
             self._running[sess] = len(self._enqueue_ops)
             self._raised = []
             self.failure = None
-        threads = [threading.Thread(target=self._fill, args=(sess, op, coord), name="QueueRunnerThread-%s-%s" % (self.name, op.name))
-                   for op in self._enqueue_ops]
+        threads = [
+            threading.Thread(target=self._fill, args=(sess, op, coord), name="QueueRunnerThread-%s-%s" % (self.name, op.name)) for op in self._enqueue_ops
+        ]
         if coord is not None:
             threads.append(threading.Thread(target=self._cancel_on_stop, args=(sess, coord), name="QueueRunnerThread-%s-close_on_stop" % self.name))
         for thread in threads:
@@ -134,11 +144,15 @@ class QueueRunner:
             return None
 
         def stripped(name: str) -> str:
-            return name[len(prefix):] if name.startswith(prefix) else name
+            return name[len(prefix) :] if name.startswith(prefix) else name
 
-        return QueueRunnerDef(queue_name=stripped(self.name), enqueue_op_name=[stripped(op.name) for op in self._enqueue_ops],
-                              close_op_name=stripped(self._close_op.name), cancel_op_name=stripped(self._cancel_op.name),
-                              queue_closed_exception_types=[errors.error_code_from_exception_type(t) for t in self._ends])
+        return QueueRunnerDef(
+            queue_name=stripped(self.name),
+            enqueue_op_name=[stripped(op.name) for op in self._enqueue_ops],
+            close_op_name=stripped(self._close_op.name),
+            cancel_op_name=stripped(self._cancel_op.name),
+            queue_closed_exception_types=[errors.error_code_from_exception_type(t) for t in self._ends],
+        )
 
     @staticmethod
     def from_proto(queue_runner_def: Any, import_scope: Optional[str] = None) -> "QueueRunner":
@@ -162,14 +176,19 @@ def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS)
     add_to_collection(collection, qr)
 
 
-def start_queue_runners(sess: Any = None, coord: Any = None, daemon: bool = True, start: bool = True,
-                        collection: str = GraphKeys.QUEUE_RUNNERS) -> List[threading.Thread]:
+def start_queue_runners(
+    sess: Any = None, coord: Any = None, daemon: bool = True, start: bool = True, collection: str = GraphKeys.QUEUE_RUNNERS
+) -> List[threading.Thread]:
     """Starts the threads of the graph's queue runners, and returns them."""
     if sess is None:
         sess = get_default_session()
         if sess is None:
-            raise at_user_line(ValueError("Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass an "
-                                          "explicit session to tf.train.start_queue_runners(sess=sess)"))
+            raise at_user_line(
+                ValueError(
+                    "Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass an "
+                    "explicit session to tf.train.start_queue_runners(sess=sess)"
+                )
+            )
     if not isinstance(sess, BaseSession):
         if hasattr(sess, "_tf_sess"):  # a monitored session has started them
             return []
@@ -181,6 +200,7 @@ def start_queue_runners(sess: Any = None, coord: Any = None, daemon: bool = True
 
 
 # ---- a step that waits for a queue that nobody fills ----
+
 
 def _operations_before(elements: Iterable[Any]) -> Iterable[Operation]:
     """The operations that some tensors and operations need."""
@@ -209,5 +229,8 @@ def warn_of_waiting(sess: Any, elements: Iterable[Any]) -> None:
     names = [] if getattr(sess, "_warned_of_waiting", False) else unfilled_queues(sess, elements)
     if names:
         sess._warned_of_waiting = True
-        tf_logging.warning("This step waits for the queue%s %s, and no queue runner was started that would fill it. Call "
-                           "tf.train.start_queue_runners(sess) first.", "s" if len(names) > 1 else "", ", ".join(repr(n) for n in names))
+        tf_logging.warning(
+            "This step waits for the queue%s %s, and no queue runner was started that would fill it. Call tf.train.start_queue_runners(sess) first.",
+            "s" if len(names) > 1 else "",
+            ", ".join(repr(n) for n in names),
+        )

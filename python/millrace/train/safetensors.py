@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of named arrays in the safetensors format (https://huggingface.co/docs/safetensors): a length of 8 bytes, a JSON object that says where each
 array lies, the arrays' bytes in row-major order, little-endian."""
+
 from __future__ import annotations
 
 import json
@@ -13,7 +14,20 @@ import numpy as np
 from millrace.framework import dtypes
 
 _MAX_HEADER = 100 << 20  # the format's own limit
-_TYPES = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1", "U64": "u8", "U32": "u4", "U16": "u2", "U8": "u1", "BOOL": "?"}
+_TYPES = {
+    "F64": "f8",
+    "F32": "f4",
+    "F16": "f2",
+    "I64": "i8",
+    "I32": "i4",
+    "I16": "i2",
+    "I8": "i1",
+    "U64": "u8",
+    "U32": "u4",
+    "U16": "u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
 _NAMES = {np.dtype(t): name for name, t in _TYPES.items()}
 
 
@@ -56,11 +70,17 @@ class SafetensorsFile:
     def _check(self, name: str, entry: Any, length: int) -> None:
         def is_count(value: Any) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
         shape: Any
         offsets: Any
         shape, offsets = (entry.get("shape"), entry.get("data_offsets")) if isinstance(entry, dict) else (None, None)
-        well_formed = (isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 and all(map(is_count, shape + offsets))
-                       and isinstance(entry.get("dtype"), str))
+        well_formed = (
+            isinstance(shape, list)
+            and isinstance(offsets, list)
+            and len(offsets) == 2
+            and all(map(is_count, shape + offsets))
+            and isinstance(entry.get("dtype"), str)
+        )
         if not well_formed:
             raise ValueError("%s: '%s' is not described by dtype, shape and data_offsets" % (self.path, name))
         dtype = _type_of(entry["dtype"])
@@ -70,8 +90,10 @@ class SafetensorsFile:
         for dim in shape:
             count *= dim
         if offsets[0] > offsets[1] or offsets[1] > length or offsets[1] - offsets[0] != count * dtype.itemsize:
-            raise ValueError("%s: '%s' (%s %s) lies at bytes %d to %d of %d: it needs %d" % (
-                self.path, name, entry["dtype"], shape, offsets[0], offsets[1], length, count * dtype.itemsize))
+            raise ValueError(
+                "%s: '%s' (%s %s) lies at bytes %d to %d of %d: it needs %d"
+                % (self.path, name, entry["dtype"], shape, offsets[0], offsets[1], length, count * dtype.itemsize)
+            )
 
     def names(self) -> List[str]:
         """In the file's order."""

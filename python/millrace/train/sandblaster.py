@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandblaster L-BFGS: batch optimisation over parameter servers and model replicas, led by a coordinator that has no parameters."""
+
 from __future__ import annotations
 
 import collections
@@ -21,10 +22,10 @@ __all__ = ["SandblasterOptimizer"]
 
 class _Replica(NamedTuple):
     device: str
-    fetch: Any    # copies the parameters, and begins the sum of gradients anew
+    fetch: Any  # copies the parameters, and begins the sum of gradients anew
     compute: Any  # the gradient of a portion, aside; gives its loss
-    keep: Any     # adds what was computed last to the sum
-    push: Any     # adds the sum to the gradient on the shards
+    keep: Any  # adds what was computed last to the sum
+    push: Any  # adds the sum to the gradient on the shards
     portion: Tensor
 
 
@@ -35,9 +36,9 @@ class _Batch:
     def __init__(self, portions: int, number: int) -> None:
         self.number, self.changed = number, threading.Condition()
         self._free: Deque[int] = collections.deque(range(portions))
-        self._out: Dict[int, Set[int]] = {}      # portion: the replicas that are at it
+        self._out: Dict[int, Set[int]] = {}  # portion: the replicas that are at it
         self._since: Dict[int, float] = {}
-        self._results: Dict[int, Any] = {}       # portion: who has it in its sum, and its loss
+        self._results: Dict[int, Any] = {}  # portion: who has it in its sum, and its loss
         self._portions, self.copies, self.is_over = portions, 0, False
 
     def take(self, replica: int) -> Optional[int]:
@@ -111,12 +112,22 @@ class SandblasterOptimizer:
         result = sandblaster.minimize(session, replica_sessions)
     """
 
-    def __init__(self, var_list: Sequence[Any], num_portions: int, history: int = 10, max_iterations: int = 100,
-                 gradient_tolerance: float = 1e-5, loss_tolerance: float = 2.2e-9, max_tries: int = 20, name: str = "Sandblaster") -> None:
+    def __init__(
+        self,
+        var_list: Sequence[Any],
+        num_portions: int,
+        history: int = 10,
+        max_iterations: int = 100,
+        gradient_tolerance: float = 1e-5,
+        loss_tolerance: float = 2.2e-9,
+        max_tries: int = 20,
+        name: str = "Sandblaster",
+    ) -> None:
         if num_portions < 1:
             raise at_user_line(ValueError("num_portions must be positive, got %s" % num_portions))
-        self._options = dict(history=history, max_iterations=max_iterations, max_tries=max_tries, gradient_tolerance=gradient_tolerance,
-                             loss_tolerance=loss_tolerance)
+        self._options = dict(
+            history=history, max_iterations=max_iterations, max_tries=max_tries, gradient_tolerance=gradient_tolerance, loss_tolerance=loss_tolerance
+        )
         _core.Lbfgs(**self._options)
         self._name, self._portions = name, num_portions
         self._vectors = ShardedVectors(var_list, history, name)
@@ -130,8 +141,10 @@ class SandblasterOptimizer:
         Gives the replica's number."""
         graph, parameters = get_default_graph(), self._vectors.variables
         with name_scope(None, "%s/replica_%d" % (self._name, len(self._replicas))), graph.device(device):
+
             def local(value: Any, name: str) -> Variable:
                 return Variable(array_ops.zeros(value.get_shape(), value.dtype.base_dtype), trainable=False, collections=[], name=name)
+
             copies, latest, sums = ([local(v, part) for v in parameters] for part in ("copy", "latest", "sum"))
             portion = array_ops.placeholder(dtypes.int64, [], name="portion")
             values = [c.read_value() for c in copies]
@@ -152,8 +165,7 @@ class SandblasterOptimizer:
             self._replicas.append(_Replica(str(device), group(*fetch), computed, group(*keep), group(*push), portion))
         return len(self._replicas) - 1
 
-    def minimize(self, session: Any, replica_sessions: Optional[Sequence[Any]] = None,
-                 callback: Optional[Callable[[int, float], None]] = None) -> LBFGSResult:
+    def minimize(self, session: Any, replica_sessions: Optional[Sequence[Any]] = None, callback: Optional[Callable[[int, float], None]] = None) -> LBFGSResult:
         """Minimises from the parameters' values on. Each replica runs in its own of `replica_sessions` (all in `session` unless given), on a
         thread of its own."""
         if not self._replicas:
@@ -163,8 +175,7 @@ class SandblasterOptimizer:
             raise at_user_line(ValueError("%d sessions for %d replicas" % (len(sessions), len(self._replicas))))
         run = _Run(self, session, sessions)
         try:
-            return self._vectors.minimize(lambda fetches, feed=None: session.run(fetches, feed), run.evaluate,
-                                          _core.Lbfgs(**self._options), callback)
+            return self._vectors.minimize(lambda fetches, feed=None: session.run(fetches, feed), run.evaluate, _core.Lbfgs(**self._options), callback)
         finally:
             run.stop()
             self.copies, self.lost_replicas = run.copies, sorted(run.lost)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a checkpoint keeps: objects that name the tensors to save, and set themselves from those that were read."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -38,7 +39,7 @@ class SaveableObject:
     @property
     def specs(self) -> List[SaveSpec]:
         """The tensors that it is saved as."""
-        return self._specs() if callable(self._specs) else self._specs  # type: ignore[no-any-return]
+        return self._specs() if callable(self._specs) else self._specs
 
     optional_restore = False  # whether it is left as it is where the checkpoint lacks it
     device = property(lambda self: self.specs[0].device, doc="The device of its tensors.")
@@ -161,8 +162,9 @@ def saveables_of(names_to_saveables: Any) -> List[SaveableObject]:
     made: List[SaveableObject] = []
     for name in sorted(names_to_saveables, key=str):
         if not isinstance(name, str):
-            raise at_user_line(TypeError("names_to_saveables must be a dict mapping string names to checkpointable operations. "
-                                         "Name is not a string: %s" % (name,)))
+            raise at_user_line(
+                TypeError("names_to_saveables must be a dict mapping string names to checkpointable operations. Name is not a string: %s" % (name,))
+            )
         value = names_to_saveables[name]
         if isinstance(value, SaveableObject):
             made.append(value)
@@ -171,8 +173,11 @@ def saveables_of(names_to_saveables: Any) -> List[SaveableObject]:
         elif _is_table(value):
             made.append(TableSaveable(value, name))
         else:
-            made.append(_of_variable(value, "", name, lambda v: "names_to_saveables must be a dict mapping string names to Tensors/Variables. "
-                                                                "Not a variable: %s" % (v,)))
+            made.append(
+                _of_variable(
+                    value, "", name, lambda v: "names_to_saveables must be a dict mapping string names to Tensors/Variables. Not a variable: %s" % (v,)
+                )
+            )
     seen = set()
     for saveable in made:
         if saveable.op in seen:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Checkpoints: saving and restoring variables, and graphs with their collections."""
+
 from __future__ import annotations
 
 import os
@@ -19,9 +20,16 @@ from millrace.protos import definitions
 from millrace.train import meta_graph
 from millrace.train.background_save import BackgroundSaver
 from millrace.train.best_checkpoints import BETTER, BestCheckpoints
-from millrace.train.checkpoint_management import (checkpoint_exists, generate_checkpoint_state_proto, get_checkpoint_mtimes,  # noqa: F401
-                                                  get_checkpoint_state, latest_checkpoint, meta_graph_filename, remove_checkpoint,
-                                                  update_checkpoint_state)
+from millrace.train.checkpoint_management import (  # noqa: F401
+    checkpoint_exists,
+    generate_checkpoint_state_proto,
+    get_checkpoint_mtimes,
+    get_checkpoint_state,
+    latest_checkpoint,
+    meta_graph_filename,
+    remove_checkpoint,
+    update_checkpoint_state,
+)
 from millrace.train.mismatch import Mismatch, compare, wanted_by
 from millrace.train.saveable import all_saveable_objects
 from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1, V2  # noqa: F401
@@ -39,11 +47,27 @@ class Saver:
     checkpoints with the best score that `save` was given stay too; which is better says `best_is`, 'greatest' or 'least'.
     """
 
-    def __init__(self, var_list: Any = None, reshape: bool = False, sharded: bool = False, max_to_keep: Optional[int] = 5,
-                 keep_checkpoint_every_n_hours: float = 10000.0, name: Optional[str] = None, restore_sequentially: bool = False,
-                 saver_def: Any = None, builder: Any = None, defer_build: bool = False, allow_empty: bool = False,
-                 write_version: int = V2, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None,
-                 asynchronous: bool = False, keep_best: int = 0, best_is: str = "greatest") -> None:
+    def __init__(
+        self,
+        var_list: Any = None,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: Optional[int] = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: Optional[str] = None,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: Any = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: int = V2,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: Any = None,
+        asynchronous: bool = False,
+        keep_best: int = 0,
+        best_is: str = "greatest",
+    ) -> None:
         if defer_build and var_list:
             raise at_user_line(ValueError("If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."))
         self._var_list, self._reshape, self._sharded, self._max_to_keep = var_list, reshape, sharded, max_to_keep
@@ -83,9 +107,15 @@ class Saver:
                 self._is_empty = True
                 return
             self.saver_def = self._builder.build(
-                self._var_list, reshape=self._reshape, sharded=self._sharded, max_to_keep=self._max_to_keep, name=self._name,
-                keep_checkpoint_every_n_hours=self._keep_checkpoint_every_n_hours, restore_sequentially=self._restore_sequentially,
-                filename=self._filename)
+                self._var_list,
+                reshape=self._reshape,
+                sharded=self._sharded,
+                max_to_keep=self._max_to_keep,
+                name=self._name,
+                keep_checkpoint_every_n_hours=self._keep_checkpoint_every_n_hours,
+                restore_sequentially=self._restore_sequentially,
+                filename=self._filename,
+            )
         elif self._name:
             for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
                 setattr(self.saver_def, field, prepend_name_scope(getattr(self.saver_def, field), self._name))
@@ -101,9 +131,18 @@ class Saver:
 
     # ---- saving and restoring ----
 
-    def save(self, sess: Any, save_path: str, global_step: Any = None, latest_filename: Optional[str] = None, meta_graph_suffix: str = "meta",
-             write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False,
-             score: Optional[float] = None) -> Optional[str]:
+    def save(
+        self,
+        sess: Any,
+        save_path: str,
+        global_step: Any = None,
+        latest_filename: Optional[str] = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+        strip_default_attrs: bool = False,
+        score: Optional[float] = None,
+    ) -> Optional[str]:
         """Writes a checkpoint; its path, or None when there is nothing to save. With a global_step that is part of the name.
 
         Of an asynchronous saver the checkpoint is whole later, see `wait`; what went wrong with the one before is raised here.
@@ -159,7 +198,7 @@ class Saver:
             if folder and not os.path.isdir(folder):
                 raise lost from None
             raise
-        return written  # type: ignore[no-any-return]
+        return written
 
     def restore(self, sess: Any, save_path: Optional[str]) -> None:
         """Gives the variables the values of a checkpoint."""
@@ -255,9 +294,11 @@ class Saver:
         """Its SaverDef with names below a scope, or None when its ops are not in it."""
         if export_scope is None:
             return self.saver_def
-        if self.saver_def is None or not (self.saver_def.filename_tensor_name.startswith(export_scope)
-                                          and self.saver_def.save_tensor_name.startswith(export_scope)
-                                          and self.saver_def.restore_op_name.startswith(export_scope)):
+        if self.saver_def is None or not (
+            self.saver_def.filename_tensor_name.startswith(export_scope)
+            and self.saver_def.save_tensor_name.startswith(export_scope)
+            and self.saver_def.restore_op_name.startswith(export_scope)
+        ):
             return None
         inside = definitions.SaverDef()
         inside.CopyFrom(self.saver_def)
@@ -270,11 +311,27 @@ class Saver:
         """The saver of a SaverDef whose ops lie below a scope."""
         return Saver(saver_def=saver_def, name=import_scope)
 
-    def export_meta_graph(self, filename: Optional[str] = None, collection_list: Any = None, as_text: bool = False, export_scope: Optional[str] = None,
-                          clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False) -> Any:
+    def export_meta_graph(
+        self,
+        filename: Optional[str] = None,
+        collection_list: Any = None,
+        as_text: bool = False,
+        export_scope: Optional[str] = None,
+        clear_devices: bool = False,
+        clear_extraneous_savers: bool = False,
+        strip_default_attrs: bool = False,
+    ) -> Any:
         """Writes the graph with its collections and this saver; the MetaGraphDef."""
-        return export_meta_graph(filename, saver_def=self.saver_def, collection_list=collection_list, as_text=as_text, export_scope=export_scope,
-                                 clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs)
+        return export_meta_graph(
+            filename,
+            saver_def=self.saver_def,
+            collection_list=collection_list,
+            as_text=as_text,
+            export_scope=export_scope,
+            clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+        )
 
     def _add_collection_def(self, meta_graph_def: Any, key: str, export_scope: Optional[str] = None) -> None:
         meta_graph.add_collection_def(meta_graph_def, key, export_scope=export_scope)
@@ -310,32 +367,54 @@ def import_meta_graph(meta_graph_or_file: Any, clear_devices: bool = False, impo
     return import_meta_graph_with_return_elements(meta_graph_or_file, clear_devices, import_scope, **kwargs)[0]
 
 
-def import_meta_graph_with_return_elements(meta_graph_or_file: Any, clear_devices: bool = False, import_scope: Optional[str] = None,
-                                           return_elements: Any = None, **kwargs: Any) -> Tuple[Optional[Saver], Any]:
+def import_meta_graph_with_return_elements(
+    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: Optional[str] = None, return_elements: Any = None, **kwargs: Any
+) -> Tuple[Optional[Saver], Any]:
     """import_meta_graph's saver, and the elements of the graph that were asked for."""
     definition = meta_graph.read_meta_graph_file(meta_graph_or_file)
     imported, elements = meta_graph.import_scoped_meta_graph_with_return_elements(
-        definition, clear_devices=clear_devices, import_scope=import_scope, return_elements=return_elements, **kwargs)
+        definition, clear_devices=clear_devices, import_scope=import_scope, return_elements=return_elements, **kwargs
+    )
     if definition.HasField("saver_def") and definition.saver_def.restore_op_name:
         scope = import_scope
         if not scope and imported:
             stripped = min(imported)
-            scope = imported[stripped].name[:-len(stripped) - 1] or None  # the name scope that it was imported in
+            scope = imported[stripped].name[: -len(stripped) - 1] or None  # the name scope that it was imported in
         return Saver(saver_def=definition.saver_def, name=scope), elements
     return (Saver() if all_saveable_objects(import_scope) else None), elements
 
 
-def export_meta_graph(filename: Optional[str] = None, meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None,
-                      collection_list: Any = None, as_text: bool = False, graph: Optional[Graph] = None, export_scope: Optional[str] = None,
-                      clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False) -> Any:
+def export_meta_graph(
+    filename: Optional[str] = None,
+    meta_info_def: Any = None,
+    graph_def: Any = None,
+    saver_def: Any = None,
+    collection_list: Any = None,
+    as_text: bool = False,
+    graph: Optional[Graph] = None,
+    export_scope: Optional[str] = None,
+    clear_devices: bool = False,
+    clear_extraneous_savers: bool = False,
+    strip_default_attrs: bool = False,
+) -> Any:
     """Writes a graph with its collections; the MetaGraphDef."""
     return meta_graph.export_scoped_meta_graph(
-        filename=filename, meta_info_def=meta_info_def, graph_def=graph_def, saver_def=saver_def, collection_list=collection_list, as_text=as_text,
-        graph=graph, export_scope=export_scope, clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers,
-        strip_default_attrs=strip_default_attrs)[0]
+        filename=filename,
+        meta_info_def=meta_info_def,
+        graph_def=graph_def,
+        saver_def=saver_def,
+        collection_list=collection_list,
+        as_text=as_text,
+        graph=graph,
+        export_scope=export_scope,
+        clear_devices=clear_devices,
+        clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs,
+    )[0]
 
 
 # ---- reading checkpoints ----
+
 
 class CheckpointReader:
     """Reads a checkpoint."""
@@ -358,13 +437,16 @@ class CheckpointReader:
     def get_variable_to_dtype_map(self) -> Dict[str, Any]:
         """The types by name."""
         from millrace.framework import dtypes
+
         return {n: dtypes.as_dtype(getattr(self._reader.read(n), "dtype", object)) for n in self._reader.names()}
 
     def debug_string(self) -> bytes:
         """A listing."""
         types, names = self.get_variable_to_dtype_map(), {"float16": "HALF", "float32": "FLOAT", "float64": "DOUBLE"}
-        rows = ("%s (DT_%s) [%s]\n" % (name, names.get(types[name].name, types[name].name.upper()), ",".join(map(str, shape)))
-                for name, shape in sorted(self.get_variable_to_shape_map().items()))
+        rows = (
+            "%s (DT_%s) [%s]\n" % (name, names.get(types[name].name, types[name].name.upper()), ",".join(map(str, shape)))
+            for name, shape in sorted(self.get_variable_to_shape_map().items())
+        )
         return "".join(rows).encode()
 
 
@@ -399,5 +481,3 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     with open(path, "wb") as file:
         file.write(str(definition).encode() if as_text else definition.SerializeToString())
     return path
-
-

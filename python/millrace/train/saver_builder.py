@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of a saver: those that save objects to a checkpoint, and those that restore them."""
+
 from __future__ import annotations
 
 import uuid
@@ -46,7 +47,7 @@ class BaseSaverBuilder:
         """An operation that writes the tensors of objects to a file."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         write = gen_ops.save_slices if self._write_version == V1 else gen_ops.save_v2
-        return write(filename_tensor, [s.name for s in specs], [s.slice_spec for s in specs], [s.tensor for s in specs])  # type: ignore[no-any-return]
+        return write(filename_tensor, [s.name for s in specs], [s.slice_spec for s in specs], [s.tensor for s in specs])
 
     def restore_op(self, filename_tensor: Any, saveable: _Saveable, preferred_shard: int) -> List[Tensor]:
         """The tensors of an object, read from a file. `preferred_shard` is for subclasses: the formats here find a shard by its index."""
@@ -64,14 +65,14 @@ class BaseSaverBuilder:
 
     def sharded_filename(self, filename_tensor: Any, shard: int, num_shards: Any) -> Tensor:
         """The name of a shard's file."""
-        return gen_ops.sharded_filename(filename_tensor, shard, num_shards)  # type: ignore[no-any-return]
+        return gen_ops.sharded_filename(filename_tensor, shard, num_shards)
 
     # ---- saving ----
 
     def _save_all(self, filename: Any, saveables: List[_Saveable]) -> Tensor:
         save = self.save_op(filename, saveables)
         with get_default_graph().colocate_with(filename.op):
-            return control_flow_ops.with_dependencies([save], filename)  # type: ignore[no-any-return]
+            return control_flow_ops.with_dependencies([save], filename)
 
     def _save_shards(self, filename: Any, per_device: _PerDevice) -> Tensor:
         """Each device's objects go to a file; in the second format these become one checkpoint at the end."""
@@ -83,16 +84,17 @@ class BaseSaverBuilder:
                 written.append(self._save_all(self.sharded_filename(base, shard, count), saveables))
         with get_default_graph().control_dependencies([w.op for w in written]):
             if self._write_version == V1:
-                return gen_ops.sharded_filespec(filename, count)  # type: ignore[no-any-return]
+                return gen_ops.sharded_filespec(filename, count)
             with get_default_graph().device(_host(per_device[-1][0])):
                 merge = gen_ops.merge_v2_checkpoints(array_ops.stack([w.op.inputs[0] for w in written]), filename, delete_old_dirs=True)
                 with get_default_graph().control_dependencies([merge]):
-                    return array_ops.identity(filename)  # type: ignore[no-any-return]
+                    return array_ops.identity(filename)
 
     # ---- restoring ----
 
-    def _restore_all(self, filename: Any, saveables: List[_Saveable], sequentially: bool, reshape: bool, shard: int = -1,
-                     name: str = "restore_all") -> Operation:
+    def _restore_all(
+        self, filename: Any, saveables: List[_Saveable], sequentially: bool, reshape: bool, shard: int = -1, name: str = "restore_all"
+    ) -> Operation:
         tensors = self.bulk_restore(filename, saveables, shard, sequentially)
         assigned: List[Any] = []
         for saveable in saveables:
@@ -121,9 +123,17 @@ class BaseSaverBuilder:
             found.setdefault(devices.pop(), []).append(saveable)
         return sorted(found.items())
 
-    def build(self, names_to_saveables: Any, reshape: bool = False, sharded: bool = False, max_to_keep: Optional[int] = 5,
-              keep_checkpoint_every_n_hours: float = 10000.0, name: Optional[str] = None, restore_sequentially: bool = False,
-              filename: Any = "model") -> Any:
+    def build(
+        self,
+        names_to_saveables: Any,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: Optional[int] = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: Optional[str] = None,
+        restore_sequentially: bool = False,
+        filename: Any = "model",
+    ) -> Any:
         """Adds the operations to the graph; the SaverDef that names them."""
         saveables = saveables_of(names_to_saveables)
         with name_scope(name, "save", [saveable.op for saveable in saveables]):
@@ -135,9 +145,15 @@ class BaseSaverBuilder:
             else:
                 save, restore = self._save_all(path, saveables), self._restore_all(path, saveables, restore_sequentially, reshape)
         _make_wholes(get_default_graph())
-        return definitions.SaverDef(filename_tensor_name=path.name, save_tensor_name=save.name, restore_op_name=restore.name,
-                                    max_to_keep=max_to_keep or 0, sharded=sharded, version=self._write_version,
-                                    keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours)
+        return definitions.SaverDef(
+            filename_tensor_name=path.name,
+            save_tensor_name=save.name,
+            restore_op_name=restore.name,
+            max_to_keep=max_to_keep or 0,
+            sharded=sharded,
+            version=self._write_version,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+        )
 
 
 class BulkSaverBuilder(BaseSaverBuilder):
@@ -148,8 +164,7 @@ class BulkSaverBuilder(BaseSaverBuilder):
             return super().bulk_restore(filename_tensor, saveables, preferred_shard, restore_sequentially)
         specs = [spec for saveable in saveables for spec in saveable.specs]
         with get_default_graph().device("/device:CPU:0"):
-            return gen_ops.restore_v2(filename_tensor, [s.name for s in specs], [s.slice_spec for s in specs],  # type: ignore[no-any-return]
-                                      [s.dtype.base_dtype for s in specs])
+            return gen_ops.restore_v2(filename_tensor, [s.name for s in specs], [s.slice_spec for s in specs], [s.dtype.base_dtype for s in specs])
 
 
 def _make_wholes(graph: Graph) -> None:

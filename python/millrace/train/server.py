@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers: a task of a cluster in this process, with a master for clients and a worker with devices."""
+
 from __future__ import annotations
 
 import json
@@ -51,8 +52,15 @@ class Server:
     server_or_cluster_def is a ServerDef, a ClusterDef, a ClusterSpec or what makes one.
     """
 
-    def __init__(self, server_or_cluster_def: Any, job_name: Optional[str] = None, task_index: Optional[int] = None,
-                 protocol: Optional[str] = None, config: Any = None, start: bool = True) -> None:
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: Optional[str] = None,
+        task_index: Optional[int] = None,
+        protocol: Optional[str] = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
         self._def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         self._server = _core.Server(self._def.SerializeToString())
         if start:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions that are ready: restored from a checkpoint, initialised, or waited for until another process has made them ready."""
+
 from __future__ import annotations
 
 import time
@@ -21,18 +22,37 @@ class SessionManager:
     `ready_op` and `ready_for_local_init_op` give the names of what is not initialised yet; `local_init_op` runs when the latter are none.
     """
 
-    def __init__(self, local_init_op: Any = None, ready_op: Any = None, ready_for_local_init_op: Any = None, graph: Any = None,
-                 recovery_wait_secs: float = 30, local_init_run_options: Any = None, local_init_feed_dict: Any = None) -> None:
+    def __init__(
+        self,
+        local_init_op: Any = None,
+        ready_op: Any = None,
+        ready_for_local_init_op: Any = None,
+        graph: Any = None,
+        recovery_wait_secs: float = 30,
+        local_init_run_options: Any = None,
+        local_init_feed_dict: Any = None,
+    ) -> None:
         if ready_for_local_init_op is not None and local_init_op is None:
-            raise at_user_line(ValueError("If you pass a ready_for_local_init_op you must also pass a local_init_op , ready_for_local_init_op [%s]"
-                                          % (ready_for_local_init_op,)))
+            raise at_user_line(
+                ValueError(
+                    "If you pass a ready_for_local_init_op you must also pass a local_init_op , ready_for_local_init_op [%s]" % (ready_for_local_init_op,)
+                )
+            )
         self._local_init_op, self._ready_op, self._ready_for_local_init_op = local_init_op, ready_op, ready_for_local_init_op
         self._graph, self._recovery_wait_secs = get_default_graph() if graph is None else graph, recovery_wait_secs
         self._local_init_run_options, self._local_init_feed_dict = local_init_run_options, local_init_feed_dict
         self._target: Optional[str] = None
 
-    def _restore_checkpoint(self, master: str, saver: Any, checkpoint_dir: Optional[str], checkpoint_filename_with_path: Optional[str],
-                            wait_for_checkpoint: bool, max_wait_secs: float, config: Any) -> Tuple[Session, bool]:
+    def _restore_checkpoint(
+        self,
+        master: str,
+        saver: Any,
+        checkpoint_dir: Optional[str],
+        checkpoint_filename_with_path: Optional[str],
+        wait_for_checkpoint: bool,
+        max_wait_secs: float,
+        config: Any,
+    ) -> Tuple[Session, bool]:
         """(a session, whether it was restored)."""
         self._target = master
         if checkpoint_dir and checkpoint_filename_with_path:
@@ -55,12 +75,21 @@ class SessionManager:
         saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
         return session, True
 
-    def prepare_session(self, master: str, init_op: Any = None, saver: Any = None, checkpoint_dir: Optional[str] = None,
-                        checkpoint_filename_with_path: Optional[str] = None, wait_for_checkpoint: bool = False, max_wait_secs: float = 7200,
-                        config: Any = None, init_feed_dict: Any = None, init_fn: Any = None) -> Any:
+    def prepare_session(
+        self,
+        master: str,
+        init_op: Any = None,
+        saver: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_filename_with_path: Optional[str] = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+        init_feed_dict: Any = None,
+        init_fn: Any = None,
+    ) -> Any:
         """A session that is ready: restored, or else initialised by `init_op` and `init_fn`. RuntimeError where it is not ready then."""
-        session, restored = self._restore_checkpoint(master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint,
-                                                     max_wait_secs, config)
+        session, restored = self._restore_checkpoint(master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config)
         if not restored:
             if init_op is None and not init_fn and self._local_init_op is None:
                 raise at_user_line(RuntimeError("Model is not initialized and no init_op or init_fn or local_init_op was given"))
@@ -70,19 +99,33 @@ class SessionManager:
                 init_fn(session)
         initialised, missing = self._try_run_local_init_op(session)
         if not initialised:
-            raise at_user_line(RuntimeError("Init operations did not make model ready for local_init.  Init op: %s, init fn: %s, error: %s"
-                                            % (_name(init_op), init_fn, missing)))
+            raise at_user_line(
+                RuntimeError(
+                    "Init operations did not make model ready for local_init.  Init op: %s, init fn: %s, error: %s" % (_name(init_op), init_fn, missing)
+                )
+            )
         ready, missing = self._model_ready(session)
         if not ready:
-            raise at_user_line(RuntimeError("Init operations did not make model ready.  Init op: %s, init fn: %s, local_init_op: %s, error: %s"
-                                            % (_name(init_op), init_fn, self._local_init_op, missing)))
+            raise at_user_line(
+                RuntimeError(
+                    "Init operations did not make model ready.  Init op: %s, init fn: %s, local_init_op: %s, error: %s"
+                    % (_name(init_op), init_fn, self._local_init_op, missing)
+                )
+            )
         return session
 
-    def recover_session(self, master: str, saver: Any = None, checkpoint_dir: Optional[str] = None, checkpoint_filename_with_path: Optional[str] = None,
-                        wait_for_checkpoint: bool = False, max_wait_secs: float = 7200, config: Any = None) -> Tuple[Any, bool]:
+    def recover_session(
+        self,
+        master: str,
+        saver: Any = None,
+        checkpoint_dir: Optional[str] = None,
+        checkpoint_filename_with_path: Optional[str] = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+    ) -> Tuple[Any, bool]:
         """(a session, whether it was restored and is ready)."""
-        session, restored = self._restore_checkpoint(master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint,
-                                                     max_wait_secs, config)
+        session, restored = self._restore_checkpoint(master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config)
         initialised, missing = self._try_run_local_init_op(session)
         if not restored:
             return session, False

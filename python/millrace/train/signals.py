@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals of training programs: SIGTERM ends the step, saves and leaves with exit code 143, SIGUSR1 saves (docs/cluster.md)."""
+
 from __future__ import annotations
 
 import threading
@@ -74,4 +75,5 @@ class SupervisedSignals:
 
         def leave() -> None:
             raise SystemExit(self._signals.exit_code)
+
         return leave

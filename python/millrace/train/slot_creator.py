@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables that belong to a variable: slots of optimizers, moving averages."""
+
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -15,10 +16,11 @@ from millrace.ops.variables import Variable
 def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, dtype: Any) -> Variable:
     with variable_scope(None, scope, auxiliary_name_scope=False) as opened, name_scope(None):
         inner = opened.name
-        slot = _true_getter(inner, shape, dtype, val, None, opened.reuse, False, None, opened.caching_device, None, validate_shape,
-                            getattr(primary, "_is_resource", False))
+        slot = _true_getter(
+            inner, shape, dtype, val, None, opened.reuse, False, None, opened.caching_device, None, validate_shape, getattr(primary, "_is_resource", False)
+        )
     save_as_part(slot, primary)
-    return slot  # type: ignore[no-any-return]
+    return slot
 
 
 def save_as_part(slot: Variable, primary: Any) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse tensors on their way through a queue: a table of the session keeps them, and the queue has their numbers."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -39,8 +40,7 @@ def _handles(sparse: SparseTensor, table: Optional[_Table], enqueue_many: bool, 
         return _put(sparse_ops.sparse_retain(sparse, array_ops.gather(keep, sparse.indices[:, 0])), table, True)
     if not enqueue_many:
         return control_flow_ops.smart_cond(keep, lambda: _put(sparse, table, False), lambda: constant(-1, dtypes.int64))
-    handles = control_flow_ops.smart_cond(keep, lambda: _put(sparse, table, True),
-                                          lambda: -1 * array_ops.ones(array_ops.shape(sparse)[0:1], dtypes.int64))
+    handles = control_flow_ops.smart_cond(keep, lambda: _put(sparse, table, True), lambda: -1 * array_ops.ones(array_ops.shape(sparse)[0:1], dtypes.int64))
     handles.set_shape([None])
     return handles
 

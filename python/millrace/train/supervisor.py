@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.train.Supervisor: a session that is initialised or restored, and saved and summarised by threads beside the program."""
+
 from __future__ import annotations
 
 import contextlib
@@ -26,20 +27,39 @@ class Supervisor:
 
     USE_DEFAULT = 0
 
-    def __init__(self, graph: Any = None, ready_op: Any = USE_DEFAULT, ready_for_local_init_op: Any = USE_DEFAULT, is_chief: bool = True,
-                 init_op: Any = USE_DEFAULT, init_feed_dict: Any = None, local_init_op: Any = USE_DEFAULT, logdir: Optional[str] = None,
-                 summary_op: Any = USE_DEFAULT, saver: Any = USE_DEFAULT, global_step: Any = USE_DEFAULT, save_summaries_secs: float = 120,
-                 save_model_secs: float = 600, recovery_wait_secs: float = 30, stop_grace_secs: float = 120, checkpoint_basename: str = "model.ckpt",
-                 session_manager: Any = None, summary_writer: Any = USE_DEFAULT, init_fn: Optional[Callable[[Any], None]] = None,
-                 local_init_run_options: Any = None) -> None:
+    def __init__(
+        self,
+        graph: Any = None,
+        ready_op: Any = USE_DEFAULT,
+        ready_for_local_init_op: Any = USE_DEFAULT,
+        is_chief: bool = True,
+        init_op: Any = USE_DEFAULT,
+        init_feed_dict: Any = None,
+        local_init_op: Any = USE_DEFAULT,
+        logdir: Optional[str] = None,
+        summary_op: Any = USE_DEFAULT,
+        saver: Any = USE_DEFAULT,
+        global_step: Any = USE_DEFAULT,
+        save_summaries_secs: float = 120,
+        save_model_secs: float = 600,
+        recovery_wait_secs: float = 30,
+        stop_grace_secs: float = 120,
+        checkpoint_basename: str = "model.ckpt",
+        session_manager: Any = None,
+        summary_writer: Any = USE_DEFAULT,
+        init_fn: Optional[Callable[[Any], None]] = None,
+        local_init_run_options: Any = None,
+    ) -> None:
         from millrace import summary
+
         self._graph = get_default_graph() if graph is None else graph
         with self._graph.as_default():
             self.ready_op = self._given(ready_op, GraphKeys.READY_OP, variables.report_uninitialized_variables)
             self.ready_for_local_init_op = self._given(ready_for_local_init_op, GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda: None)
             self.init_op = self._given(init_op, GraphKeys.INIT_OP, variables.global_variables_initializer)
-            self.local_init_op = self._given(local_init_op, GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(
-                variables.local_variables_initializer(), lookup_ops.tables_initializer()))
+            self.local_init_op = self._given(
+                local_init_op, GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(variables.local_variables_initializer(), lookup_ops.tables_initializer())
+            )
             self.saver = self._given(saver, GraphKeys.SAVERS, lambda: Saver() if variables.global_variables() else None)
             self.summary_op = self._given(summary_op, GraphKeys.SUMMARY_OP, summary.merge_all)
             self.global_step = self._given(global_step, GraphKeys.GLOBAL_STEP, self._default_global_step_tensor)
@@ -60,8 +80,9 @@ class Supervisor:
             elif logdir:
                 self.summary_writer = summary.FileWriter(logdir)
         self._wrote_graph = False
-        self.session_manager = session_manager or SessionManager(self.local_init_op, self.ready_op, self.ready_for_local_init_op, self._graph,
-                                                                 recovery_wait_secs, local_init_run_options)
+        self.session_manager = session_manager or SessionManager(
+            self.local_init_op, self.ready_op, self.ready_for_local_init_op, self._graph, recovery_wait_secs, local_init_run_options
+        )
         self._check_devices()
         self._graph.finalize()
 
@@ -99,16 +120,25 @@ class Supervisor:
 
     coordinator = property(lambda self: self.coord, doc="The coordinator of its threads.")
 
-    def prepare_or_wait_for_session(self, master: str = "", config: Any = None, wait_for_checkpoint: bool = False, max_wait_secs: float = 7200,
-                                    start_standard_services: bool = True) -> Any:
+    def prepare_or_wait_for_session(
+        self, master: str = "", config: Any = None, wait_for_checkpoint: bool = False, max_wait_secs: float = 7200, start_standard_services: bool = True
+    ) -> Any:
         """A session that is ready: restored from logdir where it has a checkpoint, else initialised; a worker waits for the chief."""
         self.coord.clear_stop()
         if self.summary_writer:
             self.summary_writer.reopen()
         if self.is_chief:
             session = self.session_manager.prepare_session(
-                master, init_op=self.init_op, saver=self.saver, checkpoint_dir=self._logdir, wait_for_checkpoint=wait_for_checkpoint,
-                max_wait_secs=max_wait_secs, config=config, init_feed_dict=self.init_feed_dict, init_fn=self.init_fn)
+                master,
+                init_op=self.init_op,
+                saver=self.saver,
+                checkpoint_dir=self._logdir,
+                wait_for_checkpoint=wait_for_checkpoint,
+                max_wait_secs=max_wait_secs,
+                config=config,
+                init_feed_dict=self.init_feed_dict,
+                init_fn=self.init_fn,
+            )
             self._write_graph()
             if start_standard_services:
                 self.start_standard_services(session)
@@ -181,7 +211,7 @@ class Supervisor:
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop."""
-        return self.coord.should_stop()  # type: ignore[no-any-return]
+        return self.coord.should_stop()
 
     ShouldStop = should_stop
 
@@ -213,8 +243,7 @@ class Supervisor:
     Stop = stop
 
     @contextlib.contextmanager
-    def managed_session(self, master: str = "", config: Any = None, start_standard_services: bool = True,
-                        close_summary_writer: bool = True) -> Iterator[Any]:
+    def managed_session(self, master: str = "", config: Any = None, start_standard_services: bool = True, close_summary_writer: bool = True) -> Iterator[Any]:
         """A context with a session; at its end threads stop, and what they raised is raised. OutOfRangeError ends it quietly."""
         session, signals, leave = None, None, None
         try:
@@ -293,4 +322,5 @@ class SVTimerCheckpointThread(LooperThread):
         if self._sv.summary_writer and self._sv.global_step is not None:
             self._sv.summary_writer.add_session_log(
                 definitions.SessionLog(status=definitions.SessionLog.CHECKPOINT, checkpoint_path=self._sv.save_path),
-                global_step_value(self._sess, self._sv.global_step))
+                global_step_value(self._sess, self._sv.global_step),
+            )

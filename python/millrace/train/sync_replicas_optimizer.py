@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.train.SyncReplicasOptimizer: the gradients of several replicas become one before they are applied."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -26,8 +27,16 @@ class SyncReplicasOptimizer(Optimizer):
     `variable_averages`: an ExponentialMovingAverage of `variables_to_average`, updated after each step.
     """
 
-    def __init__(self, opt: Optimizer, replicas_to_aggregate: int, total_num_replicas: Optional[int] = None, variable_averages: Any = None,
-                 variables_to_average: Any = None, use_locking: bool = False, name: str = "sync_replicas") -> None:
+    def __init__(
+        self,
+        opt: Optimizer,
+        replicas_to_aggregate: int,
+        total_num_replicas: Optional[int] = None,
+        variable_averages: Any = None,
+        variables_to_average: Any = None,
+        use_locking: bool = False,
+        name: str = "sync_replicas",
+    ) -> None:
         super().__init__(use_locking, name)
         self._opt, self._replicas = opt, replicas_to_aggregate
         self._total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
@@ -98,7 +107,7 @@ class SyncReplicasOptimizer(Optimizer):
                     starts.append(accumulator.set_global_step(global_step, name="SetGlobalStep"))
             self.chief_init_op = control_flow_ops.group(*starts)
         self._gradients_applied = True
-        return train  # type: ignore[no-any-return]
+        return train
 
     def _filled(self, count: int) -> Tensor:
         step = self._global_step
@@ -122,7 +131,7 @@ class SyncReplicasOptimizer(Optimizer):
         if num_tokens <= 0:
             return control_flow_ops.no_op(name="no_init_tokens")
         with get_default_graph().device(self._global_step.device), name_scope(""):
-            return self._tokens.enqueue_many((self._filled(num_tokens),))  # type: ignore[no-any-return]
+            return self._tokens.enqueue_many((self._filled(num_tokens),))
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """A slot of the wrapped optimizer."""
@@ -160,8 +169,12 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         """Runs them."""
         ready, missing = _ready(self._optimizer.ready_for_local_init_op, session, "Model is not ready for SyncReplicasOptimizer local init.")
         if not ready:
-            raise at_user_line(RuntimeError("Init operations did not make model ready for SyncReplicasOptimizer local_init. Init op: %s, error: %s"
-                                            % (self._local_init_op.name, missing)))
+            raise at_user_line(
+                RuntimeError(
+                    "Init operations did not make model ready for SyncReplicasOptimizer local_init. Init op: %s, error: %s"
+                    % (self._local_init_op.name, missing)
+                )
+            )
         session.run(self._local_init_op)
         if self._init_tokens_op is not None:
             session.run(self._init_tokens_op)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables that begin as those of a checkpoint, also where words have moved to other rows since."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
@@ -39,8 +40,9 @@ class _Settings(NamedTuple):
 class WarmStartSettings(_Settings):
     """What `warm_start` is given, for an estimator."""
 
-    def __new__(cls, ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Any = None,  # type: ignore[misc]
-                var_name_to_prev_var_name: Any = None) -> "WarmStartSettings":
+    def __new__(
+        cls, ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Any = None, var_name_to_prev_var_name: Any = None
+    ) -> "WarmStartSettings":
         if not ckpt_to_initialize_from:
             raise at_user_line(ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings"))
         return super().__new__(cls, ckpt_to_initialize_from, vars_to_warm_start, var_name_to_vocab_info or {}, var_name_to_prev_var_name or {})
@@ -48,7 +50,7 @@ class WarmStartSettings(_Settings):
 
 def _name_of(variable: Any) -> str:
     info = variable._get_save_slice_info() if isinstance(variable, Variable) else None
-    return info.full_name if info is not None else variable.name.split(":")[0]  # type: ignore[no-any-return]
+    return info.full_name if info is not None else variable.name.split(":")[0]
 
 
 def _chosen(wanted: Any) -> List[Any]:
@@ -62,8 +64,9 @@ def _chosen(wanted: Any) -> List[Any]:
             return [v for scope in wanted for v in get_collection(GraphKeys.GLOBAL_VARIABLES, scope)]
         if all(isinstance(v, (Variable, PartitionedVariable)) for v in wanted):
             return [part for v in wanted for part in (list(v) if isinstance(v, PartitionedVariable) else [v])]
-    raise at_user_line(ValueError("If `vars_to_warm_start` is a list, it must be all `Variable` or all `str`.  If not, it must be a `str`.  Given %s"
-                                  % (wanted,)))
+    raise at_user_line(
+        ValueError("If `vars_to_warm_start` is a list, it must be all `Variable` or all `str`.  If not, it must be a `str`.  Given %s" % (wanted,))
+    )
 
 
 def _words(path: str, size: int) -> List[bytes]:
@@ -79,7 +82,9 @@ def _moved(old: np.ndarray, shape: List[int], info: VocabInfo, dtype: Any) -> An
     before = {word: i for i, word in reversed(list(enumerate(_words(info.old_vocab, info.old_vocab_size))))}
     now = _words(info.new_vocab, info.new_vocab_size)
     if shape[info.axis] != len(now) + info.num_oov_buckets:
-        raise at_user_line(ValueError("a variable of shape %s has not %d words and %d buckets along axis %d" % (shape, len(now), info.num_oov_buckets, info.axis)))
+        raise at_user_line(
+            ValueError("a variable of shape %s has not %d words and %d buckets along axis %d" % (shape, len(now), info.num_oov_buckets, info.axis))
+        )
     pairs = [(new, before[word]) for new, word in enumerate(now) if word in before]
     to, start = np.asarray([p[0] for p in pairs], np.int64), np.asarray([p[1] for p in pairs], np.int64)
     known = np.zeros(shape[info.axis], bool)
@@ -92,20 +97,25 @@ def _moved(old: np.ndarray, shape: List[int], info: VocabInfo, dtype: Any) -> An
     if info.backup_initializer is None or known.all():
         return convert_to_tensor(moved)
     from millrace.ops import array_ops
+
     mask = np.broadcast_to(known[:, None] if info.axis == 0 else known[None, :], shape)
     return array_ops.where(convert_to_tensor(np.array(mask)), moved, info.backup_initializer(shape, dtype=dtype))
 
 
 def _begin_with_words(path: str, name: str, parts: List[Any], info: VocabInfo) -> None:
     from millrace.ops import array_ops
+
     if info.axis not in (0, 1):
         raise at_user_line(ValueError("axis of a VocabInfo must be 0 or 1, got %s" % info.axis))
     old = NewCheckpointReader(path).get_tensor(name)
     first = parts[0]._get_save_slice_info()
     shape = list(first.full_shape) if first is not None else parts[0].shape.as_list()
     if old.ndim != len(shape) or any(i != info.axis and a != b for i, (a, b) in enumerate(zip(old.shape, shape))):
-        raise at_user_line(ValueError("Shape of variable %s (%s) doesn't match with shape of tensor %s (%s) from checkpoint reader."
-                                      % (parts[0].name, shape, name, list(old.shape))))
+        raise at_user_line(
+            ValueError(
+                "Shape of variable %s (%s) doesn't match with shape of tensor %s (%s) from checkpoint reader." % (parts[0].name, shape, name, list(old.shape))
+            )
+        )
     whole = _moved(old, shape, info, parts[0].dtype.base_dtype)
     for part in parts:
         where = part._get_save_slice_info()
@@ -114,8 +124,12 @@ def _begin_with_words(path: str, name: str, parts: List[Any], info: VocabInfo) -
         part._initializer_op, part._initial_value = getattr(assigned, "op", assigned), value
 
 
-def warm_start(ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Optional[Dict[str, VocabInfo]] = None,
-               var_name_to_prev_var_name: Optional[Dict[str, str]] = None) -> None:
+def warm_start(
+    ckpt_to_initialize_from: str,
+    vars_to_warm_start: Any = ".*",
+    var_name_to_vocab_info: Optional[Dict[str, VocabInfo]] = None,
+    var_name_to_prev_var_name: Optional[Dict[str, str]] = None,
+) -> None:
     """Makes the initializers of variables give them a checkpoint's values.
 
     `vars_to_warm_start`: a pattern for trainable variables, a list of patterns or of variables, or None for those of var_name_to_vocab_info
@@ -133,8 +147,12 @@ def warm_start(ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var
     for names, what in ((vocabularies, "var_name_to_vocab_info"), (earlier, "var_name_to_prev_var_name")):
         unknown = sorted(set(names) - set(grouped))
         if unknown:
-            raise at_user_line(ValueError("You provided the following vars in %s, but they were not used: %s.  Perhaps you misspelled them?  Here is the list "
-                                          "of viable variable names: %s" % (what, unknown, sorted(grouped))))
+            raise at_user_line(
+                ValueError(
+                    "You provided the following vars in %s, but they were not used: %s.  Perhaps you misspelled them?  Here is the list "
+                    "of viable variable names: %s" % (what, unknown, sorted(grouped))
+                )
+            )
     plain: Dict[str, Any] = {}
     for name, parts in grouped.items():
         before = earlier.get(name, name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions around sessions: made anew after a preemption, stopped with a coordinator's threads, with hooks around each step."""
+
 from __future__ import annotations
 
 from typing import Any, Dict

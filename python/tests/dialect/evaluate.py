@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the calls of the table on a module: Millrace's, or (as a program of its own) the TensorFlow wheel's compat.v1."""
+
 from __future__ import annotations
 
 import os
@@ -47,8 +48,14 @@ def same(got: Any, wanted: Any, types: bool = True) -> Any:
     a, b = np.asarray(got), np.asarray(wanted)
     if a.shape != b.shape:
         return "shape %s, not %s" % (a.shape, b.shape)
-    if types and isinstance(got, (np.ndarray, np.generic)) and isinstance(wanted, (np.ndarray, np.generic)) and \
-            a.dtype != b.dtype and not (a.dtype.kind == b.dtype.kind == "f" and b.ndim == 0) and a.dtype.kind + b.dtype.kind != "OS":
+    if (
+        types
+        and isinstance(got, (np.ndarray, np.generic))
+        and isinstance(wanted, (np.ndarray, np.generic))
+        and a.dtype != b.dtype
+        and not (a.dtype.kind == b.dtype.kind == "f" and b.ndim == 0)
+        and a.dtype.kind + b.dtype.kind != "OS"
+    ):
         return "%s, not %s" % (a.dtype, b.dtype)
     equal = np.allclose(a, b, 2e-5, 2e-6, True) if b.dtype.kind in "fc" else np.array_equal(a, b)
     return None if equal else "got %s" % (a,)

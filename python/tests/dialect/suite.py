@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole table."""
+
 import table_arguments  # noqa: F401 - adds its cases
 import table_images  # noqa: F401 - adds its cases
 import table_linalg  # noqa: F401 - adds its cases

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table's last part: what programs are made of around their graphs: sessions, flags, files, summaries, savers, cells."""
+
 from __future__ import annotations
 
 import gzip
@@ -19,15 +20,24 @@ def folder() -> str:
 
 # ---- sessions, placeholders, collections ----
 
+
 def _fed(tf: Any, x: Any) -> Any:
     with tf.Session() as session:
         return session.run(x * 2, feed_dict={x: A})
 
 
-case("placeholder", A * 2, lambda tf: _fed(tf, tf.placeholder(tf.float32)), lambda tf: _fed(tf, tf.placeholder(tf.float32, [None, 3])),
-     lambda tf: _fed(tf, tf.placeholder(tf.float32, [2, 3], "x")), lambda tf: _fed(tf, tf.placeholder("float", [None, 3])),
-     lambda tf: _fed(tf, tf.placeholder(dtype=tf.float32, shape=(2, None), name="x")), lambda tf: _fed(tf, tf.placeholder(np.float32, shape=tf.TensorShape([2, 3]))),
-     lambda tf: _fed(tf, tf.placeholder("float32", shape=None)), lambda tf: _fed(tf, tf.placeholder(shape=[None, None], dtype=tf.float32)))
+case(
+    "placeholder",
+    A * 2,
+    lambda tf: _fed(tf, tf.placeholder(tf.float32)),
+    lambda tf: _fed(tf, tf.placeholder(tf.float32, [None, 3])),
+    lambda tf: _fed(tf, tf.placeholder(tf.float32, [2, 3], "x")),
+    lambda tf: _fed(tf, tf.placeholder("float", [None, 3])),
+    lambda tf: _fed(tf, tf.placeholder(dtype=tf.float32, shape=(2, None), name="x")),
+    lambda tf: _fed(tf, tf.placeholder(np.float32, shape=tf.TensorShape([2, 3]))),
+    lambda tf: _fed(tf, tf.placeholder("float32", shape=None)),
+    lambda tf: _fed(tf, tf.placeholder(shape=[None, None], dtype=tf.float32)),
+)
 
 
 def _initialised(tf: Any, make: Callable[[], Any]) -> Any:
@@ -38,9 +48,16 @@ def _initialised(tf: Any, make: Callable[[], Any]) -> Any:
         return session.run(v)
 
 
-case("global_variables_initializer", A, lambda tf: _initialised(tf, tf.global_variables_initializer), lambda tf: _initialised(tf, tf.initialize_all_variables),
-     lambda tf: _initialised(tf, lambda: tf.variables_initializer(tf.global_variables())), lambda tf: _initialised(tf, lambda: tf.variables_initializer(var_list=tf.global_variables(), name="i")),
-     lambda tf: _initialised(tf, lambda: tf.initialize_variables(tf.all_variables())), lambda tf: _initialised(tf, lambda: tf.global_variables_initializer().name))
+case(
+    "global_variables_initializer",
+    A,
+    lambda tf: _initialised(tf, tf.global_variables_initializer),
+    lambda tf: _initialised(tf, tf.initialize_all_variables),
+    lambda tf: _initialised(tf, lambda: tf.variables_initializer(tf.global_variables())),
+    lambda tf: _initialised(tf, lambda: tf.variables_initializer(var_list=tf.global_variables(), name="i")),
+    lambda tf: _initialised(tf, lambda: tf.initialize_variables(tf.all_variables())),
+    lambda tf: _initialised(tf, lambda: tf.global_variables_initializer().name),
+)
 
 
 def _collected(tf: Any, *get: Callable[[], Any]) -> Any:
@@ -52,10 +69,21 @@ def _collected(tf: Any, *get: Callable[[], Any]) -> Any:
     return [[t.name for t in g()] for g in get][0]
 
 
-case("get_collection", ["s/x:0", "y:0"], lambda tf: _collected(tf, lambda: tf.get_collection("c")), lambda tf: _collected(tf, lambda: tf.get_collection(key="c", scope=None)),
-     lambda tf: _collected(tf, lambda: tf.get_default_graph().get_collection("c")), lambda tf: _collected(tf, lambda: tf.get_collection_ref("c")))
-case("get_collection of a scope", ["s/x:0"], lambda tf: _collected(tf, lambda: tf.get_collection("c", "s")), lambda tf: _collected(tf, lambda: tf.get_collection("c", scope="s/")),
-     lambda tf: _collected(tf, lambda: tf.get_collection(key="c", scope="s")))
+case(
+    "get_collection",
+    ["s/x:0", "y:0"],
+    lambda tf: _collected(tf, lambda: tf.get_collection("c")),
+    lambda tf: _collected(tf, lambda: tf.get_collection(key="c", scope=None)),
+    lambda tf: _collected(tf, lambda: tf.get_default_graph().get_collection("c")),
+    lambda tf: _collected(tf, lambda: tf.get_collection_ref("c")),
+)
+case(
+    "get_collection of a scope",
+    ["s/x:0"],
+    lambda tf: _collected(tf, lambda: tf.get_collection("c", "s")),
+    lambda tf: _collected(tf, lambda: tf.get_collection("c", scope="s/")),
+    lambda tf: _collected(tf, lambda: tf.get_collection(key="c", scope="s")),
+)
 
 
 def _reset(tf: Any) -> Any:
@@ -78,8 +106,14 @@ def _interactive(tf: Any, *args: Any, **kwargs: Any) -> Any:
         session.close()
 
 
-case("InteractiveSession", A, _interactive, lambda tf: _interactive(tf, config=tf.ConfigProto(log_device_placement=False)), lambda tf: _interactive(tf, graph=tf.get_default_graph()),
-     lambda tf: _interactive(tf, "", None, None))
+case(
+    "InteractiveSession",
+    A,
+    _interactive,
+    lambda tf: _interactive(tf, config=tf.ConfigProto(log_device_placement=False)),
+    lambda tf: _interactive(tf, graph=tf.get_default_graph()),
+    lambda tf: _interactive(tf, "", None, None),
+)
 
 
 def _configured(tf: Any, config: Any) -> Any:
@@ -95,9 +129,23 @@ def _by_attributes(tf: Any) -> Any:
     return config
 
 
-case("ConfigProto", [True, False, 1, V], lambda tf: _configured(tf, tf.ConfigProto(allow_soft_placement=True, log_device_placement=False, intra_op_parallelism_threads=1)), lambda tf: _configured(tf, _by_attributes(tf)),
-     lambda tf: _configured(tf, tf.ConfigProto(allow_soft_placement=True, intra_op_parallelism_threads=1, inter_op_parallelism_threads=1, device_count={"CPU": 1},
-                                               gpu_options=tf.GPUOptions(allow_growth=True), graph_options=tf.GraphOptions(optimizer_options=tf.OptimizerOptions(opt_level=0)))))
+case(
+    "ConfigProto",
+    [True, False, 1, V],
+    lambda tf: _configured(tf, tf.ConfigProto(allow_soft_placement=True, log_device_placement=False, intra_op_parallelism_threads=1)),
+    lambda tf: _configured(tf, _by_attributes(tf)),
+    lambda tf: _configured(
+        tf,
+        tf.ConfigProto(
+            allow_soft_placement=True,
+            intra_op_parallelism_threads=1,
+            inter_op_parallelism_threads=1,
+            device_count={"CPU": 1},
+            gpu_options=tf.GPUOptions(allow_growth=True),
+            graph_options=tf.GraphOptions(optimizer_options=tf.OptimizerOptions(opt_level=0)),
+        ),
+    ),
+)
 
 
 def _scoped(tf: Any, use: Callable[[Any], Any]) -> Any:
@@ -118,7 +166,7 @@ case("get_variable_scope's reuse", True, lambda tf: _reused(tf, lambda: tf.get_v
 
 # ---- flags and the main function ----
 
-_flags = iter(range(10 ** 6))
+_flags = iter(range(10**6))
 
 
 def _flag(tf: Any, define: str, given: str, *args: Any, **kwargs: Any) -> Any:
@@ -129,12 +177,36 @@ def _flag(tf: Any, define: str, given: str, *args: Any, **kwargs: Any) -> Any:
     return getattr(flags.FLAGS, name)
 
 
-case("flags.DEFINE_string", "b", lambda tf: _flag(tf, "DEFINE_string", "--%s=b", "a", "Help."), lambda tf: _flag(tf, "DEFINE_string", "--%s=b", default="a", help="Help."), lambda tf: _flag(tf, "DEFINE_string", "", "b", "Help."),
-     lambda tf: _flag(tf, "DEFINE_string", "--%s=b", None, "Help."))
-case("flags.DEFINE_integer", 5, lambda tf: _flag(tf, "DEFINE_integer", "--%s=5", 3, "Help."), lambda tf: _flag(tf, "DEFINE_integer", "--%s=5", default=3, help="Help."), lambda tf: _flag(tf, "DEFINE_integer", "", 5, "Help."))
-case("flags.DEFINE_float", 0.5, lambda tf: _flag(tf, "DEFINE_float", "--%s=0.5", 1.0, "Help."), lambda tf: _flag(tf, "DEFINE_float", "-%s=5e-1", default=1, help="Help."), lambda tf: _flag(tf, "DEFINE_float", "", 0.5, "Help."))
-case("flags.DEFINE_boolean", False, lambda tf: _flag(tf, "DEFINE_boolean", "--no%s", True, "Help."), lambda tf: _flag(tf, "DEFINE_boolean", "--%s=False", True, "Help."), lambda tf: _flag(tf, "DEFINE_bool", "--%s=0", True, "Help."),
-     lambda tf: _flag(tf, "DEFINE_boolean", "", False, "Help."))
+case(
+    "flags.DEFINE_string",
+    "b",
+    lambda tf: _flag(tf, "DEFINE_string", "--%s=b", "a", "Help."),
+    lambda tf: _flag(tf, "DEFINE_string", "--%s=b", default="a", help="Help."),
+    lambda tf: _flag(tf, "DEFINE_string", "", "b", "Help."),
+    lambda tf: _flag(tf, "DEFINE_string", "--%s=b", None, "Help."),
+)
+case(
+    "flags.DEFINE_integer",
+    5,
+    lambda tf: _flag(tf, "DEFINE_integer", "--%s=5", 3, "Help."),
+    lambda tf: _flag(tf, "DEFINE_integer", "--%s=5", default=3, help="Help."),
+    lambda tf: _flag(tf, "DEFINE_integer", "", 5, "Help."),
+)
+case(
+    "flags.DEFINE_float",
+    0.5,
+    lambda tf: _flag(tf, "DEFINE_float", "--%s=0.5", 1.0, "Help."),
+    lambda tf: _flag(tf, "DEFINE_float", "-%s=5e-1", default=1, help="Help."),
+    lambda tf: _flag(tf, "DEFINE_float", "", 0.5, "Help."),
+)
+case(
+    "flags.DEFINE_boolean",
+    False,
+    lambda tf: _flag(tf, "DEFINE_boolean", "--no%s", True, "Help."),
+    lambda tf: _flag(tf, "DEFINE_boolean", "--%s=False", True, "Help."),
+    lambda tf: _flag(tf, "DEFINE_bool", "--%s=0", True, "Help."),
+    lambda tf: _flag(tf, "DEFINE_boolean", "", False, "Help."),
+)
 case("flags.FLAGS", 7, lambda tf: _flag(tf, "DEFINE_integer", "", 7, "Help."), lambda tf: _assigned(tf))
 
 
@@ -154,7 +226,13 @@ def _run(tf: Any, *args: Any, **kwargs: Any) -> Any:
     return "did not end"
 
 
-case("app.run", 3, lambda tf: _run(tf, lambda argv: 3, ["program"]), lambda tf: _run(tf, main=lambda argv: len(argv), argv=["program", "a", "b"]), lambda tf: _run(tf, lambda _: 3, argv=["program"]))
+case(
+    "app.run",
+    3,
+    lambda tf: _run(tf, lambda argv: 3, ["program"]),
+    lambda tf: _run(tf, main=lambda argv: len(argv), argv=["program", "a", "b"]),
+    lambda tf: _run(tf, lambda _: 3, argv=["program"]),
+)
 
 # ---- savers ----
 
@@ -180,17 +258,55 @@ def _checkpoint(tf: Any, state: Any) -> str:
     return str(state.model_checkpoint_path)
 
 
-case("train.Saver", A, *[lambda tf, m=m, s=s: _saved(tf, lambda v: m(tf, v), s, lambda where, path: path) for m, s in (
-    (lambda tf, v: tf.train.Saver(), _plainly), (lambda tf, v: tf.train.Saver([v]), _plainly), (lambda tf, v: tf.train.Saver({"other": v}), _plainly), (lambda tf, v: tf.train.Saver(tf.global_variables()), _plainly),
-    (lambda tf, v: tf.train.Saver(var_list=[v], max_to_keep=3, keep_checkpoint_every_n_hours=2), _plainly), (lambda tf, v: tf.train.Saver(max_to_keep=1), lambda saver, session, path: saver.save(session, path, 7)),
-    (lambda tf, v: tf.train.Saver(tf.trainable_variables(), write_version=tf.train.SaverDef.V2, sharded=False, name="s"), lambda saver, session, path: saver.save(session, path, global_step=7)),
-    (lambda tf, v: tf.train.Saver(), lambda saver, session, path: saver.save(sess=session, save_path=path + ".ckpt", global_step=tf_step(session), write_meta_graph=False)))])
-case("train.latest_checkpoint", A, *[lambda tf, f=f: _saved(tf, lambda v: tf.train.Saver(), _plainly, lambda where, path: f(tf, where)) for f in (
-    lambda tf, where: tf.train.latest_checkpoint(where), lambda tf, where: tf.train.latest_checkpoint(checkpoint_dir=where), lambda tf, where: tf.train.latest_checkpoint(where, "checkpoint"))])
+case(
+    "train.Saver",
+    A,
+    *[
+        lambda tf, m=m, s=s: _saved(tf, lambda v: m(tf, v), s, lambda where, path: path)
+        for m, s in (
+            (lambda tf, v: tf.train.Saver(), _plainly),
+            (lambda tf, v: tf.train.Saver([v]), _plainly),
+            (lambda tf, v: tf.train.Saver({"other": v}), _plainly),
+            (lambda tf, v: tf.train.Saver(tf.global_variables()), _plainly),
+            (lambda tf, v: tf.train.Saver(var_list=[v], max_to_keep=3, keep_checkpoint_every_n_hours=2), _plainly),
+            (lambda tf, v: tf.train.Saver(max_to_keep=1), lambda saver, session, path: saver.save(session, path, 7)),
+            (
+                lambda tf, v: tf.train.Saver(tf.trainable_variables(), write_version=tf.train.SaverDef.V2, sharded=False, name="s"),
+                lambda saver, session, path: saver.save(session, path, global_step=7),
+            ),
+            (
+                lambda tf, v: tf.train.Saver(),
+                lambda saver, session, path: saver.save(sess=session, save_path=path + ".ckpt", global_step=tf_step(session), write_meta_graph=False),
+            ),
+        )
+    ],
+)
+case(
+    "train.latest_checkpoint",
+    A,
+    *[
+        lambda tf, f=f: _saved(tf, lambda v: tf.train.Saver(), _plainly, lambda where, path: f(tf, where))
+        for f in (
+            lambda tf, where: tf.train.latest_checkpoint(where),
+            lambda tf, where: tf.train.latest_checkpoint(checkpoint_dir=where),
+            lambda tf, where: tf.train.latest_checkpoint(where, "checkpoint"),
+        )
+    ],
+)
 case("train.latest_checkpoint of an empty folder", None, lambda tf: tf.train.latest_checkpoint(folder()))
-case("train.get_checkpoint_state", A, *[lambda tf, f=f: _saved(tf, lambda v: tf.train.Saver(), _plainly, lambda where, path: _checkpoint(tf, f(tf, where))) for f in (
-    lambda tf, where: tf.train.get_checkpoint_state(where), lambda tf, where: tf.train.get_checkpoint_state(checkpoint_dir=where), lambda tf, where: tf.train.get_checkpoint_state(where, latest_filename="checkpoint"),
-    lambda tf, where: tf.train.get_checkpoint_state(os.path.join(where, "")))])
+case(
+    "train.get_checkpoint_state",
+    A,
+    *[
+        lambda tf, f=f: _saved(tf, lambda v: tf.train.Saver(), _plainly, lambda where, path: _checkpoint(tf, f(tf, where)))
+        for f in (
+            lambda tf, where: tf.train.get_checkpoint_state(where),
+            lambda tf, where: tf.train.get_checkpoint_state(checkpoint_dir=where),
+            lambda tf, where: tf.train.get_checkpoint_state(where, latest_filename="checkpoint"),
+            lambda tf, where: tf.train.get_checkpoint_state(os.path.join(where, "")),
+        )
+    ],
+)
 case("train.get_checkpoint_state of an empty folder", None, lambda tf: tf.train.get_checkpoint_state(folder()))
 
 
@@ -200,18 +316,33 @@ def tf_step(session: Any) -> int:
 
 # ---- summaries ----
 
+
 def _summary(tf: Any, tensor: Any) -> List[Any]:
     with tf.Session() as session:
         text = session.run(tensor)
     message = tf.Summary()
     message.ParseFromString(text)
-    return sorted([v.tag, round(v.simple_value, 4) if v.HasField("simple_value") else [v.histo.num, v.histo.sum, v.histo.min, v.histo.max]] for v in message.value)
+    return sorted(
+        [v.tag, round(v.simple_value, 4) if v.HasField("simple_value") else [v.histo.num, v.histo.sum, v.histo.min, v.histo.max]] for v in message.value
+    )
 
 
-case("summary.scalar", [["loss", 1.5]], lambda tf: _summary(tf, tf.summary.scalar("loss", 1.5)), lambda tf: _summary(tf, tf.summary.scalar("loss", tf.constant(1.5), collections=["c"])),
-     lambda tf: _summary(tf, tf.summary.scalar(name="loss", tensor=tf.constant(1.5))), old=[lambda tf: _summary(tf, tf.scalar_summary("loss", 1.5)), lambda tf: _summary(tf, tf.scalar_summary(tags="loss", values=tf.constant(1.5)))])
-case("summary.histogram", [["h", [3.0, 2.0, -2.0, 3.0]]], lambda tf: _summary(tf, tf.summary.histogram("h", V)), lambda tf: _summary(tf, tf.summary.histogram("h", tf.constant(V), collections=["c"])),
-     lambda tf: _summary(tf, tf.summary.histogram(name="h", values=V)), old=[lambda tf: _summary(tf, tf.histogram_summary("h", V)), lambda tf: _summary(tf, tf.histogram_summary(tag="h", values=V))])
+case(
+    "summary.scalar",
+    [["loss", 1.5]],
+    lambda tf: _summary(tf, tf.summary.scalar("loss", 1.5)),
+    lambda tf: _summary(tf, tf.summary.scalar("loss", tf.constant(1.5), collections=["c"])),
+    lambda tf: _summary(tf, tf.summary.scalar(name="loss", tensor=tf.constant(1.5))),
+    old=[lambda tf: _summary(tf, tf.scalar_summary("loss", 1.5)), lambda tf: _summary(tf, tf.scalar_summary(tags="loss", values=tf.constant(1.5)))],
+)
+case(
+    "summary.histogram",
+    [["h", [3.0, 2.0, -2.0, 3.0]]],
+    lambda tf: _summary(tf, tf.summary.histogram("h", V)),
+    lambda tf: _summary(tf, tf.summary.histogram("h", tf.constant(V), collections=["c"])),
+    lambda tf: _summary(tf, tf.summary.histogram(name="h", values=V)),
+    old=[lambda tf: _summary(tf, tf.histogram_summary("h", V)), lambda tf: _summary(tf, tf.histogram_summary(tag="h", values=V))],
+)
 
 
 def _all(tf: Any, merge: Callable[[], Any], **kwargs: Any) -> Any:
@@ -221,9 +352,16 @@ def _all(tf: Any, merge: Callable[[], Any], **kwargs: Any) -> Any:
     return _summary(tf, merge())
 
 
-case("summary.merge_all", [["b", 2.0], ["s/a", 1.0]], lambda tf: _all(tf, tf.summary.merge_all), lambda tf: _all(tf, lambda: tf.summary.merge_all("c"), collections=["c"]),
-     lambda tf: _all(tf, lambda: tf.summary.merge_all(key="c"), collections=["c"]), lambda tf: _all(tf, lambda: tf.summary.merge_all(key=tf.GraphKeys.SUMMARIES)),
-     lambda tf: _all(tf, lambda: tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES))), old=[lambda tf: _all(tf, tf.merge_all_summaries), lambda tf: _all(tf, lambda: tf.merge_summary(tf.get_collection("summaries")))])
+case(
+    "summary.merge_all",
+    [["b", 2.0], ["s/a", 1.0]],
+    lambda tf: _all(tf, tf.summary.merge_all),
+    lambda tf: _all(tf, lambda: tf.summary.merge_all("c"), collections=["c"]),
+    lambda tf: _all(tf, lambda: tf.summary.merge_all(key="c"), collections=["c"]),
+    lambda tf: _all(tf, lambda: tf.summary.merge_all(key=tf.GraphKeys.SUMMARIES)),
+    lambda tf: _all(tf, lambda: tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES))),
+    old=[lambda tf: _all(tf, tf.merge_all_summaries), lambda tf: _all(tf, lambda: tf.merge_summary(tf.get_collection("summaries")))],
+)
 case("summary.merge_all of nothing", None, lambda tf: tf.summary.merge_all())
 
 
@@ -247,16 +385,28 @@ def _writer(tf: Any) -> Any:
     return tf.train.SummaryWriter
 
 
-case("summary.FileWriter", [[3, "loss", 1.5], [4, "t", 2.5]], lambda tf: _written(tf, tf.summary.FileWriter), lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, tf.get_default_graph())),
-     lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, graph=tf.get_default_graph(), flush_secs=5, max_queue=2)), lambda tf: _written(tf, lambda d: tf.summary.FileWriter(logdir=d)),
-     lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, graph_def=tf.get_default_graph().as_graph_def())), lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, filename_suffix=".x")),
-     old=[lambda tf: _written(tf, _writer(tf)), lambda tf: _written(tf, lambda d: _writer(tf)(d, graph_def=tf.get_default_graph().as_graph_def())), lambda tf: _written(tf, lambda d: _writer(tf)(d, tf.Session().graph_def))])
+case(
+    "summary.FileWriter",
+    [[3, "loss", 1.5], [4, "t", 2.5]],
+    lambda tf: _written(tf, tf.summary.FileWriter),
+    lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, tf.get_default_graph())),
+    lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, graph=tf.get_default_graph(), flush_secs=5, max_queue=2)),
+    lambda tf: _written(tf, lambda d: tf.summary.FileWriter(logdir=d)),
+    lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, graph_def=tf.get_default_graph().as_graph_def())),
+    lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, filename_suffix=".x")),
+    old=[
+        lambda tf: _written(tf, _writer(tf)),
+        lambda tf: _written(tf, lambda d: _writer(tf)(d, graph_def=tf.get_default_graph().as_graph_def())),
+        lambda tf: _written(tf, lambda d: _writer(tf)(d, tf.Session().graph_def)),
+    ],
+)
 
 # ---- coordinators ----
 
 
 def _coordinated(tf: Any, coordinator: Any) -> Any:
     import threading
+
     seen: List[int] = []
 
     def work() -> None:
@@ -264,13 +414,19 @@ def _coordinated(tf: Any, coordinator: Any) -> Any:
             seen.append(1)
             if len(seen) >= 3:
                 coordinator.request_stop()
+
     thread = threading.Thread(target=work)
     thread.start()
     coordinator.join([thread])
     return [coordinator.should_stop(), len(seen)]
 
 
-case("train.Coordinator", [True, 3], lambda tf: _coordinated(tf, tf.train.Coordinator()), lambda tf: _coordinated(tf, tf.train.Coordinator(clean_stop_exception_types=(ValueError,))))
+case(
+    "train.Coordinator",
+    [True, 3],
+    lambda tf: _coordinated(tf, tf.train.Coordinator()),
+    lambda tf: _coordinated(tf, tf.train.Coordinator(clean_stop_exception_types=(ValueError,))),
+)
 
 # ---- cells ----
 
@@ -295,10 +451,24 @@ def _cell(tf: Any, make: Callable[[Any], Any], joined: bool = False) -> Any:
     return [out, state.c]
 
 
-case("nn.rnn_cell.BasicLSTMCell", _lstm(), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, bias())), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3)), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(num_units=3, forget_bias=1.0, state_is_tuple=True)),
-     lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, 1.0, True)), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, activation=tf.tanh, reuse=None)), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, state_is_tuple=False), True),
-     wheel=False)
-case("nn.rnn_cell.BasicLSTMCell's forget bias", _lstm(0.0), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, forget_bias=0.0)), lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, 0.0)), wheel=False)
+case(
+    "nn.rnn_cell.BasicLSTMCell",
+    _lstm(),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, bias())),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3)),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(num_units=3, forget_bias=1.0, state_is_tuple=True)),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, 1.0, True)),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, activation=tf.tanh, reuse=None)),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, state_is_tuple=False), True),
+    wheel=False,
+)
+case(
+    "nn.rnn_cell.BasicLSTMCell's forget bias",
+    _lstm(0.0),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, forget_bias=0.0)),
+    lambda tf: _cell(tf, lambda c: c.BasicLSTMCell(3, 0.0)),
+    wheel=False,
+)
 
 
 def bias() -> float:
@@ -322,9 +492,29 @@ def _digits() -> str:
 def _sets(tf: Any, *args: Any, **kwargs: Any) -> Any:
     data = tf.examples.tutorials.mnist.input_data.read_data_sets(_digits(), *args, **dict({"validation_size": 2}, **kwargs))
     images, labels = data.train.next_batch(4, shuffle=False)
-    return [data.train.num_examples, data.validation.num_examples, data.test.images.shape, images.shape, str(images.dtype), float(images.max()), np.argmax(labels, 1).tolist() if labels.ndim == 2 else labels.tolist()]
+    return [
+        data.train.num_examples,
+        data.validation.num_examples,
+        data.test.images.shape,
+        images.shape,
+        str(images.dtype),
+        float(images.max()),
+        np.argmax(labels, 1).tolist() if labels.ndim == 2 else labels.tolist(),
+    ]
 
 
-case("examples.tutorials.mnist.input_data.read_data_sets", [6, 2, [3, 784], [4, 784], "float32", 1.0, [2, 3, 4, 5]], lambda tf: _sets(tf), lambda tf: _sets(tf, one_hot=True), lambda tf: _sets(tf, False, True), lambda tf: _sets(tf, fake_data=False, one_hot=False, dtype=tf.float32, reshape=True),
-     wheel=False)
-case("examples.tutorials.mnist.input_data.read_data_sets, images", [6, 2, [3, 28, 28, 1], [4, 28, 28, 1], "uint8", 255.0, [2, 3, 4, 5]], lambda tf: _sets(tf, reshape=False, dtype=tf.uint8), wheel=False)
+case(
+    "examples.tutorials.mnist.input_data.read_data_sets",
+    [6, 2, [3, 784], [4, 784], "float32", 1.0, [2, 3, 4, 5]],
+    lambda tf: _sets(tf),
+    lambda tf: _sets(tf, one_hot=True),
+    lambda tf: _sets(tf, False, True),
+    lambda tf: _sets(tf, fake_data=False, one_hot=False, dtype=tf.float32, reshape=True),
+    wheel=False,
+)
+case(
+    "examples.tutorials.mnist.input_data.read_data_sets, images",
+    [6, 2, [3, 28, 28, 1], [4, 28, 28, 1], "uint8", 255.0, [2, 3, 4, 5]],
+    lambda tf: _sets(tf, reshape=False, dtype=tf.uint8),
+    wheel=False,
+)

@@ -3,6 +3,7 @@
 
 With MILLRACE_TF_PYTHON, a Python that has the TensorFlow wheel, the wheel is asked about the same calls in a process of its own.
 """
+
 import os
 import pickle
 import subprocess
@@ -16,8 +17,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from evaluate import evaluate, same
 from suite import CASES
 
-_ALL = [pytest.param(c, call, id="%s-%s%d" % (c.name.replace(" ", "_"), kind, i))
-        for c in CASES for kind, calls in (("", c.calls), ("old", c.old)) for i, call in enumerate(calls)]
+_ALL = [
+    pytest.param(c, call, id="%s-%s%d" % (c.name.replace(" ", "_"), kind, i))
+    for c in CASES
+    for kind, calls in (("", c.calls), ("old", c.old))
+    for i, call in enumerate(calls)
+]
 
 
 @pytest.mark.parametrize("case, call", _ALL)

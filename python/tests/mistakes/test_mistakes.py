@@ -4,6 +4,7 @@
 Each row is (what goes wrong, class, words that the message has, mistake). Each message names a line of this file too: the one that
 made the node, or the one that made the mistake where it is about no node.
 """
+
 import re
 
 import numpy as np
@@ -42,9 +43,24 @@ row("an array of another size", VALUE, ["Mul", "[3]", "[4]"], lambda: x(3) * np.
 row("concat of other sizes", VALUE, ["concat", "3 and 4", "[?,3]", "[2,4]"], lambda: tf.concat([x(None, 3), tf.ones([2, 4])], 0))
 row("reshape to another number of elements", VALUE, ["Reshape", "6 elements", "[4,2]"], lambda: tf.reshape(tf.zeros([2, 3]), [4, 2]))
 row("reshape of what was fed", INVALID, ["Reshape", "6 values", "[4,2]"], lambda: fed(None, np.ones(6), use=lambda t: tf.reshape(t, [4, 2])))
-row("a flat image into a convolution", VALUE, ["Conv2D", "rank 4", "rank 2", "[?,784]"], lambda: tf.nn.conv2d(x(None, 784), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"))
-row("colour images into a filter for grey ones", VALUE, ["Conv2D", "input depth 3", "filter's input depth 1", "[?,8,8,3]", "[3,3,1,4]", "\n  input: Tensor(\"x:0\""], lambda: tf.nn.conv2d(x(None, 8, 8, 3), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"))
-row("a padding that there is not", VALUE, ["Conv2D", "FULL", "SAME", "VALID"], lambda: tf.nn.conv2d(x(None, 8, 8, 1), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "FULL"))
+row(
+    "a flat image into a convolution",
+    VALUE,
+    ["Conv2D", "rank 4", "rank 2", "[?,784]"],
+    lambda: tf.nn.conv2d(x(None, 784), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"),
+)
+row(
+    "colour images into a filter for grey ones",
+    VALUE,
+    ["Conv2D", "input depth 3", "filter's input depth 1", "[?,8,8,3]", "[3,3,1,4]", '\n  input: Tensor("x:0"'],
+    lambda: tf.nn.conv2d(x(None, 8, 8, 3), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"),
+)
+row(
+    "a padding that there is not",
+    VALUE,
+    ["Conv2D", "FULL", "SAME", "VALID"],
+    lambda: tf.nn.conv2d(x(None, 8, 8, 1), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "FULL"),
+)
 row("a bias of another size", VALUE, ["BiasAdd", "3 and 4", "[2,3]", "[4]"], lambda: tf.nn.bias_add(x(2, 3), tf.ones([4])))
 row("a permutation of another length", VALUE, ["Transpose", "size 2", "size 3"], lambda: tf.transpose(x(2, 3), [0, 1, 2]))
 row("squeezing what is not one", VALUE, ["Squeeze", "expected a dimension of 1, got 3"], lambda: tf.squeeze(x(2, 3), [1]))
@@ -53,10 +69,30 @@ row("an axis that there is not", VALUE, ["ArgMax", "axis 2", "[-2, 2)", "[2,3]"]
 row("an index out of bounds", VALUE, ["StridedSlice", "index 2", "[2,3]"], lambda: x(2, 3)[2])
 row("more indices than dimensions", VALUE, ["StridedSlice", "only 2 dims", "[2,3]"], lambda: x(2, 3)[0, 0, 0])
 row("assigning another shape", VALUE, ["Assign", "[2]", "[3]"], lambda: tf.assign(tf.Variable(tf.zeros([2])), tf.zeros([3])))
-row("labels of another size", VALUE, ["SoftmaxCrossEntropyWithLogits", "[2,4]", "[2,3]"], lambda: tf.nn.softmax_cross_entropy_with_logits(labels=tf.ones([2, 3]), logits=tf.ones([2, 4])))
-row("one-hot labels where numbers are wanted", VALUE, ["sparse_softmax_cross_entropy_with_logits", "received 2", "(2, 3)"], lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.ones([2, 3], tf.int32), logits=tf.ones([2, 3])))
-row("labels and logits of other ranks", VALUE, ["sigmoid_cross_entropy_with_logits", "(2, 1)", "(2,)"], lambda: tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.ones([2]), logits=tf.ones([2, 1])))
-row("a label out of range", INVALID, ["SparseSoftmaxCrossEntropyWithLogits", "5", "[0, 3)"], lambda: run(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[5, 0], logits=tf.ones([2, 3]))))
+row(
+    "labels of another size",
+    VALUE,
+    ["SoftmaxCrossEntropyWithLogits", "[2,4]", "[2,3]"],
+    lambda: tf.nn.softmax_cross_entropy_with_logits(labels=tf.ones([2, 3]), logits=tf.ones([2, 4])),
+)
+row(
+    "one-hot labels where numbers are wanted",
+    VALUE,
+    ["sparse_softmax_cross_entropy_with_logits", "received 2", "(2, 3)"],
+    lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.ones([2, 3], tf.int32), logits=tf.ones([2, 3])),
+)
+row(
+    "labels and logits of other ranks",
+    VALUE,
+    ["sigmoid_cross_entropy_with_logits", "(2, 1)", "(2,)"],
+    lambda: tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.ones([2]), logits=tf.ones([2, 1])),
+)
+row(
+    "a label out of range",
+    INVALID,
+    ["SparseSoftmaxCrossEntropyWithLogits", "5", "[0, 3)"],
+    lambda: run(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[5, 0], logits=tf.ones([2, 3]))),
+)
 row("an index out of the table", INVALID, ["Gather", "3", "[0, 3)"], lambda: run(tf.gather(tf.ones([3, 2]), [3])))
 row("a shape that contradicts", VALUE, ["[3,2]", "[2,3]", "ones:0"], lambda: tf.ones([2, 3]).set_shape([3, 2]))
 
@@ -64,7 +100,12 @@ row("a shape that contradicts", VALUE, ["[3,2]", "[2,3]", "ones:0"], lambda: tf.
 row("integers and floats", TYPE, ["Add", "int32", "float32"], lambda: x(3) + tf.constant([1, 2, 3]))
 row("doubles into a matmul", VALUE, ["Const:0", "float32", "float64", "(3, 2)"], lambda: tf.matmul(x(None, 3), tf.constant(np.ones((3, 2)))))
 row("an integer and a fraction", TYPE, ["add", "int32", "1.5"], lambda: tf.constant(1) + 1.5)
-row("labels that are floats", TYPE, ["sparse_softmax_cross_entropy_with_logits", "float32"], lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.ones([2]), logits=tf.ones([2, 3])))
+row(
+    "labels that are floats",
+    TYPE,
+    ["sparse_softmax_cross_entropy_with_logits", "float32"],
+    lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.ones([2]), logits=tf.ones([2, 3])),
+)
 row("assigning to what is not a variable", TYPE, ["Assign", "variable", "zeros:0"], lambda: tf.assign(tf.zeros([2]), tf.zeros([2])))
 row("indices that are floats", TYPE, ["parameter 'indices' of 'OneHot'", "float32", "int32, int64"], lambda: tf.one_hot([1.0, 2.0], 3))
 row("an unknown size in a shape", TYPE, ["[None, 3]", "-1", "tf.shape(x)[0]"], lambda: tf.zeros([None, 3]))
@@ -93,14 +134,29 @@ row("eval without a session", VALUE, ["eval", "session"], lambda: tf.ones([1]).e
 row("a closed session", RuntimeError, ["closed"], lambda: closed().run(tf.ones([1])))
 
 # ---- variables and training ----
-row("a variable without a value", tf.errors.FailedPreconditionError, ["uninitialized", "Tensor(\"v:0\"", "tf.global_variables_initializer()"], lambda: run(tf.Variable([1.0], name="v") + 1))
+row(
+    "a variable without a value",
+    tf.errors.FailedPreconditionError,
+    ["uninitialized", 'Tensor("v:0"', "tf.global_variables_initializer()"],
+    lambda: run(tf.Variable([1.0], name="v") + 1),
+)
 row("a variable made twice", VALUE, ["Variable v", "already exists", "reuse"], lambda: [tf.get_variable("v", [1]) for _ in "ab"])
 row("reusing what there is not", VALUE, ["s/w", "does not exist", "reuse"], lambda: reused("w", [1]))
 row("reusing another shape", VALUE, ["s/v", "(2,)", "(1,)"], lambda: reused("v", [2]))
 row("a variable of unknown size", VALUE, ["w", "fully defined", "(?, 3)"], lambda: tf.get_variable("w", [None, 3]))
 row("nothing to train", VALUE, ["No variables"], lambda: tf.train.GradientDescentOptimizer(0.1).minimize(tf.constant(1.0)))
-row("a loss without variables", VALUE, ["No gradients", "v:0", "Const:0"], lambda: (tf.Variable(1.0, name="v"), tf.train.GradientDescentOptimizer(0.1).minimize(tf.constant(1.0))))
-row("a checkpoint that is not there", tf.errors.NotFoundError, ["checkpoint", "nowhere/model.ckpt"], lambda: (tf.Variable(1.0), tf.train.Saver().restore(tf.Session(), "nowhere/model.ckpt")))
+row(
+    "a loss without variables",
+    VALUE,
+    ["No gradients", "v:0", "Const:0"],
+    lambda: (tf.Variable(1.0, name="v"), tf.train.GradientDescentOptimizer(0.1).minimize(tf.constant(1.0))),
+)
+row(
+    "a checkpoint that is not there",
+    tf.errors.NotFoundError,
+    ["checkpoint", "nowhere/model.ckpt"],
+    lambda: (tf.Variable(1.0), tf.train.Saver().restore(tf.Session(), "nowhere/model.ckpt")),
+)
 row("nothing to save", VALUE, ["No variables"], lambda: tf.train.Saver())
 row("a number that is not", INVALID, ["loss", "NaN", "CheckNumerics"], lambda: fed([], -1.0, use=lambda t: tf.check_numerics(tf.log(t), "loss")))
 row("an assertion", INVALID, ["assertion failed", "bad", "[1 1]"], lambda: run(tf.Assert(tf.constant(False), ["bad", tf.ones([2])])))
@@ -112,7 +168,12 @@ row("saving what is not a variable", TYPE, ["not a Variable", "'v'"], lambda: tf
 row("an assignment without a value", TYPE, ["assign()", "value"], lambda: tf.assign(tf.Variable(1.0)))
 row("a dimension that there is not", IndexError, ["dimension 2", "(2, 3)"], lambda: x(2, 3).get_shape()[2])
 row("an equation that is not first", TYPE, ["einsum", "'ij,jk->ik'"], lambda: tf.einsum(x(2, 3), x(3, 2)))
-row("an input to a loop over nothing", VALUE, ["dynamic_rnn", "[batch, time, ...]", "[]"], lambda: tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(3), [], dtype=tf.float32))
+row(
+    "an input to a loop over nothing",
+    VALUE,
+    ["dynamic_rnn", "[batch, time, ...]", "[]"],
+    lambda: tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(3), [], dtype=tf.float32),
+)
 row("a name that is not there", AttributeError, ["no_such"], lambda: tf.no_such)
 
 

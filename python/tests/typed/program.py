@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program whose types are checked strictly: what users write, with hints of their own."""
+
 from typing import Dict, List, Tuple
 
 import numpy as np
@@ -21,8 +22,7 @@ class Model:
             w: tf.Variable = tf.get_variable("w", [16, classes], initializer=tf.zeros_initializer())
             b = tf.Variable(tf.zeros([classes]), name="b")
         self.logits: tf.Tensor = tf.matmul(hidden, w) + b
-        self.loss: tf.Tensor = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.y, logits=self.logits)) + 0.001 * tf.nn.l2_loss(w)
+        self.loss: tf.Tensor = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.y, logits=self.logits)) + 0.001 * tf.nn.l2_loss(w)
         hits: tf.Tensor = tf.equal(tf.argmax(self.logits, 1), self.y)
         self.accuracy: tf.Tensor = tf.reduce_mean(tf.cast(hits, tf.float32))
         self.step = tf.train.get_or_create_global_step()

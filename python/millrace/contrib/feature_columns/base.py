@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every column of tf.contrib.layers is: frozen fields, a key that tells it apart, and how its values become inputs of models.
 They work in tf.feature_column's models as well."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -109,6 +110,7 @@ def weights(name: str, shape: Any, initializer: Any, trainable: bool, collection
     made = model_variable(name, shape=shape, dtype=dtypes.float32, initializer=initializer, trainable=trainable, collections=collections)
     if checkpoint is not None:
         from millrace.train import checkpoint_utils
+
         checkpoint_utils.init_from_checkpoint(checkpoint, {tensor_name: made})
     return made
 

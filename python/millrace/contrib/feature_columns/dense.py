@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of numbers: features as they are, ranges of them, classes as rows, and rows that are learned."""
+
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from millrace.contrib.feature_columns.base import (_Dense, check_both_or_none, checked_combiner, of_rank, parts_of, weights)
+from millrace.contrib.feature_columns.base import _Dense, check_both_or_none, checked_combiner, of_rank, parts_of, weights
 from millrace.contrib.feature_columns.sparse import _Classes, _SparseColumn, _WeightedSparseColumn, ids_and_weights
 from millrace.contrib.layers_scattered import scattered_embedding_lookup_sparse
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
@@ -90,8 +91,11 @@ class _RealValuedVarLenColumn(_Numbers):
 
     def _to_dense_tensor(self, input_tensor: Any) -> Any:
         if self.is_sparse:
-            raise at_user_line(ValueError("Set is_sparse to False if you want a dense Tensor for column_name: %s. Otherwise it needs an embedding of its own."
-                                          % self.column_name))
+            raise at_user_line(
+                ValueError(
+                    "Set is_sparse to False if you want a dense Tensor for column_name: %s. Otherwise it needs an embedding of its own." % self.column_name
+                )
+            )
         return input_tensor
 
 
@@ -110,7 +114,7 @@ class _BucketizedColumn(_Dense, _Classes):
     @property
     def config(self) -> Dict[str, Any]:
         """The source's feature."""
-        return self.source_column.config  # type: ignore[no-any-return]
+        return self.source_column.config
 
     @property
     def length(self) -> int:
@@ -144,7 +148,7 @@ class _OfClasses(_Dense):
     @property
     def config(self) -> Dict[str, Any]:
         """The features of the classes."""
-        return self.sparse_id_column.config  # type: ignore[no-any-return]
+        return self.sparse_id_column.config
 
     def _transform_feature(self, inputs: _LazyBuilder) -> Any:
         return inputs.get(self.sparse_id_column)
@@ -188,7 +192,7 @@ class _EmbeddingColumn(_OfClasses):
     @property
     def length(self) -> int:
         """How many classes there are."""
-        return self.sparse_id_column.length if self.shared_vocab_size is None else self.shared_vocab_size  # type: ignore[no-any-return]
+        return self.sparse_id_column.length if self.shared_vocab_size is None else self.shared_vocab_size
 
     @property
     def _variable_shape(self) -> TensorShape:
@@ -196,9 +200,18 @@ class _EmbeddingColumn(_OfClasses):
 
     def _rows(self, collections: Any, trainable: bool) -> Any:
         """The variable that has a row for each class; columns of one shared_embedding_name have one, which a collection holds."""
+
         def make(name: str) -> Any:
-            return weights(name, [self.length, self.dimension], self.initializer, trainable and self.trainable, collections, self.ckpt_to_load_from,
-                           self.tensor_name_in_ckpt)
+            return weights(
+                name,
+                [self.length, self.dimension],
+                self.initializer,
+                trainable and self.trainable,
+                collections,
+                self.ckpt_to_load_from,
+                self.tensor_name_in_ckpt,
+            )
+
         if self.shared_embedding_name is None:
             return make("weights")
         shared = "SHARED_EMBEDDING_COLLECTION_" + self.shared_embedding_name.upper()
@@ -206,14 +219,24 @@ class _EmbeddingColumn(_OfClasses):
             add_to_collection(shared, make(self.shared_embedding_name))
         found = get_collection(shared)[0]
         if found.get_shape().as_list() != [self.length, self.dimension]:
-            raise at_user_line(ValueError("The embedding variable with name %s has shape %s, and column %s needs %s: use another shared_embedding_name."
-                                          % (self.shared_embedding_name, found.get_shape(), self.name, [self.length, self.dimension])))
+            raise at_user_line(
+                ValueError(
+                    "The embedding variable with name %s has shape %s, and column %s needs %s: use another shared_embedding_name."
+                    % (self.shared_embedding_name, found.get_shape(), self.name, [self.length, self.dimension])
+                )
+            )
         return found
 
     def _to_dnn_input_layer(self, input_tensor: Any, weight_collections: Any = None, trainable: bool = True, output_rank: int = 2) -> Any:
         pair = ids_and_weights(self.sparse_id_column, input_tensor, output_rank)
-        return safe_embedding_lookup_sparse(parts_of(self._rows(weight_collections, trainable)), pair.id_tensor, pair.weight_tensor, self.combiner,
-                                            name=self.name + "weights", max_norm=self.max_norm)
+        return safe_embedding_lookup_sparse(
+            parts_of(self._rows(weight_collections, trainable)),
+            pair.id_tensor,
+            pair.weight_tensor,
+            self.combiner,
+            name=self.name + "weights",
+            max_norm=self.max_norm,
+        )
 
 
 @dataclass(frozen=True)
@@ -245,17 +268,21 @@ class _ScatteredEmbeddingColumn(_Dense):
 
     def _to_dnn_input_layer(self, input_tensor: Any, weight_collections: Any = None, trainable: bool = True, output_rank: int = 2) -> Any:
         rows = parts_of(weights("weights", [self.size], self.initializer, trainable, weight_collections))
-        return scattered_embedding_lookup_sparse(rows, of_rank(input_tensor, output_rank, self.name), self.dimension, self.combiner, hash_key=self.hash_key,
-                                                 name="lookup")
+        return scattered_embedding_lookup_sparse(
+            rows, of_rank(input_tensor, output_rank, self.name), self.dimension, self.combiner, hash_key=self.hash_key, name="lookup"
+        )
 
 
 # ---- what makes them ----
+
 
 def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_integer or dtype.is_floating)
 
 
-def real_valued_column(column_name: str, dimension: int = 1, default_value: Any = None, dtype: Any = dtypes.float32, normalizer: Any = None) -> _RealValuedColumn:
+def real_valued_column(
+    column_name: str, dimension: int = 1, default_value: Any = None, dtype: Any = dtypes.float32, normalizer: Any = None
+) -> _RealValuedColumn:
     """A column of numbers, `dimension` of them in each example."""
     about = "dimension: %s, column_name: %s" % (dimension, column_name)
     if not is_count(dimension):
@@ -270,8 +297,9 @@ def real_valued_column(column_name: str, dimension: int = 1, default_value: Any 
     return _RealValuedColumn(column_name, dimension, default_of(default_value, (dimension,), dtype, column_name), dtype, normalizer)
 
 
-def _real_valued_var_len_column(column_name: str, default_value: Any = None, dtype: Any = dtypes.float32, normalizer: Any = None,
-                                is_sparse: bool = False) -> _RealValuedVarLenColumn:
+def _real_valued_var_len_column(
+    column_name: str, default_value: Any = None, dtype: Any = dtypes.float32, normalizer: Any = None, is_sparse: bool = False
+) -> _RealValuedVarLenColumn:
     """A column of any number of numbers in each example."""
     dtype = dtypes.as_dtype(dtype)
     if not _is_numeric(dtype):
@@ -305,19 +333,43 @@ def _rows_of(length: int) -> Any:
     return init_ops.truncated_normal_initializer(0.0, 1 / math.sqrt(length))
 
 
-def embedding_column(sparse_id_column: Any, dimension: int, combiner: str = "mean", initializer: Any = None, ckpt_to_load_from: Optional[str] = None,
-                     tensor_name_in_ckpt: Optional[str] = None, max_norm: Optional[float] = None, trainable: bool = True) -> _EmbeddingColumn:
+def embedding_column(
+    sparse_id_column: Any,
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    max_norm: Optional[float] = None,
+    trainable: bool = True,
+) -> _EmbeddingColumn:
     """Classes as learned rows, which may begin as those of a checkpoint."""
     check_both_or_none(ckpt_to_load_from, tensor_name_in_ckpt)
     if initializer is not None and not callable(initializer):
         raise at_user_line(ValueError("initializer must be callable if specified. Embedding of column_name: %s" % sparse_id_column.name))
-    return _EmbeddingColumn(sparse_id_column, dimension, checked_combiner(combiner), initializer or _rows_of(sparse_id_column.length), ckpt_to_load_from,
-                            tensor_name_in_ckpt, max_norm=max_norm, trainable=trainable)
+    return _EmbeddingColumn(
+        sparse_id_column,
+        dimension,
+        checked_combiner(combiner),
+        initializer or _rows_of(sparse_id_column.length),
+        ckpt_to_load_from,
+        tensor_name_in_ckpt,
+        max_norm=max_norm,
+        trainable=trainable,
+    )
 
 
-def shared_embedding_columns(sparse_id_columns: Sequence[Any], dimension: int, combiner: str = "mean", initializer: Any = None,
-                             shared_embedding_name: Optional[str] = None, ckpt_to_load_from: Optional[str] = None,
-                             tensor_name_in_ckpt: Optional[str] = None, max_norm: Optional[float] = None, trainable: bool = True) -> List[_EmbeddingColumn]:
+def shared_embedding_columns(
+    sparse_id_columns: Sequence[Any],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    shared_embedding_name: Optional[str] = None,
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    max_norm: Optional[float] = None,
+    trainable: bool = True,
+) -> List[_EmbeddingColumn]:
     """Classes of several columns as learned rows of one table."""
     check_both_or_none(ckpt_to_load_from, tensor_name_in_ckpt)
     if initializer is not None and not callable(initializer):
@@ -339,12 +391,17 @@ def shared_embedding_columns(sparse_id_columns: Sequence[Any], dimension: int, c
         shared_embedding_name = "_".join(names[:3] + others) + "_shared_embedding"
     length = of_ids[0].length
     initializer = initializer or _rows_of(length)
-    return [_EmbeddingColumn(c, dimension, checked_combiner(combiner), initializer, ckpt_to_load_from, tensor_name_in_ckpt, shared_embedding_name, length,
-                             max_norm, trainable) for c in sparse_id_columns]
+    return [
+        _EmbeddingColumn(
+            c, dimension, checked_combiner(combiner), initializer, ckpt_to_load_from, tensor_name_in_ckpt, shared_embedding_name, length, max_norm, trainable
+        )
+        for c in sparse_id_columns
+    ]
 
 
-def scattered_embedding_column(column_name: str, size: int, dimension: int, hash_key: int, combiner: str = "mean",
-                               initializer: Any = None) -> _ScatteredEmbeddingColumn:
+def scattered_embedding_column(
+    column_name: str, size: int, dimension: int, hash_key: int, combiner: str = "mean", initializer: Any = None
+) -> _ScatteredEmbeddingColumn:
     """Words as rows of `dimension` elements of a learned vector, where a hash says."""
     if dimension < 1 or size < 1:
         raise at_user_line(ValueError("Dimension and size must be greater than 0. dimension: %s, size: %s, column_name: %s" % (dimension, size, column_name)))
@@ -352,5 +409,6 @@ def scattered_embedding_column(column_name: str, size: int, dimension: int, hash
         raise at_user_line(ValueError("hash_key must be given. column_name: %s" % column_name))
     if initializer is not None and not callable(initializer):
         raise at_user_line(ValueError("initializer must be callable if specified. column_name: %s" % column_name))
-    return _ScatteredEmbeddingColumn(column_name, size, dimension, hash_key, checked_combiner(combiner),
-                                     initializer or init_ops.truncated_normal_initializer(0.0, 0.1))
+    return _ScatteredEmbeddingColumn(
+        column_name, size, dimension, hash_key, checked_combiner(combiner), initializer or init_ops.truncated_normal_initializer(0.0, 0.1)
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of columns: the input of a network, of sequences, of linear models, and how examples are parsed."""
+
 from __future__ import annotations
 
 import collections.abc
@@ -35,8 +36,9 @@ def check_feature_columns(feature_columns: Any) -> List[Any]:
         if not isinstance(column, _FeatureColumn):
             raise at_user_line(ValueError("All feature_columns must be _FeatureColumn instances. Given: %s" % (column,)))
         if _key(column) in keys:
-            raise at_user_line(ValueError("Duplicate feature column key found for column: %s. It is almost the same as another column: leave one of them out."
-                                          % column.name))
+            raise at_user_line(
+                ValueError("Duplicate feature column key found for column: %s. It is almost the same as another column: leave one of them out." % column.name)
+            )
         keys.add(_key(column))
     return sorted(columns, key=_key)
 
@@ -52,7 +54,7 @@ def _dense(column: Any, builder: _Builder, collections: Any, trainable: bool, ra
         return models.dense_rows(column, builder, models._with_own(collections), trainable)
     value = builder.get(column)
     try:
-        return column._to_dnn_input_layer(value, collections, trainable, output_rank=rank)  # type: ignore[no-any-return]
+        return column._to_dnn_input_layer(value, collections, trainable, output_rank=rank)
     except ValueError as error:
         raise at_user_line(ValueError("Error creating input layer for column: %s. %s" % (column.name, error))) from error
 
@@ -66,8 +68,9 @@ def _input(columns_to_tensors: Dict[Any, Any], columns: List[Any], weight_collec
         return array_ops.concat(made, rank - 1)
 
 
-def input_from_feature_columns(columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True,
-                               scope: Any = None) -> Tensor:
+def input_from_feature_columns(
+    columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+) -> Tensor:
     """The columns beside each other, one row for each example."""
     return _input(columns_to_tensors, check_feature_columns(feature_columns), weight_collections, trainable, scope, "input_from_feature_columns", 2)
 
@@ -75,8 +78,9 @@ def input_from_feature_columns(columns_to_tensors: Dict[Any, Any], feature_colum
 _OF_SEQUENCES = (_OneHotColumn, _EmbeddingColumn, _RealValuedColumn, _RealValuedVarLenColumn)
 
 
-def sequence_input_from_feature_columns(columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True,
-                                        scope: Any = None) -> Tensor:
+def sequence_input_from_feature_columns(
+    columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+) -> Tensor:
     """The columns beside each other, [examples, steps, numbers]."""
     columns = check_feature_columns(feature_columns)
     for column in columns:
@@ -84,8 +88,11 @@ def sequence_input_from_feature_columns(columns_to_tensors: Dict[Any, Any], feat
             raise at_user_line(ValueError("FeatureColumn type %s is not currently supported for sequence data." % type(column).__name__))
         of = getattr(column, "sparse_id_column", None)
         if type(of).__name__ in ("_CrossedColumn", "_BucketizedColumn"):
-            raise at_user_line(ValueError("Column %s which %s needs is of type %s, which is not currently supported for sequence data."
-                                          % (of.name, column.name, type(of).__name__)))  # type: ignore[union-attr]
+            raise at_user_line(
+                ValueError(
+                    "Column %s which %s needs is of type %s, which is not currently supported for sequence data." % (of.name, column.name, type(of).__name__)  # type: ignore[union-attr]
+                )
+            )
     return _input(columns_to_tensors, columns, weight_collections, trainable, scope, "sequence_input_from_feature_columns", 3)
 
 
@@ -97,8 +104,15 @@ def _bias(total: Tensor, num_outputs: int, collections: Any, trainable: bool) ->
 def _looked_up(column: Any, value: Any, num_outputs: int, collections: Any, trainable: bool) -> Tuple[Tensor, Any]:
     """A column times weights that are looked up, and the weights."""
     wanted = column._wide_embedding_lookup_arguments(value)
-    variable = weights("weights", [wanted.vocab_size, num_outputs], wanted.initializer, trainable, collections,
-                       getattr(column, "ckpt_to_load_from", None), getattr(column, "tensor_name_in_ckpt", None))
+    variable = weights(
+        "weights",
+        [wanted.vocab_size, num_outputs],
+        wanted.initializer,
+        trainable,
+        collections,
+        getattr(column, "ckpt_to_load_from", None),
+        getattr(column, "tensor_name_in_ckpt", None),
+    )
     counts = None if wanted.weight_tensor is None else as_rows(wanted.weight_tensor)
     return safe_embedding_lookup_sparse(parts_of(variable), as_rows(wanted.input_tensor), counts, wanted.combiner, name=column.name + "_weights"), variable
 
@@ -121,8 +135,9 @@ def _weighted(column: Any, builder: _Builder, num_outputs: int, collections: Any
     return made, parts_of(variable)
 
 
-def weighted_sum_from_feature_columns(columns_to_tensors: Dict[Any, Any], feature_columns: Any, num_outputs: int, weight_collections: Any = None,
-                                      trainable: bool = True, scope: Any = None) -> Tuple[Tensor, Dict[Any, Any], Any]:
+def weighted_sum_from_feature_columns(
+    columns_to_tensors: Dict[Any, Any], feature_columns: Any, num_outputs: int, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+) -> Tuple[Tensor, Dict[Any, Any], Any]:
     """The columns times weights and a bias: (the sum, variables by columns, the bias)."""
     columns = check_feature_columns(feature_columns)
     builder, variables, tensors = _Builder(columns_to_tensors), {}, list(columns_to_tensors.values())
@@ -136,8 +151,9 @@ def weighted_sum_from_feature_columns(columns_to_tensors: Dict[Any, Any], featur
         return total, variables, bias
 
 
-def joint_weighted_sum_from_feature_columns(columns_to_tensors: Dict[Any, Any], feature_columns: Any, num_outputs: int, weight_collections: Any = None,
-                                            trainable: bool = True, scope: Any = None) -> Tuple[Tensor, List[Any], Any]:
+def joint_weighted_sum_from_feature_columns(
+    columns_to_tensors: Dict[Any, Any], feature_columns: Any, num_outputs: int, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+) -> Tuple[Tensor, List[Any], Any]:
     """weighted_sum_from_feature_columns with one variable for all columns, which must be of classes: (the sum, the variable's parts, the bias)."""
     columns = check_feature_columns(feature_columns)
     builder, tensors = _Builder(columns_to_tensors), list(columns_to_tensors.values())
@@ -157,6 +173,7 @@ def joint_weighted_sum_from_feature_columns(columns_to_tensors: Dict[Any, Any], 
 
 
 # ---- features ----
+
 
 def create_feature_spec_for_parsing(feature_columns: Any) -> Dict[str, Any]:
     """What tf.parse_example needs for some columns."""
@@ -192,12 +209,13 @@ def parse_feature_columns_from_examples(serialized: Any, feature_columns: Any, n
     return {**parsed, **transform_features(parsed, columns)}
 
 
-def parse_feature_columns_from_sequence_examples(serialized: Any, context_feature_columns: Any, sequence_feature_columns: Any, name: Optional[str] = None,
-                                                 example_name: Any = None) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def parse_feature_columns_from_sequence_examples(
+    serialized: Any, context_feature_columns: Any, sequence_feature_columns: Any, name: Optional[str] = None, example_name: Any = None
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """A SequenceExample message as tensors by features' names: those of the whole and those of its steps."""
     context = create_feature_spec_for_parsing(check_feature_columns(context_feature_columns or []))
     steps = _create_sequence_feature_spec_for_parsing(check_feature_columns(sequence_feature_columns or []))
-    return parsing_ops.parse_single_sequence_example(serialized, context, steps, example_name, name)  # type: ignore[no-any-return]
+    return parsing_ops.parse_single_sequence_example(serialized, context, steps, example_name, name)
 
 
 def infer_real_valued_columns(features: Any) -> List[_RealValuedColumn]:
@@ -206,8 +224,11 @@ def infer_real_valued_columns(features: Any) -> List[_RealValuedColumn]:
     made = []
     for name in sorted(named):
         if isinstance(named[name], SparseTensor):
-            raise at_user_line(ValueError("SparseTensor is not supported for auto detection. Please define corresponding FeatureColumn for tensor %s %s."
-                                          % (name, named[name])))
+            raise at_user_line(
+                ValueError(
+                    "SparseTensor is not supported for auto detection. Please define corresponding FeatureColumn for tensor %s %s." % (name, named[name])
+                )
+            )
         tensor = convert_to_tensor(named[name])
         dtype = tensor.dtype.base_dtype
         if not (dtype.is_integer or dtype.is_floating):

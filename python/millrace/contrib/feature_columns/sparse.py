@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of classes: hashed, listed, numbered, weighted, and combined."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from millrace.contrib.feature_columns.base import (_Column, _LinearEmbeddingLookupArguments, check_both_or_none, checked_combiner, of_rank)
+from millrace.contrib.feature_columns.base import _Column, _LinearEmbeddingLookupArguments, check_both_or_none, checked_combiner, of_rank
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
 from millrace.feature_column import categorical
 from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _LazyBuilder, sparse_of, words_or_numbers
@@ -43,7 +44,7 @@ class _Classes(_Column, _CategoricalColumn):
 
     def id_tensor(self, input_tensor: Any) -> SparseTensor:
         """The classes in what it makes of features."""
-        return input_tensor  # type: ignore[no-any-return]
+        return input_tensor
 
     def weight_tensor(self, input_tensor: Any) -> Optional[SparseTensor]:
         """How much each counts; None where all count alike."""
@@ -54,8 +55,9 @@ class _Classes(_Column, _CategoricalColumn):
         return IdsAndWeights(self.id_tensor(made), self.weight_tensor(made))
 
     def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> _LinearEmbeddingLookupArguments:
-        return _LinearEmbeddingLookupArguments(self.id_tensor(input_tensor), self.weight_tensor(input_tensor), self.length,
-                                               init_ops.zeros_initializer(), self.combiner)
+        return _LinearEmbeddingLookupArguments(
+            self.id_tensor(input_tensor), self.weight_tensor(input_tensor), self.length, init_ops.zeros_initializer(), self.combiner
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class _SparseColumn(_Classes):
         return self.length == other.length and self.dtype.is_integer == other.dtype.is_integer and type(self) is type(other)
 
     def _transform_feature(self, inputs: _LazyBuilder) -> SparseTensor:
-        return self._as_core()._transform_feature(inputs)  # type: ignore[no-any-return]
+        return self._as_core()._transform_feature(inputs)
 
     def _as_core(self) -> Any:
         """The column of tf.feature_column that has the same classes."""
@@ -120,8 +122,9 @@ class _SparseColumnKeys(_SparseColumn):
 class _SparseColumnVocabulary(_SparseColumn):
     def _as_core(self) -> Any:
         known: Any = self.lookup_config
-        return categorical._VocabularyFileCategoricalColumn(self.column_name, known.vocabulary_file, known.vocab_size, known.num_oov_buckets, self.dtype,
-                                                            known.default_value)
+        return categorical._VocabularyFileCategoricalColumn(
+            self.column_name, known.vocabulary_file, known.vocab_size, known.num_oov_buckets, self.dtype, known.default_value
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class _WeightedSparseColumn(_Classes):
         """The column's and the weights'."""
         return "%s_weighted_by_%s" % (self.sparse_id_column.name, self.weight_column_name)
 
-    combiner = property(lambda self: self.sparse_id_column.combiner)  # type: ignore[assignment]
+    combiner = property(lambda self: self.sparse_id_column.combiner)
     length = property(lambda self: self.sparse_id_column.length)
     lookup_config = property(lambda self: self.sparse_id_column.lookup_config, doc="The words that its classes are.")
     is_integerized = property(lambda self: self.sparse_id_column.is_integerized, doc="Whether its classes are numbers already.")
@@ -152,11 +155,11 @@ class _WeightedSparseColumn(_Classes):
 
     def id_tensor(self, input_tensor: Any) -> SparseTensor:
         """The classes."""
-        return input_tensor[0]  # type: ignore[no-any-return]
+        return input_tensor[0]
 
     def weight_tensor(self, input_tensor: Any) -> SparseTensor:
         """How much each counts."""
-        return input_tensor[1]  # type: ignore[no-any-return]
+        return input_tensor[1]
 
     def _transform_feature(self, inputs: _LazyBuilder) -> Tuple[SparseTensor, SparseTensor]:
         weights = convert_to_tensor_or_sparse_tensor(inputs.get(self.weight_column_name))
@@ -213,6 +216,7 @@ def as_rows(value: SparseTensor) -> SparseTensor:
 
 # ---- what makes them ----
 
+
 def _checked_type(column_name: str, dtype: Any) -> Any:
     dtype = dtypes.as_dtype(dtype)
     words_or_numbers(dtype, "column_name: %s" % column_name)
@@ -229,8 +233,9 @@ def sparse_column_with_integerized_feature(column_name: str, bucket_size: int, c
     return _SparseColumnIntegerized(column_name, True, bucket_size, None, checked_combiner(combiner), dtype)
 
 
-def sparse_column_with_hash_bucket(column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.string,
-                                   hash_keys: Any = None) -> _SparseColumn:
+def sparse_column_with_hash_bucket(
+    column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.string, hash_keys: Any = None
+) -> _SparseColumn:
     """A column of any values, which share hash_bucket_size classes."""
     if hash_keys is not None:
         raise at_user_line(NotImplementedError("hash_keys are not provided: leave them out."))
@@ -239,16 +244,22 @@ def sparse_column_with_hash_bucket(column_name: str, hash_bucket_size: int, comb
     return _SparseColumnHashed(column_name, False, hash_bucket_size, None, checked_combiner(combiner), _checked_type(column_name, dtype))
 
 
-def sparse_column_with_keys(column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum",
-                            dtype: Any = dtypes.string) -> _SparseColumn:
+def sparse_column_with_keys(column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string) -> _SparseColumn:
     """A column of classes that are listed."""
     keys = tuple(keys)
     known = _SparseIdLookupConfig(keys=keys, vocab_size=len(keys), default_value=default_value)
     return _SparseColumnKeys(column_name, False, None, known, checked_combiner(combiner), _checked_type(column_name, dtype))
 
 
-def sparse_column_with_vocabulary_file(column_name: str, vocabulary_file: str, num_oov_buckets: int = 0, vocab_size: Optional[int] = None,
-                                       default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string) -> _SparseColumn:
+def sparse_column_with_vocabulary_file(
+    column_name: str,
+    vocabulary_file: str,
+    num_oov_buckets: int = 0,
+    vocab_size: Optional[int] = None,
+    default_value: int = -1,
+    combiner: str = "sum",
+    dtype: Any = dtypes.string,
+) -> _SparseColumn:
     """A column of classes that are the first vocab_size lines of a file."""
     if vocab_size is None:
         raise at_user_line(ValueError("vocab_size should be defined. column_name: %s" % column_name))
@@ -264,10 +275,17 @@ def weighted_sparse_column(sparse_id_column: Any, weight_column_name: str, dtype
     return _WeightedSparseColumn(sparse_id_column, weight_column_name, dtype)
 
 
-def crossed_column(columns: Iterable[Any], hash_bucket_size: int, combiner: str = "sum", ckpt_to_load_from: Optional[str] = None,
-                   tensor_name_in_ckpt: Optional[str] = None, hash_key: Optional[int] = None) -> _CrossedColumn:
+def crossed_column(
+    columns: Iterable[Any],
+    hash_bucket_size: int,
+    combiner: str = "sum",
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    hash_key: Optional[int] = None,
+) -> _CrossedColumn:
     """A column of the combinations of others' values, which share hash_bucket_size classes."""
     from millrace.contrib.feature_columns.dense import _BucketizedColumn
+
     ordered = tuple(columns)
     for column in ordered:
         if not isinstance(column, (_SparseColumn, _CrossedColumn, _BucketizedColumn)):
@@ -277,5 +295,6 @@ def crossed_column(columns: Iterable[Any], hash_bucket_size: int, combiner: str 
     if hash_bucket_size < 2:
         raise at_user_line(ValueError("hash_bucket_size must be at least 2. hash_bucket_size: %s" % hash_bucket_size))
     check_both_or_none(ckpt_to_load_from, tensor_name_in_ckpt)
-    return _CrossedColumn(tuple(sorted(ordered, key=lambda c: c.name)), hash_bucket_size, hash_key, checked_combiner(combiner), ckpt_to_load_from,
-                          tensor_name_in_ckpt)
+    return _CrossedColumn(
+        tuple(sorted(ordered, key=lambda c: c.name)), hash_bucket_size, hash_key, checked_combiner(combiner), ckpt_to_load_from, tensor_name_in_ckpt
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.gan.estimator: a GAN as an estimator."""
+
 from __future__ import annotations
 
 import enum
@@ -20,17 +21,31 @@ class SummaryType(enum.IntEnum):
     NONE, VARIABLES, IMAGES, IMAGE_COMPARISON = 0, 1, 2, 3
 
 
-_SUMMARIES = {SummaryType.VARIABLES: gan_eval.add_gan_model_summaries, SummaryType.IMAGES: gan_eval.add_gan_model_image_summaries,
-              SummaryType.IMAGE_COMPARISON: gan_eval.add_image_comparison_summaries}
+_SUMMARIES = {
+    SummaryType.VARIABLES: gan_eval.add_gan_model_summaries,
+    SummaryType.IMAGES: gan_eval.add_gan_model_image_summaries,
+    SummaryType.IMAGE_COMPARISON: gan_eval.add_image_comparison_summaries,
+}
 
 
 class GANEstimator(Estimator):
     """Features are the generator's inputs, labels the real data; it predicts what the generator makes."""
 
-    def __init__(self, model_dir: Optional[str] = None, generator_fn: Any = None, discriminator_fn: Any = None, generator_loss_fn: Any = None,
-                 discriminator_loss_fn: Any = None, generator_optimizer: Any = None, discriminator_optimizer: Any = None, get_hooks_fn: Any = None,
-                 get_eval_metric_ops_fn: Optional[Callable[[Any], Any]] = None, add_summaries: Any = None, use_loss_summaries: bool = True,
-                 config: Any = None) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        generator_fn: Any = None,
+        discriminator_fn: Any = None,
+        generator_loss_fn: Any = None,
+        discriminator_loss_fn: Any = None,
+        generator_optimizer: Any = None,
+        discriminator_optimizer: Any = None,
+        get_hooks_fn: Any = None,
+        get_eval_metric_ops_fn: Optional[Callable[[Any], Any]] = None,
+        add_summaries: Any = None,
+        use_loss_summaries: bool = True,
+        config: Any = None,
+    ) -> None:
         if not callable(generator_fn) or not callable(discriminator_fn):
             raise at_user_line(ValueError("generator_fn and discriminator_fn must be callable."))
         hooks_of = get_hooks_fn or gan_train.get_sequential_train_hooks()
@@ -51,14 +66,34 @@ class GANEstimator(Estimator):
             for kind in add_summaries if isinstance(add_summaries, (list, tuple)) else [add_summaries]:
                 if kind:
                     _SUMMARIES[SummaryType(kind)](model)
-            return self._spec(model, mode, generator_loss_fn, discriminator_loss_fn, generator_optimizer, discriminator_optimizer, hooks_of,
-                              get_eval_metric_ops_fn, use_loss_summaries)
+            return self._spec(
+                model,
+                mode,
+                generator_loss_fn,
+                discriminator_loss_fn,
+                generator_optimizer,
+                discriminator_optimizer,
+                hooks_of,
+                get_eval_metric_ops_fn,
+                use_loss_summaries,
+            )
+
         super().__init__(model_fn, model_dir, config)
 
     @staticmethod
-    def _spec(model: Any, mode: str, generator_loss_fn: Any, discriminator_loss_fn: Any, generator_optimizer: Any, discriminator_optimizer: Any, hooks_of: Any,
-              measures: Any, use_loss_summaries: bool) -> EstimatorSpec:
+    def _spec(
+        model: Any,
+        mode: str,
+        generator_loss_fn: Any,
+        discriminator_loss_fn: Any,
+        generator_optimizer: Any,
+        discriminator_optimizer: Any,
+        hooks_of: Any,
+        measures: Any,
+        use_loss_summaries: bool,
+    ) -> EstimatorSpec:
         from millrace import metrics
+
         given = {"generator_loss_fn": generator_loss_fn, "discriminator_loss_fn": discriminator_loss_fn}
         loss = gan_train.gan_loss(model, add_summaries=use_loss_summaries, **{k: v for k, v in given.items() if v is not None})
         total = loss.generator_loss + loss.discriminator_loss

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.gan.eval: how good generated images are, by the eyes of a classifier, and summaries of them."""
+
 from __future__ import annotations
 
 import functools
@@ -23,12 +24,12 @@ _Names = Union[str, List[str]]
 def get_graph_def_from_disk(filename: str) -> Any:
     """The GraphDef of a file."""
     with open(filename, "rb") as file:
-        return definitions.GraphDef.FromString(file.read())  # type: ignore[attr-defined]
+        return definitions.GraphDef.FromString(file.read())
 
 
 def get_graph_def_from_resource(filename: str) -> Any:
     """The GraphDef of a file beside the program."""
-    return definitions.GraphDef.FromString(resource_loader.load_resource(filename))  # type: ignore[attr-defined]
+    return definitions.GraphDef.FromString(resource_loader.load_resource(filename))
 
 
 def preprocess_image(images: Any, height: int = INCEPTION_DEFAULT_IMAGE_SIZE, width: int = INCEPTION_DEFAULT_IMAGE_SIZE, scope: Optional[str] = None) -> Tensor:
@@ -39,7 +40,7 @@ def preprocess_image(images: Any, height: int = INCEPTION_DEFAULT_IMAGE_SIZE, wi
         wide = math_ops.to_float(images) if not images.dtype.is_floating else images
         sized = image_module.resize_bilinear(wide[None] if single else wide, [height, width])
         made = (sized - 128.0) / 128.0
-        return made[0] if single else made  # type: ignore[no-any-return]
+        return made[0] if single else made
 
 
 def run_image_classifier(tensor: Any, graph_def: Any, input_tensor: str, output_tensor: _Names, scope: str = "RunClassifier", dtypes: Any = None) -> Any:
@@ -50,8 +51,14 @@ def run_image_classifier(tensor: Any, graph_def: Any, input_tensor: str, output_
     return made[0] if isinstance(output_tensor, str) else made
 
 
-def run_inception(images: Any, graph_def: Any = None, default_graph_def_fn: Any = None, image_size: int = INCEPTION_DEFAULT_IMAGE_SIZE,
-                  input_tensor: str = INCEPTION_INPUT, output_tensor: _Names = INCEPTION_OUTPUT) -> Any:
+def run_inception(
+    images: Any,
+    graph_def: Any = None,
+    default_graph_def_fn: Any = None,
+    image_size: int = INCEPTION_DEFAULT_IMAGE_SIZE,
+    input_tensor: str = INCEPTION_INPUT,
+    output_tensor: _Names = INCEPTION_OUTPUT,
+) -> Any:
     """What an Inception network gives for images of -1 to 1, flat. Its frozen graph has to be given: none is fetched."""
     images = convert_to_tensor(images)
     images.get_shape().with_rank(4).assert_is_compatible_with([None, image_size, image_size, None])
@@ -66,10 +73,11 @@ def run_inception(images: Any, graph_def: Any = None, default_graph_def_fn: Any 
 
 # ---- scores ----
 
+
 def _in_parts(images: Any, classifier_fn: Callable[[Any], Any], num_batches: int) -> Tensor:
     parts = array_ops.stack(array_ops.split(convert_to_tensor(images), num_batches))
     made = functional_ops.map_fn(classifier_fn, parts, dtypes.float32, parallel_iterations=1, back_prop=False, name="RunClassifier")
-    return array_ops.concat(array_ops.unstack(made), 0)  # type: ignore[no-any-return]
+    return array_ops.concat(array_ops.unstack(made), 0)
 
 
 def classifier_score_from_logits(logits: Any) -> Tensor:
@@ -79,7 +87,7 @@ def classifier_score_from_logits(logits: Any) -> Tensor:
     wide = math_ops.cast(logits, dtypes.float64)
     p = nn_ops.softmax(wide)
     each = math_ops.reduce_sum(p * (nn_ops.log_softmax(wide) - gen_ops.log(math_ops.reduce_mean(p, 0))), 1)
-    return math_ops.cast(gen_ops.exp(math_ops.reduce_mean(each)), logits.dtype.base_dtype)  # type: ignore[no-any-return]
+    return math_ops.cast(gen_ops.exp(math_ops.reduce_mean(each)), logits.dtype.base_dtype)
 
 
 def classifier_score(images: Any, classifier_fn: Callable[[Any], Any], num_batches: int = 1) -> Tensor:
@@ -90,6 +98,7 @@ def classifier_score(images: Any, classifier_fn: Callable[[Any], Any], num_batch
 def _root(matrix: Tensor) -> Tensor:
     """The square root of a symmetric matrix that is not negative."""
     from millrace.ops import linalg_ops
+
     values, vectors = linalg_ops.self_adjoint_eig(matrix)
     return matrix_ops.matmul(vectors * gen_ops.sqrt(gen_ops.maximum(values, math_ops.cast(0, values.dtype))), vectors, transpose_b=True)
 
@@ -107,7 +116,7 @@ def frechet_classifier_distance_from_activations(real_activations: Any, generate
     root = _root(s)
     both = matrix_ops.trace(_root(matrix_ops.matmul(root, matrix_ops.matmul(t, root))))
     made = math_ops.reduce_sum(gen_ops.squared_difference(m, n)) + matrix_ops.trace(s) + matrix_ops.trace(t) - 2 * both
-    return math_ops.cast(made, given.dtype.base_dtype)  # type: ignore[no-any-return]
+    return math_ops.cast(made, given.dtype.base_dtype)
 
 
 def frechet_classifier_distance(real_images: Any, generated_images: Any, classifier_fn: Callable[[Any], Any], num_batches: int = 1) -> Tensor:
@@ -121,22 +130,23 @@ frechet_inception_distance = functools.partial(frechet_classifier_distance, clas
 
 # ---- summaries ----
 
+
 def image_reshaper(images: Any, num_cols: Optional[int] = None) -> Tensor:
     """Images side by side in rows of num_cols (a square unless given), as one; what is missing at the end is black."""
     if isinstance(images, (list, tuple)):
         images = array_ops.stack(images, 0)
     images = convert_to_tensor(images)
     count, height, width, channels = images.get_shape().as_list()
-    columns = num_cols or round(count ** 0.5)
+    columns = num_cols or round(count**0.5)
     rows = -(-count // columns)
     whole = array_ops.pad(images, [[0, rows * columns - count], [0, 0], [0, 0], [0, 0]])
     grid = array_ops.transpose(array_ops.reshape(whole, [rows, columns, height, width, channels]), [0, 2, 1, 3, 4])
-    return array_ops.reshape(grid, [1, rows * height, columns * width, channels])  # type: ignore[no-any-return]
+    return array_ops.reshape(grid, [1, rows * height, columns * width, channels])
 
 
 def image_grid(input_tensor: Any, grid_shape: Tuple[int, int], image_shape: Tuple[int, int] = (32, 32), num_channels: int = 3) -> Tensor:
     """Images in a grid, as one."""
-    if grid_shape[0] * grid_shape[1] != int(convert_to_tensor(input_tensor).get_shape()[0]):  # type: ignore[call-overload]
+    if grid_shape[0] * grid_shape[1] != int(convert_to_tensor(input_tensor).get_shape()[0]):
         raise at_user_line(ValueError("Grid shape %s incompatible with minibatch size %s." % (grid_shape, convert_to_tensor(input_tensor).get_shape()[0])))
     return image_reshaper(array_ops.reshape(input_tensor, [-1, *image_shape, num_channels]), grid_shape[1])
 
@@ -154,7 +164,7 @@ def add_gan_model_image_summaries(gan_model: Any, grid_size: int = 4, model_summ
     real, made = gan_model.real_data, gan_model.generated_data
     if real.get_shape().ndims != 4:
         raise at_user_line(ValueError("image summaries need data of rank 4, got %s" % real.get_shape()))
-    count = grid_size ** 2
+    count = grid_size**2
     with name_scope("image_summaries"):
         summary.image("real_data", image_reshaper(real[:count], grid_size), max_outputs=1)
         summary.image("generated_data", image_reshaper(made[:count], grid_size), max_outputs=1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.gan.features: conditions of generators and discriminators, and pools of what was generated before."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,7 @@ def condition_tensor(tensor: Any, conditioning: Any) -> Tensor:
     flat = array_ops.reshape(conditioning, array_ops.stack([array_ops.shape(conditioning)[0], conditioning.get_shape()[1:].num_elements()]))
     with variable_scope(None, default_name="condition_tensor"):
         mapped = layers.dense(math_ops.cast(flat, tensor.dtype.base_dtype), shape.num_elements())
-    return tensor + array_ops.reshape(mapped, [-1, *shape.as_list()])  # type: ignore[no-any-return]
+    return tensor + array_ops.reshape(mapped, [-1, *shape.as_list()])
 
 
 def condition_tensor_from_onehot(tensor: Any, one_hot_labels: Any, embedding_size: int = 256) -> Tensor:

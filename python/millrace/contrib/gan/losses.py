@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.gan.losses: losses of a GANModel; `wargs` has them with tensors as arguments."""
+
 from __future__ import annotations
 
 import inspect
@@ -19,7 +20,7 @@ _BY_WEIGHTS, _LOSSES = losses.Reduction.SUM_BY_NONZERO_WEIGHTS, GraphKeys.LOSSES
 
 
 def _float(x: Any) -> Tensor:
-    return math_ops.to_float(x)  # type: ignore[no-any-return]
+    return math_ops.to_float(x)
 
 
 def _sum(parts: Dict[str, Tensor], total: Tensor, collection: Any, add_summaries: bool) -> Tensor:
@@ -31,17 +32,30 @@ def _sum(parts: Dict[str, Tensor], total: Tensor, collection: Any, add_summaries
     return total
 
 
-def wasserstein_generator_loss(discriminator_gen_outputs: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = _LOSSES,
-                               reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def wasserstein_generator_loss(
+    discriminator_gen_outputs: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """Less what the discriminator gives for generated data (Arjovsky 2017)."""
     with name_scope(scope, "generator_wasserstein_loss") as inner:
         loss = losses.compute_weighted_loss(-_float(discriminator_gen_outputs), weights, inner, loss_collection, reduction)
         return _sum({"generator_wass_loss": loss}, loss, None, add_summaries)
 
 
-def wasserstein_discriminator_loss(discriminator_real_outputs: Any, discriminator_gen_outputs: Any, real_weights: Any = 1.0, generated_weights: Any = 1.0,
-                                   scope: Optional[str] = None, loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS,
-                                   add_summaries: bool = False) -> Tensor:
+def wasserstein_discriminator_loss(
+    discriminator_real_outputs: Any,
+    discriminator_gen_outputs: Any,
+    real_weights: Any = 1.0,
+    generated_weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """What the discriminator gives for generated data, less what it gives for real data."""
     with name_scope(scope, "discriminator_wasserstein_loss") as inner:
         made, real = _float(discriminator_gen_outputs), _float(discriminator_real_outputs)
@@ -49,35 +63,70 @@ def wasserstein_discriminator_loss(discriminator_real_outputs: Any, discriminato
         on_made = losses.compute_weighted_loss(made, generated_weights, inner, None, reduction)
         on_real = losses.compute_weighted_loss(real, real_weights, inner, None, reduction)
         total = on_made - on_real
-        return _sum({"discriminator_gen_wass_loss": on_made, "discriminator_real_wass_loss": on_real, "discriminator_wass_loss": total}, total,
-                    loss_collection, add_summaries)
+        return _sum(
+            {"discriminator_gen_wass_loss": on_made, "discriminator_real_wass_loss": on_real, "discriminator_wass_loss": total},
+            total,
+            loss_collection,
+            add_summaries,
+        )
 
 
-def acgan_discriminator_loss(discriminator_real_classification_logits: Any, discriminator_gen_classification_logits: Any, one_hot_labels: Any,
-                             label_smoothing: float = 0.0, real_weights: Any = 1.0, generated_weights: Any = 1.0, scope: Optional[str] = None,
-                             loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def acgan_discriminator_loss(
+    discriminator_real_classification_logits: Any,
+    discriminator_gen_classification_logits: Any,
+    one_hot_labels: Any,
+    label_smoothing: float = 0.0,
+    real_weights: Any = 1.0,
+    generated_weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """How well the discriminator tells the classes of real and of generated data (Odena 2016)."""
     with name_scope(scope, "acgan_discriminator_loss") as inner:
-        on_made = losses.softmax_cross_entropy(one_hot_labels, discriminator_gen_classification_logits, generated_weights, scope=inner, loss_collection=None,
-                                               reduction=reduction)
+        on_made = losses.softmax_cross_entropy(
+            one_hot_labels, discriminator_gen_classification_logits, generated_weights, scope=inner, loss_collection=None, reduction=reduction
+        )
         on_real = losses.softmax_cross_entropy(one_hot_labels, discriminator_real_classification_logits, real_weights, label_smoothing, inner, None, reduction)
         total = on_made + on_real
-        return _sum({"discriminator_gen_ac_loss": on_made, "discriminator_real_ac_loss": on_real, "discriminator_ac_loss": total}, total, loss_collection,
-                    add_summaries)
+        return _sum(
+            {"discriminator_gen_ac_loss": on_made, "discriminator_real_ac_loss": on_real, "discriminator_ac_loss": total}, total, loss_collection, add_summaries
+        )
 
 
-def acgan_generator_loss(discriminator_gen_classification_logits: Any, one_hot_labels: Any, weights: Any = 1.0, scope: Optional[str] = None,
-                         loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def acgan_generator_loss(
+    discriminator_gen_classification_logits: Any,
+    one_hot_labels: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """How well the discriminator tells the classes of generated data."""
     with name_scope(scope, "acgan_generator_loss") as inner:
-        loss = losses.softmax_cross_entropy(one_hot_labels, discriminator_gen_classification_logits, weights, scope=inner, loss_collection=loss_collection,
-                                            reduction=reduction)
+        loss = losses.softmax_cross_entropy(
+            one_hot_labels, discriminator_gen_classification_logits, weights, scope=inner, loss_collection=loss_collection, reduction=reduction
+        )
         return _sum({"generator_ac_loss": loss}, loss, None, add_summaries)
 
 
-def wasserstein_gradient_penalty(real_data: Any, generated_data: Any, generator_inputs: Any, discriminator_fn: Any, discriminator_scope: Any,
-                                 epsilon: float = 1e-10, target: float = 1.0, one_sided: bool = False, weights: Any = 1.0, scope: Optional[str] = None,
-                                 loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def wasserstein_gradient_penalty(
+    real_data: Any,
+    generated_data: Any,
+    generator_inputs: Any,
+    discriminator_fn: Any,
+    discriminator_scope: Any,
+    epsilon: float = 1e-10,
+    target: float = 1.0,
+    one_sided: bool = False,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """How far the discriminator's slope between real and generated data is from `target` (Gulrajani 2017)."""
     with name_scope(scope, "wasserstein_gradient_penalty") as inner:
         real, made = convert_to_tensor(real_data), convert_to_tensor(generated_data)
@@ -97,21 +146,40 @@ def wasserstein_gradient_penalty(real_data: Any, generated_data: Any, generator_
         return _sum({"gradient_penalty_loss": loss}, loss, None, add_summaries)
 
 
-def minimax_discriminator_loss(discriminator_real_outputs: Any, discriminator_gen_outputs: Any, label_smoothing: float = 0.25, real_weights: Any = 1.0,
-                               generated_weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS,
-                               add_summaries: bool = False) -> Tensor:
+def minimax_discriminator_loss(
+    discriminator_real_outputs: Any,
+    discriminator_gen_outputs: Any,
+    label_smoothing: float = 0.25,
+    real_weights: Any = 1.0,
+    generated_weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """The cross entropy of telling real from generated data (Goodfellow 2014)."""
     with name_scope(scope, "discriminator_minimax_loss") as inner:
         real, made = convert_to_tensor(discriminator_real_outputs), convert_to_tensor(discriminator_gen_outputs)
         on_real = losses.sigmoid_cross_entropy(array_ops.ones_like(real), real, real_weights, label_smoothing, inner, None, reduction)
         on_made = losses.sigmoid_cross_entropy(array_ops.zeros_like(made), made, generated_weights, scope=inner, loss_collection=None, reduction=reduction)
         total = on_real + on_made
-        return _sum({"discriminator_gen_minimax_loss": on_made, "discriminator_real_minimax_loss": on_real, "discriminator_minimax_loss": total}, total,
-                    loss_collection, add_summaries)
+        return _sum(
+            {"discriminator_gen_minimax_loss": on_made, "discriminator_real_minimax_loss": on_real, "discriminator_minimax_loss": total},
+            total,
+            loss_collection,
+            add_summaries,
+        )
 
 
-def minimax_generator_loss(discriminator_gen_outputs: Any, label_smoothing: float = 0.0, weights: Any = 1.0, scope: Optional[str] = None,
-                           loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def minimax_generator_loss(
+    discriminator_gen_outputs: Any,
+    label_smoothing: float = 0.0,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """Less the discriminator's."""
     with name_scope(scope, "generator_minimax_loss"):
         made = convert_to_tensor(discriminator_gen_outputs)
@@ -122,8 +190,15 @@ def minimax_generator_loss(discriminator_gen_outputs: Any, label_smoothing: floa
 modified_discriminator_loss = minimax_discriminator_loss
 
 
-def modified_generator_loss(discriminator_gen_outputs: Any, label_smoothing: float = 0.0, weights: Any = 1.0, scope: Optional[str] = None,
-                            loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def modified_generator_loss(
+    discriminator_gen_outputs: Any,
+    label_smoothing: float = 0.0,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """The cross entropy of being taken for real."""
     with name_scope(scope, "generator_modified_loss") as inner:
         made = convert_to_tensor(discriminator_gen_outputs)
@@ -131,8 +206,15 @@ def modified_generator_loss(discriminator_gen_outputs: Any, label_smoothing: flo
         return _sum({"generator_modified_loss": loss}, loss, None, add_summaries)
 
 
-def least_squares_generator_loss(discriminator_gen_outputs: Any, real_label: float = 1, weights: Any = 1.0, scope: Optional[str] = None,
-                                 loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def least_squares_generator_loss(
+    discriminator_gen_outputs: Any,
+    real_label: float = 1,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """Half of the squared differences from real_label (Mao 2016)."""
     with name_scope(scope, "lsq_generator_loss") as inner:
         each = gen_ops.squared_difference(_float(discriminator_gen_outputs), float(real_label)) / 2.0
@@ -140,20 +222,42 @@ def least_squares_generator_loss(discriminator_gen_outputs: Any, real_label: flo
         return _sum({"generator_lsq_loss": loss}, loss, None, add_summaries)
 
 
-def least_squares_discriminator_loss(discriminator_real_outputs: Any, discriminator_gen_outputs: Any, real_label: float = 1, fake_label: float = 0,
-                                     real_weights: Any = 1.0, generated_weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = _LOSSES,
-                                     reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def least_squares_discriminator_loss(
+    discriminator_real_outputs: Any,
+    discriminator_gen_outputs: Any,
+    real_label: float = 1,
+    fake_label: float = 0,
+    real_weights: Any = 1.0,
+    generated_weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """Half of the squared differences from both labels."""
     with name_scope(scope, "lsq_discriminator_loss") as inner:
-        parts = [losses.compute_weighted_loss(gen_ops.squared_difference(_float(x), float(label)) / 2.0, w, inner, None, reduction)
-                 for x, label, w in ((discriminator_real_outputs, real_label, real_weights), (discriminator_gen_outputs, fake_label, generated_weights))]
+        parts = [
+            losses.compute_weighted_loss(gen_ops.squared_difference(_float(x), float(label)) / 2.0, w, inner, None, reduction)
+            for x, label, w in ((discriminator_real_outputs, real_label, real_weights), (discriminator_gen_outputs, fake_label, generated_weights))
+        ]
         total = parts[0] + parts[1]
-        return _sum({"discriminator_gen_lsq_loss": parts[1], "discriminator_real_lsq_loss": parts[0], "discriminator_lsq_loss": total}, total, loss_collection,
-                    add_summaries)
+        return _sum(
+            {"discriminator_gen_lsq_loss": parts[1], "discriminator_real_lsq_loss": parts[0], "discriminator_lsq_loss": total},
+            total,
+            loss_collection,
+            add_summaries,
+        )
 
 
-def mutual_information_penalty(structured_generator_inputs: Any, predicted_distributions: Any, weights: Any = 1.0, scope: Optional[str] = None,
-                               loss_collection: Any = _LOSSES, reduction: str = _BY_WEIGHTS, add_summaries: bool = False) -> Tensor:
+def mutual_information_penalty(
+    structured_generator_inputs: Any,
+    predicted_distributions: Any,
+    weights: Any = 1.0,
+    scope: Optional[str] = None,
+    loss_collection: Any = _LOSSES,
+    reduction: str = _BY_WEIGHTS,
+    add_summaries: bool = False,
+) -> Tensor:
     """Less the log probability that the discriminator gives to the structured noise (Chen 2016)."""
     with name_scope(scope, "mutual_information_loss") as inner:
         each = [math_ops.reduce_mean(d.log_prob(noise)) for d, noise in zip(predicted_distributions, structured_generator_inputs)]
@@ -161,17 +265,30 @@ def mutual_information_penalty(structured_generator_inputs: Any, predicted_distr
         return _sum({"mutual_information_penalty": loss}, loss, loss_collection, add_summaries)
 
 
-def _cycle_consistency(data_x: Any, reconstructed_data_x: Any, data_y: Any, reconstructed_data_y: Any, scope: Optional[str] = None,
-                           add_summaries: bool = False) -> Tensor:
+def _cycle_consistency(
+    data_x: Any, reconstructed_data_x: Any, data_y: Any, reconstructed_data_y: Any, scope: Optional[str] = None, add_summaries: bool = False
+) -> Tensor:
     """Half of the absolute differences from both ways around (Zhu 2017)."""
     with name_scope(scope, "cycle_consistency_loss"):
-        x, y = losses.absolute_difference(data_x, reconstructed_data_x, loss_collection=None), losses.absolute_difference(data_y, reconstructed_data_y, loss_collection=None)
+        x, y = (
+            losses.absolute_difference(data_x, reconstructed_data_x, loss_collection=None),
+            losses.absolute_difference(data_y, reconstructed_data_y, loss_collection=None),
+        )
         total = (x + y) / 2.0
         return _sum({"cycle_consistency_loss_x": x, "cycle_consistency_loss_y": y, "cycle_consistency_loss": total}, total, None, add_summaries)
 
 
-def _combined(main_loss: Any, adversarial_loss: Any, weight_factor: Any = None, gradient_ratio: Any = None, gradient_ratio_epsilon: float = 1e-6,
-              variables: Any = None, scalar_summaries: bool = True, gradient_summaries: bool = True, scope: Optional[str] = None) -> Tensor:
+def _combined(
+    main_loss: Any,
+    adversarial_loss: Any,
+    weight_factor: Any = None,
+    gradient_ratio: Any = None,
+    gradient_ratio_epsilon: float = 1e-6,
+    variables: Any = None,
+    scalar_summaries: bool = True,
+    gradient_summaries: bool = True,
+    scope: Optional[str] = None,
+) -> Tensor:
     """main_loss and a share of adversarial_loss: weight_factor, or so much that the gradients' norms are in gradient_ratio (main to adversarial)."""
     if (weight_factor is None) == (gradient_ratio is None):
         raise at_user_line(ValueError("Must set exactly one of `weight_factor` and `gradient_ratio`; got %s and %s" % (weight_factor, gradient_ratio)))
@@ -187,16 +304,37 @@ def _combined(main_loss: Any, adversarial_loss: Any, weight_factor: Any = None, 
                 share = gen_ops.stop_gradient(norms[0] / (norms[1] + gradient_ratio_epsilon) / gradient_ratio)
         total = main_loss + share * adversarial_loss
         if scalar_summaries:
-            for name, value in (("main_loss", main_loss), ("adversarial_loss", adversarial_loss), ("adversarial_coefficient", share), ("final_generator_loss", total)):
+            for name, value in (
+                ("main_loss", main_loss),
+                ("adversarial_loss", adversarial_loss),
+                ("adversarial_coefficient", share),
+                ("final_generator_loss", total),
+            ):
                 summary.scalar(name, value)
-        return total  # type: ignore[no-any-return]
+        return total
 
 
-def combine_adversarial_loss(gan_loss: Any, gan_model: Any, non_adversarial_loss: Any, weight_factor: Any = None, gradient_ratio: Any = None,
-                             gradient_ratio_epsilon: float = 1e-6, scalar_summaries: bool = True, gradient_summaries: bool = True) -> Any:
+def combine_adversarial_loss(
+    gan_loss: Any,
+    gan_model: Any,
+    non_adversarial_loss: Any,
+    weight_factor: Any = None,
+    gradient_ratio: Any = None,
+    gradient_ratio_epsilon: float = 1e-6,
+    scalar_summaries: bool = True,
+    gradient_summaries: bool = True,
+) -> Any:
     """A GANLoss whose generator loss has another loss beside it."""
-    total = _combined(non_adversarial_loss, gan_loss.generator_loss, weight_factor, gradient_ratio, gradient_ratio_epsilon, gan_model.generator_variables,
-                      scalar_summaries, gradient_summaries)
+    total = _combined(
+        non_adversarial_loss,
+        gan_loss.generator_loss,
+        weight_factor,
+        gradient_ratio,
+        gradient_ratio_epsilon,
+        gan_model.generator_variables,
+        scalar_summaries,
+        gradient_summaries,
+    )
     return gan_loss._replace(generator_loss=total)
 
 
@@ -206,15 +344,30 @@ def _of_model(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def of_model(gan_model: Any, **kwargs: Any) -> Any:
         return function(**{**{n: getattr(gan_model, n) for n in names if n in gan_model._fields}, **kwargs})
+
     of_model.__name__, of_model.__doc__ = function.__name__, function.__doc__
     return of_model
 
 
-_FUNCTIONS = (acgan_discriminator_loss, acgan_generator_loss, least_squares_discriminator_loss, least_squares_generator_loss, minimax_discriminator_loss,
-              minimax_generator_loss, modified_generator_loss, mutual_information_penalty, wasserstein_discriminator_loss,
-              wasserstein_generator_loss, wasserstein_gradient_penalty)
-wargs = types.SimpleNamespace(**{f.__name__: f for f in _FUNCTIONS}, modified_discriminator_loss=minimax_discriminator_loss,
-                              cycle_consistency_loss=_cycle_consistency, combine_adversarial_loss=_combined)
+_FUNCTIONS = (
+    acgan_discriminator_loss,
+    acgan_generator_loss,
+    least_squares_discriminator_loss,
+    least_squares_generator_loss,
+    minimax_discriminator_loss,
+    minimax_generator_loss,
+    modified_generator_loss,
+    mutual_information_penalty,
+    wasserstein_discriminator_loss,
+    wasserstein_generator_loss,
+    wasserstein_gradient_penalty,
+)
+wargs = types.SimpleNamespace(
+    **{f.__name__: f for f in _FUNCTIONS},
+    modified_discriminator_loss=minimax_discriminator_loss,
+    cycle_consistency_loss=_cycle_consistency,
+    combine_adversarial_loss=_combined,
+)
 globals().update({f.__name__: _of_model(f) for f in _FUNCTIONS})
 modified_discriminator_loss = _of_model(wargs.modified_discriminator_loss)
 

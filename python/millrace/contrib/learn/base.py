@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.learn.datasets.base: tables from files, and files from the network."""
+
 from __future__ import annotations
 
 import collections
@@ -26,7 +27,7 @@ def load_csv_with_header(filename: Any, target_dtype: Any, features_dtype: Any, 
     with open(filename, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     count, width = int(rows[0][0]), int(rows[0][1])
-    data, target = _split(rows[1:count + 1], target_column)
+    data, target = _split(rows[1 : count + 1], target_column)
     return Dataset(np.array(data, features_dtype).reshape(count, width), np.array(target, target_dtype))
 
 

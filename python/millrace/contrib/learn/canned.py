@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The linear and deep estimators of tf.contrib.learn."""
+
 from __future__ import annotations
 
 import functools
@@ -51,8 +52,11 @@ class _Canned(BaseEstimator):
     def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         """The model, with the names of predictions that tf.contrib.learn has."""
         made = self._build(features if isinstance(features, dict) else {"": features}, labels, mode, config=config)
-        return ModelFnOps(mode, self._named(made.predictions), made.loss, made.train_op, made.eval_metric_ops) if mode != "infer" else made._replace(
-            predictions=self._named(made.predictions))
+        return (
+            ModelFnOps(mode, self._named(made.predictions), made.loss, made.train_op, made.eval_metric_ops)
+            if mode != "infer"
+            else made._replace(predictions=self._named(made.predictions))
+        )
 
     def _named(self, predictions: Any) -> Any:
         if "predictions" in predictions:
@@ -60,7 +64,7 @@ class _Canned(BaseEstimator):
             return {PredictionKey.SCORES: array_ops.squeeze(scores, [1]) if self._head.logits_dimension == 1 else scores}
         names = {"class_ids": PredictionKey.CLASSES}
         kept = {names.get(key, key): value for key, value in predictions.items() if key != "classes"}
-        classes = predictions["classes"] if self._head._label_vocabulary else predictions["class_ids"]  # type: ignore[attr-defined]
+        classes = predictions["classes"] if self._head._label_vocabulary else predictions["class_ids"]
         kept[PredictionKey.CLASSES] = array_ops.squeeze(classes, [1])
         return kept
 
@@ -74,8 +78,15 @@ class _Classifier(_Canned):
         """How probable each class is."""
         return self._predicted(x, input_fn, batch_size, [PredictionKey.PROBABILITIES], as_iterable, PredictionKey.PROBABILITIES)
 
-    def predict(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, outputs: Any = None, as_iterable: bool = True,
-                iterate_batches: bool = False) -> Any:
+    def predict(
+        self,
+        x: Any = None,
+        input_fn: Any = None,
+        batch_size: Optional[int] = None,
+        outputs: Any = None,
+        as_iterable: bool = True,
+        iterate_batches: bool = False,
+    ) -> Any:
         """The classes, or the predictions that `outputs` names."""
         if not outputs and not iterate_batches:
             return self.predict_classes(x, input_fn, batch_size, as_iterable)
@@ -87,8 +98,15 @@ class _Regressor(_Canned):
         """The number of each example."""
         return self._predicted(x, input_fn, batch_size, [PredictionKey.SCORES], as_iterable, PredictionKey.SCORES)
 
-    def predict(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, outputs: Any = None, as_iterable: bool = True,
-                iterate_batches: bool = False) -> Any:
+    def predict(
+        self,
+        x: Any = None,
+        input_fn: Any = None,
+        batch_size: Optional[int] = None,
+        outputs: Any = None,
+        as_iterable: bool = True,
+        iterate_batches: bool = False,
+    ) -> Any:
         """The numbers, or the predictions that `outputs` names."""
         if not outputs and not iterate_batches:
             return self.predict_scores(x, input_fn, batch_size, as_iterable)
@@ -122,111 +140,249 @@ def _columns(given: Optional[Iterable[Any]]) -> Any:
 
 def _linear(feature_columns: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
     columns = _columns(feature_columns)
-    return {"build": canned._linear_model_fn, "feature_columns": columns, "partitioner": None,
-            "optimizer": _clipped(optimizer or "Ftrl", canned._linear_learning_rate(max(len(columns), 1)), gradient_clip_norm)}
+    return {
+        "build": canned._linear_model_fn,
+        "feature_columns": columns,
+        "partitioner": None,
+        "optimizer": _clipped(optimizer or "Ftrl", canned._linear_learning_rate(max(len(columns), 1)), gradient_clip_norm),
+    }
 
 
 def _deep(hidden_units: Any, feature_columns: Any, activation_fn: Any, dropout: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
-    return {"build": canned._dnn_model_fn, "hidden_units": hidden_units, "feature_columns": _columns(feature_columns), "activation_fn": activation_fn,
-            "dropout": dropout, "optimizer": _clipped(optimizer or "Adagrad", canned._DEEP_RATE, gradient_clip_norm)}
+    return {
+        "build": canned._dnn_model_fn,
+        "hidden_units": hidden_units,
+        "feature_columns": _columns(feature_columns),
+        "activation_fn": activation_fn,
+        "dropout": dropout,
+        "optimizer": _clipped(optimizer or "Adagrad", canned._DEEP_RATE, gradient_clip_norm),
+    }
 
 
 def _both(linear: Any, linear_optimizer: Any, deep: Any, dnn_optimizer: Any, hidden_units: Any, activation_fn: Any, dropout: Any, norm: Any) -> Dict[str, Any]:
     linear, deep = _columns(linear), _columns(deep)
     canned._check_columns(linear, deep)
-    return {"build": canned._dnn_linear_combined_model_fn, "linear_feature_columns": linear, "dnn_feature_columns": deep, "dnn_hidden_units": hidden_units,
-            "dnn_activation_fn": activation_fn, "dnn_dropout": dropout,
-            "linear_optimizer": _clipped(linear_optimizer or "Ftrl", canned._linear_learning_rate(max(len(linear or ()), 1)), norm),
-            "dnn_optimizer": _clipped(dnn_optimizer or "Adagrad", canned._DEEP_RATE, norm)}
+    return {
+        "build": canned._dnn_linear_combined_model_fn,
+        "linear_feature_columns": linear,
+        "dnn_feature_columns": deep,
+        "dnn_hidden_units": hidden_units,
+        "dnn_activation_fn": activation_fn,
+        "dnn_dropout": dropout,
+        "linear_optimizer": _clipped(linear_optimizer or "Ftrl", canned._linear_learning_rate(max(len(linear or ()), 1)), norm),
+        "dnn_optimizer": _clipped(dnn_optimizer or "Adagrad", canned._DEEP_RATE, norm),
+    }
 
 
 class LinearClassifier(_Classifier):
     """A linear model that tells classes apart."""
 
-    def __init__(self, feature_columns: Any, model_dir: Optional[str] = None, n_classes: int = 2, weight_column_name: Optional[str] = None,
-                 optimizer: Any = None, gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, _joint_weight: bool = False,
-                 config: Any = None, feature_engineering_fn: Any = None, label_keys: Any = None) -> None:
-        super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-                         model_dir=model_dir, config=config,
-                         feature_engineering_fn=feature_engineering_fn, **_linear(feature_columns, optimizer, gradient_clip_norm))
+    def __init__(
+        self,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column_name: Optional[str] = None,
+        optimizer: Any = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        _joint_weight: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        label_keys: Any = None,
+    ) -> None:
+        super().__init__(
+            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_linear(feature_columns, optimizer, gradient_clip_norm),
+        )
 
 
 class LinearRegressor(_Regressor):
     """A linear model that tells numbers."""
 
-    def __init__(self, feature_columns: Any, model_dir: Optional[str] = None, weight_column_name: Optional[str] = None, optimizer: Any = None,
-                 gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, label_dimension: int = 1, _joint_weights: bool = False,
-                 config: Any = None, feature_engineering_fn: Any = None) -> None:
-        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias), model_dir=model_dir, config=config,
-                         feature_engineering_fn=feature_engineering_fn, **_linear(feature_columns, optimizer, gradient_clip_norm))
+    def __init__(
+        self,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        weight_column_name: Optional[str] = None,
+        optimizer: Any = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        label_dimension: int = 1,
+        _joint_weights: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+    ) -> None:
+        super().__init__(
+            _numbers(label_dimension, weight_column_name, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_linear(feature_columns, optimizer, gradient_clip_norm),
+        )
 
 
 class DNNClassifier(_Classifier):
     """A deep network that tells classes apart."""
 
-    def __init__(self, hidden_units: Any, feature_columns: Any, model_dir: Optional[str] = None, n_classes: int = 2, weight_column_name: Optional[str] = None,
-                 optimizer: Any = None, activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, gradient_clip_norm: Optional[float] = None,
-                 enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None,
-                 input_layer_min_slice_size: Any = None, label_keys: Any = None) -> None:
+    def __init__(
+        self,
+        hidden_units: Any,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column_name: Optional[str] = None,
+        optimizer: Any = None,
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+        label_keys: Any = None,
+    ) -> None:
         del input_layer_min_slice_size  # partitions are those of the variable scope
         arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
-        super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-                         model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
-                         **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
+        super().__init__(
+            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm),
+        )
 
 
 class DNNRegressor(_Regressor):
     """A deep network that tells numbers."""
 
-    def __init__(self, hidden_units: Any, feature_columns: Any, model_dir: Optional[str] = None, weight_column_name: Optional[str] = None, optimizer: Any = None,
-                 activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, gradient_clip_norm: Optional[float] = None,
-                 enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, label_dimension: int = 1,
-                 embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None) -> None:
+    def __init__(
+        self,
+        hidden_units: Any,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        weight_column_name: Optional[str] = None,
+        optimizer: Any = None,
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        label_dimension: int = 1,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+    ) -> None:
         del input_layer_min_slice_size  # partitions are those of the variable scope
         arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
-        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias),
-                         model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
-                         **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
+        super().__init__(
+            _numbers(label_dimension, weight_column_name, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm),
+        )
 
 
 class DNNLinearCombinedClassifier(_Classifier):
     """A linear and a deep model that tell classes apart together."""
 
-    def __init__(self, model_dir: Optional[str] = None, n_classes: int = 2, weight_column_name: Optional[str] = None, linear_feature_columns: Any = None,
-                 linear_optimizer: Any = None, _joint_linear_weights: bool = False, dnn_feature_columns: Any = None, dnn_optimizer: Any = None,
-                 dnn_hidden_units: Any = None, dnn_activation_fn: Any = nn_ops.relu, dnn_dropout: Optional[float] = None,
-                 gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None,
-                 embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None, label_keys: Any = None,
-                 fix_global_step_increment_bug: bool = True) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        n_classes: int = 2,
+        weight_column_name: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = None,
+        _joint_linear_weights: bool = False,
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = None,
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = nn_ops.relu,
+        dnn_dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+        label_keys: Any = None,
+        fix_global_step_increment_bug: bool = True,
+    ) -> None:
         del input_layer_min_slice_size  # partitions are those of the variable scope
         del fix_global_step_increment_bug  # the step grows by one
         arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
-        super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias), model_dir=model_dir, config=config,
-                         feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
-                                                                                dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))
+        super().__init__(
+            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_both(
+                linear_feature_columns,
+                linear_optimizer,
+                dnn_feature_columns,
+                dnn_optimizer,
+                dnn_hidden_units,
+                dnn_activation_fn,
+                dnn_dropout,
+                gradient_clip_norm,
+            ),
+        )
 
 
 class DNNLinearCombinedRegressor(_Regressor):
     """A linear and a deep model that tell numbers together."""
 
-    def __init__(self, model_dir: Optional[str] = None, weight_column_name: Optional[str] = None, linear_feature_columns: Any = None,
-                 linear_optimizer: Any = None, _joint_linear_weights: bool = False, dnn_feature_columns: Any = None, dnn_optimizer: Any = None,
-                 dnn_hidden_units: Any = None, dnn_activation_fn: Any = nn_ops.relu, dnn_dropout: Optional[float] = None,
-                 gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, label_dimension: int = 1, config: Any = None,
-                 feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None,
-                 fix_global_step_increment_bug: bool = True) -> None:
+    def __init__(
+        self,
+        model_dir: Optional[str] = None,
+        weight_column_name: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = None,
+        _joint_linear_weights: bool = False,
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = None,
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = nn_ops.relu,
+        dnn_dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        enable_centered_bias: bool = False,
+        label_dimension: int = 1,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+        fix_global_step_increment_bug: bool = True,
+    ) -> None:
         del input_layer_min_slice_size  # partitions are those of the variable scope
         del fix_global_step_increment_bug  # the step grows by one
         arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
-        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias), model_dir=model_dir, config=config,
-                         feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
-                                                                                dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))
-
+        super().__init__(
+            _numbers(label_dimension, weight_column_name, enable_centered_bias),
+            model_dir=model_dir,
+            config=config,
+            feature_engineering_fn=feature_engineering_fn,
+            **_both(
+                linear_feature_columns,
+                linear_optimizer,
+                dnn_feature_columns,
+                dnn_optimizer,
+                dnn_hidden_units,
+                dnn_activation_fn,
+                dnn_dropout,
+                gradient_clip_norm,
+            ),
+        )
 
 
 def infer_real_valued_columns_from_input(x: Any) -> Any:
     """A column of numbers for each feature of arrays."""
     from millrace.contrib.feature_columns import infer_real_valued_columns
+
     with Graph().as_default():
         made = as_array(x)
         return infer_real_valued_columns({k: v[:1] for k, v in made.items()} if isinstance(made, dict) else made[:1])
@@ -235,6 +391,7 @@ def infer_real_valued_columns_from_input(x: Any) -> Any:
 def infer_real_valued_columns_from_input_fn(input_fn: Any) -> Any:
     """A column of numbers for each feature of an input function."""
     from millrace.contrib.feature_columns import infer_real_valued_columns
+
     with Graph().as_default():
         made = input_fn()
         return infer_real_valued_columns(made[0] if isinstance(made, tuple) else made)

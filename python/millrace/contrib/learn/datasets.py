@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Data sets."""
+
 from typing import Any, Optional
 
 import numpy as np
@@ -30,9 +31,9 @@ DATASETS = {"iris": load_iris, "mnist": load_mnist}
 def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Any:
     """A data set by name."""
     arguments.only(False, test_with_fake_data=test_with_fake_data)
-    arguments.only('small', size=size)
+    arguments.only("small", size=size)
     if name in ("boston", "dbpedia"):
         raise at_user_line(NotImplementedError("load_dataset(%r) is not provided: read the data with learn.datasets.base.load_csv_with_header." % name))
     if name not in DATASETS:
         raise at_user_line(ValueError("Name of dataset is not found: %s" % name))
-    return DATASETS[name]()  # type: ignore[operator]
+    return DATASETS[name]()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The estimators of tf.contrib.learn: fit, evaluate and predict over tf.estimator's loops."""
+
 from __future__ import annotations
 
 import inspect
@@ -111,8 +112,17 @@ class BaseEstimator:
         measures = dict(made.eval_metric_ops or {})
         if mode == ModeKeys.EVAL:
             measures.update(as_metric_ops(self._metrics, features, labels, made.predictions))
-        return EstimatorSpec(mode, made.predictions, made.loss, made.train_op, measures, getattr(made, "export_outputs", None), made.training_chief_hooks,
-                             made.training_hooks, made.scaffold)
+        return EstimatorSpec(
+            mode,
+            made.predictions,
+            made.loss,
+            made.train_op,
+            measures,
+            getattr(made, "export_outputs", None),
+            made.training_chief_hooks,
+            made.training_hooks,
+            made.scaffold,
+        )
 
     def _input(self, x: Any, y: Any, input_fn: Any, batch_size: Optional[int], epochs: Optional[int], shuffle: bool) -> Any:
         if input_fn is None:
@@ -130,10 +140,19 @@ class BaseEstimator:
             made = input_fn()
             self._input_ends = _ends(get_default_graph())
             return made
+
         return call
 
-    def fit(self, x: Any = None, y: Any = None, input_fn: Any = None, steps: Optional[int] = None, batch_size: Optional[int] = None,
-            monitors: Any = None, max_steps: Optional[int] = None) -> Any:
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Any = None,
+        steps: Optional[int] = None,
+        batch_size: Optional[int] = None,
+        monitors: Any = None,
+        max_steps: Optional[int] = None,
+    ) -> Any:
         """Trains on arrays, or on what an input function gives."""
         hooks = [m if isinstance(m, SessionRunHook) else m() for m in monitors or ()]
         for hook in hooks:
@@ -144,9 +163,20 @@ class BaseEstimator:
 
     partial_fit = fit
 
-    def evaluate(self, x: Any = None, y: Any = None, input_fn: Any = None, feed_fn: Any = None, batch_size: Optional[int] = None, steps: Optional[int] = None,
-                 metrics: Any = None, name: Optional[str] = None, checkpoint_path: Optional[str] = None, hooks: Any = None,
-                 log_progress: bool = True) -> Dict[str, Any]:
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Any = None,
+        feed_fn: Any = None,
+        batch_size: Optional[int] = None,
+        steps: Optional[int] = None,
+        metrics: Any = None,
+        name: Optional[str] = None,
+        checkpoint_path: Optional[str] = None,
+        hooks: Any = None,
+        log_progress: bool = True,
+    ) -> Dict[str, Any]:
         """The loss and metrics over `steps` batches, or all. Of an input that never ends one batch is taken."""
         del log_progress  # it is logged
         arguments.only(None, feed_fn=feed_fn)
@@ -175,8 +205,15 @@ class BaseEstimator:
             return (row for batch in batches for row in _rows(batch))
         return joined(list(batches))
 
-    def predict(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, outputs: Any = None, as_iterable: bool = True,
-                iterate_batches: bool = False) -> Any:
+    def predict(
+        self,
+        x: Any = None,
+        input_fn: Any = None,
+        batch_size: Optional[int] = None,
+        outputs: Any = None,
+        as_iterable: bool = True,
+        iterate_batches: bool = False,
+    ) -> Any:
         """The predictions, one example at a time, or (as_iterable=False) arrays of all."""
         if iterate_batches:
             return self._batches(x, input_fn, batch_size, outputs)
@@ -194,16 +231,25 @@ class BaseEstimator:
         """The newest checkpoint, or None."""
         return self._inner.latest_checkpoint()
 
-    def export_savedmodel(self, export_dir_base: str, serving_input_fn: Callable[[], Any], default_output_alternative_key: Any = None,
-                          assets_extra: Any = None, as_text: bool = False, checkpoint_path: Optional[str] = None) -> bytes:
+    def export_savedmodel(
+        self,
+        export_dir_base: str,
+        serving_input_fn: Callable[[], Any],
+        default_output_alternative_key: Any = None,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        checkpoint_path: Optional[str] = None,
+    ) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
         arguments.only(None, default_output_alternative_key=default_output_alternative_key)
+
         def receiver() -> Any:
             made = serving_input_fn()
             if hasattr(made, "receiver_tensors"):
                 return made
             features, _, inputs = made  # InputFnOps
             return _estimator.export.ServingInputReceiver(features, inputs)
+
         return self._inner.export_savedmodel(export_dir_base, receiver, assets_extra, as_text, checkpoint_path)
 
 
@@ -225,8 +271,14 @@ def joined(batches: List[Any]) -> Any:
 class Estimator(BaseEstimator):
     """Trains, evaluates and asks the model that model_fn(features, labels, mode, params) builds."""
 
-    def __init__(self, model_fn: Optional[Callable[..., Any]] = None, model_dir: Optional[str] = None, config: Any = None, params: Any = None,
-                 feature_engineering_fn: Any = None) -> None:
+    def __init__(
+        self,
+        model_fn: Optional[Callable[..., Any]] = None,
+        model_dir: Optional[str] = None,
+        config: Any = None,
+        params: Any = None,
+        feature_engineering_fn: Any = None,
+    ) -> None:
         if model_fn is None:
             raise at_user_line(ValueError("model_fn must be given."))
         super().__init__(model_dir, config, params, feature_engineering_fn)

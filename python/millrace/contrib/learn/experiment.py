@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.learn.Experiment: an estimator with its inputs, in one process."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -10,10 +11,22 @@ from millrace.framework.errors import at_user_line
 class Experiment:
     """An estimator, what it is trained on and what it is judged by."""
 
-    def __init__(self, estimator: Any, train_input_fn: Callable[..., Any], eval_input_fn: Callable[..., Any], eval_metrics: Any = None,
-                 train_steps: Optional[int] = None, eval_steps: Optional[int] = 100, train_monitors: Any = None, eval_hooks: Any = None,
-                 local_eval_frequency: Any = None, eval_delay_secs: float = 120, continuous_eval_throttle_secs: float = 60,
-                 min_eval_frequency: Optional[int] = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        train_input_fn: Callable[..., Any],
+        eval_input_fn: Callable[..., Any],
+        eval_metrics: Any = None,
+        train_steps: Optional[int] = None,
+        eval_steps: Optional[int] = 100,
+        train_monitors: Any = None,
+        eval_hooks: Any = None,
+        local_eval_frequency: Any = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: Optional[int] = None,
+        **unused: Any,
+    ) -> None:
         del eval_delay_secs  # evaluation follows training at once
         del continuous_eval_throttle_secs  # evaluation follows training at once
         if eval_metrics is not None and not hasattr(estimator, "fit"):

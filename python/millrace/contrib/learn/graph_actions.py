@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a graph a few times without a loop of one's own."""
+
 from __future__ import annotations
 
 import itertools
@@ -12,6 +13,7 @@ def run_feeds_iter(output_dict: Dict[str, Any], feed_dicts: Iterable[Any], resto
     from millrace.framework.session import Session
     from millrace.ops.variables import global_variables_initializer, local_variables_initializer
     from millrace.train import Coordinator, Saver, start_queue_runners
+
     if not output_dict:
         raise ValueError("output_dict is invalid: %s." % output_dict)
     graph = next(v for v in output_dict.values() if hasattr(v, "graph")).graph

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.learn.io and .utils: input functions, batches of Example messages by queues, exports."""
+
 from __future__ import annotations
 
 import collections
@@ -20,11 +21,22 @@ InputFnOps = collections.namedtuple("InputFnOps", ["features", "labels", "defaul
 ExportStrategy = collections.namedtuple("ExportStrategy", ["name", "export_fn", "strip_default_attrs"], defaults=(None,))
 
 
-def read_batch_examples(file_pattern: Any, batch_size: int, reader: Callable[[], Any], randomize_input: bool = True, num_epochs: Optional[int] = None,
-                        queue_capacity: int = 10000, num_threads: int = 1, read_batch_size: int = 1, parse_fn: Any = None, name: Optional[str] = None,
-                        seed: Optional[int] = None) -> Any:
+def read_batch_examples(
+    file_pattern: Any,
+    batch_size: int,
+    reader: Callable[[], Any],
+    randomize_input: bool = True,
+    num_epochs: Optional[int] = None,
+    queue_capacity: int = 10000,
+    num_threads: int = 1,
+    read_batch_size: int = 1,
+    parse_fn: Any = None,
+    name: Optional[str] = None,
+    seed: Optional[int] = None,
+) -> Any:
     """Batches of serialized Example messages of files, which queue runners read."""
     from millrace import gfile
+
     files = [f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p)]
     if not files:
         raise at_user_line(ValueError("No files match %s." % (file_pattern,)))
@@ -40,38 +52,61 @@ def read_batch_examples(file_pattern: Any, batch_size: int, reader: Callable[[],
             many.append([parse_fn(examples) if parse_fn is not None else examples])
         if randomize_input:
             least = max(min(queue_capacity - 3 * batch_size, batch_size), 0)
-            return train.shuffle_batch_join(many, batch_size, queue_capacity, least, enqueue_many=True, allow_smaller_final_batch=num_epochs is not None, seed=seed)
+            return train.shuffle_batch_join(
+                many, batch_size, queue_capacity, least, enqueue_many=True, allow_smaller_final_batch=num_epochs is not None, seed=seed
+            )
         return train.batch_join(many, batch_size, queue_capacity, enqueue_many=True, allow_smaller_final_batch=num_epochs is not None)
 
 
-def read_batch_features(file_pattern: Any, batch_size: int, features: Dict[str, Any], reader: Callable[[], Any], randomize_input: bool = True,
-                        num_epochs: Optional[int] = None, queue_capacity: int = 10000, feature_queue_capacity: int = 100, reader_num_threads: int = 1,
-                        num_enqueue_threads: int = 2, parse_fn: Any = None, name: Optional[str] = None) -> Dict[str, Any]:
+def read_batch_features(
+    file_pattern: Any,
+    batch_size: int,
+    features: Dict[str, Any],
+    reader: Callable[[], Any],
+    randomize_input: bool = True,
+    num_epochs: Optional[int] = None,
+    queue_capacity: int = 10000,
+    feature_queue_capacity: int = 100,
+    reader_num_threads: int = 1,
+    num_enqueue_threads: int = 2,
+    parse_fn: Any = None,
+    name: Optional[str] = None,
+) -> Dict[str, Any]:
     """Batches of Example messages of files as a dict of tensors."""
     del feature_queue_capacity, num_enqueue_threads  # batches are parsed where they are used
     with name_scope(name, "read_batch_features"):
         examples = read_batch_examples(file_pattern, batch_size, reader, randomize_input, num_epochs, queue_capacity, reader_num_threads, parse_fn=parse_fn)
-        return parsing_ops.parse_example(examples, features)  # type: ignore[no-any-return]
+        return parsing_ops.parse_example(examples, features)
 
 
 def build_parsing_serving_input_fn(feature_spec: Dict[str, Any], default_batch_size: Optional[int] = None) -> Callable[[], Any]:
     """A function that gives InputFnOps of a placeholder for serialized Example messages."""
+
     def input_fn() -> Any:
         examples = array_ops.placeholder(dtypes.string, [default_batch_size], "input_example_tensor")
         return InputFnOps(parsing_ops.parse_example(examples, feature_spec), None, {"examples": examples})
+
     return input_fn
 
 
 def build_default_serving_input_fn(features: Dict[str, Any], default_batch_size: Optional[int] = None) -> Callable[[], Any]:
     """A function that gives InputFnOps of placeholders like these features."""
+
     def input_fn() -> Any:
         made = {key: array_ops.placeholder(t.dtype, [default_batch_size, *t.get_shape().as_list()[1:]], t.op.name) for key, t in features.items()}
         return InputFnOps(made, None, made)
+
     return input_fn
 
 
-def make_export_strategy(serving_input_fn: Callable[[], Any], default_output_alternative_key: Optional[str] = None, assets_extra: Any = None,
-                         as_text: bool = False, exports_to_keep: Optional[int] = 5, strip_default_attrs: Any = None) -> Any:
+def make_export_strategy(
+    serving_input_fn: Callable[[], Any],
+    default_output_alternative_key: Optional[str] = None,
+    assets_extra: Any = None,
+    as_text: bool = False,
+    exports_to_keep: Optional[int] = 5,
+    strip_default_attrs: Any = None,
+) -> Any:
     """How an Experiment exports SavedModels; it keeps the last exports_to_keep."""
     del default_output_alternative_key  # the first output is the default
     if exports_to_keep is not None and exports_to_keep <= 0:
@@ -90,8 +125,13 @@ def make_export_strategy(serving_input_fn: Callable[[], Any], default_output_alt
         for old in exports[:-exports_to_keep] if exports_to_keep is not None else []:
             shutil.rmtree(os.path.join(export_dir_base, old))
         return path
+
     return ExportStrategy("Servo", export_fn, strip_default_attrs)
 
 
-utils = types.SimpleNamespace(InputFnOps=InputFnOps, make_export_strategy=make_export_strategy, build_parsing_serving_input_fn=build_parsing_serving_input_fn,
-                              build_default_serving_input_fn=build_default_serving_input_fn)
+utils = types.SimpleNamespace(
+    InputFnOps=InputFnOps,
+    make_export_strategy=make_export_strategy,
+    build_parsing_serving_input_fn=build_parsing_serving_input_fn,
+    build_default_serving_input_fn=build_default_serving_input_fn,
+)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which predictions and labels a metric of tf.contrib.learn compares."""
+
 from __future__ import annotations
 
 import inspect
@@ -15,8 +16,7 @@ class PredictionKey:
     CLASSES, PROBABILITIES, LOGITS, LOGISTIC, SCORES, TOP_K, GENERIC = "classes", "probabilities", "logits", "logistic", "scores", "top_k", "output"
 
 
-_ROLES = {"predictions": ("predictions", "prediction", "pred", "values"), "labels": ("labels", "label", "targets", "target"),
-          "weights": ("weights", "weight")}
+_ROLES = {"predictions": ("predictions", "prediction", "pred", "values"), "labels": ("labels", "label", "targets", "target"), "weights": ("weights", "weight")}
 
 
 def _place(function: Callable[..., Any], role: str) -> Optional[str]:
@@ -34,7 +34,9 @@ def _one(what: str, values: Any, key: Any, argument: str) -> Any:
         return values
     if key is None:
         if len(values) != 1:
-            raise at_user_line(ValueError("MetricSpec without specified %s requires %s tensor or single element dictionary, got %s" % (argument, what, sorted(values))))
+            raise at_user_line(
+                ValueError("MetricSpec without specified %s requires %s tensor or single element dictionary, got %s" % (argument, what, sorted(values)))
+            )
         return next(iter(values.values()))
     if key not in values:
         raise at_user_line(KeyError("%s key '%s' not in %s" % (argument, key, sorted(values))))
@@ -44,8 +46,9 @@ def _one(what: str, values: Any, key: Any, argument: str) -> Any:
 class MetricSpec:
     """A metric, and the names of what it compares."""
 
-    def __init__(self, metric_fn: Callable[..., Any], prediction_key: Optional[str] = None, label_key: Optional[str] = None,
-                 weight_key: Optional[str] = None) -> None:
+    def __init__(
+        self, metric_fn: Callable[..., Any], prediction_key: Optional[str] = None, label_key: Optional[str] = None, weight_key: Optional[str] = None
+    ) -> None:
         self._metric_fn, self._prediction_key, self._label_key, self._weight_key = metric_fn, prediction_key, label_key, weight_key
 
     metric_fn = property(lambda self: self._metric_fn, doc="The function of predictions and labels.")
@@ -76,7 +79,11 @@ class MetricSpec:
 
     def __str__(self) -> str:
         return "MetricSpec(metric_fn=%s, prediction_key=%s, label_key=%s, weight_key=%s)" % (
-            getattr(self._metric_fn, "__name__", self._metric_fn), self._prediction_key, self._label_key, self._weight_key)
+            getattr(self._metric_fn, "__name__", self._metric_fn),
+            self._prediction_key,
+            self._label_key,
+            self._weight_key,
+        )
 
 
 def as_metric_ops(given: Dict[Any, Any], features: Any, labels: Any, predictions: Any) -> Dict[str, Any]:

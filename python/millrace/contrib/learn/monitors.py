@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.learn.monitors: what is done while an estimator trains."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional
@@ -28,8 +29,14 @@ def NanLoss(loss_tensor: Any, every_n_steps: int = 100, fail_on_nan_loss: bool =
     return NanTensorHook(loss_tensor, fail_on_nan_loss)
 
 
-def CheckpointSaver(checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,
-                    checkpoint_basename: str = "model.ckpt", scaffold: Any = None) -> SessionRunHook:
+def CheckpointSaver(
+    checkpoint_dir: str,
+    save_secs: Optional[float] = None,
+    save_steps: Optional[int] = None,
+    saver: Any = None,
+    checkpoint_basename: str = "model.ckpt",
+    scaffold: Any = None,
+) -> SessionRunHook:
     """Saves."""
     return CheckpointSaverHook(checkpoint_dir, save_secs, save_steps, saver, checkpoint_basename, scaffold)
 
@@ -37,13 +44,33 @@ def CheckpointSaver(checkpoint_dir: str, save_secs: Optional[float] = None, save
 class ValidationMonitor(SessionRunHook):
     """Evaluates new checkpoints while the estimator trains, and may stop it when a metric no longer gets better."""
 
-    def __init__(self, x: Any = None, y: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, eval_steps: Optional[int] = None,
-                 every_n_steps: int = 100, metrics: Any = None, hooks: Any = None, early_stopping_rounds: Optional[int] = None,
-                 early_stopping_metric: str = "loss", early_stopping_metric_minimize: bool = True, name: Optional[str] = None,
-                 check_interval_secs: float = 5) -> None:
+    def __init__(
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Any = None,
+        batch_size: Optional[int] = None,
+        eval_steps: Optional[int] = None,
+        every_n_steps: int = 100,
+        metrics: Any = None,
+        hooks: Any = None,
+        early_stopping_rounds: Optional[int] = None,
+        early_stopping_metric: str = "loss",
+        early_stopping_metric_minimize: bool = True,
+        name: Optional[str] = None,
+        check_interval_secs: float = 5,
+    ) -> None:
         del check_interval_secs  # checkpoints are looked at each time
-        self._given: Dict[str, Any] = {"x": x, "y": y, "input_fn": input_fn, "batch_size": batch_size, "steps": eval_steps, "metrics": metrics,
-                                       "hooks": hooks, "name": name or "validation"}
+        self._given: Dict[str, Any] = {
+            "x": x,
+            "y": y,
+            "input_fn": input_fn,
+            "batch_size": batch_size,
+            "steps": eval_steps,
+            "metrics": metrics,
+            "hooks": hooks,
+            "name": name or "validation",
+        }
         self._every, self._rounds, self._metric, self._less = every_n_steps, early_stopping_rounds, early_stopping_metric, early_stopping_metric_minimize
         self._estimator: Any = None
         self._seen: Optional[str] = None
@@ -57,11 +84,13 @@ class ValidationMonitor(SessionRunHook):
     def begin(self) -> None:
         """Finds the step."""
         from millrace.train.global_step import get_global_step
+
         self._step = get_global_step()
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the step."""
         from millrace.train.hooks import SessionRunArgs
+
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.learn.ops and .models: parts of models of the first skflow."""
+
 from __future__ import annotations
 
 import types
@@ -15,7 +16,7 @@ from millrace.ops.variable_scope import get_variable, variable_scope
 
 def one_hot_matrix(tensor_in: Any, num_classes: int, on_value: float = 1.0, off_value: float = 0.0) -> Tensor:
     """Numbers of classes as rows with one 1."""
-    return array_ops.one_hot(math_ops.cast(tensor_in, dtypes.int64), num_classes, on_value, off_value)  # type: ignore[no-any-return]
+    return array_ops.one_hot(math_ops.cast(tensor_in, dtypes.int64), num_classes, on_value, off_value)
 
 
 def categorical_variable(tensor_in: Any, n_classes: int, embedding_size: int, name: str) -> Tensor:
@@ -33,11 +34,19 @@ def dnn(tensor_in: Any, hidden_units: Sequence[int], activation: Callable[..., A
                 tensor_in = layers.dense(tensor_in, units, activation, name="dense")
                 if dropout is not None:
                     tensor_in = nn_ops.dropout(tensor_in, keep_prob=dropout)
-    return tensor_in  # type: ignore[no-any-return]
+    return tensor_in
 
 
-def conv2d(tensor_in: Any, n_filters: int, filter_shape: Sequence[int], strides: Any = None, padding: str = "SAME", bias: bool = True,
-           activation: Any = None, batch_norm: bool = False) -> Tensor:
+def conv2d(
+    tensor_in: Any,
+    n_filters: int,
+    filter_shape: Sequence[int],
+    strides: Any = None,
+    padding: str = "SAME",
+    bias: bool = True,
+    activation: Any = None,
+    batch_norm: bool = False,
+) -> Tensor:
     """A convolution with a bias, an activation, and normalized batches."""
     with variable_scope("convolution"):
         steps = [1, 1, 1, 1] if strides is None else list(strides)
@@ -47,7 +56,7 @@ def conv2d(tensor_in: Any, n_filters: int, filter_shape: Sequence[int], strides:
             made = made + get_variable("bias", [n_filters], dtypes.float32, init_ops.zeros_initializer())
         if batch_norm:
             made = layers.batch_normalization(made, training=True)
-        return made if activation is None else activation(made)  # type: ignore[no-any-return]
+        return made if activation is None else activation(made)
 
 
 def split_squeeze(dim: int, num_split: int, tensor_in: Any) -> List[Tensor]:
@@ -82,8 +91,9 @@ def rnn_decoder(decoder_inputs: Sequence[Any], initial_state: Any, cell: Any, sc
     return outputs, states, sampling_outputs, sampling_states
 
 
-def rnn_seq2seq(encoder_inputs: Sequence[Any], decoder_inputs: Sequence[Any], encoder_cell: Any, decoder_cell: Any = None, dtype: Any = dtypes.float32,
-                scope: Any = None) -> Tuple[Any, Any, Any, Any]:
+def rnn_seq2seq(
+    encoder_inputs: Sequence[Any], decoder_inputs: Sequence[Any], encoder_cell: Any, decoder_cell: Any = None, dtype: Any = dtypes.float32, scope: Any = None
+) -> Tuple[Any, Any, Any, Any]:
     """An encoder whose last state a decoder begins with."""
     with variable_scope(scope or "rnn_seq2seq"):
         _, last = rnn.static_rnn(encoder_cell, list(encoder_inputs), dtype=dtype)
@@ -95,7 +105,7 @@ def sequence_classifier(decoding: Sequence[Any], labels: Sequence[Any], sampling
     with name_scope(name, "sequence_classifier", []):
         entropy = [nn_ops.softmax_cross_entropy_with_logits(labels=label, logits=said) for said, label in zip(decoding, labels)]
         predictions = [nn_ops.softmax(x) for x in (sampling_decoding or decoding)]
-        return array_ops.stack(predictions, 1), math_ops.reduce_sum(math_ops.add_n(entropy), name=name)  # type: ignore[return-value]
+        return array_ops.stack(predictions, 1), math_ops.reduce_sum(math_ops.add_n(entropy), name=name)
 
 
 def softmax_classifier(tensor_in: Any, labels: Any, weights: Any, biases: Any, class_weight: Any = None, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
@@ -119,6 +129,7 @@ def mean_squared_error_regressor(tensor_in: Any, labels: Any, weights: Any, bias
 
 def _linear(scope: str, x: Any, y: Any, init_mean: Any, init_stddev: Any) -> Any:
     from millrace import summary
+
     with variable_scope(scope):
         summary.histogram("X", x)
         summary.histogram("y", y)

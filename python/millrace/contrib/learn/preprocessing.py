@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words to numbers."""
+
 from __future__ import annotations
 
 import pickle
@@ -90,7 +91,7 @@ class VocabularyProcessor:
         """The rows."""
         for tokens in self._tokenizer(raw_documents):
             row = np.zeros(self.max_document_length, np.int64)
-            for i, token in enumerate(tokens[:self.max_document_length]):
+            for i, token in enumerate(tokens[: self.max_document_length]):
                 row[i] = self.vocabulary_.get(token)
             yield row
 
@@ -142,9 +143,9 @@ class ByteProcessor:
     def transform(self, x: Any) -> Iterator[Any]:
         """The rows."""
         for text in x:
-            data = (text.encode("utf-8") if isinstance(text, str) else bytes(text))[:self.max_document_length]
+            data = (text.encode("utf-8") if isinstance(text, str) else bytes(text))[: self.max_document_length]
             row = np.zeros(self.max_document_length, np.uint8)
-            row[:len(data)] = np.frombuffer(data, np.uint8)
+            row[: len(data)] = np.frombuffer(data, np.uint8)
             yield row
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.learn.TensorFlowEstimator: a model function trained on arrays, as the first skflow had it."""
+
 from __future__ import annotations
 
 import json
@@ -23,12 +24,28 @@ from millrace.ops.variables import global_variables_initializer
 class TensorFlowEstimator:
     """model_fn(X, y) gives (predictions, loss). n_classes is 0 for regression; y is then numbers, else rows with one 1."""
 
-    def __init__(self, model_fn: Callable[..., Any], n_classes: int = 0, batch_size: int = 32, steps: int = 200, optimizer: Any = "Adagrad",
-                 learning_rate: Any = 0.1, clip_gradients: Optional[float] = 5.0, class_weight: Any = None, continue_training: bool = False,
-                 config: Any = None, verbose: int = 1) -> None:
+    def __init__(
+        self,
+        model_fn: Callable[..., Any],
+        n_classes: int = 0,
+        batch_size: int = 32,
+        steps: int = 200,
+        optimizer: Any = "Adagrad",
+        learning_rate: Any = 0.1,
+        clip_gradients: Optional[float] = 5.0,
+        class_weight: Any = None,
+        continue_training: bool = False,
+        config: Any = None,
+        verbose: int = 1,
+    ) -> None:
         self.model_fn, self.n_classes, self.batch_size, self.steps, self.optimizer = model_fn, n_classes, batch_size, steps, optimizer
         self.learning_rate, self.clip_gradients, self.class_weight, self.continue_training, self._config = (
-            learning_rate, clip_gradients, class_weight, continue_training, config)
+            learning_rate,
+            clip_gradients,
+            class_weight,
+            continue_training,
+            config,
+        )
         self.verbose = verbose
         self._session: Any = None
         self._shapes: Any = None
@@ -60,7 +77,7 @@ class TensorFlowEstimator:
         for i in range(self.steps):
             if len(rows) < min(self.batch_size, len(x)):
                 rows = [*rows, *order.permutation(len(x))]
-            at, rows = rows[:self.batch_size], rows[self.batch_size:]
+            at, rows = rows[: self.batch_size], rows[self.batch_size :]
             _, loss = self._session.run([self._train, self._loss], {self._inputs: x[at], self._outputs: y[at]})
             if self.verbose and (i + 1) % max(1, self.steps // 10) == 0:
                 print("Step #%d, loss: %.5f" % (i + 1, loss))
@@ -83,7 +100,7 @@ class TensorFlowEstimator:
             raise at_user_line(ValueError("fit() has to run before predictions"))
         x = np.asarray(x, np.float32)
         size = batch_size or self.batch_size
-        return np.concatenate([self._session.run(self._predictions, {self._inputs: x[i:i + size]}) for i in range(0, len(x), size)])
+        return np.concatenate([self._session.run(self._predictions, {self._inputs: x[i : i + size]}) for i in range(0, len(x), size)])
 
     def predict(self, x: Any, axis: int = 1, batch_size: Optional[int] = None) -> Any:
         """Classes, or numbers."""
@@ -117,7 +134,10 @@ class TensorFlowEstimator:
         """Writes the variables into a folder, and what shapes the model takes."""
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, "model.def"), "w", encoding="utf-8") as file:
-            json.dump({"class_name": type(self).__name__, "shapes": self._shapes, "n_classes": self.n_classes, "batch_size": self.batch_size, "steps": self.steps}, file)
+            json.dump(
+                {"class_name": type(self).__name__, "shapes": self._shapes, "n_classes": self.n_classes, "batch_size": self.batch_size, "steps": self.steps},
+                file,
+            )
         self._saver.save(self._session, os.path.join(path, "model"), write_meta_graph=False)
 
     def load(self, path: str) -> "TensorFlowEstimator":
@@ -130,5 +150,6 @@ class TensorFlowEstimator:
     @classmethod
     def restore(cls, path: str, config: Any = None) -> Any:
         """Is not there: a folder does not hold the model function."""
-        raise at_user_line(NotImplementedError("TensorFlowEstimator.restore(%r, config=%r): make the estimator with its model_fn, and call load(path)."
-                                               % (path, config)))
+        raise at_user_line(
+            NotImplementedError("TensorFlowEstimator.restore(%r, config=%r): make the estimator with its model_fn, and call load(path)." % (path, config))
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.data_provider."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence

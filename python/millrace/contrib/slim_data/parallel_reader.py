@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.parallel_reader: several readers that put what they read into one queue."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -52,19 +53,33 @@ class ParallelReader:
     def reset(self, name: Optional[str] = None) -> Operation:
         """An operation that makes all of them begin anew."""
         from millrace.ops.control_flow_ops import group
+
         return group(*[reader.reset() for reader in self._readers], name=name)
 
 
-def parallel_read(data_sources: Any, reader_class: Any, num_epochs: Optional[int] = None, num_readers: int = 4, reader_kwargs: Any = None,
-                  shuffle: bool = True, dtypes: Any = None, capacity: int = 256, min_after_dequeue: int = 128, seed: Optional[int] = None,
-                  scope: Optional[str] = None) -> Any:
+def parallel_read(
+    data_sources: Any,
+    reader_class: Any,
+    num_epochs: Optional[int] = None,
+    num_readers: int = 4,
+    reader_kwargs: Any = None,
+    shuffle: bool = True,
+    dtypes: Any = None,
+    capacity: int = 256,
+    min_after_dequeue: int = 128,
+    seed: Optional[int] = None,
+    scope: Optional[str] = None,
+) -> Any:
     """(key, value) of the next record of some files."""
     files = get_data_files(data_sources)
     with name_scope(scope, "parallel_read"):
         names = string_input_producer(files, num_epochs=num_epochs, shuffle=shuffle, seed=seed, name="filenames")
         types = dtypes or [dtypes_module.string, dtypes_module.string]
-        queue: QueueBase = (RandomShuffleQueue(capacity, min_after_dequeue, types, seed=seed, name="common_queue") if shuffle
-                            else FIFOQueue(capacity, types, name="common_queue"))
+        queue: QueueBase = (
+            RandomShuffleQueue(capacity, min_after_dequeue, types, seed=seed, name="common_queue")
+            if shuffle
+            else FIFOQueue(capacity, types, name="common_queue")
+        )
         summary.scalar("fraction_of_%d_full" % capacity, fullness(queue, None, capacity))
         return ParallelReader(reader_class, queue, num_readers, reader_kwargs).read(names)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.queues."""
+
 from __future__ import annotations
 
 import contextlib

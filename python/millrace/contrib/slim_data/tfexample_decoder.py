@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.slim.tfexample_decoder: items of Example messages."""
+
 from __future__ import annotations
 
 import abc
@@ -101,8 +102,15 @@ class LookupTensor(Tensor):
 class SparseTensor(ItemHandler):
     """A sparse tensor of features for its indices and values."""
 
-    def __init__(self, indices_key: Optional[str] = None, values_key: Optional[str] = None, shape_key: Optional[str] = None, shape: Any = None,
-                 densify: bool = False, default_value: Any = 0) -> None:
+    def __init__(
+        self,
+        indices_key: Optional[str] = None,
+        values_key: Optional[str] = None,
+        shape_key: Optional[str] = None,
+        shape: Any = None,
+        densify: bool = False,
+        default_value: Any = 0,
+    ) -> None:
         self._indices_key, self._values_key, self._shape_key = indices_key or "indices", values_key or "values", shape_key
         self._shape, self._densify, self._default_value = shape, densify, default_value
         super().__init__([self._indices_key, self._values_key, *([shape_key] if shape_key else [])])
@@ -117,9 +125,17 @@ class SparseTensor(ItemHandler):
 class Image(ItemHandler):
     """A decoded image. A feature says its format; JPEG, PNG, GIF, BMP are known from the bytes, "raw" means pixels."""
 
-    def __init__(self, image_key: Optional[str] = None, format_key: Optional[str] = None, shape: Any = None, channels: Optional[int] = 3,
-                 dtype: Any = dtypes.uint8, repeated: bool = False, dct_method: str = "") -> None:
-        arguments.only('', dct_method=dct_method)
+    def __init__(
+        self,
+        image_key: Optional[str] = None,
+        format_key: Optional[str] = None,
+        shape: Any = None,
+        channels: Optional[int] = 3,
+        dtype: Any = dtypes.uint8,
+        repeated: bool = False,
+        dct_method: str = "",
+    ) -> None:
+        arguments.only("", dct_method=dct_method)
         self._image_key, self._format_key = image_key or "image/encoded", format_key or "image/format"
         super().__init__([self._image_key, self._format_key])
         self._shape, self._channels, self._dtype, self._repeated = shape, channels, dtypes.as_dtype(dtype), repeated
@@ -165,7 +181,7 @@ class TFExampleDecoder(DataDecoder):
     def list_items(self) -> List[str]:
         return list(self._handlers)
 
-    def decode(self, serialized_example: Any, items: Optional[Sequence[str]] = None) -> List[Any]:  # type: ignore[override]
+    def decode(self, serialized_example: Any, items: Optional[Sequence[str]] = None) -> List[Any]:
         example = parse_single_example(serialized_example, self._features)
         for key in sorted(self._features):
             if isinstance(self._features[key], FixedLenFeature):

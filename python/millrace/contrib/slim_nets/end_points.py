@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the networks share."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -49,8 +50,9 @@ def build(body: Callable[[EndPoints], None], last: Optional[str]) -> Tuple[Any, 
     return points[str(last)], points
 
 
-def fully_convolutional(net: Any, num_classes: int, width: Any, size: Any, initializer: Any, is_training: Any, keep_prob: float, normalize: bool,
-                        padding: str = "VALID") -> Any:
+def fully_convolutional(
+    net: Any, num_classes: int, width: Any, size: Any, initializer: Any, is_training: Any, keep_prob: float, normalize: bool, padding: str = "VALID"
+) -> Any:
     """The classifier of the early networks: convolutions fc6 to fc8 in place of full connections."""
     first, second = width
     with arg_scope([conv2d], **initializer):

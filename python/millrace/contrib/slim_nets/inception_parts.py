@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the inception networks are made of: modules of branches side by side, and classifiers."""
+
 from __future__ import annotations
 
 import contextlib
@@ -29,8 +30,9 @@ class Widths:
 class Step:
     """A convolution or pooling of a branch."""
 
-    def __init__(self, scope: str, width: int = 0, size: Any = (1, 1), stride: int = 1, stddev: Optional[float] = None, padding: str = "SAME",
-                 pool: Any = None) -> None:
+    def __init__(
+        self, scope: str, width: int = 0, size: Any = (1, 1), stride: int = 1, stddev: Optional[float] = None, padding: str = "SAME", pool: Any = None
+    ) -> None:
         self.scope, self.width, self.size, self.stride, self.stddev, self.padding, self.pool = scope, width, list(size), stride, stddev, padding, pool
 
     def __call__(self, net: Any, widths: Widths) -> Any:
@@ -69,22 +71,47 @@ def kernel_within(net: Any, size: Sequence[int]) -> Any:
     return list(size) if shape[1] is None or shape[2] is None else [min(shape[1], size[0]), min(shape[2], size[1])]
 
 
-def arguments(weight_decay: float = 0.00004, use_batch_norm: bool = True, batch_norm_decay: float = 0.9997, batch_norm_epsilon: float = 0.001,
-              batch_norm_var_collection: str = "moving_vars", stddev: Optional[float] = None, activation_fn: Any = nn_ops.relu,
-              batch_norm_updates_collections: Any = GraphKeys.UPDATE_OPS) -> Any:
+def arguments(
+    weight_decay: float = 0.00004,
+    use_batch_norm: bool = True,
+    batch_norm_decay: float = 0.9997,
+    batch_norm_epsilon: float = 0.001,
+    batch_norm_var_collection: str = "moving_vars",
+    stddev: Optional[float] = None,
+    activation_fn: Any = nn_ops.relu,
+    batch_norm_updates_collections: Any = GraphKeys.UPDATE_OPS,
+) -> Any:
     """The defaults of the layers."""
     kept = {"beta": None, "gamma": None, "moving_mean": [batch_norm_var_collection], "moving_variance": [batch_norm_var_collection]}
-    normalization = {"decay": batch_norm_decay, "epsilon": batch_norm_epsilon, "updates_collections": batch_norm_updates_collections,
-                     "variables_collections": kept}
+    normalization = {
+        "decay": batch_norm_decay,
+        "epsilon": batch_norm_epsilon,
+        "updates_collections": batch_norm_updates_collections,
+        "variables_collections": kept,
+    }
     start = variance_scaling_initializer() if stddev is None else truncated(stddev)
     with arg_scope([conv2d, fully_connected], weights_regularizer=l2_regularizer(weight_decay)):
-        with arg_scope([conv2d], weights_initializer=start, activation_fn=activation_fn, normalizer_fn=batch_norm if use_batch_norm else None,
-                       normalizer_params=normalization if use_batch_norm else {}) as made:
+        with arg_scope(
+            [conv2d],
+            weights_initializer=start,
+            activation_fn=activation_fn,
+            normalizer_fn=batch_norm if use_batch_norm else None,
+            normalizer_params=normalization if use_batch_norm else {},
+        ) as made:
             return made
 
 
-def whole(inputs: Any, base: Callable[[Any, Any], Tuple[Any, EndPoints]], head: Callable[[Any, EndPoints], Any], is_training: Any,
-          prediction_fn: Any, squeeze: bool, reuse: Any, scope: Any, default: str) -> Tuple[Any, EndPoints]:
+def whole(
+    inputs: Any,
+    base: Callable[[Any, Any], Tuple[Any, EndPoints]],
+    head: Callable[[Any, EndPoints], Any],
+    is_training: Any,
+    prediction_fn: Any,
+    squeeze: bool,
+    reuse: Any,
+    scope: Any,
+    default: str,
+) -> Tuple[Any, EndPoints]:
     """A network with its classifier: (logits, end points)."""
     with variable_scope(scope, default, [inputs], reuse=reuse) as sc, contextlib.ExitStack() as stack:
         stack.enter_context(arg_scope([batch_norm, dropout], is_training=is_training))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OverFeat (Sermanet and others, 2013), the fast model."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -12,15 +13,18 @@ from millrace.ops import init_ops, nn_ops
 
 def overfeat_arg_scope(weight_decay: float = 0.0005) -> Any:
     """The defaults of the layers."""
-    with arg_scope([conv2d, fully_connected], activation_fn=nn_ops.relu, weights_regularizer=l2_regularizer(weight_decay),
-                   biases_initializer=init_ops.zeros_initializer()):
+    with arg_scope(
+        [conv2d, fully_connected], activation_fn=nn_ops.relu, weights_regularizer=l2_regularizer(weight_decay), biases_initializer=init_ops.zeros_initializer()
+    ):
         with arg_scope([conv2d], padding="SAME"), arg_scope([max_pool2d], padding="VALID") as made:
             return made
 
 
-def overfeat(inputs: Any, num_classes: int = 1000, is_training: Any = True, dropout_keep_prob: float = 0.5, spatial_squeeze: bool = True,
-             scope: Any = "overfeat") -> Tuple[Any, Any]:
+def overfeat(
+    inputs: Any, num_classes: int = 1000, is_training: Any = True, dropout_keep_prob: float = 0.5, spatial_squeeze: bool = True, scope: Any = "overfeat"
+) -> Tuple[Any, Any]:
     """(logits, end points)."""
+
     def body(net: Any) -> Any:
         net = conv2d(net, 64, [11, 11], 4, padding="VALID", scope="conv1")
         net = max_pool2d(net, [2, 2], scope="pool1")
@@ -31,6 +35,7 @@ def overfeat(inputs: Any, num_classes: int = 1000, is_training: Any = True, drop
         net = max_pool2d(net, [2, 2], scope="pool5")
         start = {"weights_initializer": truncated(0.005), "biases_initializer": init_ops.constant_initializer(0.1)}
         return fully_convolutional(net, num_classes, (3072, 4096), [6, 6], start, is_training, dropout_keep_prob, True)
+
     return sequential(body, inputs, scope, "overfeat", num_classes, spatial_squeeze)
 
 

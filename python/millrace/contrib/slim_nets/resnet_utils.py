@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both kinds of residual networks share."""
+
 from __future__ import annotations
 
 import collections
@@ -40,8 +41,7 @@ def _arguments(unit: Any) -> Any:
 
 
 @add_arg_scope
-def stack_blocks_dense(net: Any, blocks: Any, output_stride: Any = None, store_non_strided_activations: bool = False,
-                       outputs_collections: Any = None) -> Any:
+def stack_blocks_dense(net: Any, blocks: Any, output_stride: Any = None, store_non_strided_activations: bool = False, outputs_collections: Any = None) -> Any:
     """Blocks in a row. From where the output would be smaller than 1 / output_stride, units have holes in place of strides."""
     if store_non_strided_activations:
         raise at_user_line(NotImplementedError("store_non_strided_activations is not provided: leave it out."))
@@ -65,15 +65,28 @@ def stack_blocks_dense(net: Any, blocks: Any, output_stride: Any = None, store_n
     return net
 
 
-def resnet_arg_scope(weight_decay: Any = 0.0001, batch_norm_decay: float = 0.997, batch_norm_epsilon: float = 1e-5, batch_norm_scale: bool = True,
-                     activation_fn: Any = nn_ops.relu, use_batch_norm: bool = True, is_training: Any = None) -> Any:
+def resnet_arg_scope(
+    weight_decay: Any = 0.0001,
+    batch_norm_decay: float = 0.997,
+    batch_norm_epsilon: float = 1e-5,
+    batch_norm_scale: bool = True,
+    activation_fn: Any = nn_ops.relu,
+    use_batch_norm: bool = True,
+    is_training: Any = None,
+) -> Any:
     """The defaults of the layers. (Up to 1.1 the first argument was is_training, as it still may be.)"""
     if isinstance(weight_decay, bool):
         weight_decay, is_training = 0.0001, weight_decay
     normalization = {"decay": batch_norm_decay, "epsilon": batch_norm_epsilon, "scale": batch_norm_scale, "updates_collections": GraphKeys.UPDATE_OPS}
     if is_training is not None:
         normalization["is_training"] = is_training
-    with arg_scope([conv2d], weights_regularizer=l2_regularizer(weight_decay), weights_initializer=variance_scaling_initializer(),
-                   activation_fn=activation_fn, normalizer_fn=batch_norm if use_batch_norm else None, normalizer_params=normalization):
+    with arg_scope(
+        [conv2d],
+        weights_regularizer=l2_regularizer(weight_decay),
+        weights_initializer=variance_scaling_initializer(),
+        activation_fn=activation_fn,
+        normalizer_fn=batch_norm if use_batch_norm else None,
+        normalizer_params=normalization,
+    ):
         with arg_scope([batch_norm], **normalization), arg_scope([max_pool2d], padding="SAME") as made:
             return made

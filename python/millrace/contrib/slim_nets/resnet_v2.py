@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Residual networks with what normalises before the convolutions (He and others, 2016)."""
+
 from __future__ import annotations
 
 import functools
@@ -41,11 +42,34 @@ def resnet_v2_block(scope: str, base_depth: int, num_units: int, stride: int) ->
     return make_block(scope, bottleneck, base_depth, num_units, stride)
 
 
-def resnet_v2(inputs: Any, blocks: Any, num_classes: Any = None, is_training: Any = None, global_pool: bool = True, output_stride: Any = None,
-              include_root_block: bool = True, reuse: Any = None, scope: Any = None, spatial_squeeze: bool = False) -> Tuple[Any, Any]:
+def resnet_v2(
+    inputs: Any,
+    blocks: Any,
+    num_classes: Any = None,
+    is_training: Any = None,
+    global_pool: bool = True,
+    output_stride: Any = None,
+    include_root_block: bool = True,
+    reuse: Any = None,
+    scope: Any = None,
+    spatial_squeeze: bool = False,
+) -> Tuple[Any, Any]:
     """(logits [batch, 1, 1, classes], end points); without num_classes features."""
-    return build(inputs, blocks, num_classes, is_training, global_pool, output_stride, _root if include_root_block else None,
-                 lambda net: batch_norm(net, activation_fn=nn_ops.relu, scope="postnorm"), spatial_squeeze, reuse, scope, "resnet_v2", bottleneck)
+    return build(
+        inputs,
+        blocks,
+        num_classes,
+        is_training,
+        global_pool,
+        output_stride,
+        _root if include_root_block else None,
+        lambda net: batch_norm(net, activation_fn=nn_ops.relu, scope="postnorm"),
+        spatial_squeeze,
+        reuse,
+        scope,
+        "resnet_v2",
+        bottleneck,
+    )
 
 
 _of = functools.partial(network_of, resnet_v2, resnet_v2_block)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A residual network around its blocks."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,8 +21,21 @@ def make_block(scope: str, unit: Any, base_depth: int, num_units: int, stride: i
     return resnet_utils.Block(scope, unit, units)
 
 
-def build(inputs: Any, blocks: Any, num_classes: Any, is_training: Any, global_pool: bool, output_stride: Any, root: Optional[Callable[[Any], Any]],
-          after: Callable[[Any], Any], squeeze: bool, reuse: Any, scope: Any, default: str, unit: Any) -> Tuple[Any, Any]:
+def build(
+    inputs: Any,
+    blocks: Any,
+    num_classes: Any,
+    is_training: Any,
+    global_pool: bool,
+    output_stride: Any,
+    root: Optional[Callable[[Any], Any]],
+    after: Callable[[Any], Any],
+    squeeze: bool,
+    reuse: Any,
+    scope: Any,
+    default: str,
+    unit: Any,
+) -> Tuple[Any, Any]:
     """Root, blocks, pooling and classifier: (what they give, end points)."""
     with variable_scope(scope, default, [inputs], reuse=reuse) as sc, contextlib.ExitStack() as stack:
         collection = sc.name + "_end_points"
@@ -50,10 +64,20 @@ def build(inputs: Any, blocks: Any, num_classes: Any, is_training: Any, global_p
 
 def network_of(model: Any, block: Any, name: str, counts: Sequence[int]) -> Any:
     """The function that builds a model of blocks with so many units each."""
-    def network(inputs: Any, num_classes: Any = None, is_training: Any = None, global_pool: bool = True, output_stride: Any = None,
-                reuse: Any = None, scope: Any = name, spatial_squeeze: bool = False) -> Tuple[Any, Any]:
+
+    def network(
+        inputs: Any,
+        num_classes: Any = None,
+        is_training: Any = None,
+        global_pool: bool = True,
+        output_stride: Any = None,
+        reuse: Any = None,
+        scope: Any = name,
+        spatial_squeeze: bool = False,
+    ) -> Tuple[Any, Any]:
         blocks = [block("block%d" % i, 32 << i, count, stride) for i, (count, stride) in enumerate(zip(counts, (2, 2, 2, 1)), 1)]
-        return model(inputs, blocks, num_classes, is_training, global_pool, output_stride, True, reuse, scope, spatial_squeeze)  # type: ignore[no-any-return]
+        return model(inputs, blocks, num_classes, is_training, global_pool, output_stride, True, reuse, scope, spatial_squeeze)
+
     network.__name__, network.__doc__ = name, "The network of %d layers." % (3 * sum(counts) + 2)
     setattr(network, "default_image_size", 224)
     return network

@@ -3,6 +3,7 @@
 
 Source and licence: data/README.md beside this file.
 """
+
 from __future__ import annotations
 
 import os

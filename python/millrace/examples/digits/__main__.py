@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m millrace.examples.digits [steps]: trains a small convolutional network on the digits of the package."""
+
 from __future__ import annotations
 
 import sys

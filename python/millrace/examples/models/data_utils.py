@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.models.rnn.translate.data_utils: vocabularies, and text as numbers of words."""
+
 from __future__ import annotations
 
 import collections
@@ -14,7 +15,7 @@ _PAD, _GO, _EOS, _UNK = b"_PAD", b"_GO", b"_EOS", b"_UNK"
 _START_VOCAB = [_PAD, _GO, _EOS, _UNK]
 PAD_ID, GO_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 _WORD_SPLIT = re.compile(b"([.,!?\"':;)(])")
-_DIGIT_RE = re.compile(br"\d")
+_DIGIT_RE = re.compile(rb"\d")
 
 
 def _bytes(text: Any) -> bytes:
@@ -35,8 +36,9 @@ def basic_tokenizer(sentence: Any) -> List[bytes]:
     return [part for part in parts if part]
 
 
-def create_vocabulary(vocabulary_path: str, data_path: str, max_vocabulary_size: int, tokenizer: Optional[Callable[..., Any]] = None,
-                      normalize_digits: bool = True) -> None:
+def create_vocabulary(
+    vocabulary_path: str, data_path: str, max_vocabulary_size: int, tokenizer: Optional[Callable[..., Any]] = None, normalize_digits: bool = True
+) -> None:
     """Writes the most frequent words of a text, one to a line, where the file is not there yet."""
     if os.path.exists(vocabulary_path):
         return
@@ -59,15 +61,17 @@ def initialize_vocabulary(vocabulary_path: str) -> Tuple[Dict[bytes, int], List[
     return {word: i for i, word in enumerate(words)}, words
 
 
-def sentence_to_token_ids(sentence: Any, vocabulary: Dict[Any, int], tokenizer: Optional[Callable[..., Any]] = None,
-                          normalize_digits: bool = True) -> List[int]:
+def sentence_to_token_ids(
+    sentence: Any, vocabulary: Dict[Any, int], tokenizer: Optional[Callable[..., Any]] = None, normalize_digits: bool = True
+) -> List[int]:
     """The numbers of a sentence's words."""
     words = [_bytes(word) for word in (tokenizer(sentence) if tokenizer else basic_tokenizer(sentence))]
     return [vocabulary.get(_DIGIT_RE.sub(b"0", word) if normalize_digits else word, UNK_ID) for word in words]
 
 
-def data_to_token_ids(data_path: str, target_path: str, vocabulary_path: str, tokenizer: Optional[Callable[..., Any]] = None,
-                      normalize_digits: bool = True) -> None:
+def data_to_token_ids(
+    data_path: str, target_path: str, vocabulary_path: str, tokenizer: Optional[Callable[..., Any]] = None, normalize_digits: bool = True
+) -> None:
     """Writes a text as numbers of words, where the file is not there yet."""
     if os.path.exists(target_path):
         return
@@ -77,16 +81,28 @@ def data_to_token_ids(data_path: str, target_path: str, vocabulary_path: str, to
             out.write(" ".join(str(i) for i in sentence_to_token_ids(line, vocabulary, tokenizer, normalize_digits)) + "\n")
 
 
-def prepare_data(data_dir: str, from_train_path: str, to_train_path: str, from_dev_path: str, to_dev_path: str, from_vocabulary_size: int,
-                 to_vocabulary_size: int, tokenizer: Optional[Callable[..., Any]] = None) -> Tuple[str, ...]:
+def prepare_data(
+    data_dir: str,
+    from_train_path: str,
+    to_train_path: str,
+    from_dev_path: str,
+    to_dev_path: str,
+    from_vocabulary_size: int,
+    to_vocabulary_size: int,
+    tokenizer: Optional[Callable[..., Any]] = None,
+) -> Tuple[str, ...]:
     """The files of numbers and the vocabularies of a pair of texts, made where they are not there."""
     to_vocabulary = os.path.join(data_dir, "vocab%d.to" % to_vocabulary_size)
     from_vocabulary = os.path.join(data_dir, "vocab%d.from" % from_vocabulary_size)
     create_vocabulary(to_vocabulary, to_train_path, to_vocabulary_size, tokenizer)
     create_vocabulary(from_vocabulary, from_train_path, from_vocabulary_size, tokenizer)
     made = []
-    for path, size, vocabulary in ((from_train_path, from_vocabulary_size, from_vocabulary), (to_train_path, to_vocabulary_size, to_vocabulary),
-                                   (from_dev_path, from_vocabulary_size, from_vocabulary), (to_dev_path, to_vocabulary_size, to_vocabulary)):
+    for path, size, vocabulary in (
+        (from_train_path, from_vocabulary_size, from_vocabulary),
+        (to_train_path, to_vocabulary_size, to_vocabulary),
+        (from_dev_path, from_vocabulary_size, from_vocabulary),
+        (to_dev_path, to_vocabulary_size, to_vocabulary),
+    ):
         made.append("%s.ids%d" % (path, size))
         data_to_token_ids(path, made[-1], vocabulary, tokenizer)
     return (*made, from_vocabulary, to_vocabulary)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensorflow.models.rnn.ptb.reader: the Penn treebank's files as numbers of words."""
+
 from __future__ import annotations
 
 import collections
@@ -38,21 +39,22 @@ def ptb_iterator(raw_data: Any, batch_size: int, num_steps: int) -> Iterator[Tup
     """(words, the words after them), [batch_size, num_steps] each, through the text."""
     raw = np.array(raw_data, dtype=np.int32)
     length = len(raw) // batch_size
-    rows = raw[:batch_size * length].reshape(batch_size, length)
+    rows = raw[: batch_size * length].reshape(batch_size, length)
     count = (length - 1) // num_steps
     if count == 0:
         raise at_user_line(ValueError("epoch_size == 0, decrease batch_size or num_steps"))
     for i in range(count):
-        yield rows[:, i * num_steps:(i + 1) * num_steps], rows[:, i * num_steps + 1:(i + 1) * num_steps + 1]
+        yield rows[:, i * num_steps : (i + 1) * num_steps], rows[:, i * num_steps + 1 : (i + 1) * num_steps + 1]
 
 
 def ptb_producer(raw_data: Any, batch_size: int, num_steps: int, name: Optional[str] = None) -> Tuple[Any, Any]:
     """ptb_iterator by a queue of the graph."""
     import millrace as tf
+
     with name_scope(name, "PTBProducer", [raw_data, batch_size, num_steps]):
         raw = tf.convert_to_tensor(raw_data, name="raw_data", dtype=tf.int32)
         length = tf.size(raw) // batch_size
-        rows = tf.reshape(raw[:batch_size * length], [batch_size, length])
+        rows = tf.reshape(raw[: batch_size * length], [batch_size, length])
         count = tf.identity((length - 1) // num_steps, name="epoch_size")
         i = tf.train.range_input_producer(count, shuffle=False).dequeue()
         parts = []

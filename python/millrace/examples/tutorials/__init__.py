@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that TensorFlow carried for its tutorials."""
+
 from millrace.examples.tutorials import mnist

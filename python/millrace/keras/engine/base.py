@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """The base of the layers of tf.keras."""
+
 from __future__ import annotations
 
 import inspect
@@ -37,9 +38,20 @@ class Layer(BaseLayer):
     uses_learning_phase = False
     dtype: Any = None
 
-    def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, activity_regularizer: Any = None, input_shape: Any = None,
-                 batch_input_shape: Any = None, batch_size: Optional[int] = None, input_dim: Optional[int] = None, input_length: Optional[int] = None,
-                 weights: Any = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        trainable: bool = True,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        activity_regularizer: Any = None,
+        input_shape: Any = None,
+        batch_input_shape: Any = None,
+        batch_size: Optional[int] = None,
+        input_dim: Optional[int] = None,
+        input_length: Optional[int] = None,
+        weights: Any = None,
+        **unused: Any,
+    ) -> None:
         if unused:
             raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
         self._start(trainable)
@@ -68,8 +80,17 @@ class Layer(BaseLayer):
     def _init_set_name(self, name: Optional[str]) -> None:
         self._name = name or K.unique_name(snake(type(self).__name__))
 
-    def add_weight(self, name: str, shape: Any, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
-                   constraint: Any = None, **unused: Any) -> Any:
+    def add_weight(
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        constraint: Any = None,
+        **unused: Any,
+    ) -> Any:
         """Makes a variable of the layer."""
         start, sizes = initializers.get(initializer or "glorot_uniform"), [int(d) for d in shape]
         kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
@@ -135,6 +156,7 @@ class Layer(BaseLayer):
 
     def __deepcopy__(self, memo: Any) -> Any:
         import copy
+
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         for key, value in vars(self).items():

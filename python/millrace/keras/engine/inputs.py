@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where models begin."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, Optional
@@ -15,8 +16,17 @@ from millrace.layer_base import History, Node
 class InputLayer(Layer):
     """Where a model begins."""
 
-    def __init__(self, input_shape: Any = None, batch_size: Optional[int] = None, dtype: Any = None, input_tensor: Any = None, sparse: bool = False,
-                 name: Optional[str] = None, batch_input_shape: Any = None, **unused: Any) -> None:
+    def __init__(
+        self,
+        input_shape: Any = None,
+        batch_size: Optional[int] = None,
+        dtype: Any = None,
+        input_tensor: Any = None,
+        sparse: bool = False,
+        name: Optional[str] = None,
+        batch_input_shape: Any = None,
+        **unused: Any,
+    ) -> None:
         if unused:
             raise at_user_line(ValueError("Unrecognized keyword arguments: %s" % sorted(unused)))
         super().__init__(name=name or "input_%d" % K.get_uid("input"))
@@ -28,7 +38,9 @@ class InputLayer(Layer):
             shape = (batch_size, *(input_shape or ()))
         self.built, self.batch_input_shape, self.sparse, self.is_placeholder = True, shape, sparse, input_tensor is None
         self.dtype = dtypes.as_dtype(dtype or (K.floatx() if input_tensor is None else input_tensor.dtype.base_dtype)).name
-        tensor = K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name) if input_tensor is None else convert_to_tensor_or_sparse_tensor(input_tensor)
+        tensor = (
+            K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name) if input_tensor is None else convert_to_tensor_or_sparse_tensor(input_tensor)
+        )
         tensor._keras_history = History(self, 0, 0)
         tensor._uses_learning_phase = False
         Node(self, [], [], [], [tensor], [tensor])
@@ -38,14 +50,24 @@ class InputLayer(Layer):
         return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "name": self.name}
 
 
-def Input(shape: Any = None, batch_shape: Any = None, name: Optional[str] = None, dtype: Any = None, sparse: bool = False,
-          tensor: Any = None, batch_size: Optional[int] = None, **unused: Any) -> Any:
+def Input(
+    shape: Any = None,
+    batch_shape: Any = None,
+    name: Optional[str] = None,
+    dtype: Any = None,
+    sparse: bool = False,
+    tensor: Any = None,
+    batch_size: Optional[int] = None,
+    **unused: Any,
+) -> Any:
     """A tensor that a model is fed."""
     if unused:
         raise at_user_line(ValueError("Unrecognized keyword arguments: %s" % sorted(unused)))
     if shape is not None and batch_shape is not None:
         raise at_user_line(ValueError("Only provide the shape OR batch_shape argument to Input, not both at the same time."))
     if shape is None and batch_shape is None and tensor is None:
-        raise at_user_line(ValueError("Please provide to Input either a `shape` or a `tensor` argument. Note that `shape` does not include the batch dimension."))
+        raise at_user_line(
+            ValueError("Please provide to Input either a `shape` or a `tensor` argument. Note that `shape` does not include the batch dimension.")
+        )
     layer = InputLayer(shape, batch_size, dtype, tensor, sparse, name, batch_shape)
     return one_or_all(layer._inbound_nodes[0].output_tensors)

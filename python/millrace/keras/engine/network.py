@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that lead from inputs to outputs, as one layer."""
+
 from __future__ import annotations
 
 import copy
@@ -47,12 +48,19 @@ class Network(Layer):
             raise at_user_line(ValueError("The list of inputs passed to the model is redundant. All inputs should only appear once. Found: %s" % inputs))
         for x in inputs:
             if not is_keras_tensor(x):
-                raise at_user_line(ValueError("Input tensors to a %s must come from `tf.keras.Input`. Received: %s (missing previous layer metadata)."
-                                              % (type(self).__name__, x)))
+                raise at_user_line(
+                    ValueError(
+                        "Input tensors to a %s must come from `tf.keras.Input`. Received: %s (missing previous layer metadata)." % (type(self).__name__, x)
+                    )
+                )
         for x in outputs:
             if not is_keras_tensor(x):
-                raise at_user_line(ValueError("Output tensors to a %s must be the output of a Keras layer (thus holding past layer metadata); %s is not. Wrap "
-                                              "what computes it in a Lambda layer." % (type(self).__name__, x)))
+                raise at_user_line(
+                    ValueError(
+                        "Output tensors to a %s must be the output of a Keras layer (thus holding past layer metadata); %s is not. Wrap "
+                        "what computes it in a Lambda layer." % (type(self).__name__, x)
+                    )
+                )
         self.inputs, self.outputs, self.built, self._is_graph_network = inputs, outputs, True, True
         self._nodes = self._ordered(inputs, outputs)
         self._network_nodes = {id(node) for node in self._nodes}
@@ -60,8 +68,12 @@ class Network(Layer):
         self._by_name = {layer.name: layer for layer in self.layers}
         if len(self._by_name) != len(self.layers):
             names = [layer.name for layer in self.layers]
-            raise at_user_line(ValueError("The name \"%s\" is used %d times in the model. All layer names should be unique." % (
-                next(n for n in names if names.count(n) > 1), max(names.count(n) for n in names))))
+            raise at_user_line(
+                ValueError(
+                    'The name "%s" is used %d times in the model. All layer names should be unique.'
+                    % (next(n for n in names if names.count(n) > 1), max(names.count(n) for n in names))
+                )
+            )
         self._input_layers = [x._keras_history.layer for x in inputs]
         self._output_layers = [x._keras_history.layer for x in outputs]
         self._input_coordinates = [x._keras_history for x in inputs]
@@ -94,23 +106,31 @@ class Network(Layer):
                 if id(node) in done:
                     continue
                 if id(node) in on_path:
-                    raise at_user_line(ValueError("The tensors of layer \"%s\" are part of a cycle." % history.layer.name))
+                    raise at_user_line(ValueError('The tensors of layer "%s" are part of a cycle.' % history.layer.name))
                 on_path.add(id(node))
                 stack.append((history, True))
                 for x in reversed(node.input_tensors if node.inbound_layers else []):
                     if not is_keras_tensor(x):
-                        raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\"." % (x, history.layer.name)))
+                        raise at_user_line(ValueError('Graph disconnected: cannot obtain value for tensor %s at layer "%s".' % (x, history.layer.name)))
                     stack.append((x._keras_history, False))
         known = {id(x) for x in inputs}
         fine: List[str] = []
         for node in order:
             for x in node.input_tensors if node.inbound_layers else []:
                 if id(x) not in known:
-                    raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\". The following previous layers were "
-                                                  "accessed without issue: %s" % (x, node.outbound_layer.name, fine)))
+                    raise at_user_line(
+                        ValueError(
+                            'Graph disconnected: cannot obtain value for tensor %s at layer "%s". The following previous layers were '
+                            "accessed without issue: %s" % (x, node.outbound_layer.name, fine)
+                        )
+                    )
             if not node.inbound_layers and not all(id(x) in known for x in node.output_tensors):
-                raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\". The following previous layers were "
-                                              "accessed without issue: %s" % (node.output_tensors[0], node.outbound_layer.name, fine)))
+                raise at_user_line(
+                    ValueError(
+                        'Graph disconnected: cannot obtain value for tensor %s at layer "%s". The following previous layers were '
+                        "accessed without issue: %s" % (node.output_tensors[0], node.outbound_layer.name, fine)
+                    )
+                )
             known.update(id(x) for x in node.output_tensors)
             fine.append(node.outbound_layer.name)
         return order
@@ -160,8 +180,9 @@ class Network(Layer):
         """The masks of the outputs."""
         if not getattr(self, "_is_graph_network", False):
             return None
-        if all(m is None for m in listed(mask)) and not any(layer.supports_masking and hasattr(layer, "mask_value") or getattr(layer, "mask_zero", False)
-                                                            for layer in self._deep_layers()):
+        if all(m is None for m in listed(mask)) and not any(
+            layer.supports_masking and hasattr(layer, "mask_value") or getattr(layer, "mask_zero", False) for layer in self._deep_layers()
+        ):
             return one_or_all([None] * len(self.outputs))
         masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
         return one_or_all(self._run(listed(inputs), masks)[1])
@@ -181,7 +202,9 @@ class Network(Layer):
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name):
                 made = listed(layer.call(tensors if many else tensors[0], **arguments))
-                after = listed(layer.compute_mask(tensors if many else tensors[0], (before if many else before[0]) if any(m is not None for m in before) else None))
+                after = listed(
+                    layer.compute_mask(tensors if many else tensors[0], (before if many else before[0]) if any(m is not None for m in before) else None)
+                )
                 if getattr(layer, "activity_regularizer", None) is not None:
                     for t in made:
                         layer.add_loss(layer.activity_regularizer(t), inputs=tensors)
@@ -301,7 +324,7 @@ class Network(Layer):
         return K.batch_get_value(self.weights)
 
     @property
-    def input_spec(self) -> Any:  # type: ignore[override]
+    def input_spec(self) -> Any:
         """What it takes."""
         return None
 
@@ -333,17 +356,24 @@ class Network(Layer):
                     arguments = node.arguments
                 except TypeError:
                     arguments = {}
-                calls.append([[before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments]
-                              for before, n, t in zip(node.inbound_layers, node.node_indices, node.tensor_indices)])
+                calls.append(
+                    [
+                        [before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments]
+                        for before, n, t in zip(node.inbound_layers, node.node_indices, node.tensor_indices)
+                    ]
+                )
             entries.append({"name": layer.name, "class_name": type(layer).__name__, "config": layer.get_config(), "inbound_nodes": calls})
-        ends = [[[h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index] for h in coordinates]
-                for coordinates in (self._input_coordinates, self._output_coordinates)]
+        ends = [
+            [[h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index] for h in coordinates]
+            for coordinates in (self._input_coordinates, self._output_coordinates)
+        ]
         return copy.deepcopy({"name": self.name, "layers": entries, "input_layers": ends[0], "output_layers": ends[1]})
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A model of what get_config gave."""
         from millrace.keras.layers import deserialize
+
         made: Dict[str, Any] = {}
         waiting: List[Any] = []
         for entry in config["layers"]:
@@ -366,6 +396,7 @@ class Network(Layer):
                     continue
                 arguments = call[0][3] if len(call[0]) > 3 else {}
                 from millrace.keras.layers.merge import _Merge
+
                 many = len(inputs) > 1 or isinstance(layer, _Merge)
                 layer(inputs if many else inputs[0], **arguments)
             if len(rest) == len(waiting):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of models in files: checkpoints of TensorFlow's form, and HDF5 where h5py is installed."""
+
 from __future__ import annotations
 
 import json
@@ -19,8 +20,9 @@ def h5py() -> Any:
     try:
         import h5py as found
     except ImportError:
-        raise at_user_line(ImportError("HDF5 files need the package h5py: install it, or use save_weights with a name that does not end in .h5, which writes a "
-                                       "checkpoint.")) from None
+        raise at_user_line(
+            ImportError("HDF5 files need the package h5py: install it, or use save_weights with a name that does not end in .h5, which writes a checkpoint.")
+        ) from None
     return found
 
 
@@ -80,8 +82,9 @@ def load_weights_from_hdf5_group_by_name(group: Any, layers: List[Any]) -> None:
 def _pairs(layer: Any, name: str, values: List[Any]) -> List[Any]:
     weights = layer.weights
     if len(weights) != len(values):
-        raise at_user_line(ValueError("Layer \"%s\" expects %d weight(s), but the saved weights of \"%s\" have %d element(s)." % (
-            layer.name, len(weights), name, len(values))))
+        raise at_user_line(
+            ValueError('Layer "%s" expects %d weight(s), but the saved weights of "%s" have %d element(s).' % (layer.name, len(weights), name, len(values)))
+        )
     for w, value in zip(weights, values):
         if tuple(w.get_shape().as_list()) != value.shape:
             raise at_user_line(ValueError("Weight %s has shape %s, but the saved weight has shape %s" % (w.name, tuple(w.get_shape().as_list()), value.shape)))
@@ -92,11 +95,14 @@ def preprocess_weights_for_loading(layer: Any, weights: Any, original_keras_vers
     """Weights as the layer has them, of those that Keras 1 or another backend saved."""
     from millrace.keras.layers.recurrent import GRU, LSTM
     from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed
+
     kind = type(layer).__name__
     if isinstance(layer, Bidirectional):
         half = len(weights) // 2
-        return [*preprocess_weights_for_loading(layer.forward_layer, weights[:half], original_keras_version, original_backend),
-                *preprocess_weights_for_loading(layer.backward_layer, weights[half:], original_keras_version, original_backend)]
+        return [
+            *preprocess_weights_for_loading(layer.forward_layer, weights[:half], original_keras_version, original_backend),
+            *preprocess_weights_for_loading(layer.backward_layer, weights[half:], original_keras_version, original_backend),
+        ]
     if original_keras_version == "1":
         if isinstance(layer, TimeDistributed):
             weights = preprocess_weights_for_loading(layer.layer, weights, original_keras_version, original_backend)
@@ -125,6 +131,7 @@ class SavedWeights:
 
     def _saver(self: Any) -> Any:
         from millrace.train.saver import Saver
+
         if "saver" not in self._functions:
             self._functions["saver"] = Saver({w.op.name: w for w in self.weights}, max_to_keep=None)
         return self._functions["saver"]
@@ -154,6 +161,7 @@ class SavedWeights:
     def save(self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
         """Writes the model, its weights and how it is trained to an HDF5 file."""
         from millrace.keras.models import save_model
+
         save_model(self, filepath, overwrite, include_optimizer)
 
     def _updated_config(self: Any) -> Dict[str, Any]:
@@ -174,6 +182,7 @@ class SavedWeights:
     def summary(self: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
         """Prints its layers."""
         from millrace.keras.utils.layer_utils import print_summary
+
         print_summary(self, line_length, positions, print_fn)
 
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Where models begin, and layers that are made of layers."""
+
 from __future__ import annotations
 
 from typing import Any, List
 
 from millrace.keras.engine.base import InputSpec, Layer, Node, is_keras_tensor, listed, one_or_all, shape_tuple  # noqa: F401
 from millrace.keras.engine.network import Network, get_source_inputs
-from millrace.keras.engine.saving import (load_weights_from_hdf5_group, load_weights_from_hdf5_group_by_name,  # noqa: F401
-                                          preprocess_weights_for_loading, save_weights_to_hdf5_group)
+from millrace.keras.engine.saving import (  # noqa: F401
+    load_weights_from_hdf5_group,
+    load_weights_from_hdf5_group_by_name,
+    preprocess_weights_for_loading,
+    save_weights_to_hdf5_group,
+)
 from millrace.keras.engine.inputs import Input, InputLayer
 
 Container = Network

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras.Model: layers that are trained together."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
@@ -53,6 +54,7 @@ def _masked_metric(function: Any) -> Any:
             return math_ops.reduce_mean(each)
         mask = math_ops.cast(mask, each.dtype.base_dtype)
         return math_ops.reduce_mean(each * mask) / math_ops.reduce_mean(mask)
+
     return of
 
 
@@ -74,7 +76,7 @@ def _collect(given: Any, names: List[str], what: str) -> List[Any]:
     if isinstance(given, dict):
         for name in given:
             if name not in names:
-                raise at_user_line(ValueError("Unknown entry in %s dictionary: \"%s\". Only expected the following keys: %s" % (what, name, names)))
+                raise at_user_line(ValueError('Unknown entry in %s dictionary: "%s". Only expected the following keys: %s' % (what, name, names)))
         return [listed(given.get(name)) for name in names]
     raise at_user_line(TypeError("Type of `%s` argument not understood. Expected a list or dictionary, found: %s" % (what, given)))
 
@@ -85,12 +87,16 @@ def _per_output(given: Any, names: List[str], what: str, default: Any) -> List[A
     if isinstance(given, dict):
         for name in given:
             if name not in names:
-                raise at_user_line(ValueError("Unknown entry in %s dictionary: \"%s\". Only expected the following keys: %s" % (what, name, names)))
+                raise at_user_line(ValueError('Unknown entry in %s dictionary: "%s". Only expected the following keys: %s' % (what, name, names)))
         return [given.get(name, default) for name in names]
     if isinstance(given, (list, tuple)):
         if len(given) != len(names):
-            raise at_user_line(ValueError("When passing a list as %s, it should have one entry per model output. The model has %d outputs, but you passed %s=%s"
-                                          % (what, len(names), what, given)))
+            raise at_user_line(
+                ValueError(
+                    "When passing a list as %s, it should have one entry per model output. The model has %d outputs, but you passed %s=%s"
+                    % (what, len(names), what, given)
+                )
+            )
         return list(given)
     if what == "loss_weights":
         raise at_user_line(TypeError("Could not interpret loss_weights argument: %s - expected a list of dicts." % (given,)))
@@ -111,6 +117,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def __setattr__(self, name: str, value: Any) -> None:
         from millrace.layer_base import BaseLayer
+
         if isinstance(value, BaseLayer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
             self.layers.append(value)
         super().__setattr__(name, value)
@@ -120,6 +127,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         if getattr(self, "inputs", None) is not None:
             return
         from millrace.keras.engine.inputs import Input
+
         arrays = listed(x) if not isinstance(x, dict) else list(x.values())
         inputs = [Input(batch_shape=(None, *np.shape(a)[1:]), dtype=np.asarray(a).dtype.name if np.asarray(a).dtype.kind in "iub" else None) for a in arrays]
         outputs = listed(self(one_or_all(inputs)))
@@ -139,8 +147,17 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     # ---- what is trained ----
 
-    def compile(self, optimizer: Any, loss: Any = None, metrics: Any = None, loss_weights: Any = None, sample_weight_mode: Any = None,
-                weighted_metrics: Any = None, target_tensors: Any = None, **unused: Any) -> None:
+    def compile(
+        self,
+        optimizer: Any,
+        loss: Any = None,
+        metrics: Any = None,
+        loss_weights: Any = None,
+        sample_weight_mode: Any = None,
+        weighted_metrics: Any = None,
+        target_tensors: Any = None,
+        **unused: Any,
+    ) -> None:
         """Chooses how it is trained."""
         self.optimizer = optimizers.get(optimizer)
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
@@ -156,18 +173,25 @@ class Model(TrainingLoops, SavedWeights, Network):
         if isinstance(given, dict):
             for name in given:
                 if name not in names:
-                    raise at_user_line(ValueError("Unknown entry in loss dictionary: \"%s\". Only expected the following keys: %s" % (name, names)))
+                    raise at_user_line(ValueError('Unknown entry in loss dictionary: "%s". Only expected the following keys: %s' % (name, names)))
             functions = [losses.get(given.get(name)) for name in names]
         elif isinstance(given, (list, tuple)) and given:
             if len(given) != len(names):
-                raise at_user_line(ValueError("When passing a list as loss, it should have one entry per model outputs. The model has %d outputs, but you passed "
-                                              "loss=%s" % (len(names), given)))
+                raise at_user_line(
+                    ValueError(
+                        "When passing a list as loss, it should have one entry per model outputs. The model has %d outputs, but you passed "
+                        "loss=%s" % (len(names), given)
+                    )
+                )
             functions = [losses.get(f) for f in given]
         else:
             functions = [losses.get(given) if given else None] * len(names)
         shares = _per_output(self.loss_weights, names, "loss_weights", 1.0)
-        modes = _per_output(self.sample_weight_mode, names, "sample_weight_mode", None) if self.sample_weight_mode != [] else \
-            _per_output([], names, "sample_weight_mode", None)
+        modes = (
+            _per_output(self.sample_weight_mode, names, "sample_weight_mode", None)
+            if self.sample_weight_mode != []
+            else _per_output([], names, "sample_weight_mode", None)
+        )
         given_targets = [self._given_targets] if isinstance(self._given_targets, Tensor) else self._given_targets
         if given_targets is not None and not isinstance(given_targets, (list, tuple, dict)):
             raise at_user_line(TypeError("Expected `target_tensors` to be a tensor, a list or tuple, or a dictionary, but got: %s" % (given_targets,)))
@@ -189,14 +213,18 @@ class Model(TrainingLoops, SavedWeights, Network):
                 rank, integers = K.ndim(y) or 1, function is losses.sparse_categorical_crossentropy
                 target = targets[i]
                 if target is None:
-                    target = K.placeholder(None if integers else [None] * rank, dtype="int64" if integers else K.floatx() if not y.dtype.is_floating
-                                           else y.dtype.base_dtype.name, name=name + "_target")
+                    target = K.placeholder(
+                        None if integers else [None] * rank,
+                        dtype="int64" if integers else K.floatx() if not y.dtype.is_floating else y.dtype.base_dtype.name,
+                        name=name + "_target",
+                    )
                     self._feed_targets.append(target)
                 else:
                     target = convert_to_tensor(target)
                     self._feed_targets.append(target if K.is_placeholder(target) else None)
-                weights = array_ops.placeholder_with_default(np.ones([1] * (2 if mode == "temporal" else 1), np.float32),
-                                                             [None] * (2 if mode == "temporal" else 1), name=name + "_sample_weights")
+                weights = array_ops.placeholder_with_default(
+                    np.ones([1] * (2 if mode == "temporal" else 1), np.float32), [None] * (2 if mode == "temporal" else 1), name=name + "_sample_weights"
+                )
                 self.targets.append(target)
                 self.sample_weights.append(weights)
                 self._feed_outputs.append(i)
@@ -248,9 +276,14 @@ class Model(TrainingLoops, SavedWeights, Network):
     def _measure(self, metric: Any, i: int, name: str, loss: Any, mask: Any, weights: Any) -> None:
         if metric in ("accuracy", "acc", "crossentropy", "ce"):
             accuracy = metric in ("accuracy", "acc")
-            function = _accuracy_for(loss, shape_tuple(self.outputs[i])) if accuracy else \
-                {metrics_module.sparse_categorical_accuracy: losses.sparse_categorical_crossentropy,
-                 metrics_module.binary_accuracy: losses.binary_crossentropy}.get(_accuracy_for(loss, shape_tuple(self.outputs[i])), losses.categorical_crossentropy)
+            function = (
+                _accuracy_for(loss, shape_tuple(self.outputs[i]))
+                if accuracy
+                else {
+                    metrics_module.sparse_categorical_accuracy: losses.sparse_categorical_crossentropy,
+                    metrics_module.binary_accuracy: losses.binary_crossentropy,
+                }.get(_accuracy_for(loss, shape_tuple(self.outputs[i])), losses.categorical_crossentropy)
+            )
             label = "acc" if accuracy else "crossentropy"
         else:
             function = metrics_module.get(metric)
@@ -310,8 +343,9 @@ class Model(TrainingLoops, SavedWeights, Network):
             feeds.update((t, v) for t, v in zip(self._feed_weights, weights) if v is not None)
         return {**feeds, **self._phase(training)}
 
-    def _standardize_user_data(self, x: Any, y: Any, sample_weight: Any = None, class_weight: Any = None, check_batch_axis: bool = True,
-                               batch_size: Optional[int] = None) -> Any:
+    def _standardize_user_data(
+        self, x: Any, y: Any, sample_weight: Any = None, class_weight: Any = None, check_batch_axis: bool = True, batch_size: Optional[int] = None
+    ) -> Any:
         """(inputs, targets, weights) as lists of arrays."""
         if self.optimizer is None:
             raise at_user_line(RuntimeError("You must compile a model before training/testing. Use `model.compile(optimizer, loss)`."))
@@ -323,8 +357,16 @@ class Model(TrainingLoops, SavedWeights, Network):
         shapes = []
         for i in self._feed_outputs:
             shape, loss = shape_tuple(self.outputs[i]), self.loss_functions[i]
-            known = loss in (losses.mean_squared_error, losses.mean_absolute_error, losses.binary_crossentropy, losses.categorical_crossentropy,
-                             losses.kullback_leibler_divergence, losses.poisson, losses.hinge, losses.squared_hinge)
+            known = loss in (
+                losses.mean_squared_error,
+                losses.mean_absolute_error,
+                losses.binary_crossentropy,
+                losses.categorical_crossentropy,
+                losses.kullback_leibler_divergence,
+                losses.poisson,
+                losses.hinge,
+                losses.squared_hinge,
+            )
             shapes.append(None if shape is None else (*shape[:-1], 1) if loss is losses.sparse_categorical_crossentropy else shape if known else None)
         inputs = data.standardize_input_data(x, self._feed_input_names, self._feed_input_shapes, check_batch_axis=False, exception_prefix="input")
         fed = [n for n, t in zip(self._feed_names, self._feed_targets) if t is not None]
@@ -343,8 +385,12 @@ class Model(TrainingLoops, SavedWeights, Network):
             data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
         data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], [shape_tuple(self.outputs[i]) for i in self._feed_outputs])
         if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:
-            raise at_user_line(ValueError("In a stateful network, you should only pass inputs with a number of samples that can be divided by the batch size. "
-                                          "Found: %d samples" % present[0].shape[0]))
+            raise at_user_line(
+                ValueError(
+                    "In a stateful network, you should only pass inputs with a number of samples that can be divided by the batch size. "
+                    "Found: %d samples" % present[0].shape[0]
+                )
+            )
         return inputs, targets, weights
 
     def _extra_updates(self) -> List[Any]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays for models: in the order of inputs and outputs, of shapes that fit, with weights of examples."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -22,27 +23,41 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
     if isinstance(data, dict):
         for name in names:
             if name not in data:
-                raise at_user_line(ValueError("No data provided for \"%s\". Need data for each key in: %s" % (name, names)))
+                raise at_user_line(ValueError('No data provided for "%s". Need data for each key in: %s' % (name, names)))
         arrays = [data[name] for name in names]
     elif isinstance(data, (list, tuple)):
         if len(data) != len(names):
             if data and hasattr(data[0], "shape"):
-                raise at_user_line(ValueError("Error when checking model %s: the list of Numpy arrays that you are passing to your model is not the size the "
-                                              "model expected. Expected to see %d array(s), but instead got the following list of %d arrays"
-                                              % (exception_prefix, len(names), len(data))))
+                raise at_user_line(
+                    ValueError(
+                        "Error when checking model %s: the list of Numpy arrays that you are passing to your model is not the size the "
+                        "model expected. Expected to see %d array(s), but instead got the following list of %d arrays"
+                        % (exception_prefix, len(names), len(data))
+                    )
+                )
             if len(names) > 1:
-                raise at_user_line(ValueError("Error when checking model %s: you are passing a list as input to your model, but the model expects a list of %d "
-                                              "Numpy arrays instead." % (exception_prefix, len(names))))
+                raise at_user_line(
+                    ValueError(
+                        "Error when checking model %s: you are passing a list as input to your model, but the model expects a list of %d "
+                        "Numpy arrays instead." % (exception_prefix, len(names))
+                    )
+                )
             arrays = [np.asarray(data)]
         else:
             arrays = list(data)
     else:
         if not hasattr(data, "shape"):
-            raise at_user_line(TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s"
-                                         % (exception_prefix, str(data)[:200])))
+            raise at_user_line(
+                TypeError(
+                    "Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (exception_prefix, str(data)[:200])
+                )
+            )
         if len(names) > 1:
-            raise at_user_line(ValueError("The model expects %d %s arrays, but only received one array. Found: array with shape %s"
-                                          % (len(names), exception_prefix, data.shape)))
+            raise at_user_line(
+                ValueError(
+                    "The model expects %d %s arrays, but only received one array. Found: array with shape %s" % (len(names), exception_prefix, data.shape)
+                )
+            )
         arrays = [data]
     arrays = [np.asarray(x.values) if hasattr(x, "iloc") else x if x is None or hasattr(x, "shape") else np.asarray(x) for x in arrays]
     arrays = [np.expand_dims(x, 1) if x is not None and len(x.shape) == 1 else x for x in arrays]
@@ -50,12 +65,19 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
         if shape is None or x is None:
             continue
         if len(x.shape) != len(shape):
-            raise at_user_line(ValueError("Error when checking %s: expected %s to have %d dimensions, but got array with shape %s"
-                                          % (exception_prefix, name, len(shape), x.shape)))
+            raise at_user_line(
+                ValueError(
+                    "Error when checking %s: expected %s to have %d dimensions, but got array with shape %s" % (exception_prefix, name, len(shape), x.shape)
+                )
+            )
         for j, (size, wanted) in enumerate(zip(x.shape, shape)):
             if (j or check_batch_axis) and wanted and size != wanted:
-                raise at_user_line(ValueError("Error when checking %s: expected %s to have shape %s but got array with shape %s" % (
-                    exception_prefix, name, tuple(shape[1:]), tuple(x.shape[1:]))))
+                raise at_user_line(
+                    ValueError(
+                        "Error when checking %s: expected %s to have shape %s but got array with shape %s"
+                        % (exception_prefix, name, tuple(shape[1:]), tuple(x.shape[1:]))
+                    )
+                )
     return arrays
 
 
@@ -70,12 +92,18 @@ def _by_output(given: Any, names: List[str], what: str) -> List[Any]:
         return [given]
     if isinstance(given, (list, tuple)):
         if len(given) != len(names):
-            raise at_user_line(ValueError("Provided `%s` was a list of %d elements, but the model has %d outputs. You should provide one `%s` array per model "
-                                          "output." % (what, len(given), len(names), what)))
+            raise at_user_line(
+                ValueError(
+                    "Provided `%s` was a list of %d elements, but the model has %d outputs. You should provide one `%s` array per model "
+                    "output." % (what, len(given), len(names), what)
+                )
+            )
         return list(given)
     if isinstance(given, dict):
         return [given.get(name) for name in names]
-    raise at_user_line(TypeError("The model has multiple outputs, so `%s` should be either a list or a dict. Provided `%s` type not understood: %s" % (what, what, given)))
+    raise at_user_line(
+        TypeError("The model has multiple outputs, so `%s` should be either a list or a dict. Provided `%s` type not understood: %s" % (what, what, given))
+    )
 
 
 def standardize_sample_weights(sample_weight: Any, output_names: List[str]) -> List[Any]:
@@ -90,6 +118,7 @@ def standardize_class_weights(class_weight: Any, output_names: List[str]) -> Lis
 
 def check_array_lengths(inputs: Any, targets: Any, weights: Any = None) -> None:
     """ValueError unless all arrays have the same number of examples."""
+
     def lengths(x: Any) -> Any:
         return {0} if x is None else {0 if a is None else a.shape[0] for a in (x if isinstance(x, (list, tuple)) else [x])}
 
@@ -98,11 +127,15 @@ def check_array_lengths(inputs: Any, targets: Any, weights: Any = None) -> None:
         if len(found) > 1:
             raise at_user_line(ValueError("All %s arrays should have the same number of samples. Got array sizes: %s" % (what, sorted(found))))
     if x != y:
-        raise at_user_line(ValueError("Input arrays should have the same number of samples as target arrays. Found %d input samples and %d target samples."
-                                      % (max(x), max(y))))
+        raise at_user_line(
+            ValueError("Input arrays should have the same number of samples as target arrays. Found %d input samples and %d target samples." % (max(x), max(y)))
+        )
     if y != w:
-        raise at_user_line(ValueError("Sample_weight arrays should have the same number of samples as target arrays. Got %d input samples and %d target samples."
-                                      % (max(y), max(w))))
+        raise at_user_line(
+            ValueError(
+                "Sample_weight arrays should have the same number of samples as target arrays. Got %d input samples and %d target samples." % (max(y), max(w))
+            )
+        )
 
 
 def check_loss_and_target(targets: List[Any], functions: List[Any], shapes: List[Any]) -> None:
@@ -112,42 +145,66 @@ def check_loss_and_target(targets: List[Any], functions: List[Any], shapes: List
         if loss is None or y is None or shape is None:
             continue
         if loss is losses.categorical_crossentropy and y.shape[-1] == 1:
-            raise at_user_line(ValueError("You are passing a target array of shape %s while using as loss `categorical_crossentropy`. `categorical_crossentropy` "
-                                          "expects targets to be binary matrices (1s and 0s) of shape (samples, classes): use `to_categorical` of them, or the "
-                                          "loss `sparse_categorical_crossentropy`." % (y.shape,)))
+            raise at_user_line(
+                ValueError(
+                    "You are passing a target array of shape %s while using as loss `categorical_crossentropy`. `categorical_crossentropy` "
+                    "expects targets to be binary matrices (1s and 0s) of shape (samples, classes): use `to_categorical` of them, or the "
+                    "loss `sparse_categorical_crossentropy`." % (y.shape,)
+                )
+            )
         if loss in keyed:
             for size, wanted in zip(y.shape[1:], shape[1:]):
                 if wanted is not None and size != wanted:
-                    raise at_user_line(ValueError("A target array with shape %s was passed for an output of shape %s while using as loss `%s`. This loss expects "
-                                                  "targets to have the same shape as the output." % (y.shape, shape, loss.__name__)))
+                    raise at_user_line(
+                        ValueError(
+                            "A target array with shape %s was passed for an output of shape %s while using as loss `%s`. This loss expects "
+                            "targets to have the same shape as the output." % (y.shape, shape, loss.__name__)
+                        )
+                    )
 
 
 def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = None, mode: Optional[str] = None) -> Any:
     """Weights of the examples (with mode "temporal", of their steps) as an array."""
     if mode not in (None, "temporal"):
-        raise at_user_line(ValueError("\"sample_weight_mode should be None or \"temporal\". Found: %s" % mode))
+        raise at_user_line(ValueError('"sample_weight_mode should be None or "temporal". Found: %s' % mode))
     if mode == "temporal" and len(y.shape) < 3:
-        raise at_user_line(ValueError("Found a sample_weight array for an input with shape %s. Timestep-wise sample weighting (use of "
-                                      "sample_weight_mode=\"temporal\") is restricted to outputs that are at least 3D" % (y.shape,)))
+        raise at_user_line(
+            ValueError(
+                "Found a sample_weight array for an input with shape %s. Timestep-wise sample weighting (use of "
+                'sample_weight_mode="temporal") is restricted to outputs that are at least 3D' % (y.shape,)
+            )
+        )
     if sample_weight is not None:
         sample_weight = np.asarray(sample_weight)
         if mode is None and len(sample_weight.shape) != 1:
-            raise at_user_line(ValueError("Found a sample_weight array with shape %s. In order to use timestep-wise sample weights, you should pass "
-                                          "sample_weight_mode=\"temporal\" in compile()." % (sample_weight.shape,)))
+            raise at_user_line(
+                ValueError(
+                    "Found a sample_weight array with shape %s. In order to use timestep-wise sample weights, you should pass "
+                    'sample_weight_mode="temporal" in compile().' % (sample_weight.shape,)
+                )
+            )
         if mode == "temporal" and len(sample_weight.shape) != 2:
-            raise at_user_line(ValueError("Found a sample_weight array with shape %s. In order to use timestep-wise sample weighting, you should pass a 2D "
-                                          "sample_weight array." % (sample_weight.shape,)))
-        if len(sample_weight.shape) > len(y.shape) or y.shape[:sample_weight.ndim] != sample_weight.shape:
-            raise at_user_line(ValueError("Found a sample_weight array with shape %s for an input with shape %s. sample_weight cannot be broadcast."
-                                          % (sample_weight.shape, y.shape)))
+            raise at_user_line(
+                ValueError(
+                    "Found a sample_weight array with shape %s. In order to use timestep-wise sample weighting, you should pass a 2D "
+                    "sample_weight array." % (sample_weight.shape,)
+                )
+            )
+        if len(sample_weight.shape) > len(y.shape) or y.shape[: sample_weight.ndim] != sample_weight.shape:
+            raise at_user_line(
+                ValueError(
+                    "Found a sample_weight array with shape %s for an input with shape %s. sample_weight cannot be broadcast." % (sample_weight.shape, y.shape)
+                )
+            )
     if isinstance(class_weight, dict):
         if len(y.shape) > 2:
             raise at_user_line(ValueError("`class_weight` not supported for 3+ dimensional targets."))
         classes = np.argmax(y, 1) if len(y.shape) == 2 and y.shape[1] > 1 else np.reshape(y, -1)
         unknown = sorted({int(c) for c in classes} - set(class_weight))
         if unknown:
-            raise at_user_line(ValueError("`class_weight` must contain all classes in the data. The classes %s exist in the data but not in `class_weight`."
-                                          % unknown))
+            raise at_user_line(
+                ValueError("`class_weight` must contain all classes in the data. The classes %s exist in the data but not in `class_weight`." % unknown)
+            )
         by_class = np.asarray([class_weight[int(c)] for c in classes], np.float32)
         return by_class if sample_weight is None else by_class * sample_weight
     if sample_weight is not None:
@@ -157,6 +214,7 @@ def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = N
 
 def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
     """A part of each array, by places (a list) or by a range."""
+
     def of(x: Any) -> Any:
         if x is None:
             return None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training, evaluation and prediction over many batches."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -15,8 +16,12 @@ from millrace.layer_base import listed, one_or_all
 
 def _is_stream(x: Any) -> bool:
     """Whether it gives batches by itself: a data set, an iterator, a generator, a Sequence."""
-    return hasattr(x, "make_one_shot_iterator") or hasattr(x, "__next__") or hasattr(x, "get_next") or \
-        (hasattr(x, "__getitem__") and hasattr(x, "__len__") and hasattr(x, "on_epoch_end"))
+    return (
+        hasattr(x, "make_one_shot_iterator")
+        or hasattr(x, "__next__")
+        or hasattr(x, "get_next")
+        or (hasattr(x, "__getitem__") and hasattr(x, "__len__") and hasattr(x, "on_epoch_end"))
+    )
 
 
 def _rows(array: Any, at: Any) -> Any:
@@ -65,20 +70,41 @@ class TrainingLoops:
 
     def _watchers(self: Any, callbacks: Any, epochs: int, size: Any, steps: Any, verbose: int, samples: Any, validate: bool) -> List[Any]:
         self.history = callback_module.History()
-        watchers = [callback_module.BaseLogger(), *([callback_module.ProgbarLogger("samples" if samples is not None else "steps")] if verbose else []),
-                    *listed(callbacks), self.history]
+        watchers = [
+            callback_module.BaseLogger(),
+            *([callback_module.ProgbarLogger("samples" if samples is not None else "steps")] if verbose else []),
+            *listed(callbacks),
+            self.history,
+        ]
         owner = getattr(self, "callback_model", None) or self
         names = list(self.metrics_names)
-        parameters = {"epochs": epochs, "batch_size": size, "verbose": verbose, "steps": steps, "samples": samples, "do_validation": validate,
-                      "metrics": names + (["val_" + n for n in names] if validate else [])}
+        parameters = {
+            "epochs": epochs,
+            "batch_size": size,
+            "verbose": verbose,
+            "steps": steps,
+            "samples": samples,
+            "do_validation": validate,
+            "metrics": names + (["val_" + n for n in names] if validate else []),
+        }
         for w in watchers:
             w.set_model(owner)
             w.set_params(parameters)
         self._watching = watchers
         return watchers
 
-    def _loop(self: Any, batches: Callable[[], Iterator[Any]], epochs: int, verbose: int, callbacks: Any, validate: Any, first: int, size: Any, steps: Any,
-              samples: Any = None) -> Any:
+    def _loop(
+        self: Any,
+        batches: Callable[[], Iterator[Any]],
+        epochs: int,
+        verbose: int,
+        callbacks: Any,
+        validate: Any,
+        first: int,
+        size: Any,
+        steps: Any,
+        samples: Any = None,
+    ) -> Any:
         """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data."""
         watchers = self._watchers(callbacks, epochs, size, steps, verbose, samples, validate is not None)
         self._operations()
@@ -117,6 +143,7 @@ class TrainingLoops:
 
     def _told(self: Any, kind: str, items: Any) -> Iterator[Any]:
         """Batches of an evaluation ("test") or prediction ("predict"), with what callbacks are told before and after each."""
+
         def tell(what: str, *args: Any) -> None:
             for w in getattr(self, "_watching", []):
                 getattr(w, "on_%s_%s" % (kind, what))(*args)
@@ -143,25 +170,45 @@ class TrainingLoops:
     @staticmethod
     def _needs_steps(present: Any, steps: Any, what: str) -> None:
         if not present and steps is None:
-            raise at_user_line(ValueError("If your data is in the form of symbolic tensors, you should specify the `%s` argument (instead of the batch_size "
-                                          "argument, because symbolic tensors are expected to produce batches of input data)." % what))
+            raise at_user_line(
+                ValueError(
+                    "If your data is in the form of symbolic tensors, you should specify the `%s` argument (instead of the batch_size "
+                    "argument, because symbolic tensors are expected to produce batches of input data)." % what
+                )
+            )
 
     def _array_batches(self: Any, x: Any, y: Any, weights: Any, size: int, order: Any) -> Iterator[Any]:
         for i in range(0, len(order), size):
-            at = order[i:i + size]
+            at = order[i : i + size]
             yield [_rows(a, at) for a in x], [_rows(a, at) for a in y], [_rows(a, at) for a in weights]
 
-    def fit(self: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, epochs: int = 1, verbose: int = 1, callbacks: Any = None,
-            validation_split: float = 0.0, validation_data: Any = None, shuffle: Any = True, class_weight: Any = None, sample_weight: Any = None,
-            initial_epoch: int = 0, steps_per_epoch: Optional[int] = None, validation_steps: Optional[int] = None, nb_epoch: Optional[int] = None,
-            **unused: Any) -> Any:
+    def fit(
+        self: Any,
+        x: Any = None,
+        y: Any = None,
+        batch_size: Optional[int] = None,
+        epochs: int = 1,
+        verbose: int = 1,
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: Optional[int] = None,
+        validation_steps: Optional[int] = None,
+        nb_epoch: Optional[int] = None,
+        **unused: Any,
+    ) -> Any:
         """Trains on arrays, a data set or tensors; its History."""
         if unused:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unused)))
         epochs = nb_epoch or epochs
         if _is_stream(x):
-            return self.fit_generator(x, steps_per_epoch, epochs, verbose, callbacks, validation_data, validation_steps, class_weight,
-                                      initial_epoch=initial_epoch)
+            return self.fit_generator(
+                x, steps_per_epoch, epochs, verbose, callbacks, validation_data, validation_steps, class_weight, initial_epoch=initial_epoch
+            )
         size = batch_size or 32
         if validation_data is not None and not _is_stream(validation_data):
             if not isinstance(validation_data, (list, tuple)) or len(validation_data) not in (2, 3):
@@ -193,8 +240,9 @@ class TrainingLoops:
                 order = np.concatenate([np.random.permutation(order[:whole].reshape(-1, size)).reshape(-1), order[whole:]])
             yield from self._array_batches(inputs, targets, weights, size, order)
 
-        return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, size, steps_per_epoch or -(-count // size),
-                          None if steps_per_epoch else count)
+        return self._loop(
+            batches, epochs, verbose, callbacks, validate, initial_epoch, size, steps_per_epoch or -(-count // size), None if steps_per_epoch else count
+        )
 
     def _validation(self: Any, given: Any, size: int, steps: Any) -> Any:
         if _is_stream(given):
@@ -213,8 +261,16 @@ class TrainingLoops:
             sums.add(self._run_step(*part, False), 1 if whole else next(len(a) for a in [*part[0], *part[1]] if a is not None))
         return sums.means()
 
-    def evaluate(self: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, verbose: int = 1, sample_weight: Any = None,
-                 steps: Optional[int] = None, callbacks: Any = None) -> Any:
+    def evaluate(
+        self: Any,
+        x: Any = None,
+        y: Any = None,
+        batch_size: Optional[int] = None,
+        verbose: int = 1,
+        sample_weight: Any = None,
+        steps: Optional[int] = None,
+        callbacks: Any = None,
+    ) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
         del verbose  # no progress is drawn
         if _is_stream(x):
@@ -238,8 +294,12 @@ class TrainingLoops:
         if len({a.shape[0] for a in present}) > 1:
             raise at_user_line(ValueError("All input arrays (x) should have the same number of samples. Got %s" % [a.shape for a in present]))
         if self.stateful and present and present[0].shape[0] > size and present[0].shape[0] % size:
-            raise at_user_line(ValueError("In a stateful network, you should only pass inputs with a number of samples that can be divided by the batch size. "
-                                          "Found: %d samples. Batch size: %d." % (present[0].shape[0], size)))
+            raise at_user_line(
+                ValueError(
+                    "In a stateful network, you should only pass inputs with a number of samples that can be divided by the batch size. "
+                    "Found: %d samples. Batch size: %d." % (present[0].shape[0], size)
+                )
+            )
         self._needs_steps(present, steps, "steps")
         fetch, session = [self.outputs, self._extra_updates()], K.get_session()
         if steps or not present:
@@ -256,10 +316,12 @@ class TrainingLoops:
         if hasattr(source, "make_one_shot_iterator") or hasattr(source, "get_next"):
             return self._tensors_stream(source)
         if hasattr(source, "__getitem__"):
+
             def sequence(count: Optional[int]) -> Iterator[Any]:
                 for i in range(len(source) if count is None else count):
                     yield source[i % len(source)]
                 source.on_epoch_end()
+
             return sequence
         it = iter(source)
 
@@ -274,6 +336,7 @@ class TrainingLoops:
                     return
                 taken += 1
                 yield item
+
         return generated
 
     def _tensors_stream(self: Any, source: Any) -> Callable[[Optional[int]], Iterator[Any]]:
@@ -311,9 +374,23 @@ class TrainingLoops:
             return (*item, None) if len(item) == 2 else item
         raise at_user_line(ValueError("Output of generator should be a tuple `(x, y, sample_weight)` or `(x, y)`. Found: %s" % str(item)[:200]))
 
-    def fit_generator(self: Any, generator: Any, steps_per_epoch: Optional[int] = None, epochs: int = 1, verbose: int = 1, callbacks: Any = None,
-                      validation_data: Any = None, validation_steps: Optional[int] = None, class_weight: Any = None, max_queue_size: int = 10,
-                      workers: int = 1, use_multiprocessing: bool = False, shuffle: bool = True, initial_epoch: int = 0, **legacy: Any) -> Any:
+    def fit_generator(
+        self: Any,
+        generator: Any,
+        steps_per_epoch: Optional[int] = None,
+        epochs: int = 1,
+        verbose: int = 1,
+        callbacks: Any = None,
+        validation_data: Any = None,
+        validation_steps: Optional[int] = None,
+        class_weight: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        shuffle: bool = True,
+        initial_epoch: int = 0,
+        **legacy: Any,
+    ) -> Any:
         """Trains on what a generator, a Sequence or a data set gives; batches are taken one by one."""
         del workers  # batches come one by one
         del use_multiprocessing  # threads, as docs/compatibility.md says
@@ -323,10 +400,14 @@ class TrainingLoops:
         if unknown:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unknown)))
         stream = self._stream(generator)
-        if validation_data is not None and not _is_stream(validation_data) and (not isinstance(validation_data, (tuple, list)) or
-                                                                                len(validation_data) not in (2, 3)):
-            raise at_user_line(ValueError("validation_data should be a tuple `(val_x, val_y, val_sample_weight)` or `(val_x, val_y)`. Found: %s"
-                                          % (validation_data,)))
+        if (
+            validation_data is not None
+            and not _is_stream(validation_data)
+            and (not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3))
+        ):
+            raise at_user_line(
+                ValueError("validation_data should be a tuple `(val_x, val_y, val_sample_weight)` or `(val_x, val_y)`. Found: %s" % (validation_data,))
+            )
         validate: Any = None
         if validation_data is not None:
             if hasattr(validation_data, "__next__") and not hasattr(validation_data, "get_next") and not validation_steps:
@@ -344,8 +425,9 @@ class TrainingLoops:
             self._build_for(self._taken_apart(next(iter(stream(1))))[0])
         return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, None, steps_per_epoch)
 
-    def evaluate_generator(self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1,
-                           use_multiprocessing: bool = False, **legacy: Any) -> Any:
+    def evaluate_generator(
+        self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1, use_multiprocessing: bool = False, **legacy: Any
+    ) -> Any:
         """The loss and metrics of what a generator gives."""
         del workers  # batches come one by one
         del use_multiprocessing  # threads, as docs/compatibility.md says
@@ -356,8 +438,16 @@ class TrainingLoops:
             sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
         return _loss_or_all(sums.means())
 
-    def predict_generator(self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1,
-                          use_multiprocessing: bool = False, verbose: int = 0, **legacy: Any) -> Any:
+    def predict_generator(
+        self: Any,
+        generator: Any,
+        steps: Optional[int] = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        verbose: int = 0,
+        **legacy: Any,
+    ) -> Any:
         """The outputs for what a generator gives; of tuples the first part is taken."""
         del workers  # batches come one by one
         del verbose  # no progress is drawn

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activations with settings or weights."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -21,7 +22,7 @@ class LeakyReLU(SettingsLayer):
         super().__init__(**kwargs)
         self.alpha = float(alpha)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return K.relu(inputs, alpha=self.alpha)
 
@@ -32,8 +33,9 @@ class PReLU(SettingsLayer):
     settings: Tuple[str, ...] = ("alpha_initializer", "alpha_regularizer", "alpha_constraint", "shared_axes")
     supports_masking = True
 
-    def __init__(self, alpha_initializer: Any = "zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None, shared_axes: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self, alpha_initializer: Any = "zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None, shared_axes: Any = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self._set(alpha_initializer=alpha_initializer, alpha_regularizer=alpha_regularizer, alpha_constraint=alpha_constraint)
         self.shared_axes = None if shared_axes is None else list(shared_axes) if isinstance(shared_axes, (list, tuple)) else [shared_axes]
@@ -47,9 +49,9 @@ class PReLU(SettingsLayer):
         self.input_spec = InputSpec(ndim=len(sizes) + 1, axes={i + 1: n for i, n in enumerate(sizes) if i + 1 not in (self.shared_axes or [])})  # type: ignore[misc]
         self.built = True
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        return nn_ops.relu(inputs) - self.alpha * nn_ops.relu(-inputs)  # type: ignore[attr-defined]
+        return nn_ops.relu(inputs) - self.alpha * nn_ops.relu(-inputs)
 
 
 class ELU(SettingsLayer):
@@ -62,7 +64,7 @@ class ELU(SettingsLayer):
         super().__init__(**kwargs)
         self.alpha = float(alpha)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return K.elu(inputs, self.alpha)
 
@@ -77,7 +79,7 @@ class ThresholdedReLU(SettingsLayer):
         super().__init__(**kwargs)
         self.theta = float(theta)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return inputs * math_ops.cast(gen_ops.greater(inputs, self.theta), inputs.dtype.base_dtype)
 
@@ -92,7 +94,7 @@ class ReLU(SettingsLayer):
         super().__init__(**kwargs)
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return K.relu(inputs, alpha=self.negative_slope, max_value=self.max_value, threshold=self.threshold)
 
@@ -107,6 +109,6 @@ class Softmax(SettingsLayer):
         super().__init__(**kwargs)
         self.axis = axis
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return activations.softmax(inputs, self.axis)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention of queries over values, by products (Luong) or by sums (Bahdanau)."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
@@ -25,11 +26,13 @@ class _Attention(Layer):
     @staticmethod
     def _check_lists(what: str, given: Any, counts: Any) -> None:
         if not isinstance(given, list):
-            raise at_user_line(ValueError("Attention layer must be called on a list of %s, namely [query, value] or [query, value, key]. Received: %s" % (what, given)))
+            raise at_user_line(
+                ValueError("Attention layer must be called on a list of %s, namely [query, value] or [query, value, key]. Received: %s" % (what, given))
+            )
         if len(given) not in counts:
             raise at_user_line(ValueError("Attention layer accepts %s %s; received %d: %s" % (" or ".join(map(str, counts)), what, len(given), given)))
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         """The values, weighted for each query."""
         self._check_lists("inputs", inputs, (2, 3))
         if mask is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feature columns as layers of tf.keras: they take a dict of features."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
@@ -43,13 +44,18 @@ class DenseFeatures(_OfColumns):
         super().__init__(feature_columns, trainable, name, **kwargs)
         for column in self._columns:
             if not isinstance(column, _DenseColumn):
-                raise at_user_line(ValueError("Items of feature_columns must be a dense column. You can wrap a categorical column with an embedding_column or "
-                                              "indicator_column. Given: %s" % (column,)))
+                raise at_user_line(
+                    ValueError(
+                        "Items of feature_columns must be a dense column. You can wrap a categorical column with an embedding_column or "
+                        "indicator_column. Given: %s" % (column,)
+                    )
+                )
 
     def __call__(self, features: Dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         """The numbers."""
         from millrace.feature_column.models import dense_rows
-        return array_ops.concat(self._made(features, lambda column, builder: dense_rows(column, builder, None, self.trainable)), -1)  # type: ignore[no-any-return]
+
+        return array_ops.concat(self._made(features, lambda column, builder: dense_rows(column, builder, None, self.trainable)), -1)
 
 
 class SequenceFeatures(_OfColumns):
@@ -58,6 +64,7 @@ class SequenceFeatures(_OfColumns):
     def __call__(self, features: Dict[str, Any], *args: Any, **kwargs: Any) -> Tuple[Tensor, Tensor]:  # type: ignore[override]
         """The numbers and the lengths, which must be the same for all columns."""
         from millrace.feature_column.sequence import sequence_dense
+
         made = self._made(features, lambda column, builder: sequence_dense(column, builder, None, self.trainable))
         lengths = made[0][1]
         same = [check_ops.assert_equal(lengths, other, message="sequences of different lengths") for _, other in made[1:]]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -11,8 +12,23 @@ from millrace.keras.backend_windows import layout, transposed_sizes
 from millrace.keras.layers.settings import InputSpec, SettingsLayer
 from millrace.layers import _tuple
 
-_KERNEL = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate", "activation", "use_bias", "kernel_initializer", "bias_initializer",
-           "kernel_regularizer", "bias_regularizer", "activity_regularizer", "kernel_constraint", "bias_constraint")
+_KERNEL = (
+    "filters",
+    "kernel_size",
+    "strides",
+    "padding",
+    "data_format",
+    "dilation_rate",
+    "activation",
+    "use_bias",
+    "kernel_initializer",
+    "bias_initializer",
+    "kernel_regularizer",
+    "bias_regularizer",
+    "activity_regularizer",
+    "kernel_constraint",
+    "bias_constraint",
+)
 
 
 class _Conv(SettingsLayer):
@@ -21,19 +37,41 @@ class _Conv(SettingsLayer):
     settings: Tuple[str, ...] = _KERNEL
     rank = 2
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Optional[str] = None, dilation_rate: Any = 1,
-                 activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-                 bias_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: Optional[str] = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.filters = None if filters is None else int(filters)
         self.kernel_size, self.strides = _tuple(kernel_size, self.rank, "kernel_size"), _tuple(strides, self.rank, "strides")
         self.padding, self.dilation_rate = padding.lower(), _tuple(dilation_rate, self.rank, "dilation_rate")
         if self.padding not in ("valid", "same", "causal") or self.padding == "causal" and self.rank != 1:
-            raise at_user_line(ValueError("The `padding` argument must be one of \"valid\", \"same\" (or \"causal\" for Conv1D). Received: %s" % padding))
+            raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same" (or "causal" for Conv1D). Received: %s' % padding))
         self.data_format, self.use_bias = layout(data_format), use_bias
-        self._set(activation=activation, kernel_initializer=kernel_initializer, bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                  bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._set(
+            activation=activation,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
         self.input_spec = InputSpec(ndim=self.rank + 2)
         self.bias: Any = None
 
@@ -49,12 +87,13 @@ class _Conv(SettingsLayer):
         return int(size)
 
     def _kernel_shape(self, channels: int) -> List[int]:
-        return [*self.kernel_size, channels, self.filters]  # type: ignore[list-item]
+        return [*self.kernel_size, channels, self.filters]
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
-        self.kernel = self.add_weight("kernel", self._kernel_shape(self._channels(input_shape)), None, self.kernel_initializer, self.kernel_regularizer, True,
-                                      self.kernel_constraint)
+        self.kernel = self.add_weight(
+            "kernel", self._kernel_shape(self._channels(input_shape)), None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint
+        )
         self._make_bias()
         self.built = True
 
@@ -62,7 +101,7 @@ class _Conv(SettingsLayer):
         if self.use_bias:
             self.bias = self.add_weight("bias", [self.filters], None, self.bias_initializer, self.bias_regularizer, True, self.bias_constraint)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         made = self._computed(inputs)
         return self.activation(K.bias_add(made, self.bias, self.data_format) if self.bias is not None else made)
@@ -77,7 +116,9 @@ class Conv1D(_Conv):
 
     rank = 1
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = "channels_last", *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = "channels_last", *args: Any, **kwargs: Any
+    ) -> None:
         super().__init__(filters, kernel_size, strides, padding, data_format, *args, **kwargs)
 
 
@@ -96,15 +137,25 @@ class Conv2DTranspose(_Conv):
 
     settings: Tuple[str, ...] = tuple(n for n in _KERNEL if n != "dilation_rate")
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, activation: Any = None, *args: Any,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: Any = None,
+        activation: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(filters, kernel_size, strides, padding, data_format, kwargs.pop("dilation_rate", 1), activation, *args, **kwargs)
 
     def _kernel_shape(self, channels: int) -> List[int]:
-        return [*self.kernel_size, self.filters, channels]  # type: ignore[list-item]
+        return [*self.kernel_size, self.filters, channels]
 
     def _computed(self, x: Any) -> Any:
         from millrace.ops import array_ops
+
         sizes, known = transposed_sizes(x, self.kernel_size, self.strides, self.padding, self._first)
         batch, static = array_ops.shape(x)[0], x.get_shape()[0].value
         full = [batch, self.filters, *sizes] if self._first else [batch, *sizes, self.filters]
@@ -123,23 +174,74 @@ class Conv3DTranspose(Conv2DTranspose):
 class DepthwiseConv2D(_Conv):
     """A convolution of each channel alone."""
 
-    settings: Tuple[str, ...] = ("kernel_size", "strides", "padding", "depth_multiplier", "data_format", "activation", "use_bias", "depthwise_initializer", "bias_initializer",
-                "depthwise_regularizer", "bias_regularizer", "activity_regularizer", "depthwise_constraint", "bias_constraint")
+    settings: Tuple[str, ...] = (
+        "kernel_size",
+        "strides",
+        "padding",
+        "depth_multiplier",
+        "data_format",
+        "activation",
+        "use_bias",
+        "depthwise_initializer",
+        "bias_initializer",
+        "depthwise_regularizer",
+        "bias_regularizer",
+        "activity_regularizer",
+        "depthwise_constraint",
+        "bias_constraint",
+    )
 
-    def __init__(self, kernel_size: Any, strides: Any = 1, padding: str = "valid", depth_multiplier: int = 1, data_format: Any = None, activation: Any = None,
-                 use_bias: bool = True, depthwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros", depthwise_regularizer: Any = None,
-                 bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None, bias_constraint: Any = None,
-                 **kwargs: Any) -> None:
-        super().__init__(None, kernel_size, strides, padding, data_format, 1, activation, use_bias, "zeros", bias_initializer, None,  # type: ignore[arg-type]
-                         bias_regularizer, activity_regularizer, None, bias_constraint, **kwargs)
+    def __init__(
+        self,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        depth_multiplier: int = 1,
+        data_format: Any = None,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        depthwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            None,  # type: ignore[arg-type]
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            1,
+            activation,
+            use_bias,
+            "zeros",
+            bias_initializer,
+            None,
+            bias_regularizer,
+            activity_regularizer,
+            None,
+            bias_constraint,
+            **kwargs,
+        )
         self._set(depthwise_initializer=depthwise_initializer, depthwise_regularizer=depthwise_regularizer, depthwise_constraint=depthwise_constraint)
         self.depth_multiplier = depth_multiplier
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
         channels = self._channels(input_shape)
-        self.depthwise_kernel = self.add_weight("depthwise_kernel", [*self.kernel_size, channels, self.depth_multiplier], None, self.depthwise_initializer,
-                                                self.depthwise_regularizer, True, self.depthwise_constraint)
+        self.depthwise_kernel = self.add_weight(
+            "depthwise_kernel",
+            [*self.kernel_size, channels, self.depth_multiplier],
+            None,
+            self.depthwise_initializer,
+            self.depthwise_regularizer,
+            True,
+            self.depthwise_constraint,
+        )
         self.filters = channels * self.depth_multiplier
         self._make_bias()
         self.built = True
@@ -151,28 +253,100 @@ class DepthwiseConv2D(_Conv):
 class SeparableConv2D(_Conv):
     """A convolution of each channel alone, then a 1x1 convolution."""
 
-    settings: Tuple[str, ...] = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate", "depth_multiplier", "activation", "use_bias",
-                "depthwise_initializer", "pointwise_initializer", "bias_initializer", "depthwise_regularizer", "pointwise_regularizer", "bias_regularizer",
-                "activity_regularizer", "depthwise_constraint", "pointwise_constraint", "bias_constraint")
+    settings: Tuple[str, ...] = (
+        "filters",
+        "kernel_size",
+        "strides",
+        "padding",
+        "data_format",
+        "dilation_rate",
+        "depth_multiplier",
+        "activation",
+        "use_bias",
+        "depthwise_initializer",
+        "pointwise_initializer",
+        "bias_initializer",
+        "depthwise_regularizer",
+        "pointwise_regularizer",
+        "bias_regularizer",
+        "activity_regularizer",
+        "depthwise_constraint",
+        "pointwise_constraint",
+        "bias_constraint",
+    )
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation_rate: Any = 1,
-                 depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = "glorot_uniform",
-                 pointwise_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros", depthwise_regularizer: Any = None,
-                 pointwise_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None,
-                 pointwise_constraint: Any = None, bias_constraint: Any = None, **kwargs: Any) -> None:
-        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, "zeros", bias_initializer, None,
-                         bias_regularizer, activity_regularizer, None, bias_constraint, **kwargs)
-        self._set(depthwise_initializer=depthwise_initializer, depthwise_regularizer=depthwise_regularizer, depthwise_constraint=depthwise_constraint,
-                  pointwise_initializer=pointwise_initializer, pointwise_regularizer=pointwise_regularizer, pointwise_constraint=pointwise_constraint)
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = 1,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = "glorot_uniform",
+        pointwise_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            activation,
+            use_bias,
+            "zeros",
+            bias_initializer,
+            None,
+            bias_regularizer,
+            activity_regularizer,
+            None,
+            bias_constraint,
+            **kwargs,
+        )
+        self._set(
+            depthwise_initializer=depthwise_initializer,
+            depthwise_regularizer=depthwise_regularizer,
+            depthwise_constraint=depthwise_constraint,
+            pointwise_initializer=pointwise_initializer,
+            pointwise_regularizer=pointwise_regularizer,
+            pointwise_constraint=pointwise_constraint,
+        )
         self.depth_multiplier = depth_multiplier
 
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""
         channels = self._channels(input_shape)
-        self.depthwise_kernel = self.add_weight("depthwise_kernel", [*self.kernel_size, channels, self.depth_multiplier], None, self.depthwise_initializer,
-                                                self.depthwise_regularizer, True, self.depthwise_constraint)
-        self.pointwise_kernel = self.add_weight("pointwise_kernel", [1] * self.rank + [channels * self.depth_multiplier, self.filters], None,
-                                                self.pointwise_initializer, self.pointwise_regularizer, True, self.pointwise_constraint)
+        self.depthwise_kernel = self.add_weight(
+            "depthwise_kernel",
+            [*self.kernel_size, channels, self.depth_multiplier],
+            None,
+            self.depthwise_initializer,
+            self.depthwise_regularizer,
+            True,
+            self.depthwise_constraint,
+        )
+        self.pointwise_kernel = self.add_weight(
+            "pointwise_kernel",
+            [1] * self.rank + [channels * self.depth_multiplier, self.filters],
+            None,
+            self.pointwise_initializer,
+            self.pointwise_regularizer,
+            True,
+            self.pointwise_constraint,
+        )
         self._make_bias()
         self.built = True
 
@@ -180,6 +354,7 @@ class SeparableConv2D(_Conv):
         if self.rank == 2:
             return K.separable_conv2d(x, self.depthwise_kernel, self.pointwise_kernel, self.strides, self.padding, self.data_format, self.dilation_rate)
         from millrace.ops import array_ops
+
         axis = 2 if self._first else 1  # sequences as images of one row
         padding = self.padding
         if padding == "causal":
@@ -201,5 +376,14 @@ Deconvolution2D = Deconv2D = Convolution2DTranspose = Conv2DTranspose
 Deconvolution3D = Deconv3D = Convolution3DTranspose = Conv3DTranspose
 Convolution1D, SeparableConvolution1D = Conv1D, SeparableConv1D
 
-from millrace.keras.layers.shaping import (Cropping1D, Cropping2D, Cropping3D, UpSampling1D, UpSampling2D, UpSampling3D, ZeroPadding1D,  # noqa: E402,F401
-                                           ZeroPadding2D, ZeroPadding3D)
+from millrace.keras.layers.shaping import (  # noqa: E402, F401
+    Cropping1D,
+    Cropping2D,
+    Cropping3D,
+    UpSampling1D,
+    UpSampling2D,
+    UpSampling3D,
+    ZeroPadding1D,
+    ZeroPadding2D,
+    ZeroPadding3D,
+)

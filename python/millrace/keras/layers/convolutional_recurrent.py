@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions along sequences of images."""
+
 from __future__ import annotations
 
 from typing import Any, List, Tuple
@@ -18,11 +19,27 @@ from millrace.ops import array_ops
 class ConvLSTM2DCell(LSTMCell):
     """A step of a long short-term memory of images."""
 
-    settings: Tuple[str, ...] = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate",
-                *(n for n in LSTMCell.settings if n not in ("units", "implementation")))
+    settings: Tuple[str, ...] = (
+        "filters",
+        "kernel_size",
+        "strides",
+        "padding",
+        "data_format",
+        "dilation_rate",
+        *(n for n in LSTMCell.settings if n not in ("units", "implementation")),
+    )
 
-    def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1),
-                 *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: str = "valid",
+        data_format: Any = None,
+        dilation_rate: Any = (1, 1),
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(filters, *args, **kwargs)
         self.filters, self.kernel_size, self.strides = int(filters), _tuple(kernel_size, 2, "kernel_size"), _tuple(strides, 2, "strides")
         self.padding, self.data_format, self.dilation_rate = padding.lower(), layout(data_format), _tuple(dilation_rate, 2, "dilation_rate")
@@ -32,10 +49,18 @@ class ConvLSTM2DCell(LSTMCell):
         channels = TensorShape(input_shape)[1 if self.data_format == "channels_first" else -1].value
         if channels is None:
             raise at_user_line(ValueError("The channel dimension of the inputs should be defined. Found `None`."))
-        self.kernel = self.add_weight("kernel", [*self.kernel_size, channels, self.filters * 4], None, self.kernel_initializer, self.kernel_regularizer, True,
-                                      self.kernel_constraint)
-        self.recurrent_kernel = self.add_weight("recurrent_kernel", [*self.kernel_size, self.filters, self.filters * 4], None, self.recurrent_initializer,
-                                                self.recurrent_regularizer, True, self.recurrent_constraint)
+        self.kernel = self.add_weight(
+            "kernel", [*self.kernel_size, channels, self.filters * 4], None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint
+        )
+        self.recurrent_kernel = self.add_weight(
+            "recurrent_kernel",
+            [*self.kernel_size, self.filters, self.filters * 4],
+            None,
+            self.recurrent_initializer,
+            self.recurrent_regularizer,
+            True,
+            self.recurrent_constraint,
+        )
         if self.use_bias:
             self.bias = self.add_weight("bias", [self.filters * 4], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
         self.built = True

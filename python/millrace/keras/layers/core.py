@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dense layers, dropout, shapes, functions and masks."""
+
 from __future__ import annotations
 
 import copy
@@ -33,7 +34,7 @@ class Masking(SettingsLayer):
         """Which steps count."""
         return math_ops.reduce_any(gen_ops.not_equal(inputs, math_ops.cast(self.mask_value, inputs.dtype.base_dtype)), -1)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         counts = math_ops.reduce_any(gen_ops.not_equal(inputs, math_ops.cast(self.mask_value, inputs.dtype.base_dtype)), -1, True)
         return inputs * math_ops.cast(counts, inputs.dtype.base_dtype)
@@ -59,7 +60,7 @@ class Dropout(SettingsLayer):
         given = array_ops.shape(inputs)
         return array_ops.stack([given[i] if n is None else n for i, n in enumerate(self.noise_shape)])
 
-    def call(self, inputs: Any, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
         if not 0.0 < self.rate < 1.0:
             return inputs
@@ -76,7 +77,7 @@ class SpatialDropout1D(Dropout):
         super().__init__(rate, **kwargs)
         self.data_format = K.image_data_format() if data_format is None else data_format
         if self.data_format not in ("channels_last", "channels_first"):
-            raise at_user_line(ValueError("data_format must be in {\"channels_last\", \"channels_first\"}"))
+            raise at_user_line(ValueError('data_format must be in {"channels_last", "channels_first"}'))
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def _shape(self, inputs: Any) -> Any:
@@ -109,7 +110,7 @@ class Activation(SettingsLayer):
         super().__init__(**kwargs)
         self.activation = activations.get(activation)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return self.activation(inputs)
 
@@ -139,7 +140,7 @@ class Reshape(SettingsLayer):
             raise at_user_line(ValueError("total size of new array must be unchanged"))
         return [size // known if d == -1 else d for d in self.target_shape]
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         given = inputs.get_shape().as_list()
         target = list(self.target_shape) if None in given[1:] else self._fixed(given[1:])
@@ -158,7 +159,7 @@ class Permute(SettingsLayer):
         self.dims = tuple(dims)
         self.input_spec = InputSpec(ndim=len(self.dims) + 1)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return array_ops.transpose(inputs, [0, *self.dims])
 
@@ -173,13 +174,17 @@ class Flatten(SettingsLayer):
         self.data_format = data_format
         self.input_spec = InputSpec(min_ndim=2)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         rank = inputs.get_shape().ndims
         if self.data_format == "channels_first" and rank is not None and rank > 2:
             inputs = array_ops.transpose(inputs, [0, *range(2, rank), 1])
-        made = array_ops.reshape(inputs, [-1 if (n := inputs.get_shape()[0].value) is None else n, -1] if inputs.get_shape()[1:].num_elements() is None else
-                                 [-1, inputs.get_shape()[1:].num_elements()])
+        made = array_ops.reshape(
+            inputs,
+            [-1 if (n := inputs.get_shape()[0].value) is None else n, -1]
+            if inputs.get_shape()[1:].num_elements() is None
+            else [-1, inputs.get_shape()[1:].num_elements()],
+        )
         made.set_shape([inputs.get_shape()[0].value, inputs.get_shape()[1:].num_elements()])
         return made
 
@@ -194,7 +199,7 @@ class RepeatVector(SettingsLayer):
         self.n = n
         self.input_spec = InputSpec(ndim=2)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return K.repeat(inputs, self.n)
 
@@ -210,7 +215,7 @@ class Lambda(SettingsLayer):
         if mask is not None:
             self.supports_masking = True
 
-    def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
         """Computes the outputs."""
         arguments = dict(self.arguments)
         taken = arguments_of(self.function)
@@ -252,10 +257,14 @@ class Lambda(SettingsLayer):
         else:
             found = _KNOWN.get(function[0])
         if found is None:
-            raise at_user_line(ValueError("The function of a Lambda layer is not known to this program: use a function with a name, and give it in "
-                                          "custom_objects (code out of files is not run)."))
+            raise at_user_line(
+                ValueError(
+                    "The function of a Lambda layer is not known to this program: use a function with a name, and give it in "
+                    "custom_objects (code out of files is not run)."
+                )
+            )
         config["function"] = found
-        for value in config.get("arguments", {}), :
+        for value in (config.get("arguments", {}),):
             for key in value:
                 if isinstance(value[key], dict) and value[key].get("type") == "ndarray":
                     value[key] = np.array(value[key]["value"])
@@ -268,16 +277,44 @@ _KNOWN: Dict[str, Any] = {}
 class Dense(SettingsLayer):
     """activation(inputs kernel + bias)."""
 
-    settings: Tuple[str, ...] = ("units", "activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
-                "kernel_constraint", "bias_constraint")
+    settings: Tuple[str, ...] = (
+        "units",
+        "activation",
+        "use_bias",
+        "kernel_initializer",
+        "bias_initializer",
+        "kernel_regularizer",
+        "bias_regularizer",
+        "activity_regularizer",
+        "kernel_constraint",
+        "bias_constraint",
+    )
     supports_masking = True
 
-    def __init__(self, units: int, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
-                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-                 bias_constraint: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self._set(activation=activation, kernel_initializer=kernel_initializer, bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-                  bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self._set(
+            activation=activation,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+        )
         self.units, self.use_bias = int(units), use_bias
         self.input_spec = InputSpec(min_ndim=2)
         self.bias: Any = None
@@ -293,7 +330,7 @@ class Dense(SettingsLayer):
             self.bias = self.add_weight("bias", [self.units], None, self.bias_initializer, self.bias_regularizer, True, self.bias_constraint)
         self.built = True
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         if not inputs.dtype.is_floating:
             inputs = math_ops.cast(inputs, self.kernel.dtype.base_dtype)
@@ -301,7 +338,7 @@ class Dense(SettingsLayer):
         shape = inputs.get_shape()
         if shape.ndims is not None and shape.ndims > 2:
             made.set_shape([*shape.as_list()[:-1], self.units])
-        return self.activation(nn_ops.bias_add(made, self.bias) if self.bias is not None else made)  # type: ignore[attr-defined]
+        return self.activation(nn_ops.bias_add(made, self.bias) if self.bias is not None else made)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the outputs."""
@@ -319,9 +356,23 @@ class ActivityRegularization(SettingsLayer):
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         from millrace.keras import regularizers
+
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
         self.l1, self.l2 = l1, l2
 
 
-__all__ = ["Activation", "ActivityRegularization", "Dense", "Dropout", "Flatten", "Lambda", "Masking", "Permute", "RepeatVector", "Reshape", "SpatialDropout1D",
-           "SpatialDropout2D", "SpatialDropout3D"]
+__all__ = [
+    "Activation",
+    "ActivityRegularization",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "Lambda",
+    "Masking",
+    "Permute",
+    "RepeatVector",
+    "Reshape",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+]

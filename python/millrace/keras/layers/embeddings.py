@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of a table at numbers."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -15,11 +16,29 @@ from millrace.ops import gen_ops, math_ops, nn_ops
 class Embedding(SettingsLayer):
     """The rows of a table at numbers."""
 
-    settings: Tuple[str, ...] = ("input_dim", "output_dim", "embeddings_initializer", "embeddings_regularizer", "activity_regularizer", "embeddings_constraint", "mask_zero",
-                "input_length")
+    settings: Tuple[str, ...] = (
+        "input_dim",
+        "output_dim",
+        "embeddings_initializer",
+        "embeddings_regularizer",
+        "activity_regularizer",
+        "embeddings_constraint",
+        "mask_zero",
+        "input_length",
+    )
 
-    def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform", embeddings_regularizer: Any = None,
-                 activity_regularizer: Any = None, embeddings_constraint: Any = None, mask_zero: bool = False, input_length: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: Any = "uniform",
+        embeddings_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        embeddings_constraint: Any = None,
+        mask_zero: bool = False,
+        input_length: Any = None,
+        **kwargs: Any,
+    ) -> None:
         if "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
             kwargs["input_shape"] = (None,) if input_length is None else tuple(listed(input_length))
         dtype = kwargs.pop("dtype", None)
@@ -31,8 +50,9 @@ class Embedding(SettingsLayer):
     def build(self, input_shape: Any) -> None:
         """Makes the table."""
         del input_shape  # it changes nothing
-        self.embeddings = self.add_weight("embeddings", [self.input_dim, self.output_dim], None, self.embeddings_initializer, self.embeddings_regularizer, True,
-                                          self.embeddings_constraint)
+        self.embeddings = self.add_weight(
+            "embeddings", [self.input_dim, self.output_dim], None, self.embeddings_initializer, self.embeddings_regularizer, True, self.embeddings_constraint
+        )
         self.built = True
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -46,14 +66,14 @@ class Embedding(SettingsLayer):
             return TensorShape([*given, self.output_dim])
         lengths = listed(self.input_length)
         if len(lengths) != len(given) - 1 or any(a is not None and b is not None and a != b for a, b in zip(lengths, given[1:])):
-            raise at_user_line(ValueError("\"input_length\" is %s, but received input has shape %s" % (self.input_length, input_shape)))
+            raise at_user_line(ValueError('"input_length" is %s, but received input has shape %s' % (self.input_length, input_shape)))
         return TensorShape([given[0], *(b if a is None else a for a, b in zip(lengths, given[1:])), self.output_dim])
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         if inputs.dtype.base_dtype not in (dtypes.int32, dtypes.int64):
             inputs = math_ops.cast(inputs, dtypes.int32)
-        return nn_ops.embedding_lookup(self.embeddings, inputs)  # type: ignore[attr-defined]
+        return nn_ops.embedding_lookup(self.embeddings, inputs)
 
 
 __all__ = ["Embedding"]

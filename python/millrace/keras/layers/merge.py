@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several tensors as one."""
+
 from __future__ import annotations
 
 from typing import Any, List, Tuple
@@ -22,8 +23,11 @@ class _Merge(SettingsLayer):
     def build(self, input_shape: Any) -> None:
         """Checks the shapes."""
         if not isinstance(input_shape, list) or len(input_shape) < 2:
-            raise at_user_line(ValueError("A merge layer should be called on a list of at least 2 inputs. Got %s inputs." % (
-                len(input_shape) if isinstance(input_shape, list) else 1)))
+            raise at_user_line(
+                ValueError(
+                    "A merge layer should be called on a list of at least 2 inputs. Got %s inputs." % (len(input_shape) if isinstance(input_shape, list) else 1)
+                )
+            )
         if self.most is not None and len(input_shape) != self.most:
             raise at_user_line(ValueError("A `%s` layer should be called on exactly %d inputs" % (type(self).__name__, self.most)))
         shapes = [TensorShape(s).as_list() for s in input_shape]
@@ -38,7 +42,7 @@ class _Merge(SettingsLayer):
             if len(known) > 1:
                 raise at_user_line(ValueError("Operands could not be broadcast together with shapes %s" % shapes))
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the output."""
         rank = max(K.ndim(x) for x in inputs)
         wide = []
@@ -77,6 +81,7 @@ def _folding(name: str, doc: str, op: Any, most: Any = None) -> Any:
 
     def call(inputs: Any, **kwargs: Any) -> Any:
         return kind(**kwargs)(inputs)
+
     call.__doc__, call.__name__ = doc, name.lower()
     return kind, call
 
@@ -101,9 +106,11 @@ class Concatenate(_Merge):
     def _check_shapes(self, shapes: List[Any]) -> None:
         others = [[n for i, n in enumerate(s) if i != self.axis % len(s)] for s in shapes]
         if any(a is not None and b is not None and a != b for o in others for a, b in zip(o, others[0])) or len({len(s) for s in shapes}) > 1:
-            raise at_user_line(ValueError("A `Concatenate` layer requires inputs with matching shapes except for the concat axis. Got inputs shapes: %s" % shapes))
+            raise at_user_line(
+                ValueError("A `Concatenate` layer requires inputs with matching shapes except for the concat axis. Got inputs shapes: %s" % shapes)
+            )
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the output."""
         return K.concatenate(inputs, self.axis)
 
@@ -147,12 +154,12 @@ class Dot(_Merge):
         if shapes[0][a] != shapes[1][b]:
             raise at_user_line(ValueError("Dimension incompatibility %s != %s. Layer shapes: %s, %s" % (shapes[0][a], shapes[1][b], *shapes)))
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the output."""
         x, y = inputs
         a, b = self._places([x.get_shape().as_list(), y.get_shape().as_list()])
         if self.normalize:
-            x, y = nn_ops.l2_normalize(x, a), nn_ops.l2_normalize(y, b)  # type: ignore[attr-defined]
+            x, y = nn_ops.l2_normalize(x, a), nn_ops.l2_normalize(y, b)
         return K.batch_dot(x, y, [a, b])
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

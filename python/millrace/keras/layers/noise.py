@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise while training."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -21,7 +22,7 @@ class GaussianNoise(SettingsLayer):
         super().__init__(**kwargs)
         self.stddev = stddev
 
-    def call(self, inputs: Any, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
         return K.in_train_phase(lambda: inputs + K.random_normal(array_ops.shape(inputs), 0.0, self.stddev), lambda: array_ops.identity(inputs), training)
 
@@ -36,7 +37,7 @@ class GaussianDropout(SettingsLayer):
         super().__init__(**kwargs)
         self.rate = rate
 
-    def call(self, inputs: Any, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
         if not 0 < self.rate < 1:
             return inputs
@@ -54,7 +55,7 @@ class AlphaDropout(SettingsLayer):
         super().__init__(**kwargs)
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
-    def call(self, inputs: Any, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
         if not 0.0 < self.rate < 1.0:
             return inputs

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The largest or mean values of windows, or of everything."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -23,10 +24,10 @@ class _Pooling(SettingsLayer):
         self.strides = self.pool_size if strides is None else _tuple(strides, self.rank, "strides")
         self.padding = padding.lower()
         if self.padding not in ("valid", "same"):
-            raise at_user_line(ValueError("The `padding` argument must be one of \"valid\", \"same\". Received: %s" % padding))
+            raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same". Received: %s' % padding))
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         op = {1: K.pool1d, 2: K.pool2d, 3: K.pool3d}[self.rank]
         return op(inputs, self.pool_size, self.strides, self.padding, self.data_format, self.mode)
@@ -41,7 +42,7 @@ class _GlobalPooling(SettingsLayer):
         self.data_format = layout(data_format) if self.rank > 1 or data_format is not None else "channels_last"
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         start = 2 if self.data_format == "channels_first" else 1
         return (math_ops.reduce_max if self.mode == "max" else math_ops.reduce_mean)(inputs, list(range(start, start + self.rank)))
@@ -56,9 +57,14 @@ def _kind(base: Any, name: str, rank: int, mode: str) -> Any:
 MaxPooling1D, MaxPooling2D, MaxPooling3D = (_kind(_Pooling, "MaxPooling%dD" % n, n, "max") for n in (1, 2, 3))
 AveragePooling1D, AveragePooling2D, AveragePooling3D = (_kind(_Pooling, "AveragePooling%dD" % n, n, "avg") for n in (1, 2, 3))
 GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D = (_kind(_GlobalPooling, "GlobalMaxPooling%dD" % n, n, "max") for n in (1, 2, 3))
-GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D = (
-    _kind(_GlobalPooling, "GlobalAveragePooling%dD" % n, n, "avg") for n in (1, 2, 3))
-MaxPool1D, MaxPool2D, MaxPool3D, AvgPool1D, AvgPool2D, AvgPool3D = (MaxPooling1D, MaxPooling2D, MaxPooling3D, AveragePooling1D, AveragePooling2D,
-                                                                    AveragePooling3D)
+GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D = (_kind(_GlobalPooling, "GlobalAveragePooling%dD" % n, n, "avg") for n in (1, 2, 3))
+MaxPool1D, MaxPool2D, MaxPool3D, AvgPool1D, AvgPool2D, AvgPool3D = (
+    MaxPooling1D,
+    MaxPooling2D,
+    MaxPooling3D,
+    AveragePooling1D,
+    AveragePooling2D,
+    AveragePooling3D,
+)
 GlobalMaxPool1D, GlobalMaxPool2D, GlobalMaxPool3D = GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D
 GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D

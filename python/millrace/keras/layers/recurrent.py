@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers along sequences. Gates lie beside each other in the weights: of LSTM input, forget, cell and output; of GRU update, reset and candidate."""
+
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
@@ -15,8 +16,22 @@ from millrace.keras.utils.generic_utils import has_arg
 from millrace.layer_base import shape_tuple
 from millrace.ops import array_ops, nn_ops
 
-_CELL = ("units", "activation", "use_bias", "kernel_initializer", "recurrent_initializer", "bias_initializer", "kernel_regularizer", "recurrent_regularizer",
-         "bias_regularizer", "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout")
+_CELL = (
+    "units",
+    "activation",
+    "use_bias",
+    "kernel_initializer",
+    "recurrent_initializer",
+    "bias_initializer",
+    "kernel_regularizer",
+    "recurrent_regularizer",
+    "bias_regularizer",
+    "kernel_constraint",
+    "recurrent_constraint",
+    "bias_constraint",
+    "dropout",
+    "recurrent_dropout",
+)
 
 
 class _Cell(SettingsLayer):
@@ -25,15 +40,38 @@ class _Cell(SettingsLayer):
     settings: Tuple[str, ...] = _CELL
     gates, states = 1, 1
 
-    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
-                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
-                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None, bias_constraint: Any = None,
-                 dropout: float = 0.0, recurrent_dropout: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.units, self.use_bias = int(units), use_bias
-        self._set(activation=activation, kernel_initializer=kernel_initializer, recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
-                  kernel_regularizer=kernel_regularizer, recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
-                  kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint, bias_constraint=bias_constraint)
+        self._set(
+            activation=activation,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+        )
         self.dropout, self.recurrent_dropout = min(1.0, max(0.0, dropout)), min(1.0, max(0.0, recurrent_dropout))
         self.state_size: Any = self.units if self.states == 1 else [self.units] * self.states
         self.bias: Any = None
@@ -42,10 +80,12 @@ class _Cell(SettingsLayer):
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""
         width = self.units * self.gates
-        self.kernel = self.add_weight("kernel", [TensorShape(input_shape)[-1].value, width], None, self.kernel_initializer, self.kernel_regularizer, True,
-                                      self.kernel_constraint)
-        self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.units, width], None, self.recurrent_initializer, self.recurrent_regularizer, True,
-                                                self.recurrent_constraint)
+        self.kernel = self.add_weight(
+            "kernel", [TensorShape(input_shape)[-1].value, width], None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint
+        )
+        self.recurrent_kernel = self.add_weight(
+            "recurrent_kernel", [self.units, width], None, self.recurrent_initializer, self.recurrent_regularizer, True, self.recurrent_constraint
+        )
         if self.use_bias:
             self.bias = self.add_weight("bias", [width], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
         self.built = True
@@ -55,11 +95,13 @@ class _Cell(SettingsLayer):
 
     def drop(self, x: Any, h: Any, training: Any) -> None:
         """Draws which of the inputs (like x) and of the states (like h) are dropped at all steps of a call."""
+
         def drawn(like: Any, rate: float) -> Any:
             if not 0 < rate < 1:
                 return None
             ones = array_ops.ones_like(like)
-            return K.in_train_phase(lambda: nn_ops.dropout(ones, 1 - rate), lambda: array_ops.identity(ones), training)  # type: ignore[attr-defined]
+            return K.in_train_phase(lambda: nn_ops.dropout(ones, 1 - rate), lambda: array_ops.identity(ones), training)
+
         self._masks = drawn(x, self.dropout), drawn(h, self.recurrent_dropout)
 
     def project(self, x: Any) -> Any:
@@ -67,7 +109,7 @@ class _Cell(SettingsLayer):
         if self._masks[0] is not None:
             x = x * (self._masks[0] if K.ndim(x) == K.ndim(self._masks[0]) else array_ops.expand_dims(self._masks[0], 1))
         made = K.dot(x, self.kernel)
-        return made if self.bias is None else nn_ops.bias_add(made, self.bias)  # type: ignore[attr-defined]
+        return made if self.bias is None else nn_ops.bias_add(made, self.bias)
 
     def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
         """(output, new states), of what the inputs add."""
@@ -76,7 +118,7 @@ class _Cell(SettingsLayer):
     def _before(self, h: Any) -> Any:
         return h if self._masks[1] is None else h * self._masks[1]
 
-    def call(self, inputs: Any, states: Any, training: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, states: Any, training: Any = None) -> Any:
         """(output, new states)."""
         self.drop(inputs, states[0], training)
         return self.advance(self.project(inputs), states)
@@ -105,7 +147,9 @@ class SimpleRNNCell(_Cell):
 class _GatedCell(_Cell):
     settings: Tuple[str, ...] = (*_CELL, "recurrent_activation", "implementation")
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", *args: Any, implementation: int = 1, **kwargs: Any) -> None:
+    def __init__(
+        self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", *args: Any, implementation: int = 1, **kwargs: Any
+    ) -> None:
         super().__init__(units, activation, *args, **kwargs)
         self._set(recurrent_activation=recurrent_activation)
         self.implementation = implementation
@@ -120,8 +164,8 @@ class GRUCell(_GatedCell):
         """(output, new states)."""
         h, n = states[0], self.units
         before, kernel = self._before(h), self.recurrent_kernel.value()
-        z, r = array_ops.split(self.recurrent_activation(projected[:, :2 * n] + K.dot(before, kernel[:, :2 * n])), 2, 1)
-        candidate = self.activation(projected[:, 2 * n:] + K.dot(r * before, kernel[:, 2 * n:]))
+        z, r = array_ops.split(self.recurrent_activation(projected[:, : 2 * n] + K.dot(before, kernel[:, : 2 * n])), 2, 1)
+        candidate = self.activation(projected[:, 2 * n :] + K.dot(r * before, kernel[:, 2 * n :]))
         made = z * h + (1 - z) * candidate
         return made, [made]
 
@@ -132,9 +176,19 @@ class LSTMCell(_GatedCell):
     settings: Tuple[str, ...] = (*_GatedCell.settings, "unit_forget_bias")
     gates, states = 4, 2
 
-    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", use_bias: bool = True,
-                 kernel_initializer: Any = "glorot_uniform", recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
-                 unit_forget_bias: bool = True, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "hard_sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer, bias_initializer, *args, **kwargs)
         self.unit_forget_bias = unit_forget_bias
 
@@ -145,6 +199,7 @@ class LSTMCell(_GatedCell):
 
         def of(shape: Any, dtype: Any = None) -> Any:
             return array_ops.concat([start([n], dtype=dtype), array_ops.ones([n], dtype), start([2 * n], dtype=dtype)], 0)
+
         return of
 
     def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
@@ -162,7 +217,9 @@ class PeepholeLSTMCell(LSTMCell):
     def build(self, input_shape: Any) -> None:
         """Makes kernels, bias and the weights of the cell in the gates."""
         super().build(input_shape)
-        self.peepholes = [self.add_weight("%s_gate_peephole_weights" % gate, [self.units], None, self.kernel_initializer) for gate in ("input", "forget", "output")]
+        self.peepholes = [
+            self.add_weight("%s_gate_peephole_weights" % gate, [self.units], None, self.kernel_initializer) for gate in ("input", "forget", "output")
+        ]
 
     def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
         """(output, new states)."""
@@ -187,7 +244,7 @@ class AbstractRNNCell(Layer):
         """The size of its output."""
         raise NotImplementedError("Abstract method")
 
-    def call(self, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, states: Any) -> Any:
         """(output, new states)."""
         raise NotImplementedError("Abstract method")
 
@@ -224,7 +281,7 @@ class StackedRNNCells(SettingsLayer):
             shape = shape[:-1].concatenate(listed(cell.state_size)[0])
         self.built = True
 
-    def call(self, inputs: Any, states: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, states: Any, **kwargs: Any) -> Any:
         """(output, new states)."""
         rest, parts = list(states), []
         for cell in reversed(self.cells):
@@ -238,8 +295,9 @@ class StackedRNNCells(SettingsLayer):
         return inputs, [s for new in reversed(made) for s in new]
 
     trainable_weights = property(lambda self: [w for c in self.cells for w in getattr(c, "trainable_weights", [])] if self.trainable else [])
-    non_trainable_weights = property(lambda self: [w for c in self.cells for w in (getattr(c, "non_trainable_weights", []) if self.trainable else
-                                                                                   getattr(c, "weights", []))])
+    non_trainable_weights = property(
+        lambda self: [w for c in self.cells for w in (getattr(c, "non_trainable_weights", []) if self.trainable else getattr(c, "weights", []))]
+    )
     losses = property(lambda self: [v for c in self.cells for v in getattr(c, "losses", [])])
 
     def get_config(self) -> Dict[str, Any]:
@@ -250,6 +308,7 @@ class StackedRNNCells(SettingsLayer):
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """Cells of what get_config gave."""
         from millrace.keras.layers import deserialize
+
         config = dict(config)
         return cls([deserialize(c, custom_objects=custom_objects) for c in config.pop("cells")], **config)
 
@@ -263,8 +322,17 @@ class RNN(SettingsLayer):
     settings: Tuple[str, ...] = _LOOP
     supports_masking = True
 
-    def __init__(self, cell: Any, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
-                 unroll: bool = False, activity_regularizer: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        cell: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        activity_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
         if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
@@ -311,7 +379,7 @@ class RNN(SettingsLayer):
             return listed(self.cell.get_initial_state(inputs=x, batch_size=None, dtype=None))
         return [array_ops.zeros(array_ops.stack([array_ops.shape(x)[0], n]), x.dtype.base_dtype) for n in listed(self.cell.state_size)]
 
-    def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
         x, given = tensors[0], tensors[1:] or listed(initial_state)
@@ -351,8 +419,12 @@ class RNN(SettingsLayer):
             raise at_user_line(AttributeError("Layer must be stateful."))
         batch = getattr(self, "_batch", None)
         if batch is None:
-            raise at_user_line(ValueError("If a RNN is stateful, it needs to know its batch size. Specify the batch size of your input tensors: `batch_input_shape` of "
-                                          "the first layer of a Sequential model, or `batch_shape` of Input."))
+            raise at_user_line(
+                ValueError(
+                    "If a RNN is stateful, it needs to know its batch size. Specify the batch size of your input tensors: `batch_input_shape` of "
+                    "the first layer of a Sequential model, or `batch_shape` of Input."
+                )
+            )
         if self.states[0] is None:
             self.states = [K.zeros(s) for s in self._state_shapes(batch)]
             if states is None:
@@ -365,7 +437,9 @@ class RNN(SettingsLayer):
             raise at_user_line(ValueError("Layer %s expects %d states, but it received %d state values." % (self.name, len(self.states), len(values))))
         for s, value in zip(self.states, values):
             if np.shape(value) != shape_tuple(s):
-                raise at_user_line(ValueError("A state of layer %s is incompatible: expected shape=%s, found shape=%s" % (self.name, shape_tuple(s), np.shape(value))))
+                raise at_user_line(
+                    ValueError("A state of layer %s is incompatible: expected shape=%s, found shape=%s" % (self.name, shape_tuple(s), np.shape(value)))
+                )
             K.set_value(s, value)
 
     def _state_shapes(self, batch: int) -> List[Any]:
@@ -400,6 +474,7 @@ class RNN(SettingsLayer):
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
         from millrace.keras.layers import deserialize
+
         config = dict(config)
         return cls(deserialize(config.pop("cell"), custom_objects=custom_objects), **config)
 
@@ -409,8 +484,17 @@ class _OwnCell(RNN):
 
     kind: Any = SimpleRNNCell
 
-    def __init__(self, *args: Any, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
-                 unroll: bool = False, activity_regularizer: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        activity_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         kind = type(self).kind
         names = [n for base in kind.__mro__ for n in arguments_of(base.__init__) if n not in ("self", "args", "kwargs", "name", "trainable", "dtype")]
         names = [n for n in names if n not in arguments_of(SettingsLayer.__init__)]

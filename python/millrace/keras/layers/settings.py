@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """Layers whose settings are listed once: set by name, and given back by get_config."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Tuple
@@ -23,6 +24,7 @@ class SettingsLayer(Layer):
     settings: Tuple[str, ...] = ()
 
     if TYPE_CHECKING:
+
         def __getattr__(self, name: str) -> Any: ...  # those of `settings`
 
     def _set(self, **values: Any) -> None:

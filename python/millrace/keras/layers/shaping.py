@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Zeros around sequences, images and volumes, cuts from them, and repeats."""
+
 from __future__ import annotations
 
 from typing import Any, Tuple
@@ -51,9 +52,9 @@ class ZeroPadding2D(_Bordered):
         super().__init__(**kwargs)
         self._begin(padding, data_format)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        inner = [list(p) for p in self.padding]  # type: ignore[attr-defined]
+        inner = [list(p) for p in self.padding]
         return array_ops.pad(inputs, [[0, 0], [0, 0], *inner] if self._first else [[0, 0], *inner, [0, 0]])
 
 
@@ -80,9 +81,9 @@ class Cropping2D(_Bordered):
         super().__init__(**kwargs)
         self._begin(cropping, data_format)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        inner = tuple(slice(a, -b if b else None) for a, b in self.cropping)  # type: ignore[attr-defined]
+        inner = tuple(slice(a, -b if b else None) for a, b in self.cropping)
         everything = slice(None)
         return inputs[(everything, everything, *inner) if self._first else (everything, *inner, everything)]
 
@@ -115,11 +116,11 @@ class UpSampling2D(SettingsLayer):
     def __init__(self, size: Any = 2, data_format: Any = None, interpolation: str = "nearest", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if interpolation not in ("nearest", "bilinear"):
-            raise at_user_line(ValueError("`interpolation` argument should be one of `\"nearest\"` or `\"bilinear\"`."))
+            raise at_user_line(ValueError('`interpolation` argument should be one of `"nearest"` or `"bilinear"`.'))
         self.data_format, self.size, self.interpolation = layout(data_format), _tuple(size, self.rank, "size"), interpolation
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         first = self.data_format == "channels_first" and self.rank > 1
         if self.interpolation == "bilinear":
@@ -130,6 +131,7 @@ class UpSampling2D(SettingsLayer):
 
     def _bilinear(self, x: Any, first: bool) -> Any:
         from millrace import image
+
         x = array_ops.transpose(x, [0, 2, 3, 1]) if first else x
         static, dynamic = x.get_shape().as_list(), array_ops.shape(x)
         made = image.resize_bilinear(x, array_ops.stack([dynamic[1] * self.size[0], dynamic[2] * self.size[1]]))
@@ -147,7 +149,7 @@ class UpSampling1D(UpSampling2D):
         super().__init__(size, "channels_last", **kwargs)
         self.size = int(size) if isinstance(size, int) else int(size[0])  # type: ignore[assignment]
 
-    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         return K.repeat_elements(inputs, self.size, 1)  # type: ignore[arg-type]
 

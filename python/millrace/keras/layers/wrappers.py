@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers around layers."""
+
 from __future__ import annotations
 
 import copy
@@ -70,6 +71,7 @@ class Wrapper(Layer):
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
         from millrace.keras.layers import deserialize
+
         config = dict(config)
         return cls(deserialize(config.pop("layer"), custom_objects=custom_objects), **config)
 
@@ -90,7 +92,7 @@ class TimeDistributed(Wrapper):
             self.layer.built = True
         self.built = True
 
-    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """Computes the outputs."""
         del mask  # the layer within sees one time step
         static, dynamic = inputs.get_shape().as_list(), array_ops.shape(inputs)
@@ -114,7 +116,7 @@ class Bidirectional(Wrapper):
 
     def __init__(self, layer: Any, merge_mode: Optional[str] = "concat", weights: Any = None, **kwargs: Any) -> None:
         if merge_mode not in ("sum", "mul", "ave", "concat", None):
-            raise at_user_line(ValueError("Invalid merge mode. Merge mode should be one of {\"sum\", \"mul\", \"ave\", \"concat\", None}"))
+            raise at_user_line(ValueError('Invalid merge mode. Merge mode should be one of {"sum", "mul", "ave", "concat", None}'))
         config = layer.get_config()
         self.forward_layer = copy.copy(layer)
         if hasattr(layer, "cell"):
@@ -149,8 +151,12 @@ class Bidirectional(Wrapper):
         """Builds the layers at the first call, then computes."""
         given = listed(initial_state)
         if given and len(given) % 2:
-            raise at_user_line(ValueError("When passing `initial_state` to a Bidirectional RNN, the state should be a list containing the states of the underlying "
-                                          "RNNs. Found: %s" % given))
+            raise at_user_line(
+                ValueError(
+                    "When passing `initial_state` to a Bidirectional RNN, the state should be a list containing the states of the underlying "
+                    "RNNs. Found: %s" % given
+                )
+            )
         if given and all(is_keras_tensor(s) for s in given):
             return super().__call__([*listed(inputs), *given], *args, **kwargs)
         if given:
@@ -161,7 +167,7 @@ class Bidirectional(Wrapper):
         if tensors:
             InputSpec(min_ndim=3).check(tensors[0], 0, self.name)
 
-    def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None) -> Any:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
         x, given = tensors[0], tensors[1:] or listed(initial_state)
@@ -174,8 +180,11 @@ class Bidirectional(Wrapper):
         if self.merge_mode is None:
             outputs: Any = [there, back]
         else:
-            outputs = K.concatenate([there, back], -1) if self.merge_mode == "concat" else \
-                {"sum": there + back, "ave": (there + back) / 2.0, "mul": there * back}[self.merge_mode]
+            outputs = (
+                K.concatenate([there, back], -1)
+                if self.merge_mode == "concat"
+                else {"sum": there + back, "ave": (there + back) / 2.0, "mul": there * back}[self.merge_mode]
+            )
         return [*listed(outputs), *made[0][1:], *made[1][1:]] if self.return_state else outputs
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images as arrays, turned, moved and mirrored at random. Files of images need the package Pillow."""
+
 from __future__ import annotations
 
 import os
@@ -53,11 +54,15 @@ def load_img(path: str, grayscale: bool = False, target_size: Any = None) -> Any
 
 # ---- turned and moved ----
 
+
 def apply_transform(x: Any, transform_matrix: Any, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
     """Each channel by an affine matrix of places."""
     from scipy import ndimage  # type: ignore[import-untyped]
-    channels = [ndimage.affine_transform(c, transform_matrix[:2, :2], transform_matrix[:2, 2], order=0, mode=fill_mode, cval=cval)
-                for c in np.moveaxis(x, channel_axis, 0)]
+
+    channels = [
+        ndimage.affine_transform(c, transform_matrix[:2, :2], transform_matrix[:2, 2], order=0, mode=fill_mode, cval=cval)
+        for c in np.moveaxis(x, channel_axis, 0)
+    ]
     return np.moveaxis(np.stack(channels), 0, channel_axis)
 
 
@@ -81,7 +86,9 @@ def random_rotation(x: Any, rg: float, row_axis: int = 1, col_axis: int = 2, cha
     return _moved(x, _turn(np.pi / 180 * np.random.uniform(-rg, rg)), row_axis, col_axis, channel_axis, fill_mode, cval)
 
 
-def random_shift(x: Any, wrg: float, hrg: float, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
+def random_shift(
+    x: Any, wrg: float, hrg: float, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0
+) -> Any:
     """Moved by up to fractions of width and height."""
     matrix = np.eye(3)
     matrix[0, 2], matrix[1, 2] = np.random.uniform(-hrg, hrg) * x.shape[row_axis], np.random.uniform(-wrg, wrg) * x.shape[col_axis]
@@ -116,16 +123,49 @@ def flip_axis(x: Any, axis: int) -> Any:
 class ImageDataGenerator:
     """Batches of images, normalised, turned, moved and mirrored."""
 
-    def __init__(self, featurewise_center: bool = False, samplewise_center: bool = False, featurewise_std_normalization: bool = False,
-                 samplewise_std_normalization: bool = False, zca_whitening: bool = False, zca_epsilon: float = 1e-6, rotation_range: float = 0.0,
-                 width_shift_range: float = 0.0, height_shift_range: float = 0.0, shear_range: float = 0.0, zoom_range: Any = 0.0,
-                 channel_shift_range: float = 0.0, fill_mode: str = "nearest", cval: float = 0.0, horizontal_flip: bool = False, vertical_flip: bool = False,
-                 rescale: Any = None, preprocessing_function: Any = None, data_format: Any = None) -> None:
+    def __init__(
+        self,
+        featurewise_center: bool = False,
+        samplewise_center: bool = False,
+        featurewise_std_normalization: bool = False,
+        samplewise_std_normalization: bool = False,
+        zca_whitening: bool = False,
+        zca_epsilon: float = 1e-6,
+        rotation_range: float = 0.0,
+        width_shift_range: float = 0.0,
+        height_shift_range: float = 0.0,
+        shear_range: float = 0.0,
+        zoom_range: Any = 0.0,
+        channel_shift_range: float = 0.0,
+        fill_mode: str = "nearest",
+        cval: float = 0.0,
+        horizontal_flip: bool = False,
+        vertical_flip: bool = False,
+        rescale: Any = None,
+        preprocessing_function: Any = None,
+        data_format: Any = None,
+    ) -> None:
         self.data_format = layout(data_format)
-        self.featurewise_center, self.samplewise_center, self.zca_whitening, self.zca_epsilon = featurewise_center, samplewise_center, zca_whitening, zca_epsilon
+        self.featurewise_center, self.samplewise_center, self.zca_whitening, self.zca_epsilon = (
+            featurewise_center,
+            samplewise_center,
+            zca_whitening,
+            zca_epsilon,
+        )
         self.featurewise_std_normalization, self.samplewise_std_normalization = featurewise_std_normalization, samplewise_std_normalization
-        self.rotation_range, self.width_shift_range, self.height_shift_range, self.shear_range = rotation_range, width_shift_range, height_shift_range, shear_range
-        self.channel_shift_range, self.fill_mode, self.cval, self.horizontal_flip, self.vertical_flip = channel_shift_range, fill_mode, cval, horizontal_flip, vertical_flip
+        self.rotation_range, self.width_shift_range, self.height_shift_range, self.shear_range = (
+            rotation_range,
+            width_shift_range,
+            height_shift_range,
+            shear_range,
+        )
+        self.channel_shift_range, self.fill_mode, self.cval, self.horizontal_flip, self.vertical_flip = (
+            channel_shift_range,
+            fill_mode,
+            cval,
+            horizontal_flip,
+            vertical_flip,
+        )
         self.rescale, self.preprocessing_function = rescale, preprocessing_function
         self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
         if np.isscalar(zoom_range):
@@ -142,8 +182,18 @@ class ImageDataGenerator:
         """Batches of arrays, for ever."""
         return NumpyArrayIterator(x, y, self, batch_size, shuffle, seed, self.data_format)
 
-    def flow_from_directory(self, directory: str, target_size: Any = (256, 256), color_mode: str = "rgb", classes: Any = None, class_mode: Any = "categorical",
-                            batch_size: int = 32, shuffle: bool = True, seed: Any = None, **unused: Any) -> "DirectoryIterator":
+    def flow_from_directory(
+        self,
+        directory: str,
+        target_size: Any = (256, 256),
+        color_mode: str = "rgb",
+        classes: Any = None,
+        class_mode: Any = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: Any = None,
+        **unused: Any,
+    ) -> "DirectoryIterator":
         """Batches of the images below a folder, whose folders are classes."""
         return DirectoryIterator(directory, self, target_size, color_mode, classes, class_mode, batch_size, shuffle, seed, self.data_format)
 
@@ -231,7 +281,7 @@ class Iterator:
     def __getitem__(self, index: int) -> Any:
         if index >= len(self):
             raise at_user_line(ValueError("Asked to retrieve element %d, but the Sequence has length %d" % (index, len(self))))
-        return self._get_batches_of_transformed_samples(np.arange(self.n)[index * self.batch_size:(index + 1) * self.batch_size])
+        return self._get_batches_of_transformed_samples(np.arange(self.n)[index * self.batch_size : (index + 1) * self.batch_size])
 
     def __iter__(self) -> Any:
         return self
@@ -242,7 +292,7 @@ class Iterator:
                 if self.seed is not None:
                     np.random.seed(self.seed + self._made)
                 self._order, self._at = np.random.permutation(self.n) if self.shuffle else np.arange(self.n), 0
-            places = self._order[self._at:self._at + self.batch_size]
+            places = self._order[self._at : self._at + self.batch_size]
             self._at += self.batch_size
             self._made += 1
         return self._get_batches_of_transformed_samples(places)
@@ -258,11 +308,14 @@ class Iterator:
 class NumpyArrayIterator(Iterator):
     """Batches of arrays."""
 
-    def __init__(self, x: Any, y: Any, image_data_generator: Any, batch_size: int = 32, shuffle: bool = False, seed: Any = None, data_format: Any = None) -> None:
+    def __init__(
+        self, x: Any, y: Any, image_data_generator: Any, batch_size: int = 32, shuffle: bool = False, seed: Any = None, data_format: Any = None
+    ) -> None:
         self.x, self.y, self._generator = np.asarray(x, K.floatx()), None if y is None else np.asarray(y), image_data_generator
         if y is not None and len(self.x) != len(self.y):  # type: ignore[arg-type]
-            raise at_user_line(ValueError("`x` (images tensor) and `y` (labels) should have the same length. Found: x.shape = %s, y.shape = %s"
-                                          % (self.x.shape, np.shape(y))))
+            raise at_user_line(
+                ValueError("`x` (images tensor) and `y` (labels) should have the same length. Found: x.shape = %s, y.shape = %s" % (self.x.shape, np.shape(y)))
+            )
         if self.x.ndim != 4:
             raise at_user_line(ValueError("Input data in `NumpyArrayIterator` should have rank 4. You passed an array with shape %s" % (self.x.shape,)))
         super().__init__(len(self.x), batch_size, shuffle, seed)
@@ -275,10 +328,21 @@ class NumpyArrayIterator(Iterator):
 class DirectoryIterator(Iterator):
     """Batches of the images below a folder."""
 
-    def __init__(self, directory: str, image_data_generator: Any, target_size: Any = (256, 256), color_mode: str = "rgb", classes: Optional[List[str]] = None,
-                 class_mode: Any = "categorical", batch_size: int = 32, shuffle: bool = True, seed: Any = None, data_format: Any = None) -> None:
+    def __init__(
+        self,
+        directory: str,
+        image_data_generator: Any,
+        target_size: Any = (256, 256),
+        color_mode: str = "rgb",
+        classes: Optional[List[str]] = None,
+        class_mode: Any = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: Any = None,
+        data_format: Any = None,
+    ) -> None:
         if color_mode not in ("rgb", "grayscale"):
-            raise at_user_line(ValueError("Invalid color mode: %s; expected \"rgb\" or \"grayscale\"." % color_mode))
+            raise at_user_line(ValueError('Invalid color mode: %s; expected "rgb" or "grayscale".' % color_mode))
         if class_mode not in ("categorical", "binary", "sparse", "input", None):
             raise at_user_line(ValueError("Invalid class_mode: %s" % class_mode))
         self.directory, self._generator, self.target_size, self.class_mode = directory, image_data_generator, tuple(target_size), class_mode
@@ -289,8 +353,11 @@ class DirectoryIterator(Iterator):
         found = []
         for name in names:
             for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=False)):
-                found += [(os.path.relpath(os.path.join(folder, f), directory), self.class_indices[name]) for f in sorted(files)
-                          if f.lower().endswith((".png", ".jpg", ".jpeg", ".bmp", ".ppm"))]
+                found += [
+                    (os.path.relpath(os.path.join(folder, f), directory), self.class_indices[name])
+                    for f in sorted(files)
+                    if f.lower().endswith((".png", ".jpg", ".jpeg", ".bmp", ".ppm"))
+                ]
         self.filenames, self.classes, self.samples = [f for f, _ in found], np.array([c for _, c in found], np.int32), len(found)
         print("Found %d images belonging to %d classes." % (self.samples, self.num_classes))
         super().__init__(self.samples, batch_size, shuffle, seed)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences made ready."""
+
 from __future__ import annotations
 
 import random
@@ -12,7 +13,7 @@ def pad_sequences(sequences: Any, maxlen: Optional[int] = None, dtype: Any = "in
     """Lists of several lengths as an array."""
     for given, what in ((padding, "Padding"), (truncating, "Truncating")):
         if given not in ("pre", "post"):
-            raise ValueError("%s type \"%s\" not understood" % (what, given))
+            raise ValueError('%s type "%s" not understood' % (what, given))
     length = maxlen if maxlen is not None else max((len(s) for s in sequences), default=0)
     inner = next((np.asarray(s).shape[1:] for s in sequences if len(s)), ())
     made = np.full([len(sequences), length, *inner], value, dtype)
@@ -32,8 +33,16 @@ def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> Any:
     return np.minimum(1.0, share / np.sqrt(share))
 
 
-def skipgrams(sequence: Any, vocabulary_size: int, window_size: int = 4, negative_samples: float = 1.0, shuffle: bool = True, categorical: bool = False,
-              sampling_table: Any = None, seed: Any = None) -> Tuple[List[Any], List[Any]]:
+def skipgrams(
+    sequence: Any,
+    vocabulary_size: int,
+    window_size: int = 4,
+    negative_samples: float = 1.0,
+    shuffle: bool = True,
+    categorical: bool = False,
+    sampling_table: Any = None,
+    seed: Any = None,
+) -> Tuple[List[Any], List[Any]]:
     """(pairs of words, whether the second is near the first)."""
     draw = random.Random(seed if seed is not None else random.randint(0, 10**7))
     yes, no = ([0, 1], [1, 0]) if categorical else (1, 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts as numbers of words."""
+
 from __future__ import annotations
 
 import hashlib
@@ -34,8 +35,15 @@ def one_hot(text: str, n: int, filters: str = _FILTERS, lower: bool = True, spli
 class Tokenizer:
     """Words as numbers, the most frequent one first."""
 
-    def __init__(self, num_words: Optional[int] = None, filters: str = _FILTERS, lower: bool = True, split: str = " ", char_level: bool = False,
-                 oov_token: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        num_words: Optional[int] = None,
+        filters: str = _FILTERS,
+        lower: bool = True,
+        split: str = " ",
+        char_level: bool = False,
+        oov_token: Optional[str] = None,
+    ) -> None:
         self.num_words, self.filters, self.lower, self.split, self.char_level, self.oov_token = num_words, filters, lower, split, char_level, oov_token
         self.word_counts: Dict[str, int] = {}
         self.word_docs: Dict[str, int] = {}
@@ -100,6 +108,10 @@ class Tokenizer:
         made = np.zeros((len(sequences), width))
         for i, sequence in enumerate(sequences):
             for j, c in Counter(n for n in sequence if n < width).items():
-                made[i, j] = {"count": c, "freq": c / len(sequence), "binary": 1,
-                              "tfidf": (1 + np.log(c)) * np.log(1 + self.document_count / (1 + self.index_docs.get(j, 0)))}[mode]
+                made[i, j] = {
+                    "count": c,
+                    "freq": c / len(sequence),
+                    "binary": 1,
+                    "tfidf": (1 + np.log(c)) * np.log(1 + self.document_count / (1 + self.index_docs.get(j, 0))),
+                }[mode]
         return made

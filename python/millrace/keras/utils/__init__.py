@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.utils."""
+
 from typing import Any as _Any
 
 from millrace.framework import not_provided as _not_provided
 from millrace.keras.utils.data_utils import GeneratorEnqueuer, OrderedEnqueuer, Sequence, SequenceEnqueuer, get_file
-from millrace.keras.utils.generic_utils import (CustomObjectScope, Progbar, custom_object_scope, deserialize_keras_object,
-                                                get_custom_objects, serialize_keras_object)
+from millrace.keras.utils.generic_utils import (
+    CustomObjectScope,
+    Progbar,
+    custom_object_scope,
+    deserialize_keras_object,
+    get_custom_objects,
+    serialize_keras_object,
+)
 from millrace.keras.utils.np_utils import normalize, to_categorical
 
 
 def _later(name: str) -> _Any:
     if name == "get_source_inputs":  # networks need these utilities first
         from millrace.keras.engine.network import get_source_inputs
+
         return get_source_inputs
     if name in ("HDF5Matrix", "io_utils"):  # what reads files is loaded when it is used
         import importlib
+
         module = importlib.import_module("millrace.keras.utils.io_utils")
         return module if name == "io_utils" else module.HDF5Matrix
     raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)

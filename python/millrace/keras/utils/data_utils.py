@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of data, and batches that threads make ahead."""
+
 from __future__ import annotations
 
 import hashlib
@@ -48,8 +49,18 @@ def _extract(path: str, folder: str, archive_format: Any) -> bool:
     return False
 
 
-def get_file(fname: str, origin: str = "", untar: bool = False, md5_hash: Optional[str] = None, file_hash: Optional[str] = None, cache_subdir: str = "datasets",
-             hash_algorithm: str = "auto", extract: bool = False, archive_format: Any = "auto", cache_dir: Optional[str] = None) -> str:
+def get_file(
+    fname: str,
+    origin: str = "",
+    untar: bool = False,
+    md5_hash: Optional[str] = None,
+    file_hash: Optional[str] = None,
+    cache_subdir: str = "datasets",
+    hash_algorithm: str = "auto",
+    extract: bool = False,
+    archive_format: Any = "auto",
+    cache_dir: Optional[str] = None,
+) -> str:
     """The path of a file in ~/.keras, copied from a file:// address or there already: nothing is downloaded. Archives are taken apart if asked for."""
     folder = os.path.join(cache_dir or os.path.join(os.path.expanduser("~"), ".keras"), cache_subdir)
     name = fname + ".tar.gz" if untar else fname

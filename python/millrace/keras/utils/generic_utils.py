@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects by name and as settings; a bar of progress."""
+
 from __future__ import annotations
 
 import inspect

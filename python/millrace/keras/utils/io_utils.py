@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in HDF5 files."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional

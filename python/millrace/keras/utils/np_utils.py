@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays made ready."""
+
 from __future__ import annotations
 
 from typing import Any, Optional

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of ragged tensors that move elements: concat, stack, gather, tile, where and their like."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -114,7 +115,9 @@ def _concat(parts: List[Any], axis: int) -> Any:
     if axis == 1:
         below = _concat(parts, 0)
         rows, count = parts[0].nrows(), len(parts)
-        order = array_ops.reshape(array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([convert_to_tensor(count, rows.dtype), rows]))), [-1])
+        order = array_ops.reshape(
+            array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([convert_to_tensor(count, rows.dtype), rows]))), [-1]
+        )
         side = gather(below, order)
         return RaggedTensor._of(side.values, array_ops.strided_slice(side.row_splits, [0], [0], [count], end_mask=1))
     return parts[0].with_values(_concat([p.values for p in parts], axis - 1))
@@ -156,6 +159,7 @@ def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: A
 def tile(input: Any, multiples: Any, name: Optional[str] = None) -> Any:
     """Repeated along each axis as often as multiples say, which must be numbers."""
     from millrace.framework.static_values import constant_value
+
     with name_scope(name, "RaggedTile", []):
         counts = constant_value(convert_to_tensor(multiples))
         if counts is None:
@@ -191,6 +195,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = No
             if not isinstance(x, RaggedTensor) or not isinstance(y, RaggedTensor):
                 raise at_user_line(ValueError("x and y must be ragged as the condition is"))
             from millrace.ops.ragged import maths
+
             return maths.map_flat_values(array_ops.where, condition, x, y)
         both = concat([x, y], 0)
         rows = x.nrows() if isinstance(x, RaggedTensor) else array_ops.shape(x, out_type=dtypes.int64)[0]
@@ -224,7 +229,7 @@ def boolean_mask(data: Any, mask: Any, name: Optional[str] = None) -> Any:
 
 def size(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements."""
-    return array_ops.size(convert_to_tensor_or_ragged(input).flat_values, name=name, out_type=out_type)  # type: ignore[no-any-return]
+    return array_ops.size(convert_to_tensor_or_ragged(input).flat_values, name=name, out_type=out_type)
 
 
 def rank(input: Any, name: Optional[str] = None) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ragged tensors from dense and sparse ones, and back."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional
@@ -29,8 +30,11 @@ def from_tensor(tensor: Any, lengths: Any, padding: Any, ragged_rank: int, name:
         if isinstance(lengths, (list, tuple)) and lengths and not isinstance(lengths[0], int):
             if ragged_rank not in (1, len(lengths)):
                 raise at_user_line(ValueError("If lengths is a tuple of row_lengths, then ragged_rank must be len(lengths)"))
-            made = RaggedTensor.from_nested_row_lengths(_kept(tensor, [segments.partition(n, "lengths", kind) for n in lengths]),
-                                                        [segments.partition(n, "lengths", kind) for n in lengths], validate=False)
+            made = RaggedTensor.from_nested_row_lengths(
+                _kept(tensor, [segments.partition(n, "lengths", kind) for n in lengths]),
+                [segments.partition(n, "lengths", kind) for n in lengths],
+                validate=False,
+            )
             return made
         shape = array_ops.shape(tensor, out_type=kind)
         if ragged_rank > 1 and padding is None and lengths is None:
@@ -49,7 +53,9 @@ def from_tensor(tensor: Any, lengths: Any, padding: Any, ragged_rank: int, name:
             lengths = gen_ops.minimum(gen_ops.maximum(lengths, convert_to_tensor(0, kind)), shape[1])
             return RaggedTensor._of(_kept(tensor, [lengths]), segments.lengths_to_splits(lengths))
         values = array_ops.reshape(tensor, array_ops.concat([shape[:1] * shape[1:2], shape[2:]], 0))
-        values.set_shape([None] + (tensor.get_shape().as_list()[2:] if tensor.get_shape().ndims is not None else []) if tensor.get_shape().ndims is not None else None)
+        values.set_shape(
+            [None] + (tensor.get_shape().as_list()[2:] if tensor.get_shape().ndims is not None else []) if tensor.get_shape().ndims is not None else None
+        )
         splits = math_ops.range(shape[0] + 1) * shape[1]
         rows = tensor.get_shape()[0].value if tensor.get_shape().ndims is not None else None
         if rows is not None:
@@ -91,7 +97,9 @@ def from_sparse(st_input: Any, name: Optional[str], row_splits_dtype: Any) -> Ra
         if rank not in (2, None):
             raise at_user_line(ValueError("rank(st_input) must be 2"))
         rows, columns = st_input.indices[:, 0], st_input.indices[:, 1]
-        first = array_ops.concat([array_ops.ones([1], dtypes.int64), math_ops.cast(gen_ops.not_equal(rows[1:], rows[:-1]), dtypes.int64)], 0)[:array_ops.shape(rows)[0]]
+        first = array_ops.concat([array_ops.ones([1], dtypes.int64), math_ops.cast(gen_ops.not_equal(rows[1:], rows[:-1]), dtypes.int64)], 0)[
+            : array_ops.shape(rows)[0]
+        ]
         expected = gen_ops.not_equal(first, convert_to_tensor(1, dtypes.int64))
         following = array_ops.concat([columns[:1], columns[1:] - columns[:-1]], 0)
         wanted = math_ops.cast(expected, dtypes.int64)
@@ -127,6 +135,6 @@ def as_ragged(value: Any, ragged_rank: int) -> RaggedTensor:
     if is_ragged(value):
         levels = value.ragged_rank
         if levels >= ragged_rank:
-            return value  # type: ignore[no-any-return]
-        return value.with_flat_values(from_tensor(value.flat_values, None, None, ragged_rank - levels, None, value.row_splits.dtype.base_dtype))  # type: ignore[no-any-return]
+            return value
+        return value.with_flat_values(from_tensor(value.flat_values, None, None, ragged_rank - levels, None, value.row_splits.dtype.base_dtype))
     return from_tensor(convert_to_tensor(value), None, None, ragged_rank, None, dtypes.int64)

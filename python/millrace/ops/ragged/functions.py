@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.ragged: what makes ragged tensors."""
+
 from __future__ import annotations
 
 import builtins
@@ -18,8 +19,9 @@ from millrace.ops.ragged.tensor import RaggedTensor
 from millrace.ops.ragged.value import RaggedTensorValue
 
 
-def constant(pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = None, inner_shape: Any = None, name: Optional[str] = None,
-             row_splits_dtype: Any = dtypes.int64) -> Any:
+def constant(
+    pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = None, inner_shape: Any = None, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64
+) -> Any:
     """A ragged tensor of nested lists; a tensor where they have no rows of different lengths by ragged_rank=0."""
     with name_scope(name, "RaggedConstant"):
         made = constant_value(pylist, None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype, ragged_rank, inner_shape, row_splits_dtype)
@@ -33,6 +35,7 @@ def constant(pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = None, 
             if kind is None and isinstance(value, np.ndarray) and value.dtype == np.int64:
                 kind = dtypes.int32
             return convert_to_tensor(value, kind)
+
         return tensor(made)
 
 
@@ -56,7 +59,9 @@ def constant_value(pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = 
     if inner_shape is not None and ragged_rank is not None:
         expected = ragged_rank + 1 + len(inner_shape)
         if (scalar_depth is not None and expected != scalar_depth) or (scalar_depth is None and expected < max_depth):
-            raise at_user_line(ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d and dim(inner_shape)=%d" % (pylist, ragged_rank, len(inner_shape))))
+            raise at_user_line(
+                ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d and dim(inner_shape)=%d" % (pylist, ragged_rank, len(inner_shape)))
+            )
     if ragged_rank is None:
         ragged_rank = max(1, depth - 1) if inner_shape is None else max(1, depth - 1 - len(inner_shape))
         if inner_shape is None:
@@ -68,7 +73,9 @@ def constant_value(pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = 
             raise at_user_line(ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d" % (pylist, ragged_rank)))
         inner_shape = _inner_shape(pylist, ragged_rank)
     if ragged_rank == 0:
-        return np.array(pylist if max_depth or scalar_depth else [], dtype or _guess(pylist)).reshape((-1, *inner_shape) if not depth or len(pylist) == 0 else np.shape(pylist))
+        return np.array(pylist if max_depth or scalar_depth else [], dtype or _guess(pylist)).reshape(
+            (-1, *inner_shape) if not depth or len(pylist) == 0 else np.shape(pylist)
+        )
     splits: List[List[int]] = []
     values: Any = list(pylist)
     for _ in builtins.range(ragged_rank):
@@ -152,7 +159,9 @@ def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: Opt
         return made
 
 
-def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64) -> RaggedTensor:
+def range(
+    starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64
+) -> RaggedTensor:
     """Rows of numbers from start up to limit by delta; scalars go for all rows."""
     if limits is None:
         starts, limits = 0, starts

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indices and slices of ragged tensors."""
+
 from __future__ import annotations
 
 from typing import Any, List
@@ -35,7 +36,7 @@ def _without_ellipsis(ragged: RaggedTensor, keys: List[Any]) -> List[Any]:
     if used > rank:
         raise at_user_line(ValueError("Too many indices for RaggedTensor: %d for rank %d" % (used, rank)))
     at = next(i for i, k in enumerate(keys) if k is Ellipsis)
-    return keys[:at] + [_ALL] * (rank - used) + keys[at + 1:]
+    return keys[:at] + [_ALL] * (rank - used) + keys[at + 1 :]
 
 
 def _rows(ragged: Any, keys: List[Any]) -> Any:
@@ -81,6 +82,7 @@ def _sliced(ragged: RaggedTensor, rows: slice) -> RaggedTensor:
 def _pieces(ragged: RaggedTensor, starts: Tensor, limits: Tensor) -> RaggedTensor:
     """The values from each start up to each limit as rows."""
     from millrace.ops.ragged import arrays
+
     lengths = limits - starts
     splits = segments.lengths_to_splits(lengths)
     return RaggedTensor._of(arrays.gather(ragged.values, segments.ranges(starts, lengths)), splits)
@@ -119,17 +121,22 @@ def _cut(ragged: RaggedTensor, columns: slice) -> RaggedTensor:
             return otherwise
         at = math_ops.cast(value, kind) + zero
         at = array_ops.where(at < zero, at + lengths, at)
-        return gen_ops.minimum(gen_ops.maximum(at, low), high)  # type: ignore[no-any-return]
+        return gen_ops.minimum(gen_ops.maximum(at, low), high)
 
     if step > 0:
         begin, end = bound(columns.start, zero, zero, lengths), bound(columns.stop, lengths, zero, lengths)
-        count = gen_ops.maximum(end - begin, zero) if step == 1 else gen_ops.floor_div(gen_ops.maximum(end - begin, zero) + (step - 1), convert_to_tensor(step, kind))
+        count = (
+            gen_ops.maximum(end - begin, zero)
+            if step == 1
+            else gen_ops.floor_div(gen_ops.maximum(end - begin, zero) + (step - 1), convert_to_tensor(step, kind))
+        )
     else:
         begin, end = bound(columns.start, lengths - 1, zero - 1, lengths - 1), bound(columns.stop, zero - 1, zero - 1, lengths - 1)
         count = gen_ops.floor_div(gen_ops.maximum(begin - end, zero) + (-step - 1), convert_to_tensor(-step, kind))
     if step == 1:
         return _pieces(ragged, ragged.row_starts() + begin, ragged.row_starts() + begin + count)
     from millrace.ops.ragged import arrays
+
     splits = segments.lengths_to_splits(count)
     rows = segments.row_splits_to_segment_ids(splits)
     at = array_ops.gather(ragged.row_starts() + begin, rows) + segments.positions(splits, rows) * convert_to_tensor(step, kind)

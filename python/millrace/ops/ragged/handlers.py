@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What functions of tensors do with ragged ones (framework/dispatch.py calls these), and the operators of RaggedTensor."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional
@@ -11,9 +12,12 @@ from millrace.ops.ragged import arrays, maths
 from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged
 
 _REDUCTIONS: Dict[str, Any] = {
-    "reduce_sum": (math_ops.reduce_sum, gen_ops.unsorted_segment_sum), "reduce_prod": (math_ops.reduce_prod, gen_ops.unsorted_segment_prod),
-    "reduce_min": (math_ops.reduce_min, gen_ops.unsorted_segment_min), "reduce_max": (math_ops.reduce_max, gen_ops.unsorted_segment_max),
-    "reduce_mean": (math_ops.reduce_mean, maths.segment_mean), "reduce_any": (math_ops.reduce_any, maths.segment_any),
+    "reduce_sum": (math_ops.reduce_sum, gen_ops.unsorted_segment_sum),
+    "reduce_prod": (math_ops.reduce_prod, gen_ops.unsorted_segment_prod),
+    "reduce_min": (math_ops.reduce_min, gen_ops.unsorted_segment_min),
+    "reduce_max": (math_ops.reduce_max, gen_ops.unsorted_segment_max),
+    "reduce_mean": (math_ops.reduce_mean, maths.segment_mean),
+    "reduce_any": (math_ops.reduce_any, maths.segment_any),
     "reduce_all": (math_ops.reduce_all, maths.segment_all),
 }
 
@@ -58,6 +62,7 @@ def batch_gather(params: Any, indices: Any, name: Optional[str] = None) -> Any:
     params, indices = convert_to_tensor_or_ragged(params), convert_to_tensor_or_ragged(indices)
     if not isinstance(params, RaggedTensor) or not isinstance(indices, RaggedTensor):
         from millrace.ops.ragged import conversions
+
         params, indices = conversions.as_ragged(params, 1), conversions.as_ragged(indices, 1)
     if isinstance(indices.values, RaggedTensor):
         return params.with_values(batch_gather(params.values, indices.values))
@@ -66,9 +71,20 @@ def batch_gather(params: Any, indices: Any, name: Optional[str] = None) -> Any:
 
 
 _ARRAYS: Dict[str, Callable[..., Any]] = {
-    "batch_gather": batch_gather, "boolean_mask": arrays.boolean_mask, "concat": arrays.concat, "expand_dims": arrays.expand_dims, "gather": arrays.gather,
-    "gather_nd": arrays.gather_nd, "map_fn": maths.map_fn, "rank": arrays.rank, "reverse": reverse, "size": arrays.size, "squeeze": squeeze,
-    "stack": arrays.stack, "tile": arrays.tile, "where": arrays.where,
+    "batch_gather": batch_gather,
+    "boolean_mask": arrays.boolean_mask,
+    "concat": arrays.concat,
+    "expand_dims": arrays.expand_dims,
+    "gather": arrays.gather,
+    "gather_nd": arrays.gather_nd,
+    "map_fn": maths.map_fn,
+    "rank": arrays.rank,
+    "reverse": reverse,
+    "size": arrays.size,
+    "squeeze": squeeze,
+    "stack": arrays.stack,
+    "tile": arrays.tile,
+    "where": arrays.where,
 }
 
 
@@ -93,8 +109,18 @@ def _binary(op: Callable[..., Any], swapped: bool = False) -> Callable[..., Any]
 
 
 def _install_operators() -> None:
-    operators = {"add": gen_ops.add, "sub": gen_ops.sub, "mul": gen_ops.mul, "truediv": math_ops.truediv, "floordiv": math_ops.floordiv, "mod": math_ops.floormod,
-                 "pow": math_ops.pow, "and": gen_ops.logical_and, "or": gen_ops.logical_or, "xor": math_ops.logical_xor}
+    operators = {
+        "add": gen_ops.add,
+        "sub": gen_ops.sub,
+        "mul": gen_ops.mul,
+        "truediv": math_ops.truediv,
+        "floordiv": math_ops.floordiv,
+        "mod": math_ops.floormod,
+        "pow": math_ops.pow,
+        "and": gen_ops.logical_and,
+        "or": gen_ops.logical_or,
+        "xor": math_ops.logical_xor,
+    }
     for name, op in operators.items():
         setattr(RaggedTensor, "__%s__" % name, _binary(op))
         setattr(RaggedTensor, "__r%s__" % name, _binary(op, True))

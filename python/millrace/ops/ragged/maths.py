@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of the elements of ragged tensors, and reductions of their rows."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, List, Optional
@@ -47,8 +48,12 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             made = array_ops.identity(made)
     rows, have = made.get_shape(), first.flat_values.get_shape()
     if rows.ndims is not None and have.ndims is not None and (rows.ndims == 0 or not rows[:1].is_compatible_with(have[:1])):
-        raise at_user_line(ValueError("tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as flat_values of any ragged inputs. "
-                                      "(output shape: %s; expected outer dimension size: %s)" % (rows, have[0])))
+        raise at_user_line(
+            ValueError(
+                "tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as flat_values of any ragged inputs. "
+                "(output shape: %s; expected outer dimension size: %s)" % (rows, have[0])
+            )
+        )
     return first.with_flat_values(made)
 
 
@@ -57,12 +62,15 @@ def _same_rows(ragged: List[RaggedTensor]) -> List[Any]:
     for other in ragged[1:]:
         for a, b in zip(ragged[0].nested_row_splits, other.nested_row_splits):
             if a is not b:
-                checks.append(check_ops.assert_equal(math_ops.cast(a, dtypes.int64), math_ops.cast(b, dtypes.int64), message="Inputs must have identical ragged splits"))
+                checks.append(
+                    check_ops.assert_equal(math_ops.cast(a, dtypes.int64), math_ops.cast(b, dtypes.int64), message="Inputs must have identical ragged splits")
+                )
     return [c for c in checks if c is not None]
 
 
 def elementwise(op: Callable[..., Any], count: int) -> Callable[..., Any]:
     """A function whose first `count` arguments are tensors, for ragged ones: dense ones beside them are broadcast."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
         name = kwargs.pop("name", None)
         tensors, rest = list(args[:count]), list(args[count:])
@@ -72,6 +80,7 @@ def elementwise(op: Callable[..., Any], count: int) -> Callable[..., Any]:
             widest = max((v for v in every if isinstance(v, RaggedTensor)), key=lambda v: v.ragged_rank)
             made = [_broadcast(v, widest) for v in tensors]
             return map_flat_values(op, *made, *rest, **{k: _broadcast(v, widest) if k in keys or isinstance(v, Tensor) else v for k, v in kwargs.items()})
+
     return call
 
 
@@ -124,12 +133,15 @@ def _spread(tensor: Tensor, to: RaggedTensor) -> Tensor:
 
 def nary(op: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose first argument is a list of tensors."""
+
     def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return map_flat_values(op, list(inputs), *args, **kwargs)
+
     return call
 
 
 # ---- reductions ----
+
 
 def _aggregate(segment_op: Callable[..., Any], data: Any, ids: Tensor, count: Any) -> Any:
     """segment_op of rows that may be ragged: those of one number are put over one another."""
@@ -146,21 +158,28 @@ def _aggregate(segment_op: Callable[..., Any], data: Any, ids: Tensor, count: An
 
 def segment(segment_op: Callable[..., Any]) -> Callable[..., Any]:
     """tf.unsorted_segment_sum and its like, of ragged data or with ragged ids."""
+
     def call(data: Any, segment_ids: Any, num_segments: Any, name: Optional[str] = None) -> Any:
         with name_scope(name, "RaggedSegment", []):
             data, ids = convert_to_tensor_or_ragged(data), convert_to_tensor_or_ragged(segment_ids, preferred_dtype=dtypes.int64)
             if isinstance(ids, RaggedTensor):
                 if not isinstance(data, RaggedTensor):
                     raise at_user_line(ValueError("when segment_ids is ragged, data must be as well"))
-                with control_dependencies(_same_rows([RaggedTensor._of(array_ops.zeros_like(ids.flat_values), ids.row_splits), data]) if ids.ragged_rank == 1 else []):
+                with control_dependencies(
+                    _same_rows([RaggedTensor._of(array_ops.zeros_like(ids.flat_values), ids.row_splits), data]) if ids.ragged_rank == 1 else []
+                ):
                     return call(data.values, array_ops.identity(ids.values) if isinstance(ids.values, Tensor) else ids.values, num_segments)
             return _aggregate(segment_op, data, ids, num_segments)
+
     return call
 
 
 def reduction(dense: Callable[..., Any], segment_op: Callable[..., Any]) -> Callable[..., Any]:
     """tf.reduce_sum and its like of a ragged tensor."""
-    def call(input_tensor: Any, axis: Any = None, keepdims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keep_dims: Any = None) -> Any:
+
+    def call(
+        input_tensor: Any, axis: Any = None, keepdims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keep_dims: Any = None
+    ) -> Any:
         axis = reduction_indices if axis is None else axis
         keep = bool(keep_dims if keepdims is None else keepdims)
         with name_scope(name, "RaggedReduce", []):
@@ -173,6 +192,7 @@ def reduction(dense: Callable[..., Any], segment_op: Callable[..., Any]) -> Call
                 return made
             if isinstance(axis, Tensor):
                 from millrace.framework.static_values import constant_value
+
                 known = constant_value(axis)
                 if known is None:
                     raise at_user_line(ValueError("axis must be known at graph construction time."))
@@ -182,13 +202,16 @@ def reduction(dense: Callable[..., Any], segment_op: Callable[..., Any]) -> Call
                 return ragged
             made = ragged
             if len(axes) > 1 and dense is math_ops.reduce_mean:  # rows count by their elements
-                return _divided(reduction(math_ops.reduce_sum, gen_ops.unsorted_segment_sum)(ragged, axes, keep),
-                                reduction(math_ops.reduce_sum, gen_ops.unsorted_segment_sum)(ragged.with_flat_values(array_ops.ones_like(ragged.flat_values)), axes, keep))
+                return _divided(
+                    reduction(math_ops.reduce_sum, gen_ops.unsorted_segment_sum)(ragged, axes, keep),
+                    reduction(math_ops.reduce_sum, gen_ops.unsorted_segment_sum)(ragged.with_flat_values(array_ops.ones_like(ragged.flat_values)), axes, keep),
+                )
             for a in axes:
                 made = _reduced(dense, segment_op, made, a)
                 if keep:
                     made = expand_dims(made, a) if isinstance(made, RaggedTensor) else array_ops.expand_dims(made, a)
             return made
+
     return call
 
 
@@ -214,24 +237,33 @@ def _divided(a: Any, b: Any) -> Any:
 def segment_mean(data: Any, ids: Any, count: Any) -> Tensor:
     """The means of rows of one number; NaN where there are none."""
     sums, numbers = gen_ops.unsorted_segment_sum(data, ids, count), gen_ops.unsorted_segment_sum(array_ops.ones_like(data), ids, count)
-    return sums / numbers  # type: ignore[no-any-return]
+    return sums / numbers
 
 
 def segment_all(data: Any, ids: Any, count: Any) -> Tensor:
     """Whether all rows of one number are True."""
-    return math_ops.cast(gen_ops.unsorted_segment_prod(math_ops.cast(data, dtypes.int32), ids, count), dtypes.bool_)  # type: ignore[no-any-return]
+    return math_ops.cast(gen_ops.unsorted_segment_prod(math_ops.cast(data, dtypes.int32), ids, count), dtypes.bool_)
 
 
 def segment_any(data: Any, ids: Any, count: Any) -> Tensor:
     """Whether one of the rows of one number is True."""
-    return gen_ops.not_equal(gen_ops.unsorted_segment_sum(math_ops.cast(data, dtypes.int32), ids, count), 0)  # type: ignore[no-any-return]
+    return gen_ops.not_equal(gen_ops.unsorted_segment_sum(math_ops.cast(data, dtypes.int32), ids, count), 0)
 
 
-def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, parallel_iterations: Any = None, back_prop: bool = True, swap_memory: bool = False,
-           infer_shape: bool = True, name: Optional[str] = None) -> Any:
+def map_fn(
+    fn: Callable[..., Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: Optional[str] = None,
+) -> Any:
     """fn of each row: tensors of one shape, or (dtype a RaggedTensorSpec of a vector's rows) of any length."""
     from millrace.ops import functional_ops
     from millrace.framework.type_spec import RaggedTensorSpec
+
     ragged = convert_to_tensor_or_ragged(elems)
     numbers = math_ops.range(ragged.nrows())
     options = dict(parallel_iterations=parallel_iterations, back_prop=back_prop, swap_memory=swap_memory, infer_shape=infer_shape)

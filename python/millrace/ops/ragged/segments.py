@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows described in several ways: by where they end, by how long they are, by the row of each value."""
+
 from __future__ import annotations
 
 from typing import Any, Optional

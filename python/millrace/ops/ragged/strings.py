@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.strings: functions whose results are ragged: characters, bytes and words of strings."""
+
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -44,18 +45,31 @@ def _decoded(input: Any, encoding: str, errors: str, replacement_char: int, repl
             return RaggedTensor._of(characters, splits)
         splits, characters, starts = gen_ops.unicode_decode_with_offsets(texts, encoding, **options)
         return RaggedTensor._of(characters, splits), RaggedTensor._of(starts, splits)
+
     return _for_each(input, decode)
 
 
-def unicode_decode(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, replace_control_characters: bool = False,
-                   name: Optional[str] = None) -> Any:
+def unicode_decode(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 0xFFFD,
+    replace_control_characters: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """The code points of strings: a row for each string."""
     with name_scope(name, "UnicodeDecode", []):
         return _decoded(input, input_encoding, errors, replacement_char, replace_control_characters, False)
 
 
-def unicode_decode_with_offsets(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD,
-                                replace_control_characters: bool = False, name: Optional[str] = None) -> Any:
+def unicode_decode_with_offsets(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 0xFFFD,
+    replace_control_characters: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """The code points of strings, and the byte at which each begins."""
     with name_scope(name, "UnicodeDecodeWithOffsets", []):
         return _decoded(input, input_encoding, errors, replacement_char, replace_control_characters, True)
@@ -109,9 +123,11 @@ def unicode_split_with_offsets(input: Any, input_encoding: str, errors: str = "r
 def string_bytes_split(input: Any = None, name: Optional[str] = None, source: Any = None) -> Any:
     """The bytes of strings, each a string."""
     with name_scope(name, "StringsByteSplit", []):
+
         def split(texts: Any) -> RaggedTensor:
             parts = SparseTensor(*gen_ops.string_split(texts, "", skip_empty=False))
             return RaggedTensor.from_value_rowids(parts.values, parts.indices[:, 0], parts.dense_shape[0], validate=False)
+
         return _for_each(source if input is None else input, split)
 
 
@@ -128,11 +144,19 @@ def split(input: Any = None, sep: Any = None, maxsplit: int = -1, result_type: s
         def parts(texts: Any) -> RaggedTensor:
             made = SparseTensor(*gen_ops.string_split_v2(texts, separator, maxsplit=maxsplit))
             return RaggedTensor.from_value_rowids(made.values, made.indices[:, 0], made.dense_shape[0], validate=False)
+
         return _for_each(text, parts)
 
 
-def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = None, padding_width: Optional[int] = None,
-           preserve_short_sequences: bool = False, name: Optional[str] = None) -> Any:
+def ngrams(
+    data: Any,
+    ngram_width: Any,
+    separator: str = " ",
+    pad_values: Any = None,
+    padding_width: Optional[int] = None,
+    preserve_short_sequences: bool = False,
+    name: Optional[str] = None,
+) -> Any:
     """Runs of ngram_width (a number or several) words of each row, joined by the separator."""
     with name_scope(name, "StringNGrams", []):
         left, right = ("", "") if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else tuple(pad_values)
@@ -155,11 +179,12 @@ def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = 
         inner = words
         while isinstance(inner.values, RaggedTensor):
             inner = inner.values
-        made, splits = gen_ops.string_n_grams(inner.values, math_ops.cast(inner.row_splits, dtypes.int64), separator, widths, left, right, width, preserve_short_sequences)
+        made, splits = gen_ops.string_n_grams(
+            inner.values, math_ops.cast(inner.row_splits, dtypes.int64), separator, widths, left, right, width, preserve_short_sequences
+        )
         result = RaggedTensor._of(made, splits)
         for level in reversed(words._levels()[:-1]):
             result = level.with_values(result)
         if not is_dense:
             return result
         return result.values if ndims == 1 else result.to_tensor(default_value="")
-

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.RaggedTensor."""
+
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -34,8 +35,9 @@ class RaggedTensor:
 
     def __init__(self, values: Any, row_splits: Any, internal: bool = False, cached_value_rowids: Any = None, cached_nrows: Any = None) -> None:
         if not internal:
-            raise at_user_line(ValueError("RaggedTensor constructor is private; please use one of the factory methods instead "
-                                          "(e.g., RaggedTensor.from_row_lengths())"))
+            raise at_user_line(
+                ValueError("RaggedTensor constructor is private; please use one of the factory methods instead (e.g., RaggedTensor.from_row_lengths())")
+            )
         self._values, self._row_splits = values, row_splits
         self._rowids, self._nrows = cached_value_rowids, cached_nrows
 
@@ -64,11 +66,20 @@ class RaggedTensor:
             if splits.get_shape()[0].value == 0:
                 raise at_user_line(ValueError("row_splits tensor may not be empty."))
             if validate:
-                splits = _checked([
-                    check_ops.assert_equal(splits[0], _like(0, splits), message="Arguments to from_row_splits do not form a valid RaggedTensor: zero"),
-                    check_ops.assert_non_negative(segments.splits_to_lengths(splits), message="Arguments to from_row_splits do not form a valid RaggedTensor: monotonic"),
-                    check_ops.assert_equal(splits[-1], _rows_of(values, splits), message="Arguments to from_row_splits do not form a valid RaggedTensor: the last is not the number of values"),
-                ], splits)
+                splits = _checked(
+                    [
+                        check_ops.assert_equal(splits[0], _like(0, splits), message="Arguments to from_row_splits do not form a valid RaggedTensor: zero"),
+                        check_ops.assert_non_negative(
+                            segments.splits_to_lengths(splits), message="Arguments to from_row_splits do not form a valid RaggedTensor: monotonic"
+                        ),
+                        check_ops.assert_equal(
+                            splits[-1],
+                            _rows_of(values, splits),
+                            message="Arguments to from_row_splits do not form a valid RaggedTensor: the last is not the number of values",
+                        ),
+                    ],
+                    splits,
+                )
             return cls._of(values, splits)
 
     @classmethod
@@ -78,11 +89,17 @@ class RaggedTensor:
             values = convert_to_tensor_or_ragged(values)
             lengths = segments.partition(row_lengths, "row_lengths")
             if validate:
-                lengths = _checked([
-                    check_ops.assert_non_negative(lengths, message="Arguments to from_row_lengths do not form a valid RaggedTensor: negative"),
-                    check_ops.assert_equal(math_ops.reduce_sum(lengths), _rows_of(values, lengths),
-                                           message="Arguments to from_row_lengths do not form a valid RaggedTensor: the sum is not the number of values"),
-                ], lengths)
+                lengths = _checked(
+                    [
+                        check_ops.assert_non_negative(lengths, message="Arguments to from_row_lengths do not form a valid RaggedTensor: negative"),
+                        check_ops.assert_equal(
+                            math_ops.reduce_sum(lengths),
+                            _rows_of(values, lengths),
+                            message="Arguments to from_row_lengths do not form a valid RaggedTensor: the sum is not the number of values",
+                        ),
+                    ],
+                    lengths,
+                )
             return cls._of(values, segments.lengths_to_splits(lengths))
 
     @classmethod
@@ -99,12 +116,15 @@ class RaggedTensor:
             nrows = math_ops.cast(nrows, kind)
             if validate:
                 what = "Arguments to from_value_rowids do not form a valid RaggedTensor: "
-                rowids = _checked([
-                    check_ops.assert_equal(array_ops.shape(rowids, out_type=kind)[0], _rows_of(values, rowids), message=what + "not one for each value"),
-                    check_ops.assert_non_negative(rowids, message=what + "negative"),
-                    check_ops.assert_non_negative(rowids[1:] - rowids[:-1], message=what + "not in order"),
-                    check_ops.assert_less(rowids, nrows, message=what + "rows beyond nrows"),
-                ], rowids)
+                rowids = _checked(
+                    [
+                        check_ops.assert_equal(array_ops.shape(rowids, out_type=kind)[0], _rows_of(values, rowids), message=what + "not one for each value"),
+                        check_ops.assert_non_negative(rowids, message=what + "negative"),
+                        check_ops.assert_non_negative(rowids[1:] - rowids[:-1], message=what + "not in order"),
+                        check_ops.assert_less(rowids, nrows, message=what + "rows beyond nrows"),
+                    ],
+                    rowids,
+                )
             return cls._of(values, segments.segment_ids_to_row_splits(rowids, nrows), rowids, nrows)
 
     @classmethod
@@ -125,7 +145,9 @@ class RaggedTensor:
             return cls.from_row_splits(values, array_ops.concat([array_ops.zeros([1], limits.dtype.base_dtype), limits], 0), validate=validate)
 
     @classmethod
-    def from_uniform_row_length(cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True, name: Optional[str] = None) -> "RaggedTensor":
+    def from_uniform_row_length(
+        cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True, name: Optional[str] = None
+    ) -> "RaggedTensor":
         """Rows of one length."""
         with name_scope(name, "RaggedFromUniformRowLength", [values]):
             values = convert_to_tensor_or_ragged(values)
@@ -146,8 +168,9 @@ class RaggedTensor:
         return cls._nested(flat_values, nested_row_lengths, "nested_row_lengths", lambda v, s: cls.from_row_lengths(v, s, validate=validate), name)
 
     @classmethod
-    def from_nested_value_rowids(cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None, name: Optional[str] = None,
-                                 validate: bool = True) -> "RaggedTensor":
+    def from_nested_value_rowids(
+        cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None, name: Optional[str] = None, validate: bool = True
+    ) -> "RaggedTensor":
         """A level for each of the row numbers, the outermost first."""
         if isinstance(nested_value_rowids, Tensor):
             raise at_user_line(TypeError("nested_value_rowids must be a list of Tensors"))
@@ -156,8 +179,13 @@ class RaggedTensor:
             raise at_user_line(TypeError("nested_nrows must be a list of Tensors"))
         if len(counts) != len(nested_value_rowids):
             raise at_user_line(ValueError("nested_nrows must have the same length as nested_value_rowids"))
-        return cls._nested(flat_values, list(zip(nested_value_rowids, counts)), "nested_value_rowids",
-                           lambda v, s: cls.from_value_rowids(v, s[0], s[1], validate=validate), name)
+        return cls._nested(
+            flat_values,
+            list(zip(nested_value_rowids, counts)),
+            "nested_value_rowids",
+            lambda v, s: cls.from_value_rowids(v, s[0], s[1], validate=validate),
+            name,
+        )
 
     @classmethod
     def _nested(cls, flat_values: Any, levels: Any, what: str, make: Any, name: Optional[str]) -> Any:
@@ -170,16 +198,19 @@ class RaggedTensor:
             return made
 
     @classmethod
-    def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1, name: Optional[str] = None,
-                    row_splits_dtype: Any = dtypes.int64) -> "RaggedTensor":
+    def from_tensor(
+        cls, tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64
+    ) -> "RaggedTensor":
         """The rows of a tensor: whole, or of `lengths`, or without the `padding` at their ends."""
         from millrace.ops.ragged import conversions
+
         return conversions.from_tensor(tensor, lengths, padding, ragged_rank, name, row_splits_dtype)
 
     @classmethod
     def from_sparse(cls, st_input: Any, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64) -> "RaggedTensor":
         """The rows of a sparse matrix, whose elements must stand at the left of their rows."""
         from millrace.ops.ragged import conversions
+
         return conversions.from_sparse(st_input, name, row_splits_dtype)
 
     # ---- what it is made of ----
@@ -214,7 +245,7 @@ class RaggedTensor:
         inner: Any = self
         while isinstance(inner, RaggedTensor):
             inner = inner.values
-        return inner  # type: ignore[no-any-return]
+        return inner
 
     def _levels(self) -> List["RaggedTensor"]:
         levels, inner = [], self  # type: List[RaggedTensor], Any
@@ -243,23 +274,23 @@ class RaggedTensor:
         if self._rowids is None:
             with name_scope(name, "RaggedValueRowIds", [self._row_splits]):
                 return segments.row_splits_to_segment_ids(self._row_splits)
-        return self._rowids  # type: ignore[no-any-return]
+        return self._rowids
 
     def nrows(self, out_type: Any = None, name: Optional[str] = None) -> Tensor:
         """How many rows there are."""
         with name_scope(name, "RaggedNRows", [self._row_splits]):
             count = self._nrows if self._nrows is not None else segments.count_of(self._row_splits)
-            return count if out_type is None else math_ops.cast(count, out_type)  # type: ignore[no-any-return]
+            return count if out_type is None else math_ops.cast(count, out_type)
 
     def row_starts(self, name: Optional[str] = None) -> Tensor:
         """Where each row begins."""
         with name_scope(name, "RaggedRowStarts", [self._row_splits]):
-            return self._row_splits[:-1]  # type: ignore[no-any-return]
+            return self._row_splits[:-1]
 
     def row_limits(self, name: Optional[str] = None) -> Tensor:
         """Where each row ends."""
         with name_scope(name, "RaggedRowLimits", [self._row_splits]):
-            return self._row_splits[1:]  # type: ignore[no-any-return]
+            return self._row_splits[1:]
 
     def row_lengths(self, axis: int = 1, name: Optional[str] = None) -> Any:
         """The lengths of the rows along an axis."""
@@ -273,7 +304,7 @@ class RaggedTensor:
             if isinstance(self._values, RaggedTensor):
                 return self.with_values(self._values.row_lengths(axis - 1))
             size = array_ops.shape(self._values, out_type=self._row_splits.dtype.base_dtype)
-            return self.with_values(array_ops.ones(size[:axis - 1], self._row_splits.dtype.base_dtype) * size[axis - 1])
+            return self.with_values(array_ops.ones(size[: axis - 1], self._row_splits.dtype.base_dtype) * size[axis - 1])
 
     def bounding_shape(self, axis: Any = None, name: Optional[str] = None, out_type: Any = None) -> Tensor:
         """The smallest shape that holds it; of the axes alone, where they are given."""
@@ -316,24 +347,32 @@ class RaggedTensor:
             if shape is None:
                 wanted = [-1] * (self.ragged_rank + 1)
             made = gen_ops.ragged_tensor_to_tensor(
-                convert_to_tensor(wanted if shape is not None else -1, dtypes.int64), self.flat_values, default, list(self.nested_row_splits),
-                row_partition_types=["ROW_SPLITS"] * self.ragged_rank)
+                convert_to_tensor(wanted if shape is not None else -1, dtypes.int64),
+                self.flat_values,
+                default,
+                list(self.nested_row_splits),
+                row_partition_types=["ROW_SPLITS"] * self.ragged_rank,
+            )
             if shape is None:
-                made.set_shape(self.shape if self.shape.ndims is None else TensorShape([self.shape[0]] + [None] * self.ragged_rank).concatenate(self.flat_values.shape[1:]))
-            return made  # type: ignore[no-any-return]
+                made.set_shape(
+                    self.shape if self.shape.ndims is None else TensorShape([self.shape[0]] + [None] * self.ragged_rank).concatenate(self.flat_values.shape[1:])
+                )
+            return made
 
     def to_sparse(self, name: Optional[str] = None) -> SparseTensor:
         """As a sparse tensor with all of its elements."""
         from millrace.ops.ragged import conversions
+
         return conversions.to_sparse(self, name)
 
     def __getitem__(self, key: Any) -> Any:
         from millrace.ops.ragged import getitem
+
         return getitem.ragged_getitem(self, key)
 
     def eval(self, session: Any = None, feed_dict: Any = None) -> RaggedTensorValue:
         """Its value in a session."""
-        return session_for(self.graph, session, "eval").run(self, feed_dict)  # type: ignore[no-any-return]
+        return session_for(self.graph, session, "eval").run(self, feed_dict)
 
     def consumers(self) -> List[Any]:
         """The operations that read a part of it."""
@@ -370,7 +409,9 @@ def convert_to_tensor_or_ragged(value: Any, dtype: Any = None, preferred_dtype: 
     """A tensor or a ragged tensor."""
     if isinstance(value, RaggedTensor):
         if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
-            raise at_user_line(ValueError("Tensor conversion requested dtype %s for RaggedTensor with dtype %s: %r" % (dtypes.as_dtype(dtype).name, value.dtype.name, value)))
+            raise at_user_line(
+                ValueError("Tensor conversion requested dtype %s for RaggedTensor with dtype %s: %r" % (dtypes.as_dtype(dtype).name, value.dtype.name, value))
+            )
         return value
     if isinstance(value, RaggedTensorValue):
         with name_scope(name, "ConvertToTensorOrRaggedTensor"):
@@ -385,6 +426,7 @@ def _fetch(ragged: RaggedTensor) -> Any:
         for splits in reversed(parts[1:]):
             made = RaggedTensorValue(made, splits)
         return made
+
     return [ragged.flat_values, *ragged.nested_row_splits], contract
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.ragged.RaggedTensorValue: what a ragged tensor is when it is run or fed."""
+
 from __future__ import annotations
 
 from typing import Any, List, Tuple
@@ -58,7 +59,7 @@ class RaggedTensorValue:
     def to_list(self) -> List[Any]:
         """As lists within lists."""
         inner = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
-        return [inner[self._row_splits[i]:self._row_splits[i + 1]] for i in range(len(self._row_splits) - 1)]
+        return [inner[self._row_splits[i] : self._row_splits[i + 1]] for i in range(len(self._row_splits) - 1)]
 
     def __eq__(self, other: Any) -> Any:
         return self.to_list() == other.to_list() if isinstance(other, RaggedTensorValue) else NotImplemented

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What TensorBoard's projector shows: which tensors, and where their labels and pictures lie."""
+
 from __future__ import annotations
 
 import os
 from typing import Any
 
 from millrace.protos import text_format
-from millrace.protos.definitions import (EmbeddingInfo as EmbeddingInfo, ProjectorConfig as ProjectorConfig,  # type: ignore[attr-defined]
-                                         SpriteMetadata as SpriteMetadata)
+from millrace.protos.definitions import EmbeddingInfo as EmbeddingInfo, ProjectorConfig as ProjectorConfig, SpriteMetadata as SpriteMetadata
 
 PROJECTOR_FILENAME = "projector_config.pbtxt"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the digits data set from its four files."""
+
 from __future__ import annotations
 
 import collections
@@ -43,8 +44,16 @@ def extract_labels(f: Any, one_hot: bool = False, num_classes: int = 10) -> np.n
 class DataSet:
     """Images and labels, handed out in batches."""
 
-    def __init__(self, images: Any, labels: Any, fake_data: bool = False, one_hot: bool = False, dtype: Any = dtypes.float32,
-                 reshape: bool = True, seed: Optional[int] = None) -> None:
+    def __init__(
+        self,
+        images: Any,
+        labels: Any,
+        fake_data: bool = False,
+        one_hot: bool = False,
+        dtype: Any = dtypes.float32,
+        reshape: bool = True,
+        seed: Optional[int] = None,
+    ) -> None:
         dtype = dtypes.as_dtype(dtype).base_dtype
         if dtype not in (dtypes.uint8, dtypes.float32):
             raise TypeError("Invalid image dtype %r, expected uint8 or float32" % dtype)
@@ -80,7 +89,7 @@ class DataSet:
             self._shuffle()
         if start + batch_size <= self._num_examples:
             self._index_in_epoch += batch_size
-            return self._images[start:start + batch_size], self._labels[start:start + batch_size]
+            return self._images[start : start + batch_size], self._labels[start : start + batch_size]
         self._epochs_completed += 1
         images, labels = self._images[start:], self._labels[start:]
         if shuffle:
@@ -97,20 +106,31 @@ class DataSet:
 
 def maybe_download(filename: str, work_directory: str, source_url: str = "") -> str:
     """The path of a file that is there already; nothing is downloaded."""
-    arguments.only('', source_url=source_url)
+    arguments.only("", source_url=source_url)
     path = os.path.join(work_directory, filename)
     if not os.path.exists(path):
         raise FileNotFoundError("%s is missing: put the data set's files there (nothing is downloaded)" % path)
     return path
 
 
-def read_data_sets(train_dir: str, fake_data: bool = False, one_hot: bool = False, dtype: Any = dtypes.float32, reshape: bool = True,
-                   validation_size: int = 5000, seed: Optional[int] = None, source_url: str = "", num_classes: int = 10) -> Datasets:
+def read_data_sets(
+    train_dir: str,
+    fake_data: bool = False,
+    one_hot: bool = False,
+    dtype: Any = dtypes.float32,
+    reshape: bool = True,
+    validation_size: int = 5000,
+    seed: Optional[int] = None,
+    source_url: str = "",
+    num_classes: int = 10,
+) -> Datasets:
     """Training, validation and test data of the four files in a folder."""
-    arguments.only('', source_url=source_url)
+    arguments.only("", source_url=source_url)
     if fake_data:
+
         def fake() -> DataSet:
             return DataSet([], [], fake_data=True, one_hot=one_hot, dtype=dtype, seed=seed)
+
         return Datasets(train=fake(), validation=fake(), test=fake())
     parts = []
     for i, name in enumerate(_FILES):
@@ -120,9 +140,11 @@ def read_data_sets(train_dir: str, fake_data: bool = False, one_hot: bool = Fals
     if not 0 <= validation_size <= len(images):
         raise ValueError("Validation size should be between 0 and %d. Received: %d." % (len(images), validation_size))
     options: Any = dict(dtype=dtype, reshape=reshape, seed=seed, one_hot=one_hot)
-    return Datasets(train=DataSet(images[validation_size:], labels[validation_size:], **options),
-                    validation=DataSet(images[:validation_size], labels[:validation_size], **options),
-                    test=DataSet(test_images, test_labels, **options))
+    return Datasets(
+        train=DataSet(images[validation_size:], labels[validation_size:], **options),
+        validation=DataSet(images[:validation_size], labels[:validation_size], **options),
+        test=DataSet(test_images, test_labels, **options),
+    )
 
 
 def load_mnist(train_dir: str = "MNIST-data") -> Datasets:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of the digits tutorial: two hidden layers."""
+
 from __future__ import annotations
 
 import math

@@ -27,7 +27,8 @@ Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
 }
 
 // A loop that reads the steps of `inputs` from one tensor array and writes outputs to another. Its nodes, their names
-// and their order are those of TensorFlow 1.x's dynamic_rnn, and the same in Python (python/millrace/ops/rnn.py).
+// order and colocation (with what is first written to an array) are those of TensorFlow 1.x's dynamic_rnn, and the same
+// in Python (python/millrace/ops/rnn.py).
 class StepLoop {
  public:
   // `lengths`: int32 [batch], or null.
@@ -114,7 +115,8 @@ class StepLoop {
     const GraphBuilder unstack = b_.Scope("TensorArrayUnstack");
     const Output count = ElementOf(unstack, ShapeOf(unstack, inputs_), 0);
     const Output order = Count(unstack, count);
-    read_flow_ = unstack.Scope("TensorArrayScatter")
+    read_flow_ = unstack.ColocateWith(inputs_.node)
+                     .Scope("TensorArrayScatter")
                      .Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
     return b_.status();
   }
@@ -125,7 +127,8 @@ class StepLoop {
 
   // Variables: the number of the step, the flow of the outputs' array, the states.
   StatusOr<std::vector<Output>> Body(const GraphBuilder& b, const std::vector<Output>& v) const {
-    const Output x = b.Op("TensorArrayReadV3", {read_->output(0), v[0], read_flow_}, {{"dtype", dtype_}});
+    const Output x =
+        b.ColocateWith(read_).Op("TensorArrayReadV3", {read_->output(0), v[0], read_flow_}, {{"dtype", dtype_}});
     MR_RETURN_IF_ERROR(b.status());
     MR_RETURN_IF_ERROR(b.graph().RefineShape(x, PartialShape::Of({inputs_.shape().dim(1), inputs_.shape().dim(2)})));
     const std::vector<Output> states(v.begin() + 2, v.end());
@@ -138,7 +141,10 @@ class StepLoop {
         run.new_states[i] = b.Op("Select", {ended, states[i], run.new_states[i]});
       }
     }
-    const Output flow = b.Scope("TensorArrayWrite").Op("TensorArrayWriteV3", {written_->output(0), v[0], out, v[1]});
+    const Output flow =
+        b.ColocateWith(out.node)
+            .Scope("TensorArrayWrite")
+            .Op("TensorArrayWriteV3", {written_->output(0), v[0], out, v[1]});
     const GraphBuilder add = b.Scope("add");
     const Output one = add.WithName("y").Scalar<int32_t>(1);
     std::vector<Output> next = {add.WithName("/").Op("Add", {v[0], one}), flow};

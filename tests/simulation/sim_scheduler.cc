@@ -2,7 +2,6 @@
 #include "simulation/sim_scheduler.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <limits>
 #include <map>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/logging.h"
+#include "simulation/crew.h"
 
 namespace millrace {
 namespace {
@@ -21,6 +21,8 @@ constexpr int64_t kLongest = int64_t{1} << 61;
 
 // The scheduler whose events run on this thread, or that has started it; null: a thread from outside.
 thread_local const void* inside = nullptr;
+// What runs events on this thread, if it does.
+thread_local const void* event_thread = nullptr;
 
 bool Always() { return true; }
 
@@ -33,9 +35,8 @@ uint64_t Mix(uint64_t z) {
 
 }  // namespace
 
-// Who runs holds the baton: a waiter that was let go on, or whoever called its way in. The thread that runs events
-// holds it in between. An event that waits keeps its thread, like everybody who waits; another runs events from then
-// on.
+// Who holds the baton runs: a thread that was let go on, whoever called its way in, or a thread of the crew that runs
+// events. Who gives it up chooses who has it next, and hands it over without a third.
 struct SimScheduler::Impl {
   struct Event {
     int64_t id = 0;
@@ -44,16 +45,24 @@ struct SimScheduler::Impl {
   };
   using Events = std::map<std::pair<int64_t, uint64_t>, Event>;  // by time, then by lot
 
+  // A thread that runs events. One whose event waits does nothing else meanwhile.
+  struct EventThread {
+    explicit EventThread(CrewMember& m) : member(m) {}
+    CrewMember& member;
+    Turn turn, ended;
+  };
   struct Waiter {
-    Waiter(absl::FunctionRef<bool()> r, int64_t until, uint64_t number, bool outside)
-        : ready(r), deadline(until), serial(number), is_outside(outside), thread(std::this_thread::get_id()) {}
     const absl::FunctionRef<bool()> ready;
     const int64_t deadline;  // kNever: none
     const uint64_t serial;
     const bool is_outside;
-    const std::thread::id thread;
-    bool may_go = false;
-    std::condition_variable wake;
+    Turn* const turn;
+    const EventThread* const of_event;  // null: it is none
+  };
+  // What happens next: a waiter goes on, or the first event runs, or nothing can happen.
+  struct Choice {
+    Waiter* waiter = nullptr;
+    bool is_event = false;
   };
 
   explicit Impl(uint64_t seed) : random(seed) {}
@@ -72,13 +81,11 @@ struct SimScheduler::Impl {
   };
   std::map<int64_t, Running> running;  // the event that runs, and those that wait within
   std::vector<Waiter*> waiters;        // in the order of their coming
-  std::condition_variable events_wake;
-  bool events_may_run = false, stopping = false;
-  std::thread::id runner;               // of the thread that runs events, from the first wait on
-  std::vector<std::thread::id> spares;  // whose event waited, and has ended
-  std::vector<std::thread> event_threads;
-  int64_t threads = 0;  // of StartThread, that have not ended
-  std::vector<std::thread> started;
+  std::vector<Waiter*> able;           // of Choose
+  bool stopping = false;
+  std::vector<std::unique_ptr<EventThread>> event_threads;
+  std::vector<EventThread*> idle;  // of these
+  int64_t threads = 0;             // of StartThread, that have not ended
 
   uint64_t Draw() { return Mix(random += 0x9e3779b97f4a7c15u); }
   void Remember(uint64_t what) { history = Mix(history * 31 + Mix(static_cast<uint64_t>(now)) + what); }
@@ -90,27 +97,13 @@ struct SimScheduler::Impl {
     by_id[id] = place.first;
   }
 
-  // Lets `waiter` go on; the present thread must then stop.
-  void Let(Waiter* waiter) {
-    waiters.erase(std::find(waiters.begin(), waiters.end(), waiter));
-    Remember(~waiter->serial);
-    waiter->may_go = true;
-    waiter->wake.notify_one();
-  }
-
-  void LetEventsRun() {
-    events_may_run = true;
-    events_wake.notify_all();
-  }
-
   // Those that may go on now. Asks outside of the lock: conditions take locks of their own.
-  std::vector<Waiter*> AskWaiters(std::unique_lock<std::mutex>& lock) {
-    std::vector<Waiter*> able = waiters;
+  void AskWaiters(std::unique_lock<std::mutex>& lock) {
+    able = waiters;
     const int64_t time = now;
     lock.unlock();
     std::erase_if(able, [time](Waiter* w) { return w->deadline > time && !w->ready(); });
     lock.lock();
-    return able;
   }
 
   // When nothing can happen at the present instant: the next instant at which something can. False: there is none.
@@ -120,6 +113,42 @@ struct SimScheduler::Impl {
     if (next == kNever) return false;
     now = std::max(now, next);
     return true;
+  }
+
+  Choice Chosen(Waiter* waiter) {
+    waiters.erase(std::find(waiters.begin(), waiters.end(), waiter));
+    Remember(~waiter->serial);
+    return {waiter, false};
+  }
+
+  // REQUIRES: the caller has the baton, and waits or has ended.
+  Choice Choose(std::unique_lock<std::mutex>& lock) {
+    for (;;) {
+      AskWaiters(lock);
+      const bool due = !events.empty() && events.begin()->first.first <= now;
+      if (const size_t n = able.size() + (due ? 1 : 0); n > 0) {
+        const size_t pick = n == 1 ? 0 : static_cast<size_t>(Draw() % n);
+        return pick == able.size() ? Choice{nullptr, true} : Chosen(able[pick]);
+      }
+      if (Pass()) continue;
+      // The end of all things. Nobody but the outside can say what that means.
+      const auto outside = std::find_if(waiters.begin(), waiters.end(), [](Waiter* w) { return w->is_outside; });
+      return outside == waiters.end() ? Choice() : Chosen(*outside);
+    }
+  }
+
+  // Whose turn it is then; null: nobody's.
+  Turn* TurnOf(const Choice& next) {
+    if (next.waiter != nullptr) return next.waiter->turn;
+    if (!next.is_event) return nullptr;
+    if (idle.empty()) {
+      EventThread* const made = event_threads.emplace_back(std::make_unique<EventThread>(Crew::Take())).get();
+      made->member.work = [this, made] { RunEvents(*made); };
+      return &made->member.turn;
+    }
+    EventThread* const other = idle.back();
+    idle.pop_back();
+    return &other->turn;
   }
 
   void RunFirst(std::unique_lock<std::mutex>& lock) {
@@ -149,55 +178,43 @@ struct SimScheduler::Impl {
     running.erase(self);
   }
 
-  // Lets something happen. REQUIRES: this thread is the one that runs events, and they may run.
-  void Next(std::unique_lock<std::mutex>& lock) {
-    const std::vector<Waiter*> able = AskWaiters(lock);
-    const bool due = !events.empty() && events.begin()->first.first <= now;
-    if (const size_t n = able.size() + (due ? 1 : 0); n > 0) {
-      const size_t pick = n == 1 ? 0 : static_cast<size_t>(Draw() % n);
-      if (pick == able.size()) return RunFirst(lock);
-      events_may_run = false;
-      Let(able[pick]);
-    } else if (!Pass()) {
-      // The end of all things. Nobody but the outside can say what that means.
-      events_may_run = false;
-      const auto outside = std::find_if(waiters.begin(), waiters.end(), [](Waiter* w) { return w->is_outside; });
-      if (outside != waiters.end()) Let(*outside);
-    }
-  }
-
-  void RunEvents() {
+  // From the first turn on, which is to run an event.
+  void RunEvents(EventThread& me) {
     inside = this;
-    const std::thread::id me = std::this_thread::get_id();
+    event_thread = &me;
     std::unique_lock<std::mutex> lock(mu);
-    for (;;) {
-      events_wake.wait(lock, [&] { return stopping || (runner == me && events_may_run); });
-      if (stopping) return;
-      Next(lock);
-      if (runner == me) continue;
-      spares.push_back(me);  // its event has waited: another has taken over
-      LetEventsRun();
+    while (!stopping) {
+      RunFirst(lock);
+      if (stopping) break;  // the event had waited
+      const Choice next = Choose(lock);
+      if (next.is_event) continue;
+      idle.push_back(&me);
+      Turn* const turn = TurnOf(next);
+      lock.unlock();
+      if (turn != nullptr) turn->Give();
+      me.turn.Await();
+      lock.lock();
     }
-  }
-
-  // Another thread than this runs events from now on.
-  void HandOver() {
-    if (spares.empty()) {
-      runner = event_threads.emplace_back([this] { RunEvents(); }).get_id();
-    } else {
-      runner = spares.back();
-      spares.pop_back();
-    }
+    inside = event_thread = nullptr;
+    lock.unlock();
+    me.ended.Give();
   }
 
   bool Wait(absl::FunctionRef<bool()> ready, int64_t nanos) {
+    static thread_local Turn my_turn;
     std::unique_lock<std::mutex> lock(mu);
     if (!stopping) {
-      Waiter waiter(ready, nanos < 0 ? kNever : now + std::min(nanos, kLongest), next_serial++, inside != this);
-      if (runner == std::thread::id() || runner == std::this_thread::get_id()) HandOver();
+      Waiter waiter{ready,    nanos < 0 ? kNever : now + std::min(nanos, kLongest), next_serial++, inside != this,
+                    &my_turn, static_cast<const EventThread*>(event_thread)};
       waiters.push_back(&waiter);
-      LetEventsRun();
-      waiter.wake.wait(lock, [&] { return waiter.may_go; });
+      const Choice next = Choose(lock);
+      if (next.waiter != &waiter) {
+        Turn* const turn = TurnOf(next);
+        lock.unlock();
+        if (turn != nullptr) turn->Give();
+        my_turn.Await();
+        return ready();
+      }
     }
     lock.unlock();
     return ready();
@@ -205,19 +222,16 @@ struct SimScheduler::Impl {
 
   // Events that still wait come to their ends, one after the other.
   void Stop() {
-    {
-      const std::lock_guard<std::mutex> lock(mu);
-      stopping = true;
-      events_wake.notify_all();
-    }
-    for (std::thread& thread : event_threads) {
-      {
-        const std::lock_guard<std::mutex> lock(mu);
-        const auto at =
-            std::find_if(waiters.begin(), waiters.end(), [&](const Waiter* w) { return w->thread == thread.get_id(); });
-        if (at != waiters.end()) Let(*at);
-      }
-      thread.join();
+    std::unique_lock<std::mutex> lock(mu);
+    stopping = true;
+    for (const auto& thread : event_threads) {
+      const auto at =
+          std::find_if(waiters.begin(), waiters.end(), [&](const Waiter* w) { return w->of_event == thread.get(); });
+      Turn* const turn = at == waiters.end() ? &thread->turn : TurnOf(Chosen(*at));
+      lock.unlock();
+      turn->Give();
+      thread->ended.Await();
+      lock.lock();
     }
   }
 };
@@ -228,7 +242,6 @@ SimScheduler::~SimScheduler() {
   Wait([this] { return impl_->threads == 0; }, -1);
   impl_->Stop();
   if (impl_->threads > 0) LogError("a simulated world ends with ", impl_->threads, " threads that wait in it");
-  for (std::thread& thread : impl_->started) impl_->threads > 0 ? thread.detach() : thread.join();
   impl_->by_id.clear();
   impl_->events.clear();
 }
@@ -279,32 +292,33 @@ void SimScheduler::RemoveEvent(int64_t id) {
 
 Status SimScheduler::StartThread(absl::AnyInvocable<void() &&> fn) {
   struct Start {
-    Start(absl::AnyInvocable<void() &&> f, uint64_t serial) : fn(std::move(f)), waiter(Always, kNever, serial, false) {}
     absl::AnyInvocable<void() &&> fn;
     Impl::Waiter waiter;
   };
   const std::lock_guard<std::mutex> lock(impl_->mu);
-  const auto start = std::make_shared<Start>(std::move(fn), impl_->next_serial++);
+  CrewMember* member = nullptr;
   try {
-    impl_->started.emplace_back([impl = impl_, start] {
-      inside = impl.get();
-      {
-        std::unique_lock<std::mutex> wait(impl->mu);
-        start->waiter.wake.wait(wait, [&] { return start->waiter.may_go; });
-      }
-      try {
-        std::move(start->fn)();
-      } catch (const std::exception& e) {
-        LogError("a thread of a simulated world threw: ", e.what());
-      }
-      start->fn = nullptr;
-      const std::lock_guard<std::mutex> end(impl->mu);
-      --impl->threads;
-      impl->LetEventsRun();
-    });
+    member = &Crew::Take();
   } catch (const std::exception& e) {
     return ResourceExhausted("no thread for a call that may wait: ", e.what());
   }
+  const std::shared_ptr<Start> start(
+      new Start{std::move(fn), {Always, kNever, impl_->next_serial++, false, &member->turn, nullptr}});
+  member->work = [impl = impl_, start] {
+    inside = impl.get();
+    try {
+      std::move(start->fn)();
+    } catch (const std::exception& e) {
+      LogError("a thread of a simulated world threw: ", e.what());
+    }
+    start->fn = nullptr;
+    std::unique_lock<std::mutex> end(impl->mu);
+    --impl->threads;
+    Turn* const next = impl->TurnOf(impl->Choose(end));
+    end.unlock();
+    inside = nullptr;
+    if (next != nullptr) next->Give();
+  };
   ++impl_->threads;
   impl_->waiters.push_back(&start->waiter);
   return absl::OkStatus();

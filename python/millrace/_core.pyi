@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What programs see of the extension module's classes; the package itself uses more of them.
-from typing import Any, List
+from typing import Any, List, Optional, Tuple
 
 from millrace.framework import graph as _graph
 
@@ -85,6 +85,10 @@ class Session:
     @property
     def graph(self) -> _graph.Graph: ...
     def __getattr__(self, name: str) -> Any: ...
+
+class Callable:
+    def __call__(self, *values: Any) -> Any: ...
+    def _run(self, values: Tuple[Any, ...], options: Optional[bytes], metadata: Any) -> Any: ...
 
 class Server:
     def __init__(self, server_def: bytes) -> None: ...

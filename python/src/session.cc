@@ -473,11 +473,20 @@ class Session {
   std::unordered_map<std::string, int> growths_;  // line that added operations -> before how many runs
 };
 
-// What make_callable returns.
+// What make_callable returns. While something records steps, the session's _run_recorded runs it.
 class Callable {
  public:
-  Callable(nb::object session, std::shared_ptr<Plan> plan) : session_(std::move(session)), plan_(std::move(plan)) {}
+  // recorders: the list of what records steps of all sessions.
+  Callable(nb::object session, std::shared_ptr<Plan> plan, nb::list recorders)
+      : session_(std::move(session)), plan_(std::move(plan)), recorders_(std::move(recorders)) {}
   nb::object Call(nb::args args) const {
+    if (plan_ && PyList_GET_SIZE(recorders_.ptr()) > 0) {
+      return session_.attr("_run_recorded_callable")(nb::find(this), args);
+    }
+    return CallWith(args, nb::none(), nb::none());
+  }
+  // options: an encoded RunOptions; metadata: takes an encoded RunMetadata. Both may be None.
+  nb::object CallWith(nb::tuple args, nb::handle options, nb::handle metadata) const {
     if (!plan_) throw std::runtime_error("The session of this callable is gone.");
     if (args.size() != plan_->feeds.size()) {
       throw nb::type_error(
@@ -486,11 +495,12 @@ class Callable {
     }
     DrainReleased();
     PyObject* const* values = PySequence_Fast_ITEMS(args.ptr());
-    return nb::inst_ptr<Session>(session_)->RunPlan(*plan_, values, args.size(), nb::none(), nb::none());
+    return nb::inst_ptr<Session>(session_)->RunPlan(*plan_, values, args.size(), options, metadata);
   }
 
   int Traverse(visitproc visit, void* arg) const {
     Py_VISIT(session_.ptr());
+    Py_VISIT(recorders_.ptr());
     return plan_ && plan_.use_count() == 1 ? plan_->Traverse(visit, arg) : 0;
   }
   void Clear() {
@@ -501,6 +511,7 @@ class Callable {
  private:
   nb::object session_;
   std::shared_ptr<Plan> plan_;
+  nb::list recorders_;
 };
 
 int TraverseSession(PyObject* self, visitproc visit, void* arg) {
@@ -553,12 +564,14 @@ void DefineSession(nb::module_& m) {
            nb::arg("resolve"))
       .def(
           "_callable",
-          [](nb::object self, nb::handle fetches, nb::dict feeds, nb::handle resolve) {
+          [](nb::object self, nb::handle fetches, nb::dict feeds, nb::handle resolve, nb::list recorders) {
             auto* session = nb::inst_ptr<Session>(self);
-            return Callable(self, session->MakePlan(fetches, feeds, resolve));
+            return Callable(self, session->MakePlan(fetches, feeds, resolve), std::move(recorders));
           },
-          nb::arg("fetches").none(), nb::arg("feeds"), nb::arg("resolve"));
-  nb::class_<Callable>(m, "Callable", nb::type_slots(callable_slots)).def("__call__", &Callable::Call);
+          nb::arg("fetches").none(), nb::arg("feeds"), nb::arg("resolve"), nb::arg("recorders"));
+  nb::class_<Callable>(m, "Callable", nb::type_slots(callable_slots))
+      .def("__call__", &Callable::Call)
+      .def("_run", &Callable::CallWith, nb::arg("values"), nb::arg("options").none(), nb::arg("metadata").none());
 }
 
 }  // namespace millrace::python

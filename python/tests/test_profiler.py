@@ -179,6 +179,23 @@ with tf.Graph().as_default(), tf.Session() as session:
 """
 
 
+def test_callables_are_recorded():
+    x = tf.placeholder(tf.float32)
+    y = tf.square(x, name="callable_square")
+    with tf.Session() as session:
+        plain, with_options = session.make_callable(y, [x]), session.make_callable(y, [x], accept_options=True)
+        with tf.profiler.record() as trace:
+            assert plain(3) == 9 and with_options(2) == 4
+        assert plain(4) == 16 and len(trace.steps) == 2
+        for step in trace.steps:
+            assert "callable_square" in [run.name for run in step.runs]
+        metadata = tf.RunMetadata()
+        assert with_options(5, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata) == 25
+        assert "callable_square" in [run.name for run in tf.profiler.Step(metadata).runs]
+        with pytest.raises(TypeError, match="takes 1 values, got 2"):
+            with_options(1, 2)
+
+
 def test_a_program_is_traced_from_outside(tmp_path, capsys):
     def run(**environment):
         return subprocess.run(

@@ -211,6 +211,11 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
 recorders: List[Any] = []  # of steps, see profiler.record
 
 
+def _encoded(options: Any, run_metadata: Any) -> Tuple[Optional[bytes], Optional[Callable[[bytes], Any]]]:
+    """As native code takes a step's options, and what it calls with the encoded metadata."""
+    return None if options is None else options.SerializeToString(), None if run_metadata is None else run_metadata.ParseFromString
+
+
 class BaseSession(_core.Session):
     """What Session and InteractiveSession have in common."""
 
@@ -277,13 +282,7 @@ class BaseSession(_core.Session):
         return self._run_with(fetches, feeds, options, run_metadata)
 
     def _run_with(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        return self._run(
-            fetches,
-            feed_dict,
-            self._resolver,
-            None if options is None else options.SerializeToString(),
-            None if run_metadata is None else run_metadata.ParseFromString,
-        )
+        return self._run(fetches, feed_dict, self._resolver, *_encoded(options, run_metadata))
 
     def _feeds_after(self, error: Exception, feed_dict: Any) -> Any:
         """What to feed after `error`: tensors alone, where the keys are not. Raises the error, or one that says more, when that is not it."""
@@ -298,6 +297,19 @@ class BaseSession(_core.Session):
         return _expand_feeds(self.graph, feed_dict)
 
     def _run_recorded(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        def run(options: Any, run_metadata: Any) -> Any:
+            try:
+                return self._run_with(fetches, feed_dict, options, run_metadata)
+            except (_NeedsExpansion, TypeError, ValueError, OverflowError) as error:
+                return self._run_with(fetches, self._feeds_after(error, feed_dict), options, run_metadata)
+
+        return self._record(run, options, run_metadata)
+
+    def _run_recorded_callable(self, function: _core.Callable, values: Tuple[Any, ...]) -> Any:
+        return self._record(lambda options, run_metadata: function._run(values, *_encoded(options, run_metadata)), None, None)
+
+    def _record(self, run: Callable[[Any, Any], Any], options: Any, run_metadata: Any) -> Any:
+        """run(options, run_metadata), traced for those who record this step."""
         wanted = [(recorder, number) for recorder in recorders for number in (recorder.begin(self),) if number >= 0]
         if wanted:
             from millrace.protos import definitions
@@ -305,10 +317,7 @@ class BaseSession(_core.Session):
             options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())
             options.trace_level = options.FULL_TRACE
             run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata
-        try:
-            values = self._run_with(fetches, feed_dict, options, run_metadata)
-        except (_NeedsExpansion, TypeError, ValueError, OverflowError) as error:
-            values = self._run_with(fetches, self._feeds_after(error, feed_dict), options, run_metadata)
+        values = run(options, run_metadata)
         for recorder, number in wanted:
             recorder.end(number, run_metadata)
         return values
@@ -351,13 +360,16 @@ class BaseSession(_core.Session):
         """A function of the values of feed_list that runs a step; faster than run."""
         graph = self.graph
         keys = [graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feed_list or []]
-        if accept_options:
+        function = self._callable(fetches, {k: None for k in keys}, self._resolver, recorders)
+        if not accept_options:
+            return function
 
-            def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-                return self.run(fetches, dict(zip(keys, values)), options, run_metadata)
+        def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if options is None and run_metadata is None:
+                return function(*values)
+            return self._record(lambda options, run_metadata: function._run(values, *_encoded(options, run_metadata)), options, run_metadata)
 
-            return with_options
-        return self._callable(fetches, {k: None for k in keys}, self._resolver)
+        return with_options
 
     def list_devices(self) -> List[Any]:
         """The devices that the session can use."""

@@ -190,7 +190,7 @@ def _text(step: Step, rows: int) -> str:
 class record:
     """A context in which steps are traced: of `session`, or of all; those whose numbers, from 0 on, are in `steps` (default: all).
 
-    `as` gives the Trace; with `folder` each step is written there, too, as a RunMetadata message. What Session.make_callable made is not traced.
+    `as` gives the Trace; with `folder` each step is written there, too, as a RunMetadata message.
     """
 
     def __init__(self, folder: Optional[str] = None, steps: Optional[Container[int]] = None, session: Any = None) -> None:

@@ -358,7 +358,7 @@ plugin_asset text_summary = summary_plugins
 
 [python.layers]
 core base convolutional layers maxout normalization pooling = layers
-utils = layers_utils
+utils = layers.utils
 
 [python.saved_model]
 builder constants loader main_op signature_constants signature_def_utils tag_constants utils = saved_model.%
@@ -409,7 +409,14 @@ canned.optimizers canned.parsing_utils = estimator.%
 _impl.keras = keras
 
 [keras]
+activations backend callbacks constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
+regularizers utils wrappers = %
 datasets = keras_datasets
+Input = keras.engine.inputs:Input
+Model Sequential = keras.models:
+
+[keras.layers]
+advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
 
 [core]
 framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions

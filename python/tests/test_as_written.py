@@ -152,7 +152,7 @@ def test_statistics_in_two_steps(sess):
 
 
 def test_arguments_of_layers():
-    from millrace import layers_utils as utils
+    from millrace.layers import utils
 
     assert utils.normalize_tuple(3, 2, "size") == (3, 3) and utils.normalize_tuple([1, 2], 2, "size") == (1, 2)
     with pytest.raises(ValueError, match="`size` argument must be a tuple of 2 integers"):

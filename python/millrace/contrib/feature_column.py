@@ -12,7 +12,7 @@ from millrace.feature_column.sequence import (  # noqa: F401
     sequence_numeric_column,
 )
 from millrace.framework.graph import Tensor
-from millrace.keras.layers.columns import SequenceFeatures
+from millrace.layers.columns import SequenceFeatures
 
 
 def sequence_input_layer(features: Dict[str, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True) -> Tuple[Tensor, Tensor]:

@@ -8,8 +8,9 @@ import functools
 from typing import Any, Callable, Optional
 
 from millrace.framework import not_provided as _not_provided
-import millrace.layers as _layers
-from millrace.layers import maxout  # noqa: F401
+from millrace.layers import scoped as _layers
+from millrace.layers.utils import normalize_tuple
+from millrace.layers.scoped import maxout  # noqa: F401
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
@@ -378,15 +379,15 @@ def separable_convolution2d(
             outputs = layer(inputs)
             _variables_of(layer, variables_collections)
         else:
-            size = _layers._tuple(kernel_size, 2, "kernel_size")
-            step = _layers._tuple(stride, 2, "stride")
+            size = normalize_tuple(kernel_size, 2, "kernel_size")
+            step = normalize_tuple(stride, 2, "stride")
             first = _channels(data_format) == "channels_first"
             channels = inputs.get_shape()[1 if first else -1].value
             weights = model_variable(
                 "depthwise_weights", size + (channels, depth_multiplier), inputs.dtype.base_dtype, weights_initializer, weights_regularizer, trainable
             )
             outputs = nn_ops.depthwise_conv2d(
-                inputs, weights, (1, 1) + step if first else (1,) + step + (1,), padding, list(_layers._tuple(rate, 2, "rate")), data_format=data_format
+                inputs, weights, (1, 1) + step if first else (1,) + step + (1,), padding, list(normalize_tuple(rate, 2, "rate")), data_format=data_format
             )
             if use_bias:
                 biases = model_variable("biases", [channels * depth_multiplier], inputs.dtype.base_dtype, biases_initializer, biases_regularizer, trainable)
@@ -543,7 +544,7 @@ def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
         scope: Any = None,
     ) -> Any:
         with name_scope(scope, default, [inputs]) as sc:
-            size, step = _layers._tuple(kernel_size, dimensions, "kernel_size"), _layers._tuple(stride, dimensions, "stride")
+            size, step = normalize_tuple(kernel_size, dimensions, "kernel_size"), normalize_tuple(stride, dimensions, "stride")
             first = data_format is not None and _channels(data_format, names) == "channels_first"
             outputs = op(
                 convert_to_tensor(inputs),
@@ -580,7 +581,7 @@ def pool(
         inputs = convert_to_tensor(inputs)
         dimensions = inputs.get_shape().ndims - 2
         outputs = nn_ops.pool(
-            inputs, _layers._tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride, data_format=data_format, name=sc
+            inputs, normalize_tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride, data_format=data_format, name=sc
         )
         return _collect(outputs, outputs_collections, sc)
 

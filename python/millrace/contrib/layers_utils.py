@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, List, Optional, Tuple
 
-from millrace.framework.static_values import constant_value as _constant_value
 from millrace.framework.graph import add_to_collections, get_collection
+from millrace.layers.utils import constant_value  # noqa: F401
 from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
 
 
@@ -45,16 +45,6 @@ def convert_collection_to_dict(collection: Any, clear_collection: bool = False) 
     if clear_collection:
         get_default_graph().clear_collection(collection)
     return found
-
-
-def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
-    """The value where it is known before a step, else None."""
-    del dtype  # that of the predicate
-    if value_or_tensor_or_var is None:
-        raise ValueError("value_or_tensor_or_var cannot be None")
-    if isinstance(value_or_tensor_or_var, (bool, int, float, str)):
-        return value_or_tensor_or_var
-    return _constant_value(value_or_tensor_or_var)
 
 
 def static_cond(pred: Any, fn1: Any, fn2: Any) -> Any:

@@ -12,7 +12,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.layer_base import snake
+from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, math_ops
 
 

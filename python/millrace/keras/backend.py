@@ -42,7 +42,7 @@ from millrace.keras.backend_windows import (  # noqa: F401
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops import variables as variables_module  # noqa: F401
 from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401
-from millrace.layer_base import unique_name
+from millrace.framework.unique_names import unique_name
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
 

@@ -6,9 +6,9 @@ from typing import Any, Optional
 
 from millrace.framework import not_provided as _not_provided
 from millrace.keras import activations
-from millrace.keras.layers.columns import SequenceFeatures  # noqa: F401
-from millrace.keras.layers.core import Dense
-from millrace.keras.layers.recurrent import PeepholeLSTMCell  # noqa: F401
+from millrace.layers.columns import SequenceFeatures  # noqa: F401
+from millrace.layers.core import Dense
+from millrace.layers.recurrent import PeepholeLSTMCell  # noqa: F401
 from millrace.keras.models import Model
 from millrace.keras.schedules import CosineDecay, CosineDecayRestarts, LinearCosineDecay, NoisyLinearCosineDecay  # noqa: F401
 

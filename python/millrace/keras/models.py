@@ -19,7 +19,7 @@ from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.engine.saving import as_json, h5py, load_weights_from_hdf5_group, save_weights_to_hdf5_group
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
-from millrace.layer_base import BaseLayer
+from millrace.layers.base import BaseLayer
 
 
 class Sequential(Model):

@@ -12,7 +12,7 @@ from millrace.framework import arguments, dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.layers import Dense
+from millrace.layers.scoped import Dense
 from millrace.ops import array_ops, functional_ops, gen_ops, init_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.tensor_array_ops import TensorArray

@@ -13,6 +13,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops.partitions import fixed_size_partitioner
 from millrace.ops.tensor_array_ops import TensorArray
@@ -77,9 +78,7 @@ class RNNCell:
     def _scope_name(self) -> str:
         if getattr(self, "_name", None):
             return str(self._name)
-        from millrace.layers import _snake
-
-        return _snake(type(self).__name__)
+        return snake(type(self).__name__)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         if type(self).call is RNNCell.call:

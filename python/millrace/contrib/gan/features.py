@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millrace import layers
+from millrace.layers import scoped as layers
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line

@@ -6,7 +6,8 @@ from __future__ import annotations
 import types
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from millrace import layers, losses
+from millrace import losses
+from millrace.layers import scoped as layers
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, get_default_graph, name_scope

@@ -14,7 +14,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, init_scope
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
-from millrace.layer_base import BaseLayer, InputSpec, Node, listed, one_or_all, shape_tuple, snake  # noqa: F401
+from millrace.framework.unique_names import snake
+from millrace.layers.base import BaseLayer, InputSpec, Node, listed, one_or_all, shape_tuple  # noqa: F401
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
 

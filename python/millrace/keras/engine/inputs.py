@@ -10,7 +10,7 @@ from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_ten
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.engine.base import Layer, one_or_all, shape_tuple
-from millrace.layer_base import History, Node
+from millrace.layers.base import History, Node
 
 
 class InputLayer(Layer):

@@ -12,7 +12,7 @@ from millrace.framework.graph import Tensor, get_default_graph
 from millrace.keras import backend as K
 from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed, one_or_all, shape_tuple
 from millrace.keras.engine.inputs import Input, InputLayer
-from millrace.layer_base import Node, reachable_from
+from millrace.layers.base import Node, reachable_from
 
 
 def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] = None) -> List[Any]:
@@ -395,7 +395,7 @@ class Network(Layer):
                     rest.append((layer, base, i, call))
                     continue
                 arguments = call[0][3] if len(call[0]) > 3 else {}
-                from millrace.keras.layers.merge import _Merge
+                from millrace.layers.merge import _Merge
 
                 many = len(inputs) > 1 or isinstance(layer, _Merge)
                 layer(inputs if many else inputs[0], **arguments)

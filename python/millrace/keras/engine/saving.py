@@ -93,8 +93,8 @@ def _pairs(layer: Any, name: str, values: List[Any]) -> List[Any]:
 
 def preprocess_weights_for_loading(layer: Any, weights: Any, original_keras_version: Optional[str] = None, original_backend: Optional[str] = None) -> Any:
     """Weights as the layer has them, of those that Keras 1 or another backend saved."""
-    from millrace.keras.layers.recurrent import GRU, LSTM
-    from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed
+    from millrace.layers.recurrent import GRU, LSTM
+    from millrace.layers.wrappers import Bidirectional, TimeDistributed
 
     kind = type(layer).__name__
     if isinstance(layer, Bidirectional):

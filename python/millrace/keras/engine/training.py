@@ -116,7 +116,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._functions: Dict[str, Any] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        from millrace.layer_base import BaseLayer
+        from millrace.layers.base import BaseLayer
 
         if isinstance(value, BaseLayer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
             self.layers.append(value)

@@ -5,9 +5,20 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from millrace.contrib.layers_utils import constant_value
 from millrace.framework.errors import at_user_line
+from millrace.framework.static_values import constant_value as _constant_value
 from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
+
+
+def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
+    """The value where it is known before a step, else None."""
+    del dtype  # that of the predicate
+    if value_or_tensor_or_var is None:
+        raise at_user_line(ValueError("value_or_tensor_or_var cannot be None"))
+    if isinstance(value_or_tensor_or_var, (bool, int, float, str)):
+        return value_or_tensor_or_var
+    return _constant_value(value_or_tensor_or_var)
+
 
 smart_constant_value = constant_value
 

@@ -8,8 +8,8 @@ from typing import Any, Tuple
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
-from millrace.layers import _tuple
+from millrace.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.utils import normalize_tuple
 from millrace.ops import math_ops
 
 
@@ -20,8 +20,8 @@ class _Pooling(SettingsLayer):
     def __init__(self, pool_size: Any = 2, strides: Any = None, padding: str = "valid", data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.data_format = layout(data_format) if self.rank > 1 or data_format is not None else "channels_last"
-        self.pool_size = _tuple(pool_size, self.rank, "pool_size")
-        self.strides = self.pool_size if strides is None else _tuple(strides, self.rank, "strides")
+        self.pool_size = normalize_tuple(pool_size, self.rank, "pool_size")
+        self.strides = self.pool_size if strides is None else normalize_tuple(strides, self.rank, "strides")
         self.padding = padding.lower()
         if self.padding not in ("valid", "same"):
             raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same". Received: %s' % padding))

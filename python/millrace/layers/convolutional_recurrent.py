@@ -9,10 +9,10 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout
-from millrace.keras.layers.recurrent import LSTMCell, _OwnCell
-from millrace.keras.layers.settings import InputSpec
-from millrace.layers import _tuple
-from millrace.layers_utils import conv_output_length
+from millrace.layers.recurrent import LSTMCell, _OwnCell
+from millrace.layers.settings import InputSpec
+from millrace.layers.utils import normalize_tuple
+from millrace.layers.utils import conv_output_length
 from millrace.ops import array_ops
 
 
@@ -41,8 +41,8 @@ class ConvLSTM2DCell(LSTMCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(filters, *args, **kwargs)
-        self.filters, self.kernel_size, self.strides = int(filters), _tuple(kernel_size, 2, "kernel_size"), _tuple(strides, 2, "strides")
-        self.padding, self.data_format, self.dilation_rate = padding.lower(), layout(data_format), _tuple(dilation_rate, 2, "dilation_rate")
+        self.filters, self.kernel_size, self.strides = int(filters), normalize_tuple(kernel_size, 2, "kernel_size"), normalize_tuple(strides, 2, "strides")
+        self.padding, self.data_format, self.dilation_rate = padding.lower(), layout(data_format), normalize_tuple(dilation_rate, 2, "dilation_rate")
 
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import numpy as np
 
-from millrace.framework import not_provided as _not_provided
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace import layers_utils
-from millrace.layer_base import BaseLayer, InputSpec, Node  # noqa: F401
-from millrace.layer_base import snake as _snake
-from millrace.layer_base import unique_name
+from millrace.layers import utils as layers_utils
+from millrace.layers.base import BaseLayer, InputSpec, Node  # noqa: F401
+from millrace.framework.unique_names import snake as _snake
+from millrace.framework.unique_names import unique_name
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
 from millrace.ops.variable_scope import VariableScope, get_variable, get_variable_scope, variable_scope
@@ -878,7 +877,7 @@ def batch_normalization(
 
 BatchNorm, batch_norm = BatchNormalization, batch_normalization
 
-from millrace.layers_pooling import (  # noqa: E402, F401
+from millrace.layers.scoped_pooling import (  # noqa: E402, F401
     AveragePooling1D,
     AveragePooling2D,
     AveragePooling3D,
@@ -902,4 +901,4 @@ def _later(name: str) -> Any:  # what connects layers is tf.keras's
     raise AttributeError("module 'millrace.layers' has no attribute %r" % name)
 
 
-__getattr__ = _not_provided.getter("layers", _later)
+__getattr__ = _later

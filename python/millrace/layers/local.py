@@ -8,9 +8,9 @@ from typing import Any, List, Tuple
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.layers.convolutional import _Conv
-from millrace.keras.layers.settings import InputSpec
-from millrace.layers_utils import conv_output_length
+from millrace.layers.convolutional import _Conv
+from millrace.layers.settings import InputSpec
+from millrace.layers.utils import conv_output_length
 
 
 class LocallyConnected2D(_Conv):

@@ -8,7 +8,7 @@ from typing import Any, Tuple
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
 from millrace.keras import backend as K
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 

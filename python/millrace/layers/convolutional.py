@@ -9,8 +9,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout, transposed_sizes
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
-from millrace.layers import _tuple
+from millrace.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.utils import normalize_tuple
 
 _KERNEL = (
     "filters",
@@ -58,8 +58,8 @@ class _Conv(SettingsLayer):
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.filters = None if filters is None else int(filters)
-        self.kernel_size, self.strides = _tuple(kernel_size, self.rank, "kernel_size"), _tuple(strides, self.rank, "strides")
-        self.padding, self.dilation_rate = padding.lower(), _tuple(dilation_rate, self.rank, "dilation_rate")
+        self.kernel_size, self.strides = normalize_tuple(kernel_size, self.rank, "kernel_size"), normalize_tuple(strides, self.rank, "strides")
+        self.padding, self.dilation_rate = padding.lower(), normalize_tuple(dilation_rate, self.rank, "dilation_rate")
         if self.padding not in ("valid", "same", "causal") or self.padding == "causal" and self.rank != 1:
             raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same" (or "causal" for Conv1D). Received: %s' % padding))
         self.data_format, self.use_bias = layout(data_format), use_bias
@@ -376,7 +376,7 @@ Deconvolution2D = Deconv2D = Convolution2DTranspose = Conv2DTranspose
 Deconvolution3D = Deconv3D = Convolution3DTranspose = Conv3DTranspose
 Convolution1D, SeparableConvolution1D = Conv1D, SeparableConv1D
 
-from millrace.keras.layers.shaping import (  # noqa: E402, F401
+from millrace.layers.shaping import (  # noqa: E402, F401
     Cropping1D,
     Cropping2D,
     Cropping3D,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Tuple
 
 from millrace.keras import activations, constraints, initializers, regularizers
 from millrace.keras.engine.base import Layer
-from millrace.layer_base import InputSpec  # noqa: F401
+from millrace.layers.base import InputSpec  # noqa: F401
 
 
 def _module(name: str) -> Any:

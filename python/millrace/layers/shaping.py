@@ -8,8 +8,8 @@ from typing import Any, Tuple
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
-from millrace.layers import _tuple
+from millrace.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.utils import normalize_tuple
 from millrace.ops import array_ops
 
 
@@ -18,10 +18,10 @@ def _pairs(value: Any, n: int, what: str) -> Tuple[Any, ...]:
     if isinstance(value, int):
         return ((value, value),) * n
     if n == 1:
-        return (_tuple(value, 2, what),)
+        return (normalize_tuple(value, 2, what),)
     if not hasattr(value, "__len__") or len(value) != n:
         raise at_user_line(ValueError("`%s` should have %d elements. Found: %s" % (what, n, value)))
-    return tuple((v, v) if isinstance(v, int) else _tuple(v, 2, "%d entry of %s" % (i + 1, what)) for i, v in enumerate(value))
+    return tuple((v, v) if isinstance(v, int) else normalize_tuple(v, 2, "%d entry of %s" % (i + 1, what)) for i, v in enumerate(value))
 
 
 class _Bordered(SettingsLayer):
@@ -117,7 +117,7 @@ class UpSampling2D(SettingsLayer):
         super().__init__(**kwargs)
         if interpolation not in ("nearest", "bilinear"):
             raise at_user_line(ValueError('`interpolation` argument should be one of `"nearest"` or `"bilinear"`.'))
-        self.data_format, self.size, self.interpolation = layout(data_format), _tuple(size, self.rank, "size"), interpolation
+        self.data_format, self.size, self.interpolation = layout(data_format), normalize_tuple(size, self.rank, "size"), interpolation
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any) -> Any:

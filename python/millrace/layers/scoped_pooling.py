@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from millrace import layers, layers_utils
+from millrace.layers import scoped as layers, utils as layers_utils
 from millrace.ops import array_ops, nn_ops
 
 

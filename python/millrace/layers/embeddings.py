@@ -8,8 +8,8 @@ from typing import Any, Tuple
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
-from millrace.keras.layers.settings import SettingsLayer
-from millrace.layer_base import listed
+from millrace.layers.settings import SettingsLayer
+from millrace.layers.base import listed
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 

@@ -8,7 +8,7 @@ from typing import Any, Tuple
 import numpy as np
 
 from millrace.keras import backend as K
-from millrace.keras.layers.settings import SettingsLayer
+from millrace.layers.settings import SettingsLayer
 from millrace.ops import array_ops, gen_ops, math_ops
 
 

@@ -15,7 +15,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
 from millrace.keras import backend as K
 from millrace.keras.engine.base import arguments_of
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import get_custom_objects
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 

@@ -11,9 +11,9 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed
-from millrace.keras.layers.settings import InputSpec, SettingsLayer
+from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import has_arg
-from millrace.layer_base import shape_tuple
+from millrace.layers.base import shape_tuple
 from millrace.ops import array_ops, nn_ops
 
 _CELL = (

@@ -9,8 +9,8 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.layers.settings import SettingsLayer
-from millrace.layer_base import listed
+from millrace.layers.settings import SettingsLayer
+from millrace.layers.base import listed
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
 

@@ -123,3 +123,21 @@ def test_the_site_has_every_page():
     assert nav == {os.path.basename(p) for p in PAGES}
     start = _text(os.path.join(DOCS, "index.md"))
     assert all("(%s" % page in start for page in nav - {"index.md"})
+
+
+def test_the_reference_tells_of_public_names(tmp_path):
+    made = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "api_reference.py"), str(tmp_path)], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    pages = {os.path.basename(p): _text(p) for p in glob.glob(str(tmp_path / "*.md"))}
+    for page, heading, code in (
+        ("nn.md", "tf.nn.conv2d", "conv2d(input, filter=None, strides=None, padding=None,"),
+        ("train.md", "tf.train.AdamOptimizer", "AdamOptimizer(learning_rate=0.001, beta1=0.9,"),
+        ("tf.md", "tf.while_loop", "while_loop(cond, body, loop_vars,"),
+        ("raw_ops.md", "tf.raw_ops.Conv2D", "Conv2D(input, filter, strides, padding,"),
+    ):
+        text = pages[page][pages[page].index(">%s</h3>" % heading) :]
+        assert code in text[: text.index("<h3")] if "<h3" in text else text
+    for page, text in pages.items():
+        assert "](%s)" % page in pages["index.md"] or page == "index.md"
+        assert set(re.findall(r"\]\(#([^)]*)\)", text)) == set(re.findall(r'<h3 id="([^"]*)"', text)), page
+    assert "at_user_line" not in pages["nn.md"] and "get_variable" not in pages["nn_rnn_cell.md"]

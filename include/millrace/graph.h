@@ -12,6 +12,8 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
 class Operation;
+class PartialRun;
+class Session;
 namespace internal {
 class Flow;
 class RawRnnLoop;
@@ -133,6 +135,8 @@ class Graph {
  private:
   friend class Scope;
   friend class Model;
+  friend class Session;
+  friend class PartialRun;
   friend class internal::Flow;
   struct State {
     State(TF_Graph* g, bool owned) : graph(g), is_owned(owned) {}
@@ -214,8 +218,9 @@ class Scope {
     return Build(type, name, inputs, args, attrs, where);
   }
 
-  // Expands a composite (docs/composites.md): what is made of ops, like dropout or a loss. All its outputs. Its nodes
-  // are named below its name; a name that ends in '/' is a scope that they join as it is ("/": this one).
+  // Expands a composite (second part of docs/op_schemas.txt): what is made of ops, like dropout or a loss. All its
+  // outputs. Its nodes are named below its name; a name that ends in '/' is a scope that they join as it is ("/": this
+  // one).
   std::vector<Output> Composite(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
                                 const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status()), std::vector<Output>();

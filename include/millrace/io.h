@@ -8,24 +8,6 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
-namespace internal {
-
-// What a call wrote into a buffer, as text.
-class TextBuffer {
- public:
-  TextBuffer() : buffer_(Api().NewBuffer()) {}
-  ~TextBuffer() { Api().DeleteBuffer(buffer_); }
-  TextBuffer(const TextBuffer&) = delete;
-  TextBuffer& operator=(const TextBuffer&) = delete;
-  operator TF_Buffer*() { return buffer_; }  // NOLINT: an argument of the C API
-  std::string Text() const { return std::string(static_cast<const char*>(buffer_->data), buffer_->length); }
-
- private:
-  TF_Buffer* buffer_;
-};
-
-}  // namespace internal
-
 // The prefix of the newest checkpoint in a folder; empty when there is none.
 inline std::string LatestCheckpoint(const std::string& folder) {
   internal::CallStatus status;

@@ -3,19 +3,93 @@
 #pragma once
 
 #include "millrace/graph.h"
+#include "millrace/wire.h"
 
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
+
+namespace internal {
+
+// What a call writes into a buffer, as text; or text for a call to read.
+class TextBuffer {
+ public:
+  TextBuffer() : buffer_(Api().NewBuffer()) {}
+  explicit TextBuffer(const std::string& text) : buffer_(Api().NewBufferFromString(text.data(), text.size())) {}
+  ~TextBuffer() { Api().DeleteBuffer(buffer_); }
+  TextBuffer(const TextBuffer&) = delete;
+  TextBuffer& operator=(const TextBuffer&) = delete;
+  operator TF_Buffer*() const { return buffer_; }  // NOLINT: an argument of the C API
+  std::string Text() const {
+    return buffer_->data ? std::string(static_cast<const char*>(buffer_->data), buffer_->length) : std::string();
+  }
+
+ private:
+  TF_Buffer* buffer_;
+};
+
+}  // namespace internal
 
 struct Feed {
   Output to;
   Tensor value;
 };
 
-struct SessionOptions {
-  std::string target;  // "" or "local": this process
-  std::string config;  // an encoded ConfigProto
+// How a session runs: the fields of TensorFlow's ConfigProto that it obeys. 0: as many threads as there are cores, no
+// limit of time.
+struct Config {
+  std::map<std::string, int> device_count = {};  // {{"CPU", 2}}
+  int intra_op_parallelism_threads = 0;
+  int inter_op_parallelism_threads = 0;
+  bool allow_soft_placement = false;
+  bool log_device_placement = false;
+  int64_t operation_timeout_in_ms = 0;           // of each step
+  std::vector<std::string> device_filters = {};  // the tasks of a cluster that a session looks at: "/job:ps"
+
+  std::string Encode() const {
+    internal::Encoder e;
+    for (const auto& [type, count] : device_count) e.Message(1, internal::Encoder().Text(1, type).Int(2, count));
+    e.Int(2, intra_op_parallelism_threads).Int(5, inter_op_parallelism_threads);
+    for (const std::string& filter : device_filters) e.Message(4, filter);
+    e.Int(7, allow_soft_placement).Int(8, log_device_placement).Int(11, operation_timeout_in_ms);
+    return e.bytes();
+  }
 };
+
+struct SessionOptions {
+  std::string target = {};  // "" or "local": this process; "grpc://host:port": a task of a cluster
+  std::string config = {};  // an encoded ConfigProto, as Config makes one
+};
+
+enum class TraceLevel : int { kNone = 0, kSoftware = 1, kHardware = 2, kFull = 3 };
+
+// Of one step.
+struct RunOptions {
+  int64_t timeout_in_ms = 0;  // TF_DEADLINE_EXCEEDED for a step that takes longer; 0: as the session says
+  TraceLevel trace_level = TraceLevel::kNone;
+  bool output_partition_graphs = false;
+
+  std::string Encode() const {
+    return internal::Encoder()
+        .Int(1, static_cast<int>(trace_level))
+        .Int(2, timeout_in_ms)
+        .Int(5, output_partition_graphs)
+        .bytes();
+  }
+};
+
+// What a step tells of itself: an encoded message of TensorFlow's, which timeline.h reads.
+struct RunMetadata {
+  std::string encoded = {};
+};
+
+struct Device {
+  std::string name, type;  // "/job:localhost/replica:0/task:0/device:CPU:0", "CPU"
+  int64_t memory_bytes = 0;
+  uint64_t incarnation = 0;
+};
+
+class Callable;
+class PartialRun;
 
 // Runs parts of a graph, also those added after the session was made. Several threads may run it at once.
 class Session {
@@ -41,45 +115,81 @@ class Session {
     return internal::Give(status.Get(), std::move(session));
   }
 
-  // One step: the values of `fetches`, with `feeds` in place of what the graph computes; `targets` run too.
-  Returned<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Output>& fetches,
-                                    const std::vector<Operation>& targets = {}) const {
-    if (!session_) return internal::Give(status_.ok() ? NoSession() : status_, std::vector<Tensor>());
-    std::vector<TF_Output> inputs, outputs;
-    std::vector<TF_Tensor*> values, results(fetches.size());
-    std::vector<const TF_Operation*> operations;
-    for (const Feed& feed : feeds) {
-      inputs.push_back(feed.to.get());
-      values.push_back(feed.value.get());
-    }
-    for (const Output& fetch : fetches) outputs.push_back(fetch.get());
-    for (const Operation& target : targets) operations.push_back(target.get());
-    internal::CallStatus status;
-    Api().SessionRun(session_.get(), nullptr, inputs.data(), values.data(), static_cast<int>(inputs.size()),
-                     outputs.data(), results.data(), static_cast<int>(outputs.size()), operations.data(),
-                     static_cast<int>(operations.size()), nullptr, status);
-    std::vector<Tensor> tensors;
-    for (TF_Tensor* t : results) tensors.push_back(t ? Tensor(t) : Tensor());
-    return internal::Give(status.Get(), std::move(tensors));
+  // One step: the values of `fetches`, with `feeds` in place of what the graph computes; `targets` run too. `metadata`
+  // (may be null) gets what the options ask for.
+  Returned<std::vector<Tensor>> Run(
+      const std::vector<Feed>& feeds, const std::vector<Output>& fetches, const std::vector<Operation>& targets = {},
+      const RunOptions& options = {}, RunMetadata* metadata = nullptr) const {
+    std::vector<Tensor> values;
+    const Status s = TryRun(feeds, fetches, targets, &values, options, metadata);
+    return internal::Give(s, std::move(values));
   }
   Returned<std::vector<Tensor>> Run(const std::vector<Output>& fetches) const { return Run({}, fetches); }
   Done RunTargets(const std::vector<Operation>& targets, const std::vector<Feed>& feeds = {}) const {
-#if MILLRACE_EXCEPTIONS
-    Run(feeds, {}, targets);
-#else
-    return Run(feeds, {}, targets).status();
-#endif
+    std::vector<Tensor> none;
+    return internal::Finish(TryRun(feeds, {}, targets, &none));
+  }
+  // The same for who wants a status where others throw.
+  Status TryRun(const std::vector<Feed>& feeds, const std::vector<Output>& fetches,
+                const std::vector<Operation>& targets, std::vector<Tensor>* values, const RunOptions& options = {},
+                RunMetadata* metadata = nullptr) const {
+    std::vector<TF_Output> inputs;
+    std::vector<TF_Tensor*> given;
+    std::vector<const TF_Operation*> operations;
+    for (const Feed& feed : feeds) {
+      inputs.push_back(feed.to.get());
+      given.push_back(feed.value.get());
+    }
+    for (const Operation& target : targets) operations.push_back(target.get());
+    return RunRaw(inputs, given, Graph::Raw(fetches), operations, values, options.Encode(), metadata);
+  }
+
+  // A step that is stated once: calls give the values of `feeds`, in their order.
+  Callable MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                        const std::vector<Operation>& targets = {}, const RunOptions& options = {}) const;
+  // Begins a step that gets its feeds and gives its fetches in several calls.
+  Returned<PartialRun> SetupPartialRun(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                                       const std::vector<Operation>& targets = {}) const;
+
+  // The devices that the session may use, those of a cluster's other tasks too.
+  Returned<std::vector<Device>> Devices() const {
+    std::vector<Device> devices;
+    if (!session_) return internal::Give(Missing(), devices);
+    internal::CallStatus status;
+    TF_DeviceList* list = Api().SessionListDevices(session_.get(), status);
+    for (int i = 0; status.ok() && i < Api().DeviceListCount(list); ++i) {
+      Device& d = devices.emplace_back();
+      d.name = OrEmpty(Api().DeviceListName(list, i, status));
+      d.type = OrEmpty(Api().DeviceListType(list, i, status));
+      d.memory_bytes = Api().DeviceListMemoryBytes(list, i, status);
+      d.incarnation = Api().DeviceListIncarnation(list, i, status);
+    }
+    Api().DeleteDeviceList(list);
+    return internal::Give(status.Get(), std::move(devices));
+  }
+
+  // What the compiler makes of such a step, to be read: stages, partitions, where each node lies and why.
+  Returned<std::string> Explain(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                                const std::vector<Operation>& targets = {}) const {
+    if (!session_) return internal::Give(Missing(), std::string());
+    const std::vector<TF_Output> inputs = Graph::Raw(feeds), outputs = Graph::Raw(fetches);
+    std::vector<const TF_Operation*> operations;
+    for (const Operation& target : targets) operations.push_back(target.get());
+    internal::CallStatus status;
+    internal::TextBuffer text;
+    Api().SessionExplain(
+        session_.get(), inputs.data(), static_cast<int>(inputs.size()), outputs.data(),
+        static_cast<int>(outputs.size()), operations.data(), static_cast<int>(operations.size()), text, status);
+    return internal::Give(status.Get(), text.Text());
   }
 
   // Where random ops are in their streams: to be kept beside a checkpoint, and set in the session that goes on from it,
   // between steps.
   Returned<std::string> RandomState() const {
     internal::CallStatus status;
-    TF_Buffer* buffer = Api().NewBuffer();
-    Api().SessionRandomState(session_.get(), buffer, status);
-    std::string text(static_cast<const char*>(buffer->data), buffer->length);
-    Api().DeleteBuffer(buffer);
-    return internal::Give(status.Get(), std::move(text));
+    internal::TextBuffer state;
+    Api().SessionRandomState(session_.get(), state, status);
+    return internal::Give(status.Get(), state.Text());
   }
   Done SetRandomState(const std::string& state) const {
     internal::CallStatus status;
@@ -98,7 +208,26 @@ class Session {
   TF_Session* get() const { return session_.get(); }
 
  private:
-  static Status NoSession() { return Status(TF_FAILED_PRECONDITION, "there is no session"); }
+  friend class Callable;
+  friend class PartialRun;
+  static std::string OrEmpty(const char* text) { return text ? text : ""; }
+  Status Missing() const { return status_.ok() ? Status(TF_FAILED_PRECONDITION, "there is no session") : status_; }
+  Status RunRaw(const std::vector<TF_Output>& inputs, const std::vector<TF_Tensor*>& given,
+                const std::vector<TF_Output>& outputs, const std::vector<const TF_Operation*>& targets,
+                std::vector<Tensor>* values, const std::string& options, RunMetadata* metadata) const {
+    if (!session_) return Missing();
+    internal::CallStatus status;
+    std::vector<TF_Tensor*> results(outputs.size());
+    const internal::TextBuffer told, how(options);
+    TF_Buffer* const none = nullptr;
+    Api().SessionRun(session_.get(), options.empty() ? none : how, inputs.data(), given.data(),
+                     static_cast<int>(inputs.size()), outputs.data(), results.data(), static_cast<int>(outputs.size()),
+                     targets.data(), static_cast<int>(targets.size()), metadata ? told : none, status);
+    if (metadata) metadata->encoded = told.Text();
+    values->clear();
+    for (TF_Tensor* t : results) values->push_back(t ? Tensor(t) : Tensor());
+    return status.Get();
+  }
   void Hold(TF_Session* s) {
     if (s == nullptr) return;
     session_ = std::shared_ptr<TF_Session>(s, [](TF_Session* p) {
@@ -116,6 +245,97 @@ class Session {
   std::shared_ptr<TF_Session> session_;
   Status status_;
 };
+
+// A step of a session, which it keeps. Several threads may call it at once.
+class Callable {
+ public:
+  Callable() = default;  // none
+  // The values of the fetches. TF_INVALID_ARGUMENT unless there is a value for each feed.
+  Returned<std::vector<Tensor>> operator()(const std::vector<Tensor>& values = {},
+                                           RunMetadata* metadata = nullptr) const {
+    std::vector<Tensor> results;
+    if (values.size() != feeds_.size()) {
+      return internal::Give(
+          Status(TF_INVALID_ARGUMENT,
+                 "the step wants " + std::to_string(feeds_.size()) + " values, got " + std::to_string(values.size())),
+          results);
+    }
+    std::vector<TF_Tensor*> given;
+    for (const Tensor& t : values) given.push_back(t.get());
+    const Status s = session_.RunRaw(feeds_, given, fetches_, targets_, &results, options_, metadata);
+    return internal::Give(s, std::move(results));
+  }
+
+ private:
+  friend class Session;
+  Session session_;
+  std::vector<TF_Output> feeds_, fetches_;
+  std::vector<const TF_Operation*> targets_;
+  std::string options_;
+};
+
+inline Callable Session::MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                                      const std::vector<Operation>& targets, const RunOptions& options) const {
+  Callable c;
+  c.session_ = *this;
+  c.feeds_ = Graph::Raw(feeds);
+  c.fetches_ = Graph::Raw(fetches);
+  for (const Operation& target : targets) c.targets_.push_back(target.get());
+  c.options_ = options.Encode();
+  return c;
+}
+
+// A step under way. It ends with its last fetch, with an error, or with the last copy of this.
+class PartialRun {
+ public:
+  PartialRun() = default;  // none
+  // Gives some of the feeds, each once in all, and takes some of the fetches, which must not need others.
+  Returned<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Output>& fetches) const {
+    std::vector<Tensor> values;
+    if (!handle_) return internal::Give(session_.Missing(), values);
+    std::vector<TF_Output> inputs;
+    std::vector<TF_Tensor*> given, results(fetches.size());
+    for (const Feed& feed : feeds) {
+      inputs.push_back(feed.to.get());
+      given.push_back(feed.value.get());
+    }
+    const std::vector<TF_Output> outputs = Graph::Raw(fetches);
+    internal::CallStatus status;
+    Api().SessionPRun(session_.get(), handle_->c_str(), inputs.data(), given.data(), static_cast<int>(inputs.size()),
+                      outputs.data(), results.data(), static_cast<int>(outputs.size()), nullptr, 0, status);
+    for (TF_Tensor* t : results) values.push_back(t ? Tensor(t) : Tensor());
+    return internal::Give(status.Get(), std::move(values));
+  }
+
+ private:
+  friend class Session;
+  Session session_;
+  std::shared_ptr<std::string> handle_;
+};
+
+inline Returned<PartialRun> Session::SetupPartialRun(
+    const std::vector<Output>& feeds, const std::vector<Output>& fetches, const std::vector<Operation>& targets) const {
+  PartialRun run;
+  run.session_ = *this;
+  if (!session_) return internal::Give(Missing(), run);
+  const std::vector<TF_Output> inputs = Graph::Raw(feeds), outputs = Graph::Raw(fetches);
+  std::vector<const TF_Operation*> operations;
+  for (const Operation& target : targets) operations.push_back(target.get());
+  internal::CallStatus status;
+  const char* handle = nullptr;
+  Api().SessionPRunSetup(
+      session_.get(), inputs.data(), static_cast<int>(inputs.size()), outputs.data(), static_cast<int>(outputs.size()),
+      operations.data(), static_cast<int>(operations.size()), &handle, status);
+  if (handle) {
+    run.handle_ = {new std::string(handle), [session = *this](std::string* h) {
+                     internal::CallStatus ignored;
+                     Api().MR_ReleasePartialRun(session.get(), h->c_str(), ignored);
+                     delete h;
+                   }};
+  }
+  Api().DeletePRunHandle(handle);
+  return internal::Give(status.Get(), std::move(run));
+}
 
 }  // namespace MILLRACE_CLIENT
 }  // namespace millrace

@@ -2,6 +2,7 @@
 // The C++ client, compiled twice: once returning results, once throwing (MILLRACE_EXCEPTIONS).
 #include <gtest/gtest.h>
 
+#include "client_modes.h"
 #include "millrace/millrace.h"
 
 namespace {
@@ -14,21 +15,6 @@ using millrace::Scope;
 using millrace::Session;
 using millrace::Shape;
 using millrace::Tensor;
-
-#if MILLRACE_EXCEPTIONS
-#define CLIENT_TEST(name) TEST(ThrowingClientTest, name)
-template <typename T>
-T Value(T v) {
-  return v;
-}
-#else
-#define CLIENT_TEST(name) TEST(ReturningClientTest, name)
-template <typename T>
-T Value(millrace::Result<T> r) {
-  EXPECT_TRUE(r.ok()) << r.status().message();
-  return *std::move(r);
-}
-#endif
 
 std::vector<float> Floats(const Tensor& t) { return Value(t.values<float>()); }
 

@@ -415,3 +415,40 @@ def test_rows_scattered_over_a_vector():
 def test_initializers_refuse_what_they_cannot_scale(arguments, text):
     with pytest.raises(TypeError, match=text):
         tf.contrib.layers.variance_scaling_initializer(**arguments)
+
+
+def test_layers_of_tf_layers_are_those_of_keras():
+    """One class stands below all layers, and each layer has one implementation."""
+    from millrace.keras import layers as of_keras
+    from millrace.layers import base
+
+    names = [
+        n for n in dir(tf.layers) if isinstance(getattr(tf.layers, n), type) and hasattr(of_keras, n) and n not in ("Input", "InputLayer", "InputSpec", "Layer")
+    ]
+    assert len(names) >= 15
+    for name in names:
+        kind = getattr(tf.layers, name)
+        assert issubclass(kind, getattr(of_keras, name)) and issubclass(kind, tf.layers.Layer), name
+    assert issubclass(tf.layers.Layer, base.Layer) and of_keras.Layer is base.Layer and issubclass(tf.keras.Model, base.Layer)
+
+
+def test_signatures_of_functions_say_what_they_take():
+    """A tool sees what a layer takes, and what a layer does not take is refused by name."""
+    import inspect
+
+    taken = list(inspect.signature(tf.layers.dense).parameters)
+    assert taken[:3] == ["inputs", "units", "activation"] and taken[-3:] == ["trainable", "name", "reuse"]
+    assert list(inspect.signature(tf.layers.MaxPooling2D).parameters)[:5] == ["pool_size", "strides", "padding", "data_format", "name"]
+    with pytest.raises(TypeError, match="dense|Dense"):
+        tf.layers.dense(tf.ones([2, 3]), 4, no_such_setting=1)
+    with pytest.raises(TypeError, match="pool_size"):
+        tf.layers.MaxPooling2D()
+
+
+def test_settings_of_tf_layers_come_back():
+    """get_config has all settings, and a layer is made of them again."""
+    layer = tf.layers.Conv2D(3, 2, padding="same", activation=tf.nn.relu, kernel_initializer="zeros", name="c")
+    twin = tf.layers.Conv2D.from_config({**layer.get_config(), "activation": tf.nn.relu})
+    assert (twin.filters, twin.kernel_size, twin.padding, twin.name) == (3, (2, 2), "same", "c")
+    assert twin(tf.ones([1, 4, 4, 2])).shape.as_list() == [1, 4, 4, 3]
+    assert sorted(v.name for v in tf.global_variables()) == ["c/bias:0", "c/kernel:0"]

@@ -469,9 +469,9 @@ class _Normalization(_layers.BatchNormalization):
     collection: Any = GraphKeys.UPDATE_OPS
     zero_debias = False
 
-    def _update_averages(self, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
         if not self.zero_debias or averages is not None or training is False:
-            super()._update_averages(training, mean, variance, averages, momentum)
+            super()._update_averages(inputs, training, mean, variance, averages, momentum)
             return
         now = 1.0 if isinstance(training, (bool, int)) else math_ops.cast(training, self.moving_mean.dtype.base_dtype)  # 0: nothing changes
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):

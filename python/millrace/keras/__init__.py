@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.keras: models of layers, trained on arrays and data sets. Its modules are loaded when they are first used."""
 
 from typing import TYPE_CHECKING

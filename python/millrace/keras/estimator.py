@@ -14,7 +14,7 @@ from millrace.keras import backend as K
 from millrace.keras import models
 from millrace.keras.engine.training import Model
 from millrace.keras.optimizers import TFOptimizer
-from millrace.layers.base import listed
+from millrace.layers.nodes import listed
 from millrace.ops import control_flow_ops, math_ops
 from millrace.ops.variables import global_variables_initializer
 

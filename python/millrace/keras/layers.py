@@ -6,7 +6,7 @@
 from typing import Any as _Any
 
 from millrace.framework import not_provided as _not_provided
-from millrace.keras.engine.base import Layer
+from millrace.keras import metric_base as _metric_base
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.layers import (
     advanced_activations,
@@ -23,8 +23,9 @@ from millrace.layers import (
     wrappers,
 )
 from millrace.layers.advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU
+from millrace.layers.base import Layer
 from millrace.layers.attention import AdditiveAttention, Attention
-from millrace.layers.base import InputSpec
+from millrace.layers.nodes import InputSpec
 from millrace.layers.columns import DenseFeatures
 from millrace.layers.convolutional import *
 from millrace.layers.convolutional_recurrent import ConvLSTM2D, ConvLSTM2DCell

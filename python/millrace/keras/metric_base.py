@@ -14,7 +14,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph, init_scope, name_scope
 from millrace.keras import backend as K
 from millrace.keras import initializers
-from millrace.keras.engine.base import Layer, listed
+from millrace.layers.base import Layer
+from millrace.layers.nodes import listed
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.confusion_matrix import remove_squeezable_dimensions
 from millrace.ops.variables import Variable
@@ -161,6 +162,9 @@ class Mean(_Total):
 
     def __init__(self, name: Optional[str] = "mean", dtype: Any = None) -> None:
         super().__init__(name, dtype)
+
+
+Layer._mean_of_batches = Mean
 
 
 class MeanRelativeError(Mean):

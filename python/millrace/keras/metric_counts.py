@@ -10,7 +10,7 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, control_dependencies
 from millrace.keras import backend as K
-from millrace.keras.engine.base import listed
+from millrace.layers.nodes import listed
 from millrace.keras.metric_base import Metric, fitted, spread_weights, value_of
 from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.confusion_matrix import confusion_matrix

@@ -14,12 +14,12 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import metrics, optimizers
-from millrace.keras.engine.base import listed
+from millrace.layers.nodes import listed
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.engine.saving import as_json, h5py, load_weights_from_hdf5_group, save_weights_to_hdf5_group
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
-from millrace.layers.base import BaseLayer
+from millrace.layers.base import Layer
 
 
 class Sequential(Model):
@@ -36,7 +36,7 @@ class Sequential(Model):
 
     def add(self, layer: Any) -> None:
         """Appends a layer."""
-        if not isinstance(layer, BaseLayer):
+        if not isinstance(layer, Layer):
             raise at_user_line(TypeError("The added layer must be an instance of class Layer. Found: %s" % (layer,)))
         if self.outputs:
             made = layer(self.outputs[0])

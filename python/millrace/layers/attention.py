@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
-from millrace.keras.engine.base import Layer
+from millrace.layers.base import Layer
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
 
 

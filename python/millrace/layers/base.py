@@ -1,167 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers of tf.layers and of tf.keras have in common: how calls connect them, what they check, their weights and losses."""
+"""The class that all layers stand on: its calls, weights, losses and metrics."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+import copy
+import inspect
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph, name_scope
+from millrace.framework.graph import Graph, Tensor, get_default_graph, init_scope, name_scope
 from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.type_spec import TensorSpec
+from millrace.framework.unique_names import snake, unique_name
+from millrace.keras import backend as K
+from millrace.keras import constraints, initializers, regularizers
+from millrace.layers.nodes import History, Node, listed, one_or_all
 from millrace.module import Submodules
+from millrace.ops import array_ops
+from millrace.ops.variables import Variable
 
 
-def listed(value: Any) -> List[Any]:
-    """As a list."""
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+def arguments_of(function: Any) -> List[str]:
+    """The names of a function's arguments."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
-def one_or_all(values: Any) -> Any:
-    """The value where there is one, else the list."""
-    return values[0] if len(values) == 1 else values
+def is_keras_tensor(x: Any) -> bool:
+    """Whether a layer or Input has made it."""
+    return getattr(x, "_keras_history", None) is not None
 
 
-def shape_tuple(x: Any) -> Any:
-    """The shape of a tensor as a tuple, None for what is not known."""
-    shape = x.get_shape()
-    return None if shape.ndims is None else tuple(shape.as_list())
+def as_tensor(x: Any) -> Any:
+    """An input of a layer: a tensor; what has parts stays as it is."""
+    return x if isinstance(x, (Tensor, SparseTensor, tuple, list, dict)) or hasattr(x, "indices") else convert_to_tensor(x)
 
 
-class InputSpec:
-    """What a layer takes."""
-
-    def __init__(
-        self,
-        dtype: Any = None,
-        shape: Any = None,
-        ndim: Optional[int] = None,
-        max_ndim: Optional[int] = None,
-        min_ndim: Optional[int] = None,
-        axes: Optional[Dict[int, int]] = None,
-    ) -> None:
-        self.dtype, self.shape, self.max_ndim, self.min_ndim, self.axes = dtype, shape, max_ndim, min_ndim, axes or {}
-        self.ndim = len(shape) if shape is not None else ndim
-
-    def check(self, x: Any, place: int, layer: str) -> None:
-        """ValueError unless a tensor is what the layer takes."""
-        start = "Input %d of layer %s is incompatible with the layer: " % (place, layer)
-        shape, rank = x.get_shape(), x.get_shape().ndims
-        if rank is None and (self.ndim is not None or self.min_ndim is not None or self.max_ndim is not None):
-            raise at_user_line(ValueError(start + "its rank is undefined, but the layer requires a defined rank."))
-        for wanted, good, what in (
-            (self.ndim, rank == self.ndim, "ndim"),
-            (self.max_ndim, (rank or 0) <= (self.max_ndim or 0), "max_ndim"),
-            (self.min_ndim, (rank or 0) >= (self.min_ndim or 0), "min_ndim"),
-        ):
-            if wanted is not None and not good:
-                raise at_user_line(ValueError("%sexpected %s=%s, found ndim=%s. Full shape received: %s" % (start, what, wanted, rank, shape)))
-        if self.dtype is not None and x.dtype.base_dtype != dtypes.as_dtype(self.dtype):
-            raise at_user_line(ValueError("%sexpected dtype=%s, found dtype=%s" % (start, dtypes.as_dtype(self.dtype).name, x.dtype.base_dtype.name)))
-        sizes = shape.as_list() if rank is not None else []
-        for axis, size in self.axes.items():
-            if rank is not None and size is not None and sizes[int(axis)] not in (size, None):
-                raise at_user_line(
-                    ValueError("%sexpected axis %s of input shape to have value %s but received input with shape %s" % (start, axis, size, sizes))
-                )
-        if self.shape is not None and rank is not None:
-            for wanted, size in zip(self.shape, sizes):
-                if wanted is not None and size is not None and wanted != size:
-                    raise at_user_line(ValueError("%sexpected shape=%s, found shape=%s" % (start, self.shape, sizes)))
-
-
-class History(NamedTuple):
-    """Where a tensor comes from: a layer, which of its calls, which of the outputs."""
-
-    layer: Any
-    node_index: int
-    tensor_index: int
-
-
-class Node:
-    """A call of a layer."""
-
-    def __init__(
-        self,
-        outbound_layer: Any,
-        inbound_layers: List[Any],
-        node_indices: List[int],
-        tensor_indices: List[int],
-        input_tensors: List[Any],
-        output_tensors: List[Any],
-        arguments: Optional[Dict[str, Any]] = None,
-        input_masks: Any = None,
-        output_masks: Any = None,
-        many: bool = False,
-    ) -> None:
-        self.outbound_layer, self.inbound_layers, self.node_indices, self.tensor_indices = outbound_layer, inbound_layers, node_indices, tensor_indices
-        self.input_tensors, self.output_tensors, self.arguments, self.many = input_tensors, output_tensors, dict(arguments or {}), many
-        self.input_masks = input_masks or [getattr(x, "_keras_mask", None) for x in input_tensors]
-        self.output_masks = output_masks or [getattr(x, "_keras_mask", None) for x in output_tensors]
-        self.input_shapes, self.output_shapes = [shape_tuple(x) for x in input_tensors], [shape_tuple(x) for x in output_tensors]
-        for layer in inbound_layers:
-            if layer is not None:
-                layer._outbound_nodes.append(self)
-        outbound_layer._inbound_nodes.append(self)
-
-    def get_config(self) -> Dict[str, Any]:
-        """The layers that it connects, by name."""
-        return {
-            "outbound_layer": self.outbound_layer.name if self.outbound_layer else None,
-            "inbound_layers": [layer.name if layer else None for layer in self.inbound_layers],
-            "node_indices": self.node_indices,
-            "tensor_indices": self.tensor_indices,
-        }
-
-
-def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
-    """Of each tensor or operation whether it depends on one of the sources."""
-    ends = {x.op for x in sources}
-    known: Dict[Operation, bool] = {}
-
-    def depends(start: Operation) -> bool:
-        stack = [start]
-        while stack:
-            op = stack[-1]
-            if op in known:
-                stack.pop()
-                continue
-            if op in ends:
-                known[op] = True
-                continue
-            before = [x.op for x in op.inputs] + list(op.control_inputs)
-            waiting = [b for b in before if b not in known and b not in on_path]
-            if waiting:
-                on_path.add(op)
-                stack.extend(waiting)
-            else:
-                known[op] = any(known.get(b, False) for b in before)
-                stack.pop()
-        return known[start]
-
-    found = []
-    for x in wanted:
-        on_path: set[Operation] = set()
-        op = x if isinstance(x, Operation) else getattr(x, "op", None)
-        found.append(op is not None and depends(op))
-    return found
-
-
-class BaseLayer(Submodules):
-    """Calls, weights and losses of a layer; subclasses say how variables are named and what a call does around call()."""
+class Layer(Submodules):
+    """Base of layers: build(shape) makes weights by add_weight, call(inputs) computes. Weights are named after the layer."""
 
     input_spec: Any = None
     supports_masking = False
     stateful = False
-    _name: str = ""
+    uses_learning_phase = False
+    _mean_of_batches: Any = None  # the metric that add_metric makes: metric_base.py, whose metrics are layers themselves, sets it
+    _name: Any = ""
+    _dtype: Any = None
     trainable = True
     built = False
     dynamic = False  # its call makes operations
     activity_regularizer: Any = None
 
-    def _start(self, trainable: bool) -> None:
+    def __init__(
+        self,
+        trainable: bool = True,
+        name: Optional[str] = None,
+        dtype: Any = None,
+        activity_regularizer: Any = None,
+        input_shape: Any = None,
+        batch_input_shape: Any = None,
+        batch_size: Optional[int] = None,
+        input_dim: Optional[int] = None,
+        input_length: Optional[int] = None,
+        weights: Any = None,
+        **unused: Any,
+    ) -> None:
+        if unused:
+            raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
         self.trainable, self.built = bool(trainable), False
         self._trainable_weights: List[Any] = []
         self._non_trainable_weights: List[Any] = []
@@ -171,6 +83,18 @@ class BaseLayer(Submodules):
         self._conditions: Dict[int, Any] = {}  # by id of a loss or update: the inputs that it is for
         self._inbound_nodes: List[Node] = []
         self._outbound_nodes: List[Node] = []
+        self._init_set_name(name)
+        self._graph = get_default_graph()
+        self._dtype: Any = None if dtype is None else dtypes.as_dtype(dtype)
+        self.activity_regularizer = regularizers.get(activity_regularizer)
+        if batch_input_shape is None and input_shape is not None:
+            batch_input_shape = (batch_size, *input_shape)
+        if batch_input_shape is None and input_dim is not None:
+            batch_input_shape = (batch_size, input_dim) if input_length is None else (batch_size, input_length, input_dim)
+        if batch_input_shape is not None:
+            self.batch_input_shape: Any = tuple(batch_input_shape)
+        self._first_values = weights
+        self._input_dtypes: List[Any] = []
 
     def __repr__(self) -> str:
         shapes = ", ".join(str(w.get_shape()) for w in self._trainable_weights + self._non_trainable_weights)
@@ -229,8 +153,6 @@ class BaseLayer(Submodules):
 
     def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
         """Adds a tensor that models count over batches: its mean, with aggregation "mean"; without, what calling a tf.keras.metrics.Metric gave."""
-        from millrace.keras.metric_base import Mean
-
         if aggregation not in (None, "mean"):
             raise at_user_line(ValueError("We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`" % aggregation))
         metric = getattr(value, "_metric_obj", None)
@@ -248,7 +170,7 @@ class BaseLayer(Submodules):
                         "Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`"
                     )
                 )
-            metric = next((m for m in self.metrics if m.name == name), None) or Mean(name)
+            metric = next((m for m in self.metrics if m.name == name), None) or self._mean_of_batches(name)
             value = metric(value)
         self._added_metrics.append((metric, value))
 
@@ -273,16 +195,38 @@ class BaseLayer(Submodules):
     trainable_variables = property(lambda self: self.trainable_weights, doc="The variables that are trained.")
     non_trainable_variables = property(lambda self: self.non_trainable_weights, doc="The other variables.")
 
+    def add_weight(
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool = True,
+        constraint: Any = None,
+        **unused: Any,
+    ) -> Any:
+        """Makes a variable of the layer."""
+        start, sizes = initializers.get(initializer or "glorot_uniform"), [int(d) for d in shape]
+        kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
+        graph = get_default_graph()
+        with init_scope(), graph.name_scope(self.name + "/"):
+            made = Variable(lambda: _started(start, sizes, kind), trainable=trainable, name=name, constraint=constraints.get(constraint))
+        (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
+        penalty = regularizers.get(regularizer)
+        if penalty is not None:
+            with graph.name_scope(self.name + "/" + name + "/Regularizer/"):
+                self.add_loss(penalty(made))
+        return made
+
+    add_variable = add_weight
+
     def get_weights(self) -> List[Any]:
         """The values of its variables."""
-        from millrace.keras import backend as K
-
         return K.batch_get_value(self.weights)
 
     def set_weights(self, weights: Any) -> None:
         """Sets its variables."""
-        from millrace.keras import backend as K
-
         variables = self.weights
         if len(variables) != len(weights):
             raise at_user_line(
@@ -317,7 +261,19 @@ class BaseLayer(Submodules):
     @property
     def name(self) -> str:
         """Its name."""
-        return self._name
+        return str(self._name)
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._name = value
+
+    def _init_set_name(self, name: Optional[str]) -> None:
+        self._name = name or unique_name(snake(type(self).__name__))
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its variables, by name; None before it is known."""
+        return None if self._dtype is None else self._dtype.name
 
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""
@@ -329,7 +285,59 @@ class BaseLayer(Submodules):
         return inputs
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        """Builds the layer at the first call, then computes."""
+        many = isinstance(inputs, (list, tuple))
+        arguments = dict(kwargs)
+        with self._around_call():
+            tensors = [as_tensor(x) for x in listed(inputs)]
+            given = tensors if many else tensors[0]
+            masks = [getattr(x, "_keras_mask", None) for x in tensors]
+            masked = any(m is not None for m in masks)
+            mask = masks if many else masks[0]
+            if masked and "mask" not in kwargs and "mask" in arguments_of(self.call):
+                kwargs["mask"] = mask
+            self._check(tensors)
+            if not self.built:
+                self._build_once(tensors, many)
+            asked = K.phase_requests()
+            made = self.call(given, *args, **kwargs)
+            if made is None:
+                raise at_user_line(ValueError("A layer's `call` method should return a Tensor or a list of Tensors, not None (layer: %s)." % self.name))
+            outputs = listed(made)
+            if self.activity_regularizer is not None:
+                for t in outputs:
+                    with get_default_graph().name_scope("ActivityRegularizer"):
+                        self.add_loss(self.activity_regularizer(t), inputs=tensors)
+            if self._tracks(tensors):
+                outputs = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
+                while_training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors) or self.uses_learning_phase
+                new_masks = listed(self.compute_mask(given, mask if masked else None))
+                for i, t in enumerate(outputs):
+                    if not getattr(t, "_uses_learning_phase", False):
+                        t._uses_learning_phase = while_training
+                    t._keras_mask = new_masks[i] if i < len(new_masks) else None
+                self._connect(tensors, outputs, arguments, many)
+                return outputs if isinstance(made, (list, tuple)) else outputs[0]
+        return made
+
+    def _around_call(self) -> Any:
+        """The scope of a call."""
+        return get_default_graph().name_scope(self.name)
+
+    def _tracks(self, tensors: List[Any]) -> bool:
+        """Whether outputs are to know that this layer has made them."""
+        return bool(tensors) and isinstance(tensors[0], (Tensor, SparseTensor))
+
+    def _build_once(self, tensors: List[Any], many: bool) -> None:
+        self._input_dtypes = [x.dtype.base_dtype for x in tensors if isinstance(x, (Tensor, SparseTensor))]
+        if self._dtype is None and self._input_dtypes:
+            self._dtype = self._input_dtypes[0]
+        shapes = [x.get_shape() if isinstance(x, (Tensor, SparseTensor)) else None for x in tensors]
+        self.build(shapes if many else shapes[0])
+        self.built = True
+        if self._first_values is not None:
+            self.set_weights(self._first_values)
+            self._first_values = None
 
     def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the layer."""
@@ -346,23 +354,23 @@ class BaseLayer(Submodules):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs for shapes of inputs: a copy of the layer is called in a graph of its own."""
         many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
-        from millrace.ops import array_ops
-
-        kind: Any = type(self)
         with Graph().as_default():
             kinds = getattr(self, "_input_dtypes", None) or []
             inputs = [
                 array_ops.placeholder(kinds[i] if i < len(kinds) else self._dtype_of_inputs(), TensorShape(s))
                 for i, s in enumerate(input_shape if many else [input_shape])
             ]
-            made = kind.from_config(self.get_config())(inputs if many else inputs[0])
+            made = self._twin()(inputs if many else inputs[0])
             shapes = [x.get_shape() for x in listed(made)]
         return shapes if isinstance(made, (list, tuple)) else shapes[0]
 
+    def _twin(self) -> Any:
+        """A layer that was made in the same way."""
+        kind: Any = type(self)
+        return kind.from_config(self.get_config())
+
     def compute_output_signature(self, input_signature: Any) -> Any:
         """The TensorSpecs of the outputs for TensorSpecs of inputs."""
-        from millrace.framework.type_spec import TensorSpec
-
         given = listed(input_signature)
         shapes = self.compute_output_shape([s.shape for s in given] if isinstance(input_signature, list) else input_signature.shape)
         kind = dtypes.as_dtype(getattr(self, "dtype", None) or given[0].dtype)
@@ -379,7 +387,25 @@ class BaseLayer(Submodules):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        return {"name": self.name, "trainable": self.trainable}
+        config: Dict[str, Any] = {"name": self.name, "trainable": self.trainable}
+        if hasattr(self, "batch_input_shape"):
+            config["batch_input_shape"] = self.batch_input_shape
+        if self.dtype is not None:
+            config["dtype"] = self.dtype
+        return config
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for key, value in vars(self).items():
+            if key in ("_graph", "_scope") or isinstance(value, (Tensor, Variable)):
+                made.__dict__[key] = value
+                continue
+            try:
+                made.__dict__[key] = copy.deepcopy(value, memo)
+            except (TypeError, AttributeError):
+                made.__dict__[key] = value
+        return made
 
     @classmethod
     def from_config(cls, config: Dict[str, Any]) -> Any:
@@ -475,3 +501,12 @@ class BaseLayer(Submodules):
     def graph(self) -> Any:
         """The graph that it lies in."""
         return getattr(self, "_graph", None) or get_default_graph()
+
+
+def _started(start: Any, sizes: List[int], kind: Any) -> Any:
+    try:
+        return start(sizes, dtype=kind)
+    except TypeError as error:
+        if "dtype" not in str(error):
+            raise
+        return start(sizes)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from millrace.feature_column.base import _DenseColumn, _LazyBuilder, checked_columns
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, get_collection
-from millrace.keras.engine.base import Layer
+from millrace.layers.base import Layer
 from millrace.ops import array_ops, check_ops
 from millrace.ops.variable_scope import variable_scope
 

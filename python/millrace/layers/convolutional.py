@@ -6,11 +6,13 @@ from __future__ import annotations
 from typing import Any, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout, transposed_sizes
 from millrace.layers.settings import InputSpec, SettingsLayer
-from millrace.layers.utils import normalize_tuple
+from millrace.layers.utils import convert_data_format, normalize_tuple
+from millrace.ops import array_ops, nn_ops
 
 _KERNEL = (
     "filters",
@@ -62,7 +64,7 @@ class _Conv(SettingsLayer):
         self.padding, self.dilation_rate = padding.lower(), normalize_tuple(dilation_rate, self.rank, "dilation_rate")
         if self.padding not in ("valid", "same", "causal") or self.padding == "causal" and self.rank != 1:
             raise at_user_line(ValueError('The `padding` argument must be one of "valid", "same" (or "causal" for Conv1D). Received: %s' % padding))
-        self.data_format, self.use_bias = layout(data_format), use_bias
+        self.data_format, self.use_bias = "channels_last" if data_format is None and self.rank == 1 else layout(data_format), use_bias
         self._set(
             activation=activation,
             kernel_initializer=kernel_initializer,
@@ -104,22 +106,36 @@ class _Conv(SettingsLayer):
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
         made = self._computed(inputs)
-        return self.activation(K.bias_add(made, self.bias, self.data_format) if self.bias is not None else made)
+        return self.activation(nn_ops.bias_add(made, self.bias, data_format="NCHW" if self._first else "NHWC") if self.bias is not None else made)
+
+    def _padded(self, x: Any) -> Tuple[Any, str]:
+        """(the inputs, how to pad them): causal convolutions of sequences see zeros before them."""
+        if self.padding != "causal":
+            return x, self.padding.upper()
+        before = [(self.kernel_size[0] - 1) * self.dilation_rate[0], 0]
+        return array_ops.pad(x, [[0, 0], [0, 0], before] if self._first else [[0, 0], before, [0, 0]]), "VALID"
+
+    def _along(self, sizes: Any) -> List[int]:
+        """Sizes for all axes, of those for places."""
+        return [1, 1, *sizes] if self._first else [1, *sizes, 1]
 
     def _computed(self, x: Any) -> Any:
-        op = {1: K.conv1d, 2: K.conv2d, 3: K.conv3d}[self.rank]
-        return op(x, self.kernel, self.strides, self.padding, self.data_format, self.dilation_rate)
+        x, padding = self._padded(x)
+        return nn_ops.convolution(
+            x,
+            self.kernel,
+            padding,
+            self.strides,
+            self.dilation_rate,
+            data_format=convert_data_format(self.data_format, self.rank + 2),
+            name="Conv2D" if self.rank == 2 else None,
+        )
 
 
 class Conv1D(_Conv):
     """A convolution of sequences."""
 
     rank = 1
-
-    def __init__(
-        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = "channels_last", *args: Any, **kwargs: Any
-    ) -> None:
-        super().__init__(filters, kernel_size, strides, padding, data_format, *args, **kwargs)
 
 
 class Conv2D(_Conv):
@@ -145,22 +161,51 @@ class Conv2DTranspose(_Conv):
         padding: str = "valid",
         data_format: Any = None,
         activation: Any = None,
-        *args: Any,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(filters, kernel_size, strides, padding, data_format, kwargs.pop("dilation_rate", 1), activation, *args, **kwargs)
+        super().__init__(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            kwargs.pop("dilation_rate", 1),
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            activity_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            **kwargs,
+        )
 
     def _kernel_shape(self, channels: int) -> List[int]:
         return [*self.kernel_size, self.filters, channels]
 
     def _computed(self, x: Any) -> Any:
-        from millrace.ops import array_ops
-
         sizes, known = transposed_sizes(x, self.kernel_size, self.strides, self.padding, self._first)
-        batch, static = array_ops.shape(x)[0], x.get_shape()[0].value
+        static = x.get_shape()[0].value
+        batch = static if static is not None else array_ops.shape(x)[0]
         full = [batch, self.filters, *sizes] if self._first else [batch, *sizes, self.filters]
-        op = K.conv2d_transpose if self.rank == 2 else K.conv3d_transpose
-        made = op(x, self.kernel, full, self.strides, self.padding, self.data_format)
+        made = (nn_ops.conv2d_transpose if self.rank == 2 else nn_ops.conv3d_transpose)(
+            x,
+            self.kernel,
+            array_ops.stack(full) if any(isinstance(s, Tensor) for s in full) else full,
+            self._along(self.strides),
+            self.padding.upper(),
+            convert_data_format(self.data_format, self.rank + 2),
+        )
         made.set_shape([static, self.filters, *known] if self._first else [static, *known, self.filters])
         return made
 
@@ -351,18 +396,14 @@ class SeparableConv2D(_Conv):
         self.built = True
 
     def _computed(self, x: Any) -> Any:
-        if self.rank == 2:
-            return K.separable_conv2d(x, self.depthwise_kernel, self.pointwise_kernel, self.strides, self.padding, self.data_format, self.dilation_rate)
-        from millrace.ops import array_ops
-
-        axis = 2 if self._first else 1  # sequences as images of one row
-        padding = self.padding
-        if padding == "causal":
-            left = (self.kernel_size[0] - 1) * self.dilation_rate[0]
-            x, padding = array_ops.pad(x, [[0, 0], [0, 0], [left, 0]] if self._first else [[0, 0], [left, 0], [0, 0]]), "valid"
-        kernels = [array_ops.expand_dims(k.value(), 0) for k in (self.depthwise_kernel, self.pointwise_kernel)]
-        made = K.separable_conv2d(array_ops.expand_dims(x, axis), *kernels, self.strides * 2, padding, self.data_format, (1, *self.dilation_rate))  # type: ignore[arg-type, call-arg]
-        return array_ops.squeeze(made, [axis])
+        x, padding = self._padded(x)
+        depthwise, pointwise, strides, rate, axis = self.depthwise_kernel, self.pointwise_kernel, self.strides, self.dilation_rate, 2 if self._first else 1
+        if self.rank == 1:  # sequences as images of one row
+            x, depthwise, pointwise = array_ops.expand_dims(x, axis), array_ops.expand_dims(depthwise, 0), array_ops.expand_dims(pointwise, 0)
+            strides, rate = strides * 2, (1, *rate)
+        layout_of_op = "NCHW" if self._first else "NHWC"
+        made = nn_ops.separable_conv2d(x, depthwise, pointwise, self._along(strides), padding, list(rate), data_format=layout_of_op)
+        return array_ops.squeeze(made, [axis]) if self.rank == 1 else made
 
 
 class SeparableConv1D(SeparableConv2D):

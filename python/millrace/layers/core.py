@@ -14,10 +14,12 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
 from millrace.keras import backend as K
-from millrace.keras.engine.base import arguments_of
+from millrace.layers.base import arguments_of
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import get_custom_objects
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.layers.utils import normalize_data_format
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
+from millrace.ops.control_flow_ops import smart_cond
 
 
 class Masking(SettingsLayer):
@@ -55,16 +57,17 @@ class Dropout(SettingsLayer):
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
     def _shape(self, inputs: Any) -> Any:
-        if self.noise_shape is None:
-            return None
+        if not isinstance(self.noise_shape, (list, tuple)) or None not in self.noise_shape:
+            return self.noise_shape
         given = array_ops.shape(inputs)
         return array_ops.stack([given[i] if n is None else n for i, n in enumerate(self.noise_shape)])
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
-        if not 0.0 < self.rate < 1.0:
+        if isinstance(self.rate, (int, float)) and self.rate == 0:
             return inputs
-        return K.in_train_phase(lambda: nn_ops.dropout(inputs, 1 - self.rate, self._shape(inputs), self.seed), lambda: array_ops.identity(inputs), training)
+        training = K.learning_phase() if training is None else training
+        return smart_cond(training, lambda: nn_ops.dropout(inputs, 1 - self.rate, self._shape(inputs), self.seed), lambda: array_ops.identity(inputs))
 
 
 class SpatialDropout1D(Dropout):
@@ -171,21 +174,25 @@ class Flatten(SettingsLayer):
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.data_format = data_format
+        self.data_format = None if data_format is None else normalize_data_format(data_format)
         self.input_spec = InputSpec(min_ndim=2)
 
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        rank = inputs.get_shape().ndims
-        if self.data_format == "channels_first" and rank is not None and rank > 2:
-            inputs = array_ops.transpose(inputs, [0, *range(2, rank), 1])
-        made = array_ops.reshape(
-            inputs,
-            [-1 if (n := inputs.get_shape()[0].value) is None else n, -1]
-            if inputs.get_shape()[1:].num_elements() is None
-            else [-1, inputs.get_shape()[1:].num_elements()],
-        )
-        made.set_shape([inputs.get_shape()[0].value, inputs.get_shape()[1:].num_elements()])
+        shape = inputs.get_shape()
+        if shape.ndims is None:
+            if self.data_format == "channels_first":
+                raise at_user_line(ValueError("Flatten with data_format='channels_first' needs inputs of known rank"))
+            return array_ops.reshape(inputs, array_ops.stack([array_ops.shape(inputs)[0], -1]))
+        if self.data_format == "channels_first" and shape.ndims > 2:
+            inputs = array_ops.transpose(inputs, [0, *range(2, shape.ndims), 1])
+        batch, count = shape[0].value, shape[1:].num_elements()
+        if count is not None:
+            sizes: Any = [-1, count]
+        else:
+            sizes = [batch, -1] if batch is not None else array_ops.stack([array_ops.shape(inputs)[0], -1])
+        made = array_ops.reshape(inputs, sizes)
+        made.set_shape([batch, count])
         return made
 
 
@@ -334,10 +341,12 @@ class Dense(SettingsLayer):
         """Computes the outputs."""
         if not inputs.dtype.is_floating:
             inputs = math_ops.cast(inputs, self.kernel.dtype.base_dtype)
-        made = K.dot(inputs, self.kernel)
         shape = inputs.get_shape()
-        if shape.ndims is not None and shape.ndims > 2:
+        if (shape.ndims or 2) > 2:
+            made = matrix_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
             made.set_shape([*shape.as_list()[:-1], self.units])
+        else:
+            made = matrix_ops.matmul(inputs, self.kernel)
         return self.activation(nn_ops.bias_add(made, self.bias) if self.bias is not None else made)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

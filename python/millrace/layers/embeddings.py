@@ -9,7 +9,7 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.layers.settings import SettingsLayer
-from millrace.layers.base import listed
+from millrace.layers.nodes import listed
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 

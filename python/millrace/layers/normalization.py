@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
+import numpy as np
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.layers.settings import InputSpec, SettingsLayer
-from millrace.layers.base import listed
+from millrace.layers.nodes import InputSpec, listed
+from millrace.layers.settings import SettingsLayer
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops.control_flow_ops import smart_cond
 
 
 class BatchNormalization(SettingsLayer):
@@ -48,10 +54,24 @@ class BatchNormalization(SettingsLayer):
         gamma_regularizer: Any = None,
         beta_constraint: Any = None,
         gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        fused: Optional[bool] = None,
+        trainable: bool = True,
+        virtual_batch_size: Any = None,
+        adjustment: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.axis, self.momentum, self.epsilon, self.center, self.scale = axis if isinstance(axis, int) else axis[0], momentum, epsilon, center, scale
+        super().__init__(trainable=trainable, **kwargs)
+        if virtual_batch_size or adjustment:
+            raise NotImplementedError("virtual batches are not provided: leave virtual_batch_size and adjustment out")
+        if len(listed(axis)) != 1:
+            raise NotImplementedError("batch normalization along several axes is not provided: give one axis, got %s" % (axis,))
+        self.axis, self.momentum, self.epsilon, self.center, self.scale = listed(axis)[0], momentum, epsilon, center, scale
+        self.renorm, self.renorm_momentum, self.renorm_clipping, self.fused = renorm, renorm_momentum, dict(renorm_clipping or {}), fused
+        if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
+            raise at_user_line(ValueError("renorm_clipping %s contains keys not in rmax, rmin, dmax" % renorm_clipping))
         self._set(
             beta_initializer=beta_initializer,
             gamma_initializer=gamma_initializer,
@@ -62,39 +82,115 @@ class BatchNormalization(SettingsLayer):
             beta_constraint=beta_constraint,
             gamma_constraint=gamma_constraint,
         )
+        self._bessels_correction_test_only = True  # False: fused layers too keep the variance of the batch itself
 
     def build(self, input_shape: Any) -> None:
         """Makes scale, offset and averages."""
-        size = TensorShape(input_shape)[self.axis].value
+        shape = TensorShape(input_shape)
+        if shape.ndims is None:
+            raise at_user_line(ValueError("Input has undefined rank: %s" % shape))
+        if shape.ndims == 0:
+            raise at_user_line(ValueError("batch normalization needs inputs with channels, got a scalar"))
+        if not -shape.ndims <= self.axis < shape.ndims:
+            raise at_user_line(ValueError("Invalid axis: %d: inputs have the shape %s" % (self.axis, shape)))
+        self._axis = self.axis % shape.ndims
+        size = shape[self._axis].value
         if size is None:
             raise at_user_line(
-                ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (self.axis, input_shape))
+                ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (self.axis, shape))
             )
-        self.input_spec = InputSpec(ndim=TensorShape(input_shape).ndims, axes={self.axis: size})
-        self.gamma = self.add_weight("gamma", [size], None, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
-        self.beta = self.add_weight("beta", [size], None, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
-        self.moving_mean = self.add_weight("moving_mean", [size], None, self.moving_mean_initializer, trainable=False)
-        self.moving_variance = self.add_weight("moving_variance", [size], None, self.moving_variance_initializer, trainable=False)
+        self.input_spec = InputSpec(ndim=shape.ndims, axes={self._axis: size})
+        wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else None
+        self.gamma = self.add_weight("gamma", [size], wide, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
+        self.beta = self.add_weight("beta", [size], wide, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
+        self._add_averages([size], wide)
         self.built = True
+
+    def _add_averages(self, shape: Any, dtype: Any) -> None:
+        def average(name: str, initializer: Any) -> Any:
+            return self.add_weight(name, shape, dtype, initializer, trainable=False)
+
+        mean, variance = self.moving_mean_initializer, self.moving_variance_initializer
+        self.moving_mean, self.moving_variance = average("moving_mean", mean), average("moving_variance", variance)
+        if self.renorm:
+            self.renorm_mean, self.renorm_stddev = average("renorm_mean", mean), average("renorm_stddev", variance)
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
-        rank = K.ndim(inputs)
-        axis = self.axis % rank
-        others = [i for i in range(rank) if i != axis]
-        shape = [1 if i != axis else inputs.get_shape()[axis].value for i in range(rank)]
-        mean, variance = nn_ops.moments(inputs, others)
-        used = [
-            K.in_train_phase(lambda b=b: array_ops.identity(b), lambda a=a: array_ops.identity(a.value()), training)
-            for b, a in ((mean, self.moving_mean), (variance, self.moving_variance))
-        ]
-        if training not in (0, False):
-            for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                self.add_update(K.moving_average_update(average, value, self.momentum), inputs=inputs)
-        wide = [None if v is None else array_ops.reshape(v, shape) for v in (*used, self.beta, self.gamma)]
-        made = nn_ops.batch_normalization(inputs, wide[0], wide[1], wide[2], wide[3], self.epsilon)
-        made.set_shape(inputs.get_shape())
-        return made
+        training = K.learning_phase() if training is None else training
+        ndims = inputs.get_shape().ndims
+        if self.fused is not False and not self.renorm and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+            return self._fused(inputs, training)
+        axes = [i for i in range(ndims) if i != self._axis]
+
+        def spread(v: Any) -> Any:
+            return v if v is None or self._axis == ndims - 1 else array_ops.reshape(v, [1] * self._axis + [-1] + [1] * (ndims - 1 - self._axis))
+
+        if self.renorm:
+            outputs = self._renormalised(inputs, training, axes, spread)
+        else:
+            mean, variance = smart_cond(
+                training, lambda: nn_ops.moments(inputs, axes), lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance))
+            )
+            self._update_averages(inputs, training, mean, variance)
+            outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), spread(self.beta), spread(self.gamma), self.epsilon)
+        outputs.set_shape(inputs.get_shape())
+        return outputs
+
+    def _fused(self, inputs: Any, training: Any) -> Any:
+        size = self.moving_mean.get_shape()
+        gamma = self.gamma if self.scale else array_ops.ones(size)
+        beta = self.beta if self.center else array_ops.zeros(size)
+        layout = "NCHW" if self._axis == 1 else "NHWC"
+        outputs, mean, variance = smart_cond(
+            training,
+            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
+            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, self.moving_mean, self.moving_variance, self.epsilon, layout, False),
+        )
+        if not self._bessels_correction_test_only:
+            samples = math_ops.cast(array_ops.size(inputs) // array_ops.size(variance), variance.dtype)
+            variance = variance * (samples - 1.0) / samples
+        self._update_averages(inputs, training, mean, variance)
+        return outputs
+
+    def _renormalised(self, inputs: Any, training: Any, axes: Any, spread: Any) -> Any:
+        """Batch renormalisation (Ioffe 2017): while training, corrected towards the moving averages."""
+        mean, variance = nn_ops.moments(inputs, axes)
+        stddev = gen_ops.sqrt(variance + self.epsilon)
+        base = gen_ops.maximum(self.renorm_stddev, float(np.sqrt(self.epsilon)))
+        r, d = stddev / base, (mean - self.renorm_mean) / base
+        limits = self.renorm_clipping
+        if limits.get("rmin") is not None:
+            r = gen_ops.maximum(r, limits["rmin"])
+        if limits.get("rmax") is not None:
+            r = gen_ops.minimum(r, limits["rmax"])
+        if limits.get("dmax") is not None:
+            d = gen_ops.maximum(gen_ops.minimum(d, limits["dmax"]), -limits["dmax"])
+        r, d = gen_ops.stop_gradient(r, name="renorm_r"), gen_ops.stop_gradient(d, name="renorm_d")
+        normal = smart_cond(
+            training,
+            lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
+            lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)),
+        )
+        with control_dependencies([r, d]):  # these want the averages as they were
+            self._update_averages(inputs, training, mean, variance)
+            self._update_averages(inputs, training, mean, stddev, (self.renorm_mean, self.renorm_stddev), self.renorm_momentum)
+        if self.gamma is not None:
+            normal = normal * spread(self.gamma)
+        return normal + spread(self.beta) if self.beta is not None else normal
+
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
+        """Moves averages towards the statistics of a batch, by as much as its momentum leaves, and not at all unless the model trains."""
+        if isinstance(training, (bool, int)) and not training:
+            return
+        decay: Any = 1.0 - (self.momentum if momentum is None else momentum)
+        if not isinstance(training, (bool, int)):
+            decay = math_ops.cast(training, dtypes.float32) * decay
+        for average, value in zip(averages or (self.moving_mean, self.moving_variance), (mean, variance)):
+            with name_scope("AssignMovingAvg"):
+                kind = average.dtype.base_dtype
+                rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32), kind)
+                self.add_update(average.assign_sub((average - math_ops.cast(value, kind)) * rate), inputs=inputs)
 
 
 class LayerNormalization(SettingsLayer):

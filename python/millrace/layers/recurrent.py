@@ -10,10 +10,11 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed
+from millrace.layers.base import Layer, arguments_of, is_keras_tensor
+from millrace.layers.nodes import listed
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import has_arg
-from millrace.layers.base import shape_tuple
+from millrace.layers.nodes import shape_tuple
 from millrace.ops import array_ops, nn_ops
 
 _CELL = (

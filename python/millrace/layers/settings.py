@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Tuple
 
 from millrace.keras import activations, constraints, initializers, regularizers
-from millrace.keras.engine.base import Layer
-from millrace.layers.base import InputSpec  # noqa: F401
+from millrace.layers.base import Layer
+from millrace.layers.nodes import InputSpec  # noqa: F401
 
 
 def _module(name: str) -> Any:

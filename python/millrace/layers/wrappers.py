@@ -9,8 +9,9 @@ from typing import Any, Dict, List, Optional
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed
-from millrace.layers.base import InputSpec
+from millrace.layers.base import Layer, arguments_of, is_keras_tensor
+from millrace.layers.nodes import listed
+from millrace.layers.nodes import InputSpec
 from millrace.ops import array_ops
 
 

@@ -17,7 +17,7 @@ from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, init_scope
 from millrace.framework.session import get_default_session
-from millrace.layers.base import BaseLayer
+from millrace.layers.base import Layer
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
@@ -39,7 +39,7 @@ def is_trackable(value: Any) -> bool:
         return all(is_trackable(v) for v in value) and bool(value)
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
-    return isinstance(value, (Variable, Checkpoint, Optimizer, BaseLayer)) or _is_of_keras(value)
+    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer)) or _is_of_keras(value)
 
 
 def _is_of_keras(value: Any) -> bool:
@@ -67,7 +67,7 @@ def children_of(value: Any) -> Dict[str, Any]:
         return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v for v in value._kept.get(get_default_graph(), []) if id(v) not in slots}
     found: Dict[str, Any] = {}
     layers = getattr(value, "layers", None)
-    if isinstance(value, BaseLayer) and isinstance(layers, list):  # a model
+    if isinstance(value, Layer) and isinstance(layers, list):  # a model
         with_weights = [layer for layer in layers if layer.weights]
         found.update(("layer_with_weights-%d" % i, layer) for i, layer in enumerate(with_weights))
         found.update(("layer-%d" % i, layer) for i, layer in enumerate(layers))

@@ -2,8 +2,9 @@
 # mypy: implicit-reexport
 """What layers and models are."""
 
-from millrace.keras.engine import base, network, saving, topology, training
-from millrace.keras.engine.base import InputSpec, Layer
+from millrace.keras.engine import network, saving, topology, training
+from millrace.layers.base import Layer
+from millrace.layers.nodes import InputSpec
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.engine.network import Network, get_source_inputs
 from millrace.keras.engine.training import Model

@@ -9,8 +9,9 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras.engine.base import Layer, one_or_all, shape_tuple
-from millrace.layers.base import History, Node
+from millrace.layers.base import Layer
+from millrace.layers.nodes import one_or_all, shape_tuple
+from millrace.layers.nodes import History, Node
 
 
 class InputLayer(Layer):
@@ -37,7 +38,7 @@ class InputLayer(Layer):
         else:
             shape = (batch_size, *(input_shape or ()))
         self.built, self.batch_input_shape, self.sparse, self.is_placeholder = True, shape, sparse, input_tensor is None
-        self.dtype = dtypes.as_dtype(dtype or (K.floatx() if input_tensor is None else input_tensor.dtype.base_dtype)).name
+        self._dtype = dtypes.as_dtype(dtype or (K.floatx() if input_tensor is None else input_tensor.dtype.base_dtype))
         tensor = (
             K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name) if input_tensor is None else convert_to_tensor_or_sparse_tensor(input_tensor)
         )

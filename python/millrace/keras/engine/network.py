@@ -9,10 +9,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
+from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed, one_or_all, shape_tuple
+from millrace.layers.base import Layer, arguments_of, is_keras_tensor
+from millrace.layers.nodes import listed, one_or_all, shape_tuple
 from millrace.keras.engine.inputs import Input, InputLayer
-from millrace.layers.base import Node, reachable_from
+from millrace.layers.nodes import Node, reachable_from
 
 
 def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] = None) -> List[Any]:
@@ -333,6 +335,21 @@ class Network(Layer):
         return super()._compute_output_shape(input_shape if many or len(self.inputs) > 1 else input_shape[0] if isinstance(input_shape, list) else input_shape)
 
     # ---- as settings ----
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs for shapes of inputs: layer by layer."""
+        if not self._is_graph_network:
+            return super().compute_output_shape(input_shape)
+        many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
+        known = {id(x): TensorShape(s) for x, s in zip(self.inputs, input_shape if many else [input_shape])}
+        for node in self._nodes:
+            if any(id(x) not in known for x in node.output_tensors):
+                shapes = [known[id(x)] for x in node.input_tensors]
+                made = node.outbound_layer.compute_output_shape(shapes if node.many else shapes[0])
+                listed_shapes = made if isinstance(made, list) and isinstance(made[0], (tuple, list, TensorShape)) else [made]
+                known.update((id(x), TensorShape(s)) for x, s in zip(node.output_tensors, listed_shapes))
+        outputs = [known[id(x)] for x in self.outputs]
+        return outputs if len(outputs) > 1 else outputs[0]
 
     def get_config(self) -> Dict[str, Any]:
         """Its layers and how they connect."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, List
 
-from millrace.keras.engine.base import InputSpec, Layer, Node, is_keras_tensor, listed, one_or_all, shape_tuple  # noqa: F401
+from millrace.layers.base import Layer, is_keras_tensor
+from millrace.layers.nodes import InputSpec, Node, listed, one_or_all, shape_tuple  # noqa: F401
 from millrace.keras.engine.network import Network, get_source_inputs
 from millrace.keras.engine.saving import (  # noqa: F401
     load_weights_from_hdf5_group,

@@ -14,7 +14,8 @@ from millrace.keras import backend as K
 from millrace.keras import losses, optimizers
 from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
-from millrace.keras.engine.base import arguments_of, listed, one_or_all, shape_tuple
+from millrace.layers.base import arguments_of
+from millrace.layers.nodes import listed, one_or_all, shape_tuple
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
@@ -116,9 +117,9 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._functions: Dict[str, Any] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        from millrace.layers.base import BaseLayer
+        from millrace.layers.base import Layer
 
-        if isinstance(value, BaseLayer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
+        if isinstance(value, Layer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
             self.layers.append(value)
         super().__setattr__(name, value)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import losses
-from millrace.layers.base import listed
+from millrace.layers.nodes import listed
 
 
 def standardize_input_data(data: Any, names: List[str], shapes: Any = None, check_batch_axis: bool = True, exception_prefix: str = "") -> List[Any]:

@@ -11,7 +11,7 @@ from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.keras import backend as K
 from millrace.keras import callbacks as callback_module
 from millrace.keras.engine import training_data as data
-from millrace.layers.base import listed, one_or_all
+from millrace.layers.nodes import listed, one_or_all
 
 
 def _is_stream(x: Any) -> bool:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a layer takes, and its calls: what goes in, what comes out, and from which layers."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation
+
+
+def listed(value: Any) -> List[Any]:
+    """As a list."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def one_or_all(values: Any) -> Any:
+    """The value where there is one, else the list."""
+    return values[0] if len(values) == 1 else values
+
+
+def shape_tuple(x: Any) -> Any:
+    """The shape of a tensor as a tuple, None for what is not known."""
+    shape = x.get_shape()
+    return None if shape.ndims is None else tuple(shape.as_list())
+
+
+class InputSpec:
+    """What a layer takes."""
+
+    def __init__(
+        self,
+        dtype: Any = None,
+        shape: Any = None,
+        ndim: Optional[int] = None,
+        max_ndim: Optional[int] = None,
+        min_ndim: Optional[int] = None,
+        axes: Optional[Dict[int, int]] = None,
+    ) -> None:
+        self.dtype, self.shape, self.max_ndim, self.min_ndim, self.axes = dtype, shape, max_ndim, min_ndim, axes or {}
+        self.ndim = len(shape) if shape is not None else ndim
+
+    def check(self, x: Any, place: int, layer: str) -> None:
+        """ValueError unless a tensor is what the layer takes."""
+        start = "Input %d of layer %s is incompatible with the layer: " % (place, layer)
+        shape, rank = x.get_shape(), x.get_shape().ndims
+        if rank is None and (self.ndim is not None or self.min_ndim is not None or self.max_ndim is not None):
+            raise at_user_line(ValueError(start + "its rank is undefined, but the layer requires a defined rank."))
+        for wanted, good, what in (
+            (self.ndim, rank == self.ndim, "ndim"),
+            (self.max_ndim, (rank or 0) <= (self.max_ndim or 0), "max_ndim"),
+            (self.min_ndim, (rank or 0) >= (self.min_ndim or 0), "min_ndim"),
+        ):
+            if wanted is not None and not good:
+                raise at_user_line(ValueError("%sexpected %s=%s, found ndim=%s. Full shape received: %s" % (start, what, wanted, rank, shape)))
+        if self.dtype is not None and x.dtype.base_dtype != dtypes.as_dtype(self.dtype):
+            raise at_user_line(ValueError("%sexpected dtype=%s, found dtype=%s" % (start, dtypes.as_dtype(self.dtype).name, x.dtype.base_dtype.name)))
+        sizes = shape.as_list() if rank is not None else []
+        for axis, size in self.axes.items():
+            if rank is not None and size is not None and sizes[int(axis)] not in (size, None):
+                raise at_user_line(
+                    ValueError("%sexpected axis %s of input shape to have value %s but received input with shape %s" % (start, axis, size, sizes))
+                )
+        if self.shape is not None and rank is not None:
+            for wanted, size in zip(self.shape, sizes):
+                if wanted is not None and size is not None and wanted != size:
+                    raise at_user_line(ValueError("%sexpected shape=%s, found shape=%s" % (start, self.shape, sizes)))
+
+
+class History(NamedTuple):
+    """Where a tensor comes from: a layer, which of its calls, which of the outputs."""
+
+    layer: Any
+    node_index: int
+    tensor_index: int
+
+
+class Node:
+    """A call of a layer."""
+
+    def __init__(
+        self,
+        outbound_layer: Any,
+        inbound_layers: List[Any],
+        node_indices: List[int],
+        tensor_indices: List[int],
+        input_tensors: List[Any],
+        output_tensors: List[Any],
+        arguments: Optional[Dict[str, Any]] = None,
+        input_masks: Any = None,
+        output_masks: Any = None,
+        many: bool = False,
+    ) -> None:
+        self.outbound_layer, self.inbound_layers, self.node_indices, self.tensor_indices = outbound_layer, inbound_layers, node_indices, tensor_indices
+        self.input_tensors, self.output_tensors, self.arguments, self.many = input_tensors, output_tensors, dict(arguments or {}), many
+        self.input_masks = input_masks or [getattr(x, "_keras_mask", None) for x in input_tensors]
+        self.output_masks = output_masks or [getattr(x, "_keras_mask", None) for x in output_tensors]
+        self.input_shapes, self.output_shapes = [shape_tuple(x) for x in input_tensors], [shape_tuple(x) for x in output_tensors]
+        for layer in inbound_layers:
+            if layer is not None:
+                layer._outbound_nodes.append(self)
+        outbound_layer._inbound_nodes.append(self)
+
+    def get_config(self) -> Dict[str, Any]:
+        """The layers that it connects, by name."""
+        return {
+            "outbound_layer": self.outbound_layer.name if self.outbound_layer else None,
+            "inbound_layers": [layer.name if layer else None for layer in self.inbound_layers],
+            "node_indices": self.node_indices,
+            "tensor_indices": self.tensor_indices,
+        }
+
+
+def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
+    """Of each tensor or operation whether it depends on one of the sources."""
+    ends = {x.op for x in sources}
+    known: Dict[Operation, bool] = {}
+
+    def depends(start: Operation) -> bool:
+        stack = [start]
+        while stack:
+            op = stack[-1]
+            if op in known:
+                stack.pop()
+                continue
+            if op in ends:
+                known[op] = True
+                continue
+            before = [x.op for x in op.inputs] + list(op.control_inputs)
+            waiting = [b for b in before if b not in known and b not in on_path]
+            if waiting:
+                on_path.add(op)
+                stack.extend(waiting)
+            else:
+                known[op] = any(known.get(b, False) for b in before)
+                stack.pop()
+        return known[start]
+
+    found = []
+    for x in wanted:
+        on_path: set[Operation] = set()
+        op = x if isinstance(x, Operation) else getattr(x, "op", None)
+        found.append(op is not None and depends(op))
+    return found

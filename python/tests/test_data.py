@@ -467,13 +467,81 @@ def test_iterators_in_files(tmp_path):
         session.run(save)
         assert drain(session, element) == [[4], [5]]
     with tf.Session() as session:
-        with pytest.raises(tf.errors.FailedPreconditionError, match="initializer"):
-            session.run(restore)
         session.run(begin)
         session.run(restore)
         assert drain(session, element) == [[4], [5]]
         with pytest.raises(tf.errors.InvalidArgumentError, match="other types"):
             session.run(gen_ops.restore_iterator(words, path))
+
+
+def double_and_count(n):
+    """A pipeline with functions that name functions, data sets within data sets, strings and a captured tensor."""
+    words = tf.data.Dataset.from_tensor_slices(["a", "b", "c"])
+    numbers = tf.data.Dataset.range(n).map(lambda x: tf.cond(x > 1, lambda: 2 * x, lambda: x)).filter(lambda x: x < 7)
+    pairs = tf.data.Dataset.zip((numbers.concatenate(numbers), words.repeat()))
+    return pairs.flat_map(lambda x, w: tf.data.Dataset.from_tensors(tf.as_string(x) + w)).batch(2)
+
+
+def test_iterators_in_files_bring_their_data_set(tmp_path):
+    path = str(tmp_path / "iterator")
+    with tf.Graph().as_default(), tf.Session() as session:
+        begin, element, iterator = variant_pipeline(double_and_count(tf.constant(5, tf.int64))._as_variant_tensor(), [tf.string], [[None]])
+        session.run(begin)
+        assert session.run(element)[0].tolist() == [b"0a", b"1b"]
+        session.run(gen_ops.save_iterator(iterator, path))
+        rest = [e[0].tolist() for e in drain(session, element)]
+        assert rest == [[b"4c", b"6a"], [b"0b", b"1c"], [b"4a", b"6b"]]
+    for other in (False, True):  # in a graph that has nothing of it; again, from what the first one saves
+        with tf.Graph().as_default(), tf.Session() as session:
+            iterator = gen_ops.iterator("another", "", [tf.string], [[None]])
+            element = gen_ops.iterator_get_next(iterator, [tf.string], [[None]])
+            session.run(gen_ops.restore_iterator(iterator, path))
+            if not other:
+                session.run(gen_ops.save_iterator(iterator, path))
+            assert [e[0].tolist() for e in drain(session, element)] == rest
+
+
+def test_iterators_over_resources_keep_their_place_alone(tmp_path):
+    path = str(tmp_path / "iterator")
+    for kind in ("table", "fed"):
+        with tf.Graph().as_default(), tf.Session() as session:
+            table = tf.contrib.lookup.index_table_from_tensor(["a", "b"])
+            fed = tf.placeholder(tf.string, [None])
+            values = ["b", "a"] if kind == "table" else fed
+            data = tf.data.Dataset.from_tensor_slices(values).map(table.lookup if kind == "table" else tf.identity)
+            kept = tf.int64 if kind == "table" else tf.string
+            begin, element, iterator = variant_pipeline(data._as_variant_tensor(), [kept], [[]])
+            session.run(tf.tables_initializer())
+            feeds = {fed: np.array(["x", "y"] * 5000, object)} if kind == "fed" else {}
+            session.run(begin, feeds)
+            first = session.run(element)[0]
+            session.run(gen_ops.save_iterator(iterator, path))
+            copy = gen_ops.iterator("copy", "", [kept], [[]])
+            restore = gen_ops.restore_iterator(copy, path)
+            if kind == "table":
+                with pytest.raises(tf.errors.FailedPreconditionError, match="initializer"):
+                    session.run(restore)
+            session.run(begin, feeds)
+            session.run(gen_ops.restore_iterator(iterator, path))
+            assert session.run(element)[0] != first
+
+
+def test_data_sets_as_graphs():
+    with tf.Graph().as_default(), tf.Session() as session:
+        written = session.run(gen_ops.dataset_to_graph(double_and_count(5)._as_variant_tensor()))
+        table = tf.contrib.lookup.index_table_from_tensor(["a"])
+        data = tf.data.Dataset.from_tensors("a").map(table.lookup)
+        with pytest.raises(tf.errors.UnimplementedError, match="MapDataset takes a resource"):
+            session.run(gen_ops.dataset_to_graph(data._as_variant_tensor()))
+    graph = tf.GraphDef.FromString(written)
+    assert graph.node[-1].op == "_Retval" and {"ZipDataset", "FlatMapDataset"} <= {n.op for n in graph.node}
+    last = graph.node[-1].input[0]
+    del graph.node[-1]
+    with tf.Graph().as_default(), tf.Session() as session:
+        (made,) = tf.import_graph_def(graph, return_elements=[last + ":0"], name="")
+        begin, element, _ = variant_pipeline(made, [tf.string], [[None]])
+        session.run(begin)
+        assert [e[0].tolist() for e in drain(session, element)][0] == [b"0a", b"1b"]
 
 
 def test_arguments_that_are_tensors():

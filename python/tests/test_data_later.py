@@ -123,6 +123,9 @@ def test_positions_in_checkpoints(session, tmp_path):
     assert [session.run(following) for _ in range(2)] == [2, 3]
     saver.restore(session, path)
     assert session.run(following) == 2
+    with tf.Session() as another:  # whose initializer does not run
+        saver.restore(another, path)
+        assert another.run(following) == 2
     with tf.Session() as other:
         other.run(iterator.initializer)
         saver.restore(other, path)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -32,6 +33,10 @@ class FunctionSource {
   // Compile, but one function for all who ask for it, so that its kernels' state is theirs together: what functions
   // that call themselves are made of. Kept as long as the source; hold the result for the time of a call only.
   virtual StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+  // What `graph`, which brings its functions along, gives at `output` ("node:0"). It is checked as any import is.
+  virtual StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) = 0;
+  // The functions of these names and those that they name in turn, with their gradients. NotFound.
+  virtual StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const = 0;
   // Whether who asks is part of a function itself, and not of a step.
   virtual bool IsInsideFunction() const { return false; }
 };

@@ -6,8 +6,10 @@
 #include <cstdlib>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/exceptions.h"
 #include "graph/function_call.h"
+#include "graph/graph_def.h"
 #include "graph/verify.h"
 #include "passes/compile.h"
 #include "runtime/executor.h"
@@ -134,6 +136,12 @@ class InnerSource final : public FunctionSource {
   StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
     return source_->Shared(f, arg_types);
   }
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) override {
+    return source_->CompileImported(graph, output);
+  }
+  StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
+    return source_->Definitions(std::move(names));
+  }
   bool IsInsideFunction() const override { return true; }
 
  private:
@@ -146,20 +154,40 @@ class WeakSource final : public FunctionSource {
   explicit WeakSource(std::weak_ptr<FunctionSource> source) : source_(std::move(source)) {}
   StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
-    return source ? source->Compile(f, arg_types) : Gone(f);
+    return source ? source->Compile(f, arg_types) : StatusOr<RefPtr<StepFunction>>(Gone(f.name));
   }
   StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
-    return source ? source->Shared(f, arg_types) : Gone(f);
+    return source ? source->Shared(f, arg_types) : StatusOr<RefPtr<StepFunction>>(Gone(f.name));
+  }
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) override {
+    const std::shared_ptr<FunctionSource> source = source_.lock();
+    return source ? source->CompileImported(graph, output) : StatusOr<RefPtr<StepFunction>>(Gone(output));
+  }
+  StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
+    const std::shared_ptr<FunctionSource> source = source_.lock();
+    if (!source) return Gone(names.empty() ? "" : names.front());
+    return source->Definitions(std::move(names));
   }
   bool IsInsideFunction() const override { return true; }
 
  private:
-  static StatusOr<RefPtr<StepFunction>> Gone(const FuncAttr& f) {
-    return Cancelled("function '", f.name, "' belongs to a step that has ended");
+  static Status Gone(const std::string& name) {
+    return Cancelled("function '", name, "' belongs to a step that has ended");
   }
   const std::weak_ptr<FunctionSource> source_;
 };
+
+// What the attribute names: a function, and those that its own attributes name.
+void AddNames(const wire::AttrValue& value, std::vector<std::string>* names) {
+  const auto add = [&](const wire::NameAttrList& f) {
+    names->push_back(f.name);
+    for (const auto& [name, inner] : f.attr) AddNames(inner, names);
+  };
+  if (value.func) add(*value.func);
+  if (!value.list) return;
+  for (const wire::NameAttrList& f : value.list->func) add(f);
+}
 
 class LibraryFunctions final : public FunctionSource, public std::enable_shared_from_this<LibraryFunctions> {
  public:
@@ -186,6 +214,46 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
         RefPtr<StepFunction> made, Make(f, arg_types, std::make_shared<WeakSource>(weak_from_this()), true));
     known.push_back({f, arg_types, made});
     return made;
+  }
+
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& def, const std::string& output) override {
+    Graph graph(&library_.registry());
+    ImportOptions options;
+    options.return_outputs = {output};
+    MR_ASSIGN_OR_RETURN(const ImportResult imported, ImportGraphDef(def, options, &graph));
+    auto its_own = std::make_shared<LibraryFunctions>(&library_.registry(), kernels_, device_, gate_);
+    MR_RETURN_IF_ERROR(its_own->CopyLibrary(graph));
+    RunSignature signature;
+    signature.fetches = imported.return_outputs;
+    bool keeps_state = false;
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan,
+                        CompilePart(graph, signature, std::make_shared<InnerSource>(its_own), &keeps_state));
+    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(output, std::move(plan), gate_, false, keeps_state));
+  }
+
+  StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
+    wire::FunctionDefLibrary found;
+    absl::flat_hash_set<std::string> seen;
+    for (const std::string& name : names) {
+      if (library_.FindFunction(name) == nullptr) return NotFound("there is no function '", name, "' here");
+    }
+    while (!names.empty()) {
+      const std::string name = std::move(names.back());
+      names.pop_back();
+      const wire::FunctionDef* f = library_.FindFunction(name);  // null: the name of an op
+      if (f == nullptr || !seen.insert(name).second) continue;
+      found.function.push_back(*f);
+      for (const wire::NodeDef& n : f->node_def) {
+        names.push_back(n.op);
+        for (const auto& [attr, value] : n.attr) AddNames(value, &names);
+      }
+      for (const wire::GradientDef& g : library_.gradient_defs()) {
+        if (g.function_name != name) continue;
+        found.gradient.push_back(g);
+        names.push_back(g.gradient_func);
+      }
+    }
+    return found;
   }
 
  private:
@@ -216,6 +284,11 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
         FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, "function", ""}, &graph));
     signature.fetches = std::move(body.outputs);
     signature.targets = std::move(body.control_outputs);
+    return CompilePart(graph, signature, source, keeps_state);
+  }
+
+  StatusOr<std::unique_ptr<Plan>> CompilePart(const Graph& graph, const RunSignature& signature,
+                                              const std::shared_ptr<FunctionSource>& source, bool* keeps_state) const {
     const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) { return use(graph); };
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, {}, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");

@@ -113,6 +113,59 @@ TEST_F(BadState, I02_StatesThatAreNone) {
       DType::kInt64, one(DType::kInt64, 1), DType::kInt32, good, {StatusCode::kFailedPrecondition});  // of no data set
 }
 
+TEST_F(BadState, I03_GraphsThatAreNoDataSets) {
+  int file = 0;
+  const auto refuse = [&](const wire::GraphDef& graph, const Codes& codes = kInvalid) {
+    const std::string path = In(absl::StrCat("graph", file++));
+    GraphMaker g = WithIterator(false);
+    g.Strings("to", {}, {path})
+        .Strings("names", {3}, {"iterator/taken", "iterator/types", "iterator/graph"})
+        .Strings("parts", {3}, {"", "", ""})
+        .I64("taken", {}, {1})
+        .I32("types", {1}, {static_cast<int32_t>(DType::kInt64)})
+        .Strings("graph", {}, {wire::Encode(graph)});
+    g.Raw("init", "SaveV2", {"to", "names", "parts", "taken", "types", "graph"},
+          {{"dtypes", Types({DType::kInt64, DType::kInt32, DType::kString})}});
+    g.Strings("path", {}, {path}).Raw("bad", "RestoreIterator", {"it", "path"});
+    Check(g, codes, How::kConstants);
+  };
+  const auto returning = [](GraphMaker& g, const std::string& value) {
+    g.Raw("end", "_Retval", {value}, {{"T", Type(DType::kVariant)}, {"index", Int(0)}});
+    return g.def();
+  };
+  const auto range = [](DType type, std::vector<int64_t> start = {0}) {
+    GraphMaker g;
+    g.I64("start", {static_cast<int64_t>(start.size())}, start).I64("step", {}, {1});
+    if (start.size() == 1) g.def().node.clear(), g.I64("start", {}, start).I64("step", {}, {1});
+    g.Raw("data", "RangeDataset", {"start", "start", "step"},
+          {{"output_types", Types({type})}, {"output_shapes", Scalars(1)}});
+    return g;
+  };
+  GraphMaker good = range(DType::kInt64);
+  refuse(returning(good, "data"), kOk);
+  refuse(range(DType::kInt64).def());  // returns nothing
+  GraphMaker absent = range(DType::kInt64);
+  refuse(returning(absent, "nobody"), kAbsent);
+  GraphMaker second = range(DType::kInt64);
+  refuse(returning(second, "data:1"), kAbsent);
+  GraphMaker number = range(DType::kInt64);
+  refuse(returning(number, "start"));
+  GraphMaker other = range(DType::kString);
+  refuse(returning(other, "data"));
+  GraphMaker shaped = range(DType::kInt64, {1, 2});
+  refuse(returning(shaped, "data"));
+  GraphMaker circle = range(DType::kInt64);
+  circle.Raw("skip", "SkipDataset", {"skip", "start"},
+             {{"output_types", Types({DType::kInt64})}, {"output_shapes", Scalars(1)}});
+  refuse(returning(circle, "skip"));
+  GraphMaker unknown;
+  unknown.Raw("data", "NoSuchDataset");
+  refuse(returning(unknown, "data"), {StatusCode::kUnimplemented, StatusCode::kInvalidArgument});
+  GraphMaker fed;
+  fed.Raw("data", "Placeholder", {}, {{"dtype", Type(DType::kVariant)}});
+  refuse(returning(fed, "data"));
+}
+
 TEST_F(BadState, C01_GroupsOfCollectives) {
   for (const int64_t size : {int64_t{0}, int64_t{-1}, INT64_MIN, int64_t{2}, INT64_MAX}) {
     const Codes codes = size == 2 ? Codes{StatusCode::kDeadlineExceeded} : kInvalid;

@@ -110,25 +110,32 @@ def _folder() -> str:
 
 
 class _Position(SaveableObject):
-    """How far an iterator has come, as a tensor of a checkpoint: the number of elements given, which SaveIterator writes into a file."""
+    """Where an iterator is, as tensors of a checkpoint: what SaveIterator writes into a file. The number of elements given, and the graph of the data set."""
+
+    _NAMES = ["iterator/taken", "iterator/graph"]
 
     def __init__(self, resource: Any) -> None:
         self._path = os.path.join(_folder(), "%d" % next(_numbers))
         with control_dependencies([gen_ops.save_iterator(resource, self._path)]):
-            taken = gen_ops.restore_v2(self._path, ["iterator/taken"], [""], [dtypes.int64])
+            taken, graph = gen_ops.restore_v2(self._path, self._NAMES, ["", ""], [dtypes.int64, dtypes.string])
         self._types = np.array([dtypes.as_dtype(t).as_datatype_enum for t in resource.op.get_attr("output_types")], np.int32)
-        super().__init__(resource, [SaveSpec(taken[0] if isinstance(taken, (list, tuple)) else taken, "", resource.op.name + "-state")], resource.op.name)
+        name = resource.op.name
+        super().__init__(resource, [SaveSpec(taken, "", name + "-state"), SaveSpec(graph, "", name + "-data_set")], name)
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
         """An operation that sets the iterator to where it was."""
         del restored_shapes
-        taken = array_ops.reshape(restored_tensors[0], [])
-        with control_dependencies([gen_ops.save_v2(self._path, ["iterator/taken", "iterator/types"], ["", ""], [taken, self._types])]):
-            return gen_ops.restore_iterator(self.op, self._path)
+        values = [array_ops.reshape(t, []) for t in restored_tensors]
+        with control_dependencies([gen_ops.save_v2(self._path, self._NAMES + ["iterator/types"], [""] * 3, values + [self._types])]):
+            return gen_ops.restore_iterator(self.op, self._path)  # type: ignore[no-any-return]
 
 
 def make_saveable_from_iterator(iterator: Any) -> SaveableObject:
-    """What savers take to keep how far an iterator has come: put it into the collection SAVEABLE_OBJECTS. Its initializer runs before it is restored."""
+    """What savers take to keep where an iterator is: put it into the collection SAVEABLE_OBJECTS.
+
+    An iterator that has a data set when it is restored keeps it, and begins there behind the elements that were given; one whose initializer has not run gets
+    the data set that was saved, if that took no resources (docs/compatibility.md).
+    """
     return _Position(iterator._iterator_resource)
 
 

@@ -379,12 +379,13 @@ void AddIterators(const Declarer& add) {
   add("SaveIterator(iterator:res, path:str) -> () | | S", "Writes to files how many elements an iterator has given.",
       NoOutputs);
   add("RestoreIterator(iterator:res, path:str) -> () | | S",
-      "Sets an iterator, whose initializer has run, to where the one was that SaveIterator has written: the elements "
-      "before are read again and thrown away.",
+      "Sets an iterator to where the one was that SaveIterator has written: the elements before are read again and "
+      "thrown away. It keeps the data set that it has; one without gets that of the file.",
       NoOutputs)
       .Traits({OpTrait::kWaits});
   add("DatasetToGraph(input_dataset:var) -> (graph:str) | +stateful_whitelist:list(string)>=0=[]",
-      "Unimplemented: a data set is not written as a graph. The GraphDef that makes it can be.");
+      "The nodes that made the data set, as a GraphDef that ends with a _Retval of it; what they took are constants. "
+      "Unimplemented where they took resources.");
   add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),
       "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape)
       .Traits({OpTrait::kWaits});

@@ -120,6 +120,7 @@ Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) c
 }
 
 Status DatasetKernel::Init(const KernelInit& init) {
+  op_ = std::make_shared<const DatasetOrigin::Op>(DatasetOrigin::Op{init.op.name, init.attrs});
   for (const char* name : {"output_types", "Toutput_types"}) {
     if (!init.HasAttr(name)) continue;
     MR_ASSIGN_OR_RETURN(spec_.types, init.Attr<std::vector<DType>>(name));
@@ -150,6 +151,23 @@ int HeightOfInputs(const KernelContext& ctx) {
   return height;
 }
 
+// The inputs, if keeping them beyond the step copies little; else nothing.
+std::unique_ptr<DatasetOrigin> OriginOf(const KernelContext& ctx, std::shared_ptr<const DatasetOrigin::Op> op,
+                                        std::shared_ptr<FunctionSource> functions) {
+  constexpr size_t kMostCopied = 64 << 10;
+  auto origin = std::make_unique<DatasetOrigin>();
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    Tensor t = ctx.input(i);
+    const bool is_lent = t.buffer() != nullptr && !t.buffer()->writable();
+    if (is_lent && t.TotalBytes() > kMostCopied) return nullptr;
+    if (!KeepBeyondStep(&t).ok()) return nullptr;
+    origin->inputs.push_back(std::move(t));
+  }
+  origin->op = std::move(op);
+  origin->functions = std::move(functions);
+  return origin;
+}
+
 }  // namespace
 
 Status DatasetKernel::Compute(KernelContext& ctx) {
@@ -157,8 +175,13 @@ Status DatasetKernel::Compute(KernelContext& ctx) {
   if (height > Dataset::kMaxHeight) {
     return ResourceExhausted("more than ", Dataset::kMaxHeight, " data sets lie one over the other");
   }
+  std::unique_ptr<DatasetOrigin> origin = OriginOf(ctx, op_, functions());
   MR_ASSIGN_OR_RETURN(DatasetRef dataset, Make(ctx));
-  const_cast<Dataset*>(dataset.get())->height_ = height;  // nobody else has it yet
+  if (dataset->HasOneRef()) {  // else it is an input, which is passed on
+    auto* made = const_cast<Dataset*>(dataset.get());
+    made->height_ = height;
+    made->origin_ = std::move(origin);
+  }
   Tensor handle = TensorOf(std::move(dataset));
   if (!handle.IsInitialized()) return ResourceExhausted("no memory for a data set");
   ctx.set_output(0, std::move(handle));
@@ -216,6 +239,7 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetFunctionKernels(registry);
   RegisterDatasetPrefetchKernels(registry);
   RegisterDatasetIteratorKernels(registry);
+  RegisterSavedIteratorKernels(registry);
   RegisterDatasetCacheKernels(registry);
   RegisterDatasetDeviceKernels(registry);
   RegisterDatasetGeneratorKernels(registry);

@@ -40,6 +40,17 @@ struct ElementSpec {
   std::vector<PartialShape> shapes;
 };
 
+// The node that made a data set: its op, its attributes, what it took, and where the functions are that it names.
+struct DatasetOrigin {
+  struct Op {
+    std::string name;
+    AttrMap attrs;
+  };
+  std::shared_ptr<const Op> op;
+  Element inputs;
+  std::shared_ptr<FunctionSource> functions;  // null: it names none
+};
+
 class Dataset : public VariantValue {
  public:
   explicit Dataset(ElementSpec spec) : spec_(std::move(spec)) {}
@@ -51,11 +62,15 @@ class Dataset : public VariantValue {
   // How many data sets lie one over the other, with this one. Iterators call each other that deep.
   static constexpr int kMaxHeight = 500;
   int height() const { return height_; }
+  // Null where no node made it, or one whose inputs were too large to be kept twice.
+  const DatasetOrigin* origin() const { return origin_.get(); }
 
  private:
   friend class DatasetKernel;
   const ElementSpec spec_;
+  // Set before anybody else has the data set.
   int height_ = 1;
+  std::unique_ptr<const DatasetOrigin> origin_;
 };
 using DatasetRef = RefPtr<const Dataset>;
 
@@ -90,10 +105,12 @@ class DatasetKernel : public Kernel {
 
  protected:
   virtual StatusOr<DatasetRef> Make(KernelContext& ctx) = 0;
+  virtual std::shared_ptr<FunctionSource> functions() const { return nullptr; }
   const ElementSpec& spec() const { return spec_; }
 
  private:
   ElementSpec spec_;
+  std::shared_ptr<const DatasetOrigin::Op> op_;
 };
 
 // A function that a kernel's attribute names. Compiled when it is first wanted.
@@ -101,6 +118,7 @@ class FunctionAttr {
  public:
   Status Init(const KernelInit& init, absl::string_view attr);
   void SetSource(std::shared_ptr<FunctionSource> source) { source_ = std::move(source); }
+  const std::shared_ptr<FunctionSource>& source() const { return source_; }
   StatusOr<CapturedFunction> Bind(const std::vector<DType>& arg_types, Element captured);
 
  private:
@@ -126,6 +144,7 @@ void RegisterDatasetShuffleKernels(KernelRegistry& registry);
 void RegisterDatasetFunctionKernels(KernelRegistry& registry);
 void RegisterDatasetPrefetchKernels(KernelRegistry& registry);
 void RegisterDatasetIteratorKernels(KernelRegistry& registry);
+void RegisterSavedIteratorKernels(KernelRegistry& registry);
 void RegisterDatasetCacheKernels(KernelRegistry& registry);
 void RegisterDatasetDeviceKernels(KernelRegistry& registry);
 void RegisterDatasetGeneratorKernels(KernelRegistry& registry);

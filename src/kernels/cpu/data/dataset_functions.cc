@@ -19,6 +19,7 @@ class FunctionDatasetKernel : public DatasetKernel, public UsesFunctions {
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override { function_.SetSource(std::move(functions)); }
 
  protected:
+  std::shared_ptr<FunctionSource> functions() const override { return function_.source(); }
   StatusOr<CapturedFunction> Bind(const KernelContext& ctx, const Dataset& input) {
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));
     return function_.Bind(input.spec().types, std::move(captured));

@@ -83,6 +83,7 @@ class GeneratorKernel final : public DatasetKernel, public UsesFunctions {
   }
 
  private:
+  std::shared_ptr<FunctionSource> functions() const override { return first_->source(); }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Generator g{first_, next_, last_, {}, {}, {}};
     MR_ASSIGN_OR_RETURN(g.first_captured, KeptInputs(ctx, "init_func_other_args"));

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
-#include "io/bundle_reader.h"
-#include "io/bundle_writer.h"
-#include "kernel/device_env.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/data/iterator_resource.h"
 #include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
@@ -25,96 +23,6 @@ Status SpecFromAttrs(const KernelInit& init, ElementSpec* spec) {
   }
   return absl::OkStatus();
 }
-
-// Where an iterator was: how much of which data set it had given.
-class IteratorState final : public VariantValue {
- public:
-  IteratorState(DatasetRef dataset, int64_t taken) : dataset_(std::move(dataset)), taken_(taken) {}
-  const DatasetRef& dataset() const { return dataset_; }
-  int64_t taken() const { return taken_; }
-  std::string TypeName() const override { return "tensorflow::IteratorStateVariant"; }
-  std::string DebugString() const override { return absl::StrCat("an iterator after ", taken_, " elements"); }
-
- private:
-  const DatasetRef dataset_;
-  const int64_t taken_;
-};
-
-// Where a program is in a data set. Steps take elements one after the other.
-class IteratorResource final : public Resource {
- public:
-  explicit IteratorResource(ElementSpec spec) : spec_(std::move(spec)) {}
-  const ElementSpec& spec() const { return spec_; }
-  std::string DebugString() const override { return "an iterator"; }
-
-  // From the element at `skipped` on: those before it are read and thrown away.
-  Status Start(DataContext& ctx, const DatasetRef& dataset, int64_t skipped = 0) {
-    MR_RETURN_IF_ERROR(CheckSpec(spec_, dataset->spec()));
-    auto made = std::make_shared<Position>();
-    made->dataset = dataset;
-    MR_ASSIGN_OR_RETURN(made->iterator, dataset->MakeIterator(ctx));
-    int64_t taken = 0;
-    while (taken < skipped) {
-      MR_RETURN_IF_ERROR(ctx.KeepGoing());
-      Element unused;
-      MR_ASSIGN_OR_RETURN(const bool found, made->iterator->Next(ctx, &unused));
-      if (!found) break;
-      ++taken;
-    }
-    {
-      absl::MutexLock lock(&made->mu);
-      made->taken = taken;
-    }
-    absl::MutexLock lock(&mu_);
-    std::swap(position_, made);  // the old one goes outside of the lock
-    return absl::OkStatus();
-  }
-
-  StatusOr<RefPtr<IteratorState>> State() {
-    const std::shared_ptr<Position> position = Current();
-    if (!position) return FailedPrecondition("the iterator has not been initialized and has no state");
-    absl::MutexLock lock(&position->mu);
-    return MakeRef<IteratorState>(position->dataset, position->taken);
-  }
-
-  StatusOr<bool> Next(DataContext& ctx, Element* element) {
-    const std::shared_ptr<Position> position = Current();
-    if (!position) {
-      return FailedPrecondition(
-          "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
-          "operation for this iterator before getting the next element.");
-    }
-    const WakeOnCancel wake(ctx.cancellation, position->mu);
-    absl::MutexLock lock(&position->mu);
-    const auto ready = [&] { return !position->busy || ctx.cancellation.IsCancelled(); };
-    ctx.env.Await(position->mu, absl::Condition(&ready));
-    MR_RETURN_IF_ERROR(ctx.KeepGoing());
-    position->busy = true;
-    position->mu.Unlock();
-    StatusOr<bool> found = WithoutExceptions([&] { return position->iterator->Next(ctx, element); });
-    position->mu.Lock();
-    position->busy = false;
-    if (found.ok() && *found) ++position->taken;
-    return found;
-  }
-
- private:
-  struct Position {
-    absl::Mutex mu;
-    bool busy ABSL_GUARDED_BY(mu) = false;
-    int64_t taken ABSL_GUARDED_BY(mu) = 0;
-    DatasetRef dataset;
-    DataIteratorPtr iterator;  // of whoever has set `busy`
-  };
-  std::shared_ptr<Position> Current() {
-    absl::MutexLock lock(&mu_);
-    return position_;
-  }
-
-  const ElementSpec spec_;
-  absl::Mutex mu_;
-  std::shared_ptr<Position> position_ ABSL_GUARDED_BY(mu_);
-};
 
 class IteratorKernel final : public ResourceKernel<IteratorResource> {
  public:
@@ -258,62 +166,6 @@ class DeserializeKernel final : public AsyncKernel {
   }
 };
 
-// ---- States in files: the types of the elements, and how many an iterator has given ----
-
-constexpr char kTaken[] = "iterator/taken", kTypes[] = "iterator/types";
-
-StatusOr<std::string> PathInput(const KernelContext& ctx) {
-  if (ctx.input(1).rank() != 0) return InvalidArgument("path must be a scalar");
-  return ctx.input(1).data<TString>()->str();
-}
-
-StatusOr<Tensor> TypesTensor(const std::vector<DType>& types) {
-  std::vector<int32_t> numbers;
-  for (const DType t : types) numbers.push_back(static_cast<int32_t>(t));
-  MR_ASSIGN_OR_RETURN(Tensor out, Tensor::Make(DType::kInt32, Shape::Vector(static_cast<int64_t>(numbers.size()))));
-  std::copy(numbers.begin(), numbers.end(), out.mutable_data<int32_t>());
-  return out;
-}
-
-Status SaveIterator(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
-  MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
-  MR_ASSIGN_OR_RETURN(const RefPtr<IteratorState> state, iterator->State());
-  MR_ASSIGN_OR_RETURN(const Tensor types, TypesTensor(iterator->spec().types));
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(EnvOf(ctx.device()), path));
-  MR_RETURN_IF_ERROR(writer->Add(kTaken, Tensor::Scalar<int64_t>(state->taken())));
-  MR_RETURN_IF_ERROR(writer->Add(kTypes, types));
-  return writer->Finish();
-}
-
-class RestoreIteratorKernel final : public AsyncKernel {
- public:
-  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
-      MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
-      MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
-      MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(EnvOf(ctx.device()), path));
-      MR_ASSIGN_OR_RETURN(const Tensor taken, reader->Read(kTaken));
-      MR_ASSIGN_OR_RETURN(const Tensor types, reader->Read(kTypes));
-      MR_ASSIGN_OR_RETURN(const int64_t count, taken.IntScalar());
-      if (count < 0) return InvalidArgument("the state in ", path, " is of ", count, " elements");
-      MR_ASSIGN_OR_RETURN(const std::vector<int64_t> saved, types.IntValues());
-      const std::vector<DType>& own = iterator->spec().types;
-      const auto same = [](int64_t number, DType t) { return number == static_cast<int64_t>(t); };
-      if (!std::equal(saved.begin(), saved.end(), own.begin(), own.end(), same)) {
-        return InvalidArgument("the state in ", path, " is of an iterator with elements of other types");
-      }
-      const StatusOr<RefPtr<IteratorState>> state = iterator->State();
-      if (!state.ok()) {
-        return FailedPrecondition(
-            "a state in a file says how many elements were given, not of which data set: run the ",
-            "initializer of the iterator before it is restored");
-      }
-      return iterator->Start(data, (*state)->dataset(), count);
-    });
-  }
-};
-
 class SingleElementKernel final : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
@@ -390,12 +242,6 @@ void RegisterDatasetIteratorKernels(KernelRegistry& r) {
   }
   r.AddFn({.op = "SerializeIterator"}, Serialize);
   r.Add<DeserializeKernel>({.op = "DeserializeIterator"});
-  r.AddFn({.op = "SaveIterator"}, SaveIterator);
-  r.Add<RestoreIteratorKernel>({.op = "RestoreIterator"});
-  r.AddFn({.op = "DatasetToGraph"}, [](KernelContext& ctx) -> Status {
-    return Unimplemented(
-        "node '", ctx.node_name(), "': a data set is not written as a graph; write the GraphDef that makes it");
-  });
   r.Add<SingleElementKernel>({.op = "DatasetToSingleElement"});
   r.AddFn({.op = "IteratorToStringHandle"}, ToStringHandle);
   for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {

@@ -239,6 +239,7 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override { function_.SetSource(std::move(functions)); }
 
  private:
+  std::shared_ptr<FunctionSource> functions() const override { return function_.source(); }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     ParallelMapping m;
     MR_ASSIGN_OR_RETURN(m.input, DatasetOf(ctx.input(0), "input_dataset"));

@@ -144,7 +144,6 @@ class SparseSliceDataset final : public Dataset {
 };
 
 class SparseSliceKernel final : public DatasetKernel {
-  Status Init(const KernelInit&) override { return absl::OkStatus(); }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Element parts;
     for (const char* name : {"indices", "values", "dense_shape"}) {

@@ -45,6 +45,7 @@ class StatefulKernel : public DatasetKernel, public UsesFunctions {
   }
 
  protected:
+  std::shared_ptr<FunctionSource> functions() const override { return functions_.front().source(); }
   StatusOr<CapturedFunction> Bind(const KernelContext& ctx, size_t i, const std::vector<DType>& types,
                                   absl::string_view captured) {
     MR_ASSIGN_OR_RETURN(Element kept, KeptInputs(ctx, captured));

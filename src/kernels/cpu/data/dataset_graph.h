@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets as graphs: the nodes that made them, with what these took as constants, and the functions that they name.
+// So a data set is kept in a file, and made again in a session that does not have its graph.
+#pragma once
+
+#include <string>
+
+#include "kernels/cpu/data/dataset.h"
+#include "wire/graph.h"
+
+namespace millrace {
+
+// The last node is a _Retval of the data set. Unimplemented, with the reason, where the data set or one that it is made
+// of took what no graph can hold: resources, or data sets that were elements of others.
+StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset);
+
+// The data set of a graph as above. The graph is checked as any that is imported.
+StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, FunctionSource& functions);
+
+}  // namespace millrace

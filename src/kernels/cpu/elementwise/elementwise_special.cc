@@ -116,11 +116,18 @@ N GammaFraction(N a, double x) {
   return h;
 }
 
+// ln of gamma(a + b) / gamma(b); by Stirling's series where two large numbers would cancel.
+double LogGammaRatio(double a, double b) {
+  if (b < 10) return LogGamma(a + b) - LogGamma(b);
+  return (b - 0.5) * std::log1p(a / b) + a * (std::log(a + b) - 1) + StirlingRest(a + b) - StirlingRest(b);
+}
+
 // x^a (1 - x)^b / B(a, b).
 double BetaFactor(double a, double b, double x) {
   const double sum = a + b;
   if (a < 10 || b < 10) {
-    return std::exp(a * std::log(x) + b * std::log1p(-x) + LogGamma(sum) - LogGamma(a) - LogGamma(b));
+    const double small = std::min(a, b), large = std::max(a, b);
+    return std::exp(a * std::log(x) + b * std::log1p(-x) + LogGammaRatio(small, large) - LogGamma(small));
   }
   const double mean = a / sum, rest = b / sum;
   const double ta = (x - mean) / mean, tb = (mean - x) / rest;
@@ -144,8 +151,9 @@ double BetaFraction(double a, double b, double x) {
   for (int i = 1; i < kMaxTerms; ++i) {
     pause();
     const double m = i;
-    next(m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)));
-    next(-(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)));
+    // Ratios first: products of large numbers are infinite.
+    next(m / (a + 2 * m - 1) * ((b - m) / (a + 2 * m)) * x);
+    next(-(a + m) / (a + 2 * m) * ((a + b + m) / (a + 2 * m + 1)) * x);
     if (std::abs(c * d - 1) <= kEpsilon) break;
   }
   return h;

@@ -99,6 +99,10 @@ Wide Sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
 Wide Softplus(Wide x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 Wide Rsqrt(Wide x) { return 1 / std::sqrt(x); }
 Wide Elu(Wide x) { return x < 0 ? std::expm1(x) : x; }
+Wide Selu(Wide x) {
+  return (x < 0 ? Wide(1.6732632423543772848170429916717) * std::expm1(x) : x) *
+         Wide(1.0507009873554804934193349852946);
+}
 
 TEST(ElementwiseTiles, ErrorsOfFunctions) {
   const Function kFunctions[] = {
@@ -268,16 +272,19 @@ TEST(ElementwiseTiles, SpecialFunctionsOfFloatAreThoseOfDoubleRounded) {
 }
 
 TEST(ElementwiseTiles, HalvesComputeInFloat) {
-  const TileOp op = ResolveTile("Exp", DType::kHalf);
+  const std::pair<const char*, Wide (*)(Wide)> functions[] = {
+      {"Exp", [](Wide x) { return std::exp(x); }}, {"Elu", Elu}, {"Selu", Selu}};
   std::vector<Half> x, y(1 << 16);
   for (uint32_t i = 0; i < 1 << 16; ++i) x.push_back(Half::FromBits(static_cast<uint16_t>(i)));
-  RunUnary(op, x.data(), y.data(), 1 << 16);
-  for (size_t i = 0; i < x.size(); ++i) {
-    const Half want(static_cast<float>(std::exp(static_cast<double>(static_cast<float>(x[i])))));
-    if (std::isnan(static_cast<float>(want))) {
-      EXPECT_TRUE(std::isnan(static_cast<float>(y[i])));
-    } else {
-      EXPECT_LE(std::abs(want.bits - y[i].bits), 1) << static_cast<float>(x[i]);
+  for (const auto& [op, exact] : functions) {
+    RunUnary(ResolveTile(op, DType::kHalf), x.data(), y.data(), 1 << 16);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const Half want(static_cast<float>(exact(static_cast<float>(x[i]))));
+      if (std::isnan(static_cast<float>(want))) {
+        EXPECT_TRUE(std::isnan(static_cast<float>(y[i])));
+      } else {
+        EXPECT_LE(std::abs(want.bits - y[i].bits), 1) << op << " " << static_cast<float>(x[i]);
+      }
     }
   }
 }

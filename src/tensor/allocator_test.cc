@@ -126,6 +126,40 @@ TEST(CachingAllocatorTest, FreedMemoryIsUsedAgain) {
 }
 
 // Threads allocate, check and free, half of it what others allocated.
+// What another thread frees meanwhile is in that one's cache. What a thread keeps is little, and goes with it.
+TEST(CachingAllocatorTest, AThreadTakesTheLargePieceAgainThatItFreedLast) {
+  CachingAllocator& allocator = CachingAllocator::Instance();
+  constexpr size_t kBytes = 96 * 96 * 4;
+  void* const others = allocator.Allocate(kBytes);
+  void* const first = allocator.Allocate(kBytes);
+  void* const last = allocator.Allocate(kBytes - 5);  // rounded, the same
+  const int64_t in_use = allocator.Stats().bytes_in_use;
+  allocator.Deallocate(first, kBytes);
+  allocator.Deallocate(last, kBytes - 5);
+  std::thread([&] { allocator.Deallocate(others, kBytes); }).join();
+  EXPECT_EQ(allocator.Stats().bytes_in_use, in_use - static_cast<int64_t>(3 * kBytes - 5));
+  EXPECT_EQ(allocator.Allocate(kBytes), last);
+  EXPECT_EQ(allocator.Allocate(kBytes), first);
+  allocator.Deallocate(first, kBytes);
+  allocator.Deallocate(last, kBytes);
+
+  const auto arena_uses = [&] { return allocator.arena().usage().in_use; };
+  std::thread([&] {
+    const size_t before = arena_uses();
+    std::vector<void*> pieces;
+    for (int i = 0; i < 100; ++i) pieces.push_back(allocator.Allocate(kBytes));
+    for (void* p : pieces) allocator.Deallocate(p, kBytes);
+    EXPECT_LE(arena_uses(), before + kMiB);
+    void* const large = allocator.Allocate(kMiB);
+    allocator.Deallocate(large, kMiB);
+    EXPECT_LE(arena_uses(), before + kMiB) << "what is larger goes back";
+  }).join();
+  const size_t before = arena_uses();
+  std::thread([&] { allocator.Deallocate(allocator.Allocate(kBytes), kBytes); }).join();
+  EXPECT_EQ(arena_uses(), before);
+  EXPECT_TRUE(allocator.arena().Verify());
+}
+
 TEST(CachingAllocatorTest, ThreadsExchangeMemory) {
   CachingAllocator& allocator = CachingAllocator::Instance();
   const int64_t before = allocator.Stats().bytes_in_use;

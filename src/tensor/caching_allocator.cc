@@ -3,6 +3,10 @@
 // its class, a full one gives a batch back. The central stacks live on spans carved from their own address space, so
 // the small objects, which never go back, do not split up the arena.
 //
+// A thread also keeps a few large pieces that it has freed, for as long as they are likely to be in its core's cache:
+// from the arena, which hands out what was freed last by anybody, threads that run beside each other would get the
+// memory that the other's core has just written.
+//
 // A thread counts its use privately and settles the count with the common one from time to time.
 #include "tensor/caching_allocator.h"
 
@@ -63,6 +67,49 @@ constexpr auto kKept = [] {
   return kept;
 }();
 
+constexpr size_t kMaxKept = 256 << 10;        // of a large piece
+constexpr size_t kMostKeptBytes = 512 << 10;  // of all that a thread keeps
+constexpr size_t kMostKept = 8;
+
+// Large pieces, the one freed last behind the others.
+class KeptPieces {
+ public:
+  // Null: there is none of this size.
+  void* Take(size_t bytes) {
+    for (size_t i = count_; i-- > 0;) {
+      if (pieces_[i].bytes == bytes) return Remove(i);
+    }
+    return nullptr;
+  }
+  // REQUIRES: HasRoomFor(bytes).
+  void Add(void* p, size_t bytes) {
+    pieces_[count_++] = {p, bytes};
+    bytes_ += bytes;
+  }
+  bool HasRoomFor(size_t bytes) const { return count_ < kMostKept && bytes_ + bytes <= kMostKeptBytes; }
+  bool empty() const { return count_ == 0; }
+  void* TakeOldest() { return Remove(0); }
+
+ private:
+  struct Piece {
+    void* p = nullptr;
+    size_t bytes = 0;
+  };
+  void* Remove(size_t i) {
+    void* const p = pieces_[i].p;
+    bytes_ -= pieces_[i].bytes;
+    std::copy(pieces_ + i + 1, pieces_ + count_, pieces_ + i);
+    --count_;
+    return p;
+  }
+
+  Piece pieces_[kMostKept];
+  size_t count_ = 0, bytes_ = 0;
+};
+
+// Pieces of one size serve each other.
+size_t LargeBytes(size_t bytes) { return (bytes + Arena::kGranule - 1) / Arena::kGranule * Arena::kGranule; }
+
 struct FreeObject {
   FreeObject* next;
 };
@@ -102,6 +149,7 @@ class OwnedCounter {
 
 struct CachingAllocator::Cache {
   Stack stacks[kNumClasses];
+  KeptPieces large;
   OwnedCounter unsettled;
   OwnedCounter allocations;
 };
@@ -181,6 +229,7 @@ void CachingAllocator::Retire(Cache* cache) {
   for (size_t i = 0; i < kNumClasses; ++i) {
     while (cache->stacks[i].count > 0) Spill(*cache, i);
   }
+  while (!cache->large.empty()) arena_.Deallocate(cache->large.TakeOldest());
   SettleUse(*cache);
   {
     const absl::MutexLock lock(&central_->caches_mu);
@@ -240,10 +289,7 @@ void* CachingAllocator::AllocateSlow(size_t bytes) {
 
 void CachingAllocator::DeallocateSlow(void* p, size_t bytes) {
   if (p == nullptr) return;
-  if (bytes > kMaxSmall) {
-    AddUse(-static_cast<int64_t>(bytes));
-    return arena_.Deallocate(p);
-  }
+  if (bytes > kMaxSmall) return DeallocateLarge(p, bytes);
   if (ThreadCache() != nullptr) return Deallocate(p, bytes);
   AddUse(-static_cast<int64_t>(bytes));
   Central::Class& c = central_->classes[ClassOf(bytes)];
@@ -253,11 +299,32 @@ void CachingAllocator::DeallocateSlow(void* p, size_t bytes) {
 
 void* CachingAllocator::AllocateLarge(size_t bytes) {
   if (bytes > Arena::kMaxBytes || !MayUse(bytes)) return nullptr;
-  void* const p = arena_.Allocate(bytes);
+  Cache* const cache = bytes <= kMaxKept ? t_cache : nullptr;
+  void* p = cache != nullptr ? cache->large.Take(LargeBytes(bytes)) : nullptr;
+  if (p == nullptr) p = arena_.Allocate(LargeBytes(bytes));
   if (p == nullptr) return nullptr;
-  AddUse(static_cast<int64_t>(bytes));
-  allocations_.fetch_add(1, std::memory_order_relaxed);
+  if (cache == nullptr) {
+    AddUse(static_cast<int64_t>(bytes));
+    allocations_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    cache->allocations.Add(1);
+    cache->unsettled.Add(static_cast<int64_t>(bytes));
+    if (cache->unsettled.get() > kUnsettled) SettleUse(*cache);
+  }
   return p;
+}
+
+void CachingAllocator::DeallocateLarge(void* p, size_t bytes) {
+  Cache* const cache = bytes <= kMaxKept && (t_cache != nullptr || ThreadCache() != nullptr) ? t_cache : nullptr;
+  if (cache == nullptr) {
+    AddUse(-static_cast<int64_t>(bytes));
+    return arena_.Deallocate(p);
+  }
+  const size_t size = LargeBytes(bytes);
+  while (!cache->large.HasRoomFor(size)) arena_.Deallocate(cache->large.TakeOldest());
+  cache->large.Add(p, size);
+  cache->unsettled.Add(-static_cast<int64_t>(bytes));
+  if (cache->unsettled.get() < -kUnsettled) SettleUse(*cache);
 }
 
 // One object for the caller and up to a batch less one for the cache.

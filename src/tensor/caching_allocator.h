@@ -40,6 +40,7 @@ class CachingAllocator final : public Allocator {
   void* AllocateSlow(size_t bytes);
   void DeallocateSlow(void* p, size_t bytes);
   void* AllocateLarge(size_t bytes);
+  void DeallocateLarge(void* p, size_t bytes);
   void* Refill(Cache& cache, size_t size_class);
   void Spill(Cache& cache, size_t size_class);
   void Retire(Cache* cache);

@@ -4,8 +4,9 @@
 // Forward: slices of images, or of output rows when there are few images, or of those and of output channels when there
 // are few rows. Backward-input with stride 1 is a forward
 // convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it is
-// oneDNN's own, by slices of images. Backward-filter: each of a fixed number of image chunks makes a filter of its own;
-// they are added in order. Which slices there are depends on the geometry alone, so results do not depend on threads.
+// oneDNN's own, by slices of images. Backward-filter: chunks, slices as of a forward pass, make a filter each, and
+// these are added in order; where they are too few for the work, each is cut by output channels. Which slices there are
+// depends on the geometry alone, so results do not depend on threads.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -113,8 +114,8 @@ Slice SliceRows(const ConvGeometry& g, int64_t n, size_t a, int64_t begin, int64
   return s;
 }
 
-std::vector<Slice> SliceForward(const ConvGeometry& g) {
-  const int64_t wanted = WantedSlices(g);
+// Images, or rows where there are few images.
+std::vector<Slice> SliceImagesOrRows(const ConvGeometry& g, int64_t wanted) {
   const size_t axis = g.out[0] > 1 ? 0 : 1;
   constexpr int64_t kMinRows = 4;
   const int64_t row_blocks = std::min((wanted + g.batch - 1) / g.batch, g.out[axis] / kMinRows);
@@ -242,24 +243,24 @@ class PackedFilters {
   std::vector<std::pair<const Conv*, RefPtr<Buffer>>> packed_;
 };
 
-// Into how many parts the output channels of each slice are cut, when there are too few slices for the work.
-int64_t ChannelParts(const ConvGeometry& g, size_t slices) {
-  constexpr int64_t kMinChannels = 64;
+// Into how many parts of at least `least` the output channels of each slice are cut, when there are too few slices for
+// the work.
+int64_t ChannelParts(const ConvGeometry& g, size_t slices, int64_t least) {
   if (g.groups != 1) return 1;
   int64_t parts = 1;
-  while (2 * parts * static_cast<int64_t>(slices) <= WantedSlices(g) &&
-         g.out_channels % (2 * parts * kMinChannels) == 0) {
+  while (2 * parts * static_cast<int64_t>(slices) <= WantedSlices(g) && g.out_channels % (2 * parts * least) == 0) {
     parts *= 2;
   }
   return parts;
 }
+constexpr int64_t kForwardChannels = 64;
 
 // Runs the `slices` of `whole`, a pass of one kind; in_offset goes with src, out_offset with dst. Of a forward pass,
 // each may be run in parts, which make some of the output channels each, and each part is finished by the epilogue.
 Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometry& whole,
                  const std::vector<Slice>& slices, void* src, const Filter& filter, void* dst,
                  const Epilogue* epilogue = nullptr) {
-  const int64_t parts = kind == ConvKind::kForward ? ChannelParts(whole, slices.size()) : 1;
+  const int64_t parts = kind == ConvKind::kForward ? ChannelParts(whole, slices.size(), kForwardChannels) : 1;
   const int64_t channels = whole.out_channels / parts;  // of a part
   const size_t element = bf16 ? 2 : 4;
   std::vector<ConvPtr> convs(slices.size());
@@ -351,21 +352,30 @@ Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperan
   filter.turned = g.taps() > 1;
   filter.num_taps = static_cast<size_t>(g.taps());
   filter.tap_bytes = static_cast<size_t>(g.group_in() * g.out_channels) * (bf16 ? 2 : 4);
-  return RunSlices(ctx, ConvKind::kForward, bf16, t, SliceForward(t), v.output, filter, v.input);
+  return RunSlices(ctx, ConvKind::kForward, bf16, t, SliceImagesOrRows(t, WantedSlices(t)), v.output, filter, v.input);
 }
 
 // ---- backward by the filter ----
 
-// Chunks, so that adding the filters of all chunks costs little beside making them; beyond 16 as long as all lie in the
-// cache.
+// So many that adding their filters costs little beside making them, and that these lie in the cache or take no more
+// memory than what is read.
 int64_t FilterChunks(const ConvGeometry& g) {
-  constexpr double kPixelsPerChunk = 1000, kFiltersInCache = 2e6;  // elements
+  constexpr double kPixelsPerChunk = 500, kFiltersInCache = 2e6;  // elements
   const double filter = static_cast<double>(g.taps()) * static_cast<double>(g.group_in() * g.out_channels);
   const double pixels = static_cast<double>(g.batch) * static_cast<double>(g.out_pixels());
-  const double most =
-      std::min({static_cast<double>(g.batch), static_cast<double>(WantedSlices(g)),
-                std::max(pixels / kPixelsPerChunk, 2.0), std::clamp(kFiltersInCache / filter, 16.0, 64.0)});
+  const double read = static_cast<double>(g.batch) *
+                      static_cast<double>(g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels);
+  const double most = std::min({static_cast<double>(WantedSlices(g)), std::max(pixels / kPixelsPerChunk, 2.0),
+                                std::max(kFiltersInCache, read) / filter});
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max(most, 1.0))));
+}
+
+std::vector<Slice> FilterSlices(const ConvGeometry& g) { return SliceImagesOrRows(g, FilterChunks(g)); }
+
+// A part copies its channels of the output's gradient first, which must be little beside the work on them.
+int64_t FilterParts(const ConvGeometry& g, size_t chunks) {
+  constexpr int64_t kChannels = 32, kLeastWork = 128;
+  return g.taps() * g.group_in() >= kLeastWork ? ChannelParts(g, chunks, kChannels) : 1;
 }
 
 // oneDNN's code for strided and 1x1 filters is up to twice as fast on its blocked layout: more than the two reorders
@@ -379,58 +389,133 @@ bool BlockedPays(const ConvGeometry& g) {
 // https://github.com/uxlfoundation/oneDNN/issues/6035).
 bool OverrunsScratch(const ConvGeometry& g) { return g.taps() == 1 && !UnitStride(g) && g.group_in() < 16; }
 
+// The primitives of the chunks, each of which makes the filter of `channels` outputs. Empty: their layouts differ.
+StatusOr<std::vector<ConvPtr>> FilterConvs(const ConvGeometry& g, const std::vector<Slice>& chunks, int64_t channels,
+                                           bool bf16) {
+  std::vector<ConvPtr> convs;
+  for (const Slice& chunk : chunks) {
+    ConvKey key = KeyOf(ConvKind::kBackwardWeights, chunk.g, bf16);
+    key.blocked = BlockedPays(g);
+    if (channels != g.out_channels) {
+      key.all_outputs = g.out_channels;
+      key.out_channels = channels;
+    }
+    MR_ASSIGN_OR_RETURN(convs.emplace_back(), Conv::Get(key));
+    if (!convs.back()->SamePacking(*convs.front())) return std::vector<ConvPtr>();
+  }
+  return convs;
+}
+
+// Chunks times parts; the filters of the chunks of one part lie behind one another, in the primitives' layout.
+class FilterGradient {
+ public:
+  FilterGradient(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16)
+      : ctx_(ctx), g_(g), v_(v), element_(bf16 ? 2 : 4), bf16_(bf16) {}
+
+  Status Run() {
+    MR_RETURN_IF_ERROR(Plan());
+    const size_t bytes = convs_[0]->packed_bytes();
+    stride_ = (bytes + 63) / 64 * 64;
+    is_direct_ = convs_[0]->packed_is_plain();
+    if (!is_direct_ || chunks_.size() > 1) {
+      MR_ASSIGN_OR_RETURN(partial_, Scratch(ctx_, stride_ * chunks_.size() * parts_));
+    }
+    MR_RETURN_IF_ERROR(MakeFilters());
+    if (chunks_.size() > 1) AddFilters(static_cast<int64_t>(bytes / sizeof(float)));
+    if (is_direct_) return absl::OkStatus();
+    FirstError error;
+    ctx_.ParallelFor(static_cast<int64_t>(parts_), static_cast<double>(bytes) / 4, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end && !error.failed(); ++p) {
+        error.Set(
+            convs_[0]->Unpack(FilterOf(0, static_cast<size_t>(p)), static_cast<float*>(v_.filter) + p * channels_));
+      }
+    });
+    return error.Take();
+  }
+
+ private:
+  Status Plan() {
+    chunks_ = FilterSlices(g_);
+    parts_ = static_cast<size_t>(FilterParts(g_, chunks_.size()));
+    channels_ = g_.out_channels / static_cast<int64_t>(parts_);
+    MR_ASSIGN_OR_RETURN(convs_, FilterConvs(g_, chunks_, channels_, bf16_));
+    if (!convs_.empty()) return absl::OkStatus();
+    chunks_ = SliceImages(g_, FilterChunks(g_));
+    MR_ASSIGN_OR_RETURN(convs_, FilterConvs(g_, chunks_, channels_, bf16_));
+    return convs_.empty() ? Unimplemented("chunks of different layouts") : absl::OkStatus();
+  }
+
+  float* FilterOf(size_t chunk, size_t part) const {
+    if (is_direct_ && chunk == 0) return static_cast<float*>(v_.filter);
+    return reinterpret_cast<float*>(static_cast<char*>(partial_->data()) + stride_ * (part * chunks_.size() + chunk));
+  }
+
+  Status MakeFilters() {
+    FirstError error;
+    const auto n = static_cast<int64_t>(chunks_.size()), parts = static_cast<int64_t>(parts_);
+    const double cost = chunks_[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond;
+    ctx_.ParallelFor(n * parts, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end && !error.failed(); ++i) {
+        error.Set(MakeFilter(static_cast<size_t>(i % n), static_cast<size_t>(i / n)));
+      }
+    });
+    return error.Take();
+  }
+
+  Status MakeFilter(size_t chunk, size_t part) const {
+    const Slice& s = chunks_[chunk];
+    const Conv& conv = *convs_[chunk];
+    const auto pixels = static_cast<size_t>(s.g.batch * s.g.out_pixels());
+    const size_t row = static_cast<size_t>(channels_) * element_, scratch_bytes = (conv.scratch_bytes() + 63) / 64 * 64;
+    MR_ASSIGN_OR_RETURN(const RefPtr<Buffer> scratch, Scratch(ctx_, scratch_bytes + (parts_ > 1 ? pixels * row : 0)));
+    char* gradient = static_cast<char*>(At(v_.output, s.out_offset, bf16_));
+    if (parts_ > 1) {
+      char* const own = static_cast<char*>(scratch->data()) + scratch_bytes;
+      for (size_t p = 0; p < pixels; ++p) std::memcpy(own + p * row, gradient + (p * parts_ + part) * row, row);
+      gradient = own;
+    }
+    return conv.Run(At(v_.input, s.in_offset, bf16_), FilterOf(chunk, part), gradient, scratch->data());
+  }
+
+  void AddFilters(int64_t n) const {
+    constexpr int64_t kBlock = 4096;
+    const int64_t blocks = (n + kBlock - 1) / kBlock;
+    const double cost = static_cast<double>(kBlock) * 0.2 * static_cast<double>(chunks_.size());
+    ctx_.ParallelFor(blocks * static_cast<int64_t>(parts_), cost, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const auto part = static_cast<size_t>(b / blocks);
+        const int64_t from = b % blocks * kBlock, to = std::min(n, from + kBlock);
+        for (size_t i = 1; i < chunks_.size(); ++i) {
+          AddInto(FilterOf(i, part) + from, FilterOf(0, part) + from, static_cast<size_t>(to - from));
+        }
+      }
+    });
+  }
+
+  KernelContext& ctx_;
+  const ConvGeometry& g_;
+  const ConvOperands& v_;
+  const size_t element_;
+  const bool bf16_;
+  std::vector<Slice> chunks_;
+  std::vector<ConvPtr> convs_;  // by chunk
+  size_t parts_ = 1;
+  int64_t channels_ = 0;    // of a part
+  size_t stride_ = 0;       // bytes
+  bool is_direct_ = false;  // one part, in the user's layout: the first chunk writes into the result
+  RefPtr<Buffer> partial_;
+};
+
 Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (OverrunsScratch(g)) return Unimplemented("left to the direct loops");
-  const std::vector<Slice> slices = SliceImages(g, FilterChunks(g));
-  std::vector<ConvPtr> convs(slices.size());
-  for (size_t i = 0; i < slices.size(); ++i) {
-    ConvKey key = KeyOf(ConvKind::kBackwardWeights, slices[i].g, bf16);
-    key.blocked = BlockedPays(g);
-    MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
-    if (!convs[i]->SamePacking(*convs[0])) return Unimplemented("chunks of different layouts");
-  }
-  const size_t bytes = convs[0]->packed_bytes();
-  const size_t stride = (bytes + 63) / 64 * 64;
-  const bool direct = convs[0]->packed_is_plain();
-  RefPtr<Buffer> partial;
-  if (!direct || slices.size() > 1) {
-    MR_ASSIGN_OR_RETURN(partial, Scratch(ctx, stride * slices.size()));
-  }
-  const auto part = [&](size_t i) -> float* {
-    if (direct && i == 0) return static_cast<float*>(v.filter);
-    return reinterpret_cast<float*>(static_cast<char*>(partial->data()) + stride * i);
-  };
-  FirstError error;
-  ctx.ParallelFor(
-      static_cast<int64_t>(slices.size()), slices[0].g.flops() / kFlopsPerNanosecond, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end && !error.failed(); ++i) {
-          const size_t at = static_cast<size_t>(i);
-          auto scratch = Scratch(ctx, convs[at]->scratch_bytes());
-          if (!scratch.ok()) return error.Set(scratch.status());
-          error.Set(convs[at]->Run(At(v.input, slices[at].in_offset, bf16), part(at),
-                                   At(v.output, slices[at].out_offset, bf16), (*scratch)->data()));
-        }
-      });
-  MR_RETURN_IF_ERROR(error.Take());
-  if (slices.size() > 1) {
-    constexpr int64_t kBlock = 4096;
-    const int64_t n = static_cast<int64_t>(bytes / sizeof(float));
-    ctx.ParallelFor((n + kBlock - 1) / kBlock, static_cast<double>(kBlock) * 0.2 * static_cast<double>(slices.size()),
-                    [&](int64_t begin, int64_t end) {
-                      const int64_t from = begin * kBlock, to = std::min(n, end * kBlock);
-                      for (size_t i = 1; i < slices.size(); ++i) {
-                        AddInto(part(i) + from, part(0) + from, static_cast<size_t>(to - from));
-                      }
-                    });
-  }
-  return direct ? absl::OkStatus() : convs[0]->Unpack(part(0), v.filter);
+  return FilterGradient(ctx, g, v, bf16).Run();
 }
 
 Status Dispatch(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v, bf16);
   if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v, bf16);
-  return RunSlices(
-      ctx, ConvKind::kForward, bf16, g, SliceForward(g), v.input, {v.filter, v.filter_value}, v.output, v.epilogue);
+  return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceImagesOrRows(g, WantedSlices(g)), v.input,
+                   {v.filter, v.filter_value}, v.output, v.epilogue);
 }
 
 }  // namespace
@@ -443,12 +528,19 @@ Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, cons
 }
 
 std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g) {
-  const bool forward = pass == ConvPass::kForward || (pass == ConvPass::kBackwardInput && RunsTurned(g));
-  const ConvGeometry whole = forward && pass == ConvPass::kBackwardInput ? TurnedAround(g) : g;
-  const std::vector<Slice> slices =
-      forward ? SliceForward(whole)
-              : SliceImages(whole, pass == ConvPass::kBackwardFilter ? FilterChunks(g) : WantedSlices(g));
-  const int64_t channel_parts = forward ? ChannelParts(whole, slices.size()) : 1;
+  const bool turned = pass == ConvPass::kBackwardInput && RunsTurned(g);
+  const ConvGeometry whole = turned ? TurnedAround(g) : g;
+  std::vector<Slice> slices;
+  int64_t channel_parts = 1;
+  if (pass == ConvPass::kBackwardFilter) {
+    slices = FilterSlices(g);
+    channel_parts = FilterParts(g, slices.size());
+  } else if (turned || pass == ConvPass::kForward) {
+    slices = SliceImagesOrRows(whole, WantedSlices(whole));
+    channel_parts = ChannelParts(whole, slices.size(), kForwardChannels);
+  } else {
+    slices = SliceImages(g, WantedSlices(g));
+  }
   std::vector<double> parts;
   for (int64_t p = 0; p < channel_parts; ++p) {
     for (const Slice& s : slices) parts.push_back(s.g.flops() / static_cast<double>(channel_parts));

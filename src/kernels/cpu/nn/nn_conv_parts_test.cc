@@ -54,6 +54,23 @@ TEST(ConvParts, LargeOnesOccupyManyThreads) {
   }
 }
 
+TEST(ConvParts, SoDoFilterGradients) {
+  struct Case {
+    ConvGeometry g;
+    double least;
+  };
+  const Case cases[] = {
+      {Image(64, 56, 64, 64, 3), 0.95}, {Image(32, 14, 256, 256, 3), 0.5}, {Image(8, 28, 512, 256, 1), 0.7},
+      {Image(8, 7, 512, 512, 3), 0.25}, {Image(1, 112, 128, 128, 3), 0.7}, {Image(32, 7, 512, 2048, 1), 0.9},
+  };
+  for (const Case& c : cases) {
+    const std::vector<double> parts = OneDnnConvParts(ConvPass::kBackwardFilter, c.g);
+    EXPECT_GE(Busy(parts, 64), c.least) << c.g.batch << " images of " << c.g.in[1] << ", " << parts.size() << " parts";
+    EXPECT_LE(parts.size(), 256u) << "of a few milliseconds of work";
+  }
+  EXPECT_EQ(OneDnnConvParts(ConvPass::kBackwardFilter, Image(2, 7, 16, 16, 3)).size(), 1u) << "little work";
+}
+
 TEST(ConvParts, OneSmallImageOccupiesTwo) {
   EXPECT_GE(Busy(OneDnnConvParts(ConvPass::kForward, Image(1, 7, 1024, 1024, 1)), 2), 0.9);
   EXPECT_GE(Busy(OneDnnConvParts(ConvPass::kForward, Image(1, 14, 512, 512, 1)), 2), 0.9);

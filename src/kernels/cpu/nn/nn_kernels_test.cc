@@ -319,6 +319,8 @@ TEST(Conv2D, LargeOnesAreSplit) {
   ConvTester({{1, 7, 7, 256}, {3, 3, 256, 256}, {1, 1}, {1, 1}, "SAME"}).Check();   // by channels
   ConvTester({{1, 10, 7, 128}, {3, 3, 128, 256}, {1, 1}, {1, 1}, "SAME"}).Check();  // by rows, unevenly, and channels
   ConvTester({{2, 9, 9, 256}, {3, 3, 256, 256}, {2, 2}, {1, 1}, "VALID"}).Check();
+  ConvTester({{2, 20, 24, 64}, {3, 3, 64, 96}, {1, 1}, {1, 1}, "SAME"}).Check();  // the filter's gradient by all three
+  ConvTester({{3, 31, 8, 64}, {3, 1, 64, 64}, {2, 1}, {1, 1}, "VALID"}).Check();
 }
 
 TEST(Conv2D, OneByOneWithChannelsFirst) {

@@ -1,190 +1,209 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills, stops and restarts tasks of a training over processes, and compares the loss of each step with that of a run that nobody disturbs.
+"""Kills, stops and restarts tasks of a training over processes, and compares what comes of it with what must come of it.
 
-    PYTHONPATH=build/release/python python tests/kills/kill_tasks.py --kills 100 --seed 1
+    PYTHONPATH=build/release/python python tests/kills/kill_tasks.py --kills 100 --seed 1 [--asynchronous]
 
-Two parameter servers, three workers, and the client that trains (trainer.py). A fault is due each time that the training has come so many steps further: by the
-seed, a task or the client is killed and begun again, or a task is stopped for less or more time than makes it count as dead. Nothing may hang, every step must
-have the bits of the undisturbed run, and no process and no shared memory may be left.
+Two parameter servers and three workers. A fault is due each time that the training has come so many steps further: by the seed, a task or a client is killed
+and begun again, or a task is stopped for less or more time than makes it count as dead. Nothing may hang, and no process and no shared memory may be left.
+
+Synchronous training has one client (trainer.py), and every step must have the bits of a run that nobody disturbs. Asynchronous training has a client on each
+worker (pusher.py), and no push that was acknowledged may be lost or be done twice, but those since the last checkpoint before a fault.
 """
 
 import argparse
+import bisect
 import os
 import random
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 
 import trainer
+from tasks import HERE, Tasks
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+_WORKERS = 3
 
 
-class Training:
-    """The processes."""
+class _Lines:
+    """The whole lines of a file that grows."""
 
-    def __init__(self, folder, steps, dead_after):
-        self.folder, self.steps, self.dead_after = folder, steps, dead_after
-        ports = free_ports(5)
-        self.addresses = {("ps", i): "localhost:%d" % ports[i] for i in range(2)}
-        self.addresses.update({("worker", i): "localhost:%d" % ports[2 + i] for i in range(3)})
-        self.environment = dict(os.environ, MILLRACE_DEAD_AFTER_SECONDS=str(dead_after), MILLRACE_STALLED_AFTER_SECONDS="20")
-        self.log = open(os.path.join(folder, "log"), "ab")
-        self.losses = os.path.join(folder, "losses")
-        open(self.losses, "a").close()
-        self.tasks = {}
-        self.client = None
+    def __init__(self, path):
+        self.path, self._read, self._lines = path, 0, []
 
-    def start_task(self, task):
-        cluster = ";".join("%s=%s" % (job, ",".join(a for (j, _), a in sorted(self.addresses.items()) if j == job)) for job in ("ps", "worker"))
-        command = [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", task[0], "--task", str(task[1])]
-        deadline = time.monotonic() + 30
-        while True:  # the port of one that was killed may not be free at once
-            made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=self.environment)
-            if b"listens at" in made.stdout.readline():
-                break
-            made.wait()
-            if time.monotonic() > deadline:
-                raise RuntimeError("task %s:%d does not come up; see %s" % (*task, self.log.name))
-            time.sleep(0.2)
-        self.tasks[task] = made
-
-    def start_client(self):
-        command = [
-            sys.executable,
-            os.path.join(HERE, "trainer.py"),
-            "--master",
-            "grpc://" + self.addresses["worker", 0],
-            "--checkpoints",
-            os.path.join(self.folder, "checkpoints"),
-            "--steps",
-            str(self.steps),
-            "--out",
-            self.losses,
-        ]
-        self.client = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=self.environment)
-
-    def step(self):
-        """How many steps have been trained, counted once."""
-        with open(self.losses) as lines:
-            return 1 + max((int(line.split()[0]) for line in lines if line.endswith("\n")), default=-1)
-
-    def end(self):
-        for process in [*self.tasks.values(), self.client]:
-            if process is not None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-                process.wait()
-        self.log.close()
+    def __call__(self):
+        if os.path.exists(self.path):
+            with open(self.path) as file:
+                file.seek(self._read)
+                text = file.read()
+            whole = text.rfind("\n") + 1
+            self._read += whole
+            self._lines += text[:whole].splitlines()
+        return self._lines
 
 
-def wait_until(training, done, patience, what):
-    deadline = time.monotonic() + patience
-    while not done():
-        if training.client.poll() not in (None, 0):
-            raise RuntimeError("the client ended with %d" % training.client.returncode)
-        if time.monotonic() > deadline:
-            raise RuntimeError("hangs: %s; what each task waits for is in %s" % (what, training.log.name))
-        time.sleep(0.02)
+class Synchronous:
+    """One client, and the line of each step: its number and the bits of its loss."""
+
+    def __init__(self, folder, kills, steps_between):
+        self.steps = steps_between * (kills + 1)
+        self._steps_between = steps_between
+        self._lines = _Lines(os.path.join(folder, "losses"))
+        self._checkpoints = os.path.join(folder, "checkpoints")
+        self._want = self._reference()
+
+    def _reference(self):
+        """The lines of a run that nobody disturbs, on a cluster of servers within this process."""
+        import millrace as tf
+        from millrace.testing.test_util import create_local_cluster
+
+        workers, _ = create_local_cluster(num_workers=_WORKERS, num_ps=2)
+        with tf.Graph().as_default():
+            number, loss, train = trainer.build(_WORKERS)
+            with tf.Session(workers[0].target) as session:
+                session.run(tf.global_variables_initializer())
+                return [trainer.line(*session.run([number, loss, train])[:2]) for _ in range(self.steps)]
+
+    def commands(self, addresses):
+        at = "grpc://" + addresses["worker", 0]
+        return {
+            "client": [
+                os.path.join(HERE, "trainer.py"),
+                "--master",
+                at,
+                "--checkpoints",
+                self._checkpoints,
+                "--steps",
+                str(self.steps),
+                "--out",
+                self._lines.path,
+            ]
+        }
+
+    def progress(self):
+        return [1 + max((int(line.split()[0]) for line in self._lines()[-100:]), default=-1)]
+
+    def is_due(self, fault):
+        return self.progress()[0] >= self._steps_between * (fault + 1)
+
+    def note_fault(self):
+        pass
+
+    def finish(self):
+        pass
+
+    def check(self):
+        got = self._lines()
+        wrong = [line for line in got if line != self._want[int(line.split()[0])]]
+        missing = self.steps - len(set(got))
+        if wrong or missing:
+            raise RuntimeError("%d steps have other bits (%s), %d are missing" % (len(wrong), wrong[:3], missing))
+        return "%d steps with the bits of the undisturbed run, %d of them trained again" % (self.steps, len(got) - self.steps)
 
 
-def disturb(training, chosen):
-    """One fault, and the word for it."""
-    who = chosen.choice(["ps:0", "ps:1", "worker:0", "worker:1", "worker:2", "client"])
-    if who == "client":
-        training.client.kill()
-        training.client.wait()
-        training.start_client()
-        return "client killed"
-    task = (who[:-2], int(who[-1]))
-    kind = chosen.choice(["killed", "killed", "stopped for long", "stopped for a moment"])
-    process = training.tasks[task]
-    if kind == "killed":
-        process.kill()
-        process.wait()
-        time.sleep(chosen.random())
-        training.start_task(task)
-    else:
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(training.dead_after * 1.6 if kind == "stopped for long" else training.dead_after * 0.3)
-        process.send_signal(signal.SIGCONT)
-    return "%s %s" % (who, kind)
+class Asynchronous:
+    """A client on each worker, and a line for each thing that it learns."""
 
+    def __init__(self, folder, kills, steps_between):
+        del kills
+        self._steps_between, self._last = steps_between, 0
+        self._checkpoints, self._stop = os.path.join(folder, "checkpoints"), os.path.join(folder, "stop")
+        self._lines = [_Lines(os.path.join(folder, "worker%d" % k)) for k in range(_WORKERS)]
+        self._faults = []
 
-def reference(steps):
-    """The lines of a run that nobody disturbs, on a cluster of servers within this process."""
-    import millrace as tf
-    from millrace.testing.test_util import create_local_cluster
+    def commands(self, addresses):
+        return {
+            "client %d" % k: [
+                *(os.path.join(HERE, "pusher.py"), "--master", "grpc://" + addresses["worker", k], "--task", str(k)),
+                *("--checkpoints", self._checkpoints, "--out", self._lines[k].path, "--stop-file", self._stop),
+            ]
+            for k in range(_WORKERS)
+        }
 
-    workers, _ = create_local_cluster(num_workers=3, num_ps=2)
-    with tf.Graph().as_default():
-        number, loss, train = trainer.build(3)
-        with tf.Session(workers[0].target) as session:
-            session.run(tf.global_variables_initializer())
-            return [trainer.line(*session.run([number, loss, train])[:2]) for _ in range(steps)]
+    def progress(self):
+        return [sum(" pushed " in line for line in lines()) for lines in self._lines]
+
+    def is_due(self, fault):
+        del fault
+        now = sum(self.progress())
+        if now < self._last + self._steps_between or min(self.progress()) == 0:
+            return False
+        self._last = now
+        return True
+
+    def note_fault(self):
+        self._faults.append(time.time())
+
+    def finish(self):
+        open(self._stop, "w").close()
+
+    def check(self):
+        saved = [(float(line.split()[0]), [int(n) for n in line.split()[2:]]) for line in self._lines[0]() if line.split()[1] == "saved"]
+        times = [t for t, _ in saved]
+        pushes = fell = lost = 0
+        for k, lines in enumerate(self._lines):
+            count, unknown, known_at = 0, 0, 0.0
+            for line in lines():
+                at, what, *facts = line.split()
+                unknown += what == "session"  # the push that was under way may have come
+                if what != "pushed":
+                    continue
+                pushes += 1
+                got = int(facts[0])
+                if got > count + 1 + unknown:
+                    raise RuntimeError("worker %d: push %d after %d, with %d of which nobody knows: one was done twice" % (k, got, count, unknown))
+                if got <= count:
+                    since = bisect.bisect(self._faults, float(at))
+                    if since == 0 or self._faults[since - 1] < known_at - 120:
+                        raise RuntimeError("worker %d: push %d after %d, and there was no fault" % (k, got, count))
+                    # The newest checkpoint that was there when the first fault came that can have taken what is missing.
+                    first = self._faults[max(0, bisect.bisect_left(self._faults, known_at) - 1)]
+                    kept = bisect.bisect(times, first)
+                    floor = saved[kept - 1][1][k] if kept else 0
+                    if got <= floor:
+                        raise RuntimeError("worker %d: push %d after %d, though %d were saved" % (k, got, count, floor))
+                    fell, lost = fell + 1, lost + count + 1 - got
+                count, unknown, known_at = got, 0, float(at)
+        if not saved:
+            raise RuntimeError("there was no checkpoint")
+        return "%d pushes, none done twice and none lost but since the last of %d checkpoints (%d times, %d pushes in all)" % (pushes, len(saved), fell, lost)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=4)
     parser.add_argument("--seed", type=int, default=2, help="by default a parameter server and two workers are killed, and one stopped for long")
+    parser.add_argument("--asynchronous", action="store_true")
     parser.add_argument("--steps-between", type=int, default=25)
     parser.add_argument("--dead-after", type=float, default=3)
     parser.add_argument("--patience", type=float, default=60, help="seconds within which the training must go on after a fault")
     parser.add_argument("--keep", action="store_true", help="keeps the folder with logs")
     given = parser.parse_args()
-    steps = given.steps_between * (given.kills + 1)
-    want = reference(steps)
-    segments = set(os.listdir("/dev/shm"))
     folder = tempfile.mkdtemp(prefix="millrace_kills_")
-    training, chosen, ok = Training(folder, steps, given.dead_after), random.Random(given.seed), False
+    training = (Asynchronous if given.asynchronous else Synchronous)(folder, given.kills, given.steps_between)
+    segments = set(os.listdir("/dev/shm"))
+    tasks, chosen, ok = Tasks(folder, given.dead_after, training.commands), random.Random(given.seed), False
     slowest = 0.0
     try:
-        for task in training.addresses:
-            training.start_task(task)
-        training.start_client()
+        tasks.start()
         for k in range(given.kills):
-            due = given.steps_between * (k + 1)
-            wait_until(training, lambda due=due: training.step() >= due, given.patience, "before fault %d" % k)
-            at, began = training.step(), time.monotonic()
-            what = disturb(training, chosen)
-            wait_until(training, lambda at=at: training.step() > at, given.patience, "after fault %d: %s" % (k, what))
+            tasks.wait_until(lambda k=k: training.is_due(k), given.patience, "before fault %d" % k)
+            at, began = training.progress(), time.monotonic()
+            training.note_fault()
+            what = tasks.disturb(chosen)
+            tasks.wait_until(lambda at=at: all(b > a for a, b in zip(at, training.progress())), given.patience, "after fault %d: %s" % (k, what))
             slowest = max(slowest, time.monotonic() - began)
-            print("fault %d at step %d: %s; %.1f s" % (k, at, what, time.monotonic() - began), flush=True)
-        wait_until(training, lambda: training.client.poll() is not None, given.patience, "at the end")
-        for process in training.tasks.values():
-            process.send_signal(signal.SIGTERM)
-        for task, process in training.tasks.items():
-            if process.wait(timeout=30) != 143:
-                raise RuntimeError("task %s:%d ended with %d" % (*task, process.returncode))
-        with open(training.losses) as lines:
-            got = [line.rstrip("\n") for line in lines]
-        wrong = [line for line in got if line != want[int(line.split()[0])]]
-        missing = steps - len(set(got))
+            print("fault %d at step %s: %s; %.1f s" % (k, "+".join("%d" % n for n in at), what, time.monotonic() - began), flush=True)
+        training.finish()
+        tasks.wait_until(tasks.clients_have_ended, given.patience, "at the end")
+        tasks.stop_servers()
+        told = training.check()
         left = set(os.listdir("/dev/shm")) - segments
-        if wrong or missing or left:
-            raise RuntimeError("%d steps have other bits (%s), %d are missing, left in /dev/shm: %s" % (len(wrong), wrong[:3], missing, sorted(left)))
+        if left:
+            raise RuntimeError("left in /dev/shm: %s" % sorted(left))
         ok = True
-        print(
-            "%d faults, %d steps with the bits of the undisturbed run, %d steps trained again, slowest recovery %.1f s"
-            % (given.kills, steps, len(got) - steps, slowest)
-        )
+        print("%d faults; %s; slowest recovery %.1f s" % (given.kills, told, slowest))
     finally:
-        training.end()
+        tasks.end()
         if ok and not given.keep:
             shutil.rmtree(folder)
         else:

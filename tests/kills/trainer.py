@@ -59,6 +59,19 @@ def line(number, loss):
     return "%d %s" % (number, struct.pack(">f", loss).hex())
 
 
+class _Told(tf.train.SessionRunHook):
+    """A line for each step that has ended."""
+
+    def __init__(self, number, loss, out):
+        self._fetches, self._out = [number, loss], out
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_run(self, run_context, run_values):
+        self._out.write(line(*run_values.results) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--master", required=True)
@@ -69,17 +82,13 @@ def main():
     given = parser.parse_args()
     number, loss, train = build(given.workers)
     with open(given.out, "a", buffering=1) as out:
+        # What a checkpoint has is told before: a client that dies in between must not owe it.
+        hooks = [_Told(number, loss, out), tf.train.CheckpointSaverHook(given.checkpoints, save_steps=10)]
         with tf.train.MonitoredTrainingSession(
-            master=given.master,
-            checkpoint_dir=given.checkpoints,
-            save_checkpoint_secs=None,
-            save_checkpoint_steps=10,
-            save_summaries_steps=None,
-            log_step_count_steps=None,
+            master=given.master, checkpoint_dir=given.checkpoints, save_checkpoint_secs=None, save_summaries_steps=None, log_step_count_steps=None, hooks=hooks
         ) as session:
             while not session.should_stop():
-                n, value, _ = session.run([number, loss, train])
-                out.write(line(n, value) + "\n")
+                n, _ = session.run([number, train])
                 if n + 1 >= given.steps:
                     break
     print("trained to step %d" % given.steps, flush=True)

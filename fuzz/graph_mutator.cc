@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "any_op.h"
 #include "graph_run.h"
 #include "graph_shaper.h"
 #include "op/example.h"
@@ -110,11 +111,12 @@ void SpoilAttr(Random& random, wire::AttrValue* v) {
   }
 }
 
-// Appends an op, each input a constant of its example or, now and then, something that the graph has.
+// Appends an op, each input a constant of its example or, now and then, something that the graph has; one without an
+// example, and others at times, from its declaration.
 void AddExample(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
   const std::vector<const OpDef*> all = ops.All();
   const OpDef* op = all[Below(random, all.size())];
-  if (op->examples.empty()) return;
+  if (op->examples.empty() || IsLikely(random, 20)) return AddNodeOf(*op, ops, random, graph);
   const auto example = ParseExample(*op, op->examples[Below(random, op->examples.size())]);
   if (!example.ok()) return;
   const size_t before = graph->node.size();

@@ -34,6 +34,7 @@ using Outcome = absl::FunctionRef<void(absl::string_view op, const Status& statu
 
 // Sets the memory limit that inputs are run under, unless the environment has one. Before anything else.
 void LimitMemory();
-void RunInput(absl::string_view bytes, Outcome outcome);
+// Graphs with ops that touch files are passed over, unless the caller has made the current folder one where they may.
+void RunInput(absl::string_view bytes, Outcome outcome, bool may_touch_files = false);
 
 }  // namespace millrace::fuzz

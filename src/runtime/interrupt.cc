@@ -20,7 +20,9 @@ Status KeepGoingUnlessInterrupted() {
   return absl::OkStatus();
 }
 
-bool AwaitUnlessInterrupted(Env& env, absl::Mutex& mu, const absl::Condition& condition) {
+// The lock is let go of while the client looks, which the analysis cannot follow through Env.
+bool AwaitUnlessInterrupted(Env& env, absl::Mutex& mu,
+                            const absl::Condition& condition) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Interrupt* const interrupt = current;
   if (interrupt == nullptr) return env.Await(mu, condition);
   while (!env.Await(mu, condition, kInterruptPeriod)) {

@@ -112,7 +112,7 @@ Status CollectiveGroups::Enter(JoinCollectiveRequest& request, Gathering* failed
     return absl::OkStatus();
   }
   const JoinCollectiveRequest& first = at->second.members.front().request;
-  const auto refuse = [&](const Status& s) {
+  const auto refuse = [&](const Status& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     *failed = Take(key);
     return s;
   };

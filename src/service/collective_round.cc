@@ -69,7 +69,7 @@ void CollectiveRound::Add(CollectiveCall call, const JoinCollectiveResponse& tol
     absl::MutexLock lock(&mu_);
     failed = failure_;
     if (failed.ok() && tasks_.empty()) {
-      failed = failure_ = WithoutExceptions([&] { return SetUp(call, told); });
+      failed = failure_ = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SetUp(call, told); });
       tell_others = !failed.ok();
     }
     if (failed.ok()) {

@@ -85,7 +85,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   StatusOr<RefPtr<IteratorResource>> Find(KernelContext& ctx, DataContext& data) {
     const WakeOnCancel wake(data.cancellation, mu_);
     absl::MutexLock lock(&mu_);
-    const auto ready = [&] { return !making_ || data.cancellation.IsCancelled(); };
+    const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !making_ || data.cancellation.IsCancelled(); };
     data.env.Await(mu_, absl::Condition(&ready));
     MR_RETURN_IF_ERROR(data.KeepGoing());
     if (iterator_) return iterator_;

@@ -71,7 +71,9 @@ class IteratorResource final : public Resource {
     }
     const WakeOnCancel wake(ctx.cancellation, position->mu);
     absl::MutexLock lock(&position->mu);
-    const auto ready = [&] { return !position->busy || ctx.cancellation.IsCancelled(); };
+    const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(position->mu) {
+      return !position->busy || ctx.cancellation.IsCancelled();
+    };
     ctx.env.Await(position->mu, absl::Condition(&ready));
     MR_RETURN_IF_ERROR(ctx.KeepGoing());
     position->busy = true;

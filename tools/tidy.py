@@ -4,15 +4,17 @@
 
   tools/tidy.py [ROOT]
 
-Every #include in src/ obeys src/layers.txt; every file states its licence; headers have #pragma once; src/ holds no
-CHECK, assert or abort; gRPC is named by its transport alone; threads, clocks, waits, sockets and the default Env are
-named in base/ alone; nothing is named util, misc or common. Files that are too long are warned about. Prints
-path:line: message, and exits with 1 when an error was found.
+Every #include in src/ obeys src/layers.txt, and every import in python/millrace python/layers.txt; every file states its
+licence; headers have #pragma once; src/ holds no CHECK, assert or abort; gRPC is named by its transport alone; threads,
+clocks, waits, sockets and the default Env are named in base/ alone; nothing is named util, misc or common. Files that are
+too long are warned about. Prints path:line: message, and exits with 1 when an error was found.
 """
 
 import os
 import re
 import sys
+
+import python_layers
 
 MAX_LINES = 700
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
@@ -180,6 +182,8 @@ class Tidy:
     def run(self):
         for path in self.files():
             self.check_file(path)
+        for path, line, message in python_layers.check(self.root):
+            self.error(path, line, message)
         print(f"tidy: {self.errors} errors, {self.warnings} warnings")
         return 1 if self.errors else 0
 

@@ -52,7 +52,8 @@ from millrace.framework.graph import (
 from millrace.framework.importer import import_graph_def
 from millrace.framework.load_library import load_library, load_op_library
 from millrace.framework.random_seed import get_seed, set_random_seed
-from millrace.framework.session import InteractiveSession, Session, get_default_session, register_session_run_conversion_functions
+from millrace.framework.default_session import get_default_session
+from millrace.framework.session import InteractiveSession, Session, register_session_run_conversion_functions
 from millrace.framework.versions import (
     COMPILER_VERSION,
     CXX11_ABI_FLAG,

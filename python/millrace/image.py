@@ -27,6 +27,7 @@ from millrace.ops.image_boxes import (  # noqa: F401
 )
 from millrace.ops.image_crops import axes as _axes, check_target as _check_target, size as _size
 from millrace.ops.image_crops import central_crop, crop_to_bounding_box, pad_to_bounding_box, resize_image_with_crop_or_pad  # noqa: F401
+from millrace.ops.image_dtypes import convert_image_dtype
 from millrace.ops.image_files import (  # noqa: F401
     decode_and_crop_jpeg,
     decode_bmp,
@@ -122,25 +123,6 @@ def random_flip_left_right(image: Any, seed: Optional[int] = None) -> Tensor:
 def random_flip_up_down(image: Any, seed: Optional[int] = None) -> Tensor:
     """Turned upside down, or not."""
     return _maybe(image, 0, seed, "random_flip_up_down")
-
-
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: Optional[str] = None) -> Tensor:
-    """Another type, with values scaled: floats are from 0 to 1, integers use their whole range."""
-    image, dtype = convert_to_tensor(image), dtypes.as_dtype(dtype)
-    source = image.dtype.base_dtype
-    if source == dtype:
-        return array_ops.identity(image, name)
-    cast = math_ops.saturate_cast if saturate else math_ops.cast
-    with name_scope(name, "convert_image", [image]) as scope:
-        if source.is_integer and dtype.is_integer:
-            if source.max > dtype.max:
-                return cast(image // ((source.max + 1) // (dtype.max + 1)), dtype, scope)
-            return gen_ops.mul(cast(image, dtype), (dtype.max + 1) // (source.max + 1), name=scope)
-        if source.is_floating and dtype.is_floating:
-            return math_ops.cast(image, dtype, scope)
-        if source.is_integer:
-            return gen_ops.mul(math_ops.cast(image, dtype), 1.0 / source.max, name=scope)
-        return cast(image * (dtype.max + 0.5), dtype, scope)
 
 
 def rgb_to_grayscale(images: Any, name: Optional[str] = None) -> Tensor:

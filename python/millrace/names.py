@@ -354,7 +354,8 @@ protobuf.compare = testing.messages
 summary = summary
 summary_iterator = train
 writer.writer writer.writer_cache writer.event_file_writer = summary
-plugin_asset text_summary = summary_plugins
+plugin_asset = summary_plugins
+text_summary = summary_text summary_plugins
 
 [python.layers]
 core base convolutional layers maxout normalization pooling = layers

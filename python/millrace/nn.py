@@ -4,6 +4,7 @@
 
 from typing import Any as _Any
 
+from millrace import names as _names
 from millrace.framework import not_provided as _not_provided
 from millrace.ops.batch_losses import *  # noqa: F403
 from millrace.ops.candidate_sampling import *  # noqa: F403
@@ -36,9 +37,7 @@ from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F40
 
 def _later(name: str) -> _Any:
     if name == "seq2seq":
-        from millrace.contrib import legacy_seq2seq
-
-        return legacy_seq2seq
+        return _names.find("contrib.legacy_seq2seq")
     raise AttributeError("module 'millrace.nn' has no attribute %r" % name)
 
 

@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict, Optional, Set
 
 import millrace._core as _core
+from millrace import gfile as _gfile, names as _names, summary_plugins as _plugins
 from millrace.framework import not_provided as _not_provided
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collections, get_collection, get_default_graph, name_scope
@@ -196,13 +197,11 @@ class FileWriter:
             raise TypeError("The passed graph must be an instance of `Graph` or the deprecated `GraphDef`")
 
     def _write_plugin_assets(self, graph: Graph) -> None:
-        from millrace import gfile, summary_plugins
-
-        for asset in summary_plugins.get_all_plugin_assets(graph):
+        for asset in _plugins.get_all_plugin_assets(graph):
             folder = os.path.join(self._logdir, _PLUGINS_DIR, asset.plugin_name)
             for name, contents in asset.assets().items():
-                gfile.MakeDirs(folder)
-                with gfile.GFile(os.path.join(folder, name), "w") as file:
+                _gfile.MakeDirs(folder)
+                with _gfile.GFile(os.path.join(folder, name), "w") as file:
                     file.write(contents)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
@@ -298,9 +297,7 @@ def summary_iterator(path: str) -> Any:
 
 def _later(name: str) -> Any:
     if name in ("all_v2_summary_ops", "initialize"):
-        from millrace.contrib import summary as later
-
-        return later.all_summary_ops if name == "all_v2_summary_ops" else later.initialize
+        return getattr(_names.find("contrib.summary"), name.replace("all_v2", "all"))
     if name in ("SummaryDescription", "TaggedRunMetadata"):
         return getattr(_definitions, name)
     raise AttributeError("module 'millrace.summary' has no attribute %r" % name)

@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph
-from millrace.protos.definitions import SummaryMetadata  # type: ignore[attr-defined]
 
 _COLLECTION = "__plugin_assets"
 
@@ -41,13 +40,3 @@ def get_plugin_asset(plugin_asset_cls: Any, graph: Any = None) -> Any:
 def get_all_plugin_assets(graph: Any = None) -> List[Any]:
     """The objects of a graph."""
     return list((graph or get_default_graph()).get_collection(_COLLECTION))
-
-
-def text_summary(name: str, tensor: Any, collections: Any = None) -> Any:
-    """A record of text. ValueError unless the tensor is of strings."""
-    from millrace import summary
-    from millrace.framework import dtypes
-
-    if tensor.dtype.base_dtype != dtypes.string:
-        raise at_user_line(ValueError("Expected tensor %s to have dtype string, got %s" % (tensor.name, tensor.dtype)))
-    return summary.tensor_summary(name, tensor, SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text")), collections)

@@ -17,7 +17,7 @@ from millrace.contrib.sign_optimizers import (  # noqa: F401
 )
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.session import get_default_session
+from millrace.framework.default_session import get_default_session
 from millrace.framework.graph import control_dependencies
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.gradients import gradients

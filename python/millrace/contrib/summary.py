@@ -14,7 +14,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
-from millrace.framework.session import get_default_session
+from millrace.framework.default_session import get_default_session
 from millrace.ops import control_flow_ops, gen_ops
 from millrace.ops.script_ops import py_func
 from millrace.protos import definitions

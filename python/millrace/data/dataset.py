@@ -158,7 +158,7 @@ class Dataset:
         """What a generator yields; each iteration begins a new one."""
         from millrace.data.generator import from_generator
 
-        return from_generator(generator, output_types, output_shapes, args)
+        return from_generator(Dataset, generator, output_types, output_shapes, args)  # type: ignore[no-any-return]
 
     # ---- iterators ----
 

@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict
 import numpy as np
 
 from millrace.data import structure
-from millrace.data.dataset import Dataset
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -43,8 +42,8 @@ class _Running:
             raise
 
 
-def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Any) -> Dataset:
-    """Dataset.from_generator."""
+def from_generator(kind: Any, generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Any) -> Any:
+    """Dataset.from_generator; `kind` is Dataset."""
     if not callable(generator):
         raise at_user_line(TypeError("`generator` must be callable."))
     types = structure.dtypes_from(output_types)
@@ -75,7 +74,7 @@ def from_generator(generator: Callable[..., Any], output_types: Any, output_shap
             arrays.append(array)
         return arrays
 
-    def numbered(*unused: Any) -> Dataset:
+    def numbered(*unused: Any) -> Any:
         del unused
         number = py_func(running.start, [convert_to_tensor(a) for a in args], dtypes.int64)
         number.set_shape([])
@@ -88,6 +87,6 @@ def from_generator(generator: Callable[..., Any], output_types: Any, output_shap
             return structure.pack(types, made)
 
         # The end of the generator is OutOfRange in the function: the end of the map.
-        return Dataset.from_tensors(number).repeat().map(element)
+        return kind.from_tensors(number).repeat().map(element)
 
-    return Dataset.from_tensors(0).flat_map(numbered)
+    return kind.from_tensors(0).flat_map(numbered)

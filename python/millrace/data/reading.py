@@ -51,7 +51,7 @@ class SqlDataset(Dataset):
                 yield tuple("" if value is None and t == dtypes.string else 0 if value is None else value for value, t in zip(row, types))
 
         texts = [convert_to_tensor(t, dtypes.string) for t in (driver_name, data_source_name, query)]
-        made = from_generator(rows, types, tuple(TensorShape([]) for _ in types), texts)
+        made = from_generator(Dataset, rows, types, tuple(TensorShape([]) for _ in types), texts)
         super().__init__(made._variant, made.output_types, made.output_shapes)
 
 

@@ -10,6 +10,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import millrace._core as _core
+from millrace.framework.default_session import leave_interactive
 from millrace.framework.device import DeviceSpec, merge_device
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
@@ -534,9 +535,7 @@ def get_default_graph() -> Graph:
 def reset_default_graph() -> None:
     """A new, empty default graph for this thread."""
     if _core.stack_depth() > 0:
-        from millrace.framework import session as session_module
-
-        if not session_module._leave_interactive():
+        if not leave_interactive():
             raise AssertionError(
                 "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the nesting and create a new graph."
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
 
 import millrace._core as _core
 from millrace.framework import tensor_shape
+from millrace.framework.default_session import get_default_session
 from millrace.framework.errors import at_user_line
 
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ class Tensor(_core.Tensor):
 
     def _repr_html_(self) -> str:
         import html
-        import numpy as np
-        from millrace.framework.static_values import constant_value
 
-        known = constant_value(self) if self.op.type == "Const" else None
-        value = "" if known is None else "<pre>%s</pre>" % html.escape(np.array2string(known, threshold=50, edgeitems=3))
+        import numpy as np
+
+        known = self._constant_value() if self.op.type == "Const" else None
+        value = "" if known is None else "<pre>%s</pre>" % html.escape(np.array2string(np.asarray(known), threshold=50, edgeitems=3))
         return "<code>%s</code> %s %s <small>%s %s</small>%s" % (
             html.escape(self.name),
             self.dtype.name,
@@ -244,10 +245,8 @@ class Operation(_core.Operation):
 
 
 def session_for(graph: "Graph", session: Any, what: str) -> Any:
-    from millrace.framework import session as session_module
-
     if session is None:
-        session = session_module.get_default_session()
+        session = get_default_session()
         if session is None:
             raise at_user_line(
                 ValueError(

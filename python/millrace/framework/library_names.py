@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
 from millrace.framework import graph as _graph
-from millrace.framework import session as _session
+from millrace.framework import default_session as _default_session
 from millrace.framework.device import DeviceSpec
 from millrace.framework.statistics import OpStats, RegisterStatistics, get_stats_for_node_def  # noqa: F401
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
@@ -76,9 +76,7 @@ _dense_types: List[type] = [_graph.Tensor]
 
 def is_dense_tensor_like(t: Any) -> bool:
     """Whether it is a tensor, a variable or of a type that was registered."""
-    from millrace.ops.variables import Variable
-
-    return isinstance(t, (*_dense_types, Variable))
+    return isinstance(t, tuple(_dense_types))
 
 
 def register_dense_tensor_like_type(tensor_type: Any) -> None:
@@ -87,19 +85,6 @@ def register_dense_tensor_like_type(tensor_type: Any) -> None:
         if not isinstance(getattr(tensor_type, what, None), property):
             raise TypeError("Type %s does not define a `%s` property" % (getattr(tensor_type, "__name__", tensor_type), what))
     _dense_types.append(tensor_type)
-
-
-def get_gradient_function(op: Any) -> Any:
-    """The Python function that a program registered as the gradient of an operation. LookupError where there is none: the library has its own."""
-    from millrace.ops.gradients import registered_gradient
-
-    if not list(op.inputs):
-        return None
-    try:
-        name = op.get_attr("_gradient_op_type").decode()
-    except ValueError:
-        name = op.type
-    return registered_gradient(name)
 
 
 def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
@@ -154,16 +139,16 @@ class _SessionStack:
 
     def reset(self) -> None:
         """Leaves all contexts of default sessions."""
-        _session._sessions.stack.clear()
+        _default_session.sessions.stack.clear()
 
     @property
     def stack(self) -> List[Any]:
         """The sessions, the innermost last."""
-        return _session._sessions.stack
+        return _default_session.sessions.stack
 
     def get_default(self) -> Any:
         """The default session."""
-        return _session.get_default_session()
+        return _default_session.get_default_session()
 
 
 _default_graph_stack, _default_session_stack = _GraphStack(), _SessionStack()

@@ -7,7 +7,6 @@ the first time.
 
 from __future__ import annotations
 
-import threading
 import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -15,9 +14,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
+from millrace.framework import dtypes
+from millrace.framework.default_session import get_default_session, sessions  # noqa: F401
 from millrace.framework.device import canonical_name
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
+from millrace.ops import gen_ops
 
 _VALUE, _LIST, _TUPLE, _BUILD = range(4)
 
@@ -88,13 +90,12 @@ class _Fetches:
         element = self.element(fetch)
         number = self.leaf(element)
         if isinstance(element, Tensor) and element.op.type == "GetSessionHandle" and element not in self._fed:
-            from millrace.ops.session_ops import TensorHandle  # it needs sessions itself
-
             self.has_handles, dtype, session = True, element.op.inputs[0].dtype, self._session
-            return lambda v: TensorHandle(v[number], dtype, session())
+            return lambda v: handles["kind"](v[number], dtype, session())
         return lambda v: v[number]
 
 
+handles: Dict[str, Any] = {}  # "kind": the class of fetched handles, which session_ops.py, which needs sessions itself, says
 _conversions: List[Tuple[Any, Callable[[Any], Any], Optional[Callable[..., Any]], Optional[Callable[..., Any]]]] = []
 
 
@@ -323,12 +324,11 @@ class BaseSession(_core.Session):
         return values
 
     def _drop_dead_handles(self) -> None:
-        from millrace.ops.session_ops import delete_session_tensor
-
         made = self.graph.__dict__.setdefault("_session_tensor_ops", {})
         if "delete" not in made:
             with self.graph.as_default(), self.graph.device(None):
-                made["delete"] = delete_session_tensor("")
+                holder = gen_ops.placeholder(dtype=dtypes.string)
+                made["delete"] = holder, gen_ops.delete_session_tensor(holder)
         holder, op = made["delete"]
         while self._dead_handles:
             handle = self._dead_handles.pop()
@@ -407,20 +407,12 @@ class _DeviceAttributes:
         return "_DeviceAttributes(%s, %s, %d)" % (self.name, self.device_type, self.memory_limit_bytes)
 
 
-class _Sessions(threading.local):
-    def __init__(self) -> None:
-        self.stack: List[BaseSession] = []
-
-
-_sessions = _Sessions()
-
-
 class _DefaultSession:
     def __init__(self, session: BaseSession) -> None:
         self._session = session
 
     def __enter__(self) -> BaseSession:
-        _sessions.stack.append(self._session)
+        sessions.stack.append(self._session)
         return self._session
 
     def __exit__(self, *unused: Any) -> None:
@@ -429,17 +421,12 @@ class _DefaultSession:
 
 def _leave(session: BaseSession) -> None:
     """Ends a session's turn as the default one: the innermost one's, but for sessions for shells."""
-    stack = _sessions.stack
+    stack = sessions.stack
     inner = [s for s in stack[len(stack) - stack[::-1].index(session) :] if not isinstance(s, InteractiveSession)] if session in stack else []
     if inner:
         raise at_user_line(AssertionError("Nesting violated for default stack of %s objects" % type(inner[-1]).__name__))
     if session in stack:
         del stack[len(stack) - 1 - stack[::-1].index(session)]
-
-
-def get_default_session() -> Optional[BaseSession]:
-    """The innermost session that is default in this thread, or None."""
-    return _sessions.stack[-1] if _sessions.stack else None
 
 
 class Session(BaseSession):
@@ -457,7 +444,7 @@ class Session(BaseSession):
             )
         self._entered = True
         _core.push_graph(self.graph)
-        _sessions.stack.append(self)
+        sessions.stack.append(self)
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
@@ -483,23 +470,12 @@ class InteractiveSession(BaseSession):
         self._pushed = graph is not None
         if self._pushed:
             _core.push_graph(self.graph)
-        _sessions.stack.append(self)
+        sessions.stack.append(self)
 
     def close(self) -> None:
         """Ends the session; it is no longer the default one."""
         super().close()
-        if self in _sessions.stack:
-            _sessions.stack.remove(self)
+        if self in sessions.stack:
+            sessions.stack.remove(self)
             if self._pushed:
                 _core.pop_graph()
-
-
-def _leave_interactive() -> bool:
-    """Takes the graphs of interactive sessions off the stack. False when other contexts are there."""
-    interactive = [s for s in _sessions.stack if isinstance(s, InteractiveSession) and s._pushed]
-    if len(interactive) != _core.stack_depth():
-        return False
-    for session in interactive:
-        _core.pop_graph()
-        session._pushed = False
-    return True

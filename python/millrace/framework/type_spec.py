@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
+from millrace import names
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor, SparseTensorValue
 from millrace.framework.convert import convert_to_tensor
@@ -201,9 +202,7 @@ class RaggedTensorSpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """tf.RaggedTensor."""
-        from millrace.ops.ragged.tensor import RaggedTensor
-
-        return RaggedTensor if self._ragged_rank > 0 else Tensor
+        return names.find("RaggedTensor") if self._ragged_rank > 0 else Tensor
 
     @classmethod
     def from_value(cls, value: Any) -> "RaggedTensorSpec":
@@ -238,9 +237,7 @@ class OptionalSpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """tf.data.experimental.Optional."""
-        from millrace.data.experimental import Optional as Value
-
-        return Value
+        return names.find("data").experimental.Optional
 
 
 class DatasetSpec(TypeSpec):
@@ -256,9 +253,7 @@ class DatasetSpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """tf.data.Dataset."""
-        from millrace.data.dataset import Dataset
-
-        return Dataset
+        return names.find("data").Dataset
 
 
 def type_spec_from_value(value: Any) -> TypeSpec:

@@ -16,7 +16,8 @@ from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope, reset_default_graph  # noqa: F401
-from millrace.framework.session import Session, get_default_session
+from millrace.framework.default_session import get_default_session
+from millrace.framework.session import Session
 from millrace.keras.backend_windows import (  # noqa: F401
     bias_add,
     conv1d,
@@ -41,12 +42,13 @@ from millrace.keras.backend_windows import (  # noqa: F401
 )
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops import variables as variables_module  # noqa: F401
+from millrace.keras.backend_settings import epsilon, floatx, image_data_format, set_epsilon, set_floatx, set_image_data_format  # noqa: F401
 from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401
 from millrace.framework.unique_names import unique_name
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
 
-_state: Dict[str, Any] = {"session": None, "epsilon": 1e-7, "floatx": "float32", "format": "channels_last"}
+_state: Dict[str, Any] = {"session": None}
 
 
 # ---- graph and session ----
@@ -249,16 +251,6 @@ def batch_set_value(pairs: Any) -> None:
 # ---- settings ----
 
 
-def epsilon() -> float:
-    """A small number."""
-    return float(_state["epsilon"])
-
-
-def set_epsilon(value: float) -> None:
-    """Sets it."""
-    _state["epsilon"] = value
-
-
 def backend() -> str:
     """The name of what computes."""
     return "tensorflow"
@@ -267,30 +259,6 @@ def backend() -> str:
 def cast_to_floatx(x: Any) -> Any:
     """An array of the type of weights."""
     return np.asarray(x, dtype=floatx())
-
-
-def floatx() -> str:
-    """The type of weights."""
-    return str(_state["floatx"])
-
-
-def set_floatx(value: str) -> None:
-    """Sets it."""
-    if value not in ("float16", "float32", "float64"):
-        raise ValueError("Unknown floatx type: %s" % value)
-    _state["floatx"] = str(value)
-
-
-def image_data_format() -> str:
-    """Where the channels are."""
-    return str(_state["format"])
-
-
-def set_image_data_format(value: str) -> None:
-    """Sets it."""
-    if value not in ("channels_last", "channels_first"):
-        raise ValueError("Unknown data_format: %s" % value)
-    _state["format"] = value
 
 
 # ---- tensors ----

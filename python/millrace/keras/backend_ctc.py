@@ -8,13 +8,8 @@ from typing import Any
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
+from millrace.keras.backend_settings import epsilon
 from millrace.ops import array_ops, gen_ops, math_ops
-
-
-def _epsilon() -> float:
-    from millrace.keras import backend
-
-    return backend.epsilon()
 
 
 def ctc_label_dense_to_sparse(labels: Any, label_lengths: Any) -> Any:
@@ -32,7 +27,7 @@ def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: An
 
     lengths = [math_ops.cast(array_ops.squeeze(convert_to_tensor(v), [-1]), dtypes.int32) for v in (label_length, input_length)]
     labels = ctc_label_dense_to_sparse(math_ops.cast(y_true, dtypes.int32), lengths[0])
-    logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + _epsilon())
+    logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + epsilon())
     return array_ops.expand_dims(ctc_ops.ctc_loss(labels=labels, inputs=logits, sequence_length=lengths[1]), 1)
 
 
@@ -40,7 +35,7 @@ def ctc_decode(y_pred: Any, input_length: Any, greedy: bool = True, beam_width: 
     """(best paths as dense tensors with -1 for nothing, their log probabilities)."""
     from millrace.ops import ctc_ops
 
-    logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + _epsilon())
+    logits = gen_ops.log(array_ops.transpose(convert_to_tensor(y_pred), [1, 0, 2]) + epsilon())
     length = math_ops.cast(input_length, dtypes.int32)
     if greedy:
         decoded, scores = ctc_ops.ctc_greedy_decoder(inputs=logits, sequence_length=length)

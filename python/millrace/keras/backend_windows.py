@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Tuple
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.keras.backend_settings import image_data_format
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.tensor_array_ops import TensorArray
 
@@ -16,9 +17,7 @@ _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 def layout(data_format: Optional[str]) -> str:
     """channels_last or channels_first; the default where nothing is said."""
-    from millrace.keras import backend as K
-
-    found = K.image_data_format() if data_format is None else data_format
+    found = image_data_format() if data_format is None else data_format
     if found not in ("channels_first", "channels_last"):
         raise at_user_line(ValueError("Unknown data_format: %s" % found))
     return found

@@ -24,6 +24,7 @@ from millrace.layers import (
 )
 from millrace.layers.advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU
 from millrace.layers.base import Layer
+from millrace.layers import serialization as _serialization
 from millrace.layers.attention import AdditiveAttention, Attention
 from millrace.layers.nodes import InputSpec
 from millrace.layers.columns import DenseFeatures
@@ -37,28 +38,9 @@ from millrace.layers.noise import AlphaDropout, GaussianDropout, GaussianNoise
 from millrace.layers.normalization import BatchNormalization, LayerNormalization
 from millrace.layers.pooling import *
 from millrace.layers.recurrent import GRU, LSTM, RNN, AbstractRNNCell, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells
+from millrace.layers.serialization import deserialize, serialize
 from millrace.layers.wrappers import Bidirectional, TimeDistributed, Wrapper
 
 
-def serialize(layer: _Any) -> _Any:
-    """A layer as its class and settings."""
-    return {"class_name": type(layer).__name__, "config": layer.get_config()}
-
-
-def deserialize(config: _Any, custom_objects: _Any = None) -> _Any:
-    """The layer, or model, of a class and settings."""
-    from millrace.keras import models
-    from millrace.keras.utils.generic_utils import deserialize_keras_object
-    import millrace.layers.scoped as _plain
-
-    names = {
-        **{n: v for n, v in vars(_plain).items() if isinstance(v, type)},
-        **globals(),
-        "Model": models.Model,
-        "Network": models.Model,
-        "Sequential": models.Sequential,
-    }
-    return deserialize_keras_object(config, names, custom_objects, "layer")
-
-
+_serialization.CLASSES.update({n: v for n, v in globals().items() if isinstance(v, type)})
 __getattr__ = _not_provided.getter("keras.layers")

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import metrics, optimizers
+from millrace.keras import optimizers
 from millrace.layers.nodes import listed
+import millrace.keras.layers  # noqa: F401 - the classes that models are read from
+from millrace.layers.serialization import CLASSES, deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
-from millrace.keras.engine.saving import as_json, h5py, load_weights_from_hdf5_group, save_weights_to_hdf5_group
+from millrace.keras.engine.saving import h5py, load_weights_from_hdf5_group, save_model  # noqa: F401
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer
@@ -164,52 +165,16 @@ class Sequential(Model):
     @classmethod
     def from_config(cls, config: Any, custom_objects: Any = None) -> Any:
         """A model of what get_config gave."""
-        from millrace.keras.layers import deserialize
-
         made = cls(name=config.get("name") if isinstance(config, dict) else None)
         for entry in config["layers"] if isinstance(config, dict) else config:
             made.add(deserialize(entry, custom_objects=custom_objects))
         return made
 
 
+CLASSES.update(Model=Model, Network=Model, Sequential=Sequential)
+
+
 # ---- models in files ----
-
-
-def _training_config(model: Any) -> Dict[str, Any]:
-    def named(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {k: named(v) for k, v in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [named(v) for v in value]
-        return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
-
-    return {
-        "optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()},
-        "loss": named(model.loss),
-        "metrics": named(model._given_metrics),
-        "sample_weight_mode": model.sample_weight_mode,
-        "loss_weights": model.loss_weights,
-    }
-
-
-def save_model(model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
-    """Writes a model, its weights and how it is trained to an HDF5 file."""
-    library = h5py()
-    if not overwrite and os.path.isfile(filepath):
-        raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
-    with library.File(filepath, "w") as file:
-        file.attrs["keras_version"], file.attrs["backend"] = b"2.0.8-tf", b"tensorflow"
-        file.attrs["model_config"] = json.dumps({"class_name": type(model).__name__, "config": model.get_config()}, default=as_json).encode("utf-8")
-        save_weights_to_hdf5_group(file.create_group("model_weights"), model.layers)
-        if include_optimizer and model.optimizer is not None and not isinstance(model.optimizer, optimizers.TFOptimizer):
-            file.attrs["training_config"] = json.dumps(_training_config(model), default=as_json).encode("utf-8")
-            weights = model.optimizer.weights
-            if weights:
-                group = file.create_group("optimizer_weights")
-                names = ["%d/%s" % (i, w.name) for i, w in enumerate(weights)]
-                group.attrs["weight_names"] = [n.encode("utf-8") for n in names]
-                for name, value in zip(names, K.batch_get_value(weights)):
-                    group.create_dataset(name, data=np.asarray(value))
 
 
 def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) -> Any:
@@ -252,8 +217,6 @@ def model_from_config(config: Any, custom_objects: Any = None) -> Any:
     """A model of its class and settings."""
     if isinstance(config, list):
         raise at_user_line(TypeError("`model_from_config` expects a dictionary, not a list. Maybe you meant to use `Sequential.from_config(config)`?"))
-    from millrace.keras.layers import deserialize
-
     return deserialize(config, custom_objects=custom_objects)
 
 

@@ -12,6 +12,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed
+from millrace.layers.serialization import deserialize
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import has_arg
 from millrace.layers.nodes import shape_tuple
@@ -308,8 +309,6 @@ class StackedRNNCells(SettingsLayer):
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """Cells of what get_config gave."""
-        from millrace.keras.layers import deserialize
-
         config = dict(config)
         return cls([deserialize(c, custom_objects=custom_objects) for c in config.pop("cells")], **config)
 
@@ -474,8 +473,6 @@ class RNN(SettingsLayer):
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
-        from millrace.keras.layers import deserialize
-
         config = dict(config)
         return cls(deserialize(config.pop("cell"), custom_objects=custom_objects), **config)
 

@@ -8,12 +8,13 @@ import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
+from millrace import names
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, name_scope
 from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import metric_base  # noqa: F401 - what add_metric makes
-from millrace.layers import base, convolutional, core, normalization, pooling
+from millrace.layers import base, convolutional, core, normalization, pooling, serialization
 from millrace.layers.nodes import InputSpec, Node  # noqa: F401
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variable_scope import VariableScope, get_variable, get_variable_scope, variable_scope
@@ -361,11 +362,10 @@ def batch_normalization(
 
 
 BatchNorm, batch_norm = BatchNormalization, batch_normalization
+serialization.CLASSES.setdefault("MaxOut", MaxOut)
 
 
 def __getattr__(name: str) -> Any:  # what connects layers is tf.keras's
     if name in ("Input", "InputLayer", "Network"):
-        from millrace.keras.engine import topology
-
-        return getattr(topology, name)
+        return getattr(names.find("keras.engine").topology, name)
     raise AttributeError("module 'millrace.layers' has no attribute %r" % name)

@@ -11,6 +11,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed
+from millrace.layers.serialization import deserialize
 from millrace.layers.nodes import InputSpec
 from millrace.ops import array_ops
 
@@ -71,8 +72,6 @@ class Wrapper(Layer):
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
-        from millrace.keras.layers import deserialize
-
         config = dict(config)
         return cls(deserialize(config.pop("layer"), custom_objects=custom_objects), **config)
 

@@ -13,7 +13,7 @@ from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables, local_variables
 
 
@@ -106,8 +106,6 @@ def _gradients(
         )
         results = [_gradient(g) for g in made]
         if gate_gradients:
-            from millrace.ops import control_flow_ops
-
             results = control_flow_ops.tuple(results)
     if len(flat) == len(xs):
         return results
@@ -287,3 +285,14 @@ def _custom_gradient_of(op: Any, *grads: Any) -> List[Any]:
     if len(of_variables) != len(variables):
         raise at_user_line(ValueError("Must return gradient for each variable from @custom_gradient grad_fn: %d for %d" % (len(of_variables), len(variables))))
     return [None] * count + nest.listed(of_tensors) + list(of_variables)
+
+
+def get_gradient_function(op: Any) -> Any:
+    """The Python function that a program registered as the gradient of an operation. LookupError where there is none: the library has its own."""
+    if not list(op.inputs):
+        return None
+    try:
+        name = op.get_attr("_gradient_op_type").decode()
+    except ValueError:
+        name = op.type
+    return registered_gradient(name)

@@ -11,6 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import control_flow_ops, gen_ops, string_ops
+from millrace.ops.image_dtypes import convert_image_dtype
 
 
 def _given(**attributes: Any) -> Dict[str, Any]:
@@ -98,8 +99,6 @@ def decode_image(
     contents: Any, channels: Optional[int] = None, dtype: Any = dtypes.uint8, name: Optional[str] = None, expand_animations: bool = True
 ) -> Tensor:
     """The image in a JPEG, PNG, BMP or GIF file, which is [frames, height, width, 3] for a GIF unless expand_animations is False."""
-    from millrace.image import convert_image_dtype
-
     wanted, channels = dtypes.as_dtype(dtype), channels or 0
     bits = wanted if wanted in (dtypes.uint8, dtypes.uint16) else dtypes.uint8 if wanted == dtypes.float32 else dtypes.uint16
 

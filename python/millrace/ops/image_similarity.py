@@ -12,13 +12,12 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops.image_dtypes import convert_image_dtype
 
 _MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 
 def _as_float(img: Any, max_val: Any) -> Tuple[Tensor, Tensor]:
-    from millrace.image import convert_image_dtype
-
     img = convert_to_tensor(img)
     peak = convert_image_dtype(math_ops.cast(max_val, img.dtype.base_dtype), dtypes.float32)
     return convert_image_dtype(img, dtypes.float32), peak

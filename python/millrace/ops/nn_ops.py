@@ -18,6 +18,7 @@ from millrace.ops.dialects import either
 from millrace.ops.moments import *  # noqa: F403
 from millrace.ops.variables import PartitionedVariable
 from millrace.ops.window_ops import *  # noqa: F403
+from millrace.ops.window_ops import conv1d  # noqa: F401
 from millrace.ops.window_ops import dilated as _dilated
 from millrace.ops.window_ops import spatial_size as _spatial_size
 
@@ -371,33 +372,6 @@ def conv3d(
 ) -> Tensor:
     """A 3-D convolution."""
     return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations, name=name)
-
-
-def conv1d(
-    value: Any = None,
-    filters: Any = None,
-    stride: Any = None,
-    padding: Any = None,
-    use_cudnn_on_gpu: Any = None,
-    data_format: Optional[str] = None,
-    name: Optional[str] = None,
-    input: Any = None,
-) -> Tensor:
-    """A convolution of sequences [batch, width, channels] with a filter [width, in, out]."""
-    with name_scope(name, "conv1d", [value, filters]):
-        channels_first = data_format in ("NCHW", "NCW")
-        spatial = 2 if channels_first else 1
-        step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
-        x = array_ops.expand_dims(value if input is None else input, spatial)
-        result = gen_ops.conv2d(
-            x,
-            array_ops.expand_dims(filters, 0),
-            [1, 1, 1, step] if channels_first else [1, 1, step, 1],
-            padding,
-            use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
-            data_format="NCHW" if channels_first else "NHWC",
-        )
-        return array_ops.squeeze(result, [spatial])
 
 
 def conv2d_transpose(

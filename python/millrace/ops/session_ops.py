@@ -11,6 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, device as on_device
+from millrace.framework.session import handles
 from millrace.ops import array_ops, gen_ops
 
 __all__ = ["get_session_handle", "get_session_tensor", "delete_session_tensor"]
@@ -70,6 +71,9 @@ class TensorHandle:
             raise at_user_line(TypeError("Persistent tensor %s may have already been deleted." % self._handle))
         self._kept = False
         self._run("delete", gen_ops.delete_session_tensor)
+
+
+handles["kind"] = TensorHandle
 
 
 def is_handle(fetched: Any) -> bool:

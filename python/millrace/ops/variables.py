@@ -13,9 +13,9 @@ import numpy as np
 from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.library_names import prepend_name_scope, strip_name_scope
+from millrace.framework.library_names import prepend_name_scope, register_dense_tensor_like_type, strip_name_scope
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collections, get_collection, get_default_graph, init_scope, name_scope
-from millrace.ops import array_ops, gen_ops, operators
+from millrace.ops import array_ops, control_flow_ops, gen_ops, operators
 
 
 _resources_by_default = False
@@ -313,15 +313,13 @@ class Variable(metaclass=_ByCreators):
     def initialized_value(self) -> Tensor:
         """Its value, or its first value where it has none yet."""
         with init_scope():
-            from millrace.ops import control_flow_ops
-
             return control_flow_ops.cond(
                 is_variable_initialized(self), self.read_value, lambda: self.initial_value if self._first_value is None else self._first_value
             )
 
     def load(self, value: Any, session: Any = None) -> None:
         """Sets its value in a session."""
-        from millrace.framework.session import get_default_session
+        from millrace.framework.default_session import get_default_session
 
         active = session or get_default_session()
         if active is None:
@@ -430,6 +428,9 @@ class Variable(metaclass=_ByCreators):
             "trainable variable " if self.trainable else "variable ",
             html.escape(self.op._location),
         )
+
+
+register_dense_tensor_like_type(Variable)
 
 
 _VARIABLE_OPS, _ASKS = ("Variable", "VariableV2", "VarHandleOp"), ("IsVariableInitialized", "VarIsInitializedOp")
@@ -633,8 +634,6 @@ all_variables = global_variables
 
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
     """An operation that gives variables their first values."""
-    from millrace.ops import control_flow_ops
-
     if var_list:
         return control_flow_ops.group(*[v.initializer for v in var_list], name=name)
     return control_flow_ops.no_op(name=name)
@@ -679,8 +678,6 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
 
 def assert_variables_initialized(var_list: Any = None) -> Any:
     """An operation that fails when a variable has no value; None where there are no variables."""
-    from millrace.ops import control_flow_ops
-
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:

@@ -14,7 +14,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops
 
-__all__ = ["convolution", "max_pool3d", "avg_pool3d", "pool", "with_space_to_batch", "atrous_conv2d_transpose"]
+__all__ = ["conv1d", "convolution", "max_pool3d", "avg_pool3d", "pool", "with_space_to_batch", "atrous_conv2d_transpose"]
 
 
 def spatial_size(filters: Any) -> List[int]:
@@ -57,12 +57,37 @@ def _channels_last(value: Tensor, count: int, compute: Callable[[Tensor], Tensor
     return array_ops.transpose(made, [0, count + 1, *range(1, count + 1)])
 
 
+def conv1d(
+    value: Any = None,
+    filters: Any = None,
+    stride: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: Any = None,
+    data_format: Optional[str] = None,
+    name: Optional[str] = None,
+    input: Any = None,
+) -> Tensor:
+    """A convolution of sequences [batch, width, channels] with a filter [width, in, out]."""
+    with name_scope(name, "conv1d", [value, filters]):
+        channels_first = data_format in ("NCHW", "NCW")
+        spatial = 2 if channels_first else 1
+        step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
+        x = array_ops.expand_dims(value if input is None else input, spatial)
+        result = gen_ops.conv2d(
+            x,
+            array_ops.expand_dims(filters, 0),
+            [1, 1, 1, step] if channels_first else [1, 1, step, 1],
+            padding,
+            use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
+            data_format="NCHW" if channels_first else "NHWC",
+        )
+        return array_ops.squeeze(result, [spatial])
+
+
 def convolution(
     input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None, data_format: Optional[str] = None
 ) -> Tensor:
     """A convolution of 1, 2 or 3 spatial dimensions."""
-    from millrace.ops.nn_ops import conv1d
-
     filter, input = convert_to_tensor(filter), convert_to_tensor(input)
     count = (filter.get_shape().ndims or 4) - 2
     steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")

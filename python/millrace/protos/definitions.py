@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, Type
 
-from millrace.protos import enums, message
+from millrace.protos import descriptors, enums, message
 from millrace.protos.message import Message
 
-_registry: Dict[str, Type[Message]] = {}
+_registry: Dict[str, Type[Message]] = descriptors.registry
 
 _TABLES = """
 TensorShapeProto: 2 dim *TensorShapeProto.Dim; 3 unknown_rank bool
@@ -144,8 +144,6 @@ class _Entry:
         self._field = field
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        from millrace.protos import descriptors
-
         return descriptors.entry_class(self._field)
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict
 
+from millrace.protos import enums, message
+
 _PACKAGE, _FILE = "tensorflow", "millrace/messages.proto"
 _cache: Dict[str, Any] = {}
+registry: Dict[str, Any] = {}  # the message classes by name: definitions.py fills it
 _CPP_TYPE_OF_ENUM = {"dtype": "DataType", "type": "DataType"}  # enumerations whose names are known; other enums are numbers here
 
 
@@ -49,8 +52,6 @@ def _add_fields(made: Any, full_name: str, cls: Any, registry: Any) -> None:
 def _pool() -> Any:
     if "pool" not in _cache:
         from google.protobuf import descriptor_pb2, descriptor_pool  # type: ignore[import-untyped]
-        from millrace.protos import enums
-        from millrace.protos.definitions import _registry as registry
 
         file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
         numbers = file.enum_type.add(name="DataType")
@@ -81,8 +82,6 @@ def of(cls: Any) -> Any:
 
 def entry_class(field: Any) -> Any:
     """The message class of the entries of a map field."""
-    from millrace.protos import message
-
     key = "entry:%s.%s" % (field.owner.__name__, field.name)
     if key not in _cache:
         made = message.define("Entry", "1 key %s; 2 value %s" % (field.key_kind, field.kind), {})
@@ -93,3 +92,6 @@ def entry_class(field: Any) -> Any:
             made._descriptor = of(field.owner).fields_by_name[field.name].message_type  # type: ignore[attr-defined]
         _cache[key] = made
     return _cache[key]
+
+
+message.Descriptor.of, message.Descriptor.entry_class = staticmethod(of), staticmethod(entry_class)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
@@ -53,9 +53,7 @@ class Field:
         """What protobuf's field descriptors have beyond this."""
         if name.startswith("__") or name == "owner":
             raise AttributeError(name)
-        from millrace.protos import descriptors
-
-        return getattr(descriptors.of(self.owner).fields_by_name[self.name], name)
+        return getattr(Descriptor.of(self.owner).fields_by_name[self.name], name)
 
     def default(self) -> Any:
         """The value of a scalar that is not set."""
@@ -199,9 +197,7 @@ class Map(Dict[Any, Any]):
 
     def GetEntryClass(self) -> Any:
         """The message class of one entry."""
-        from millrace.protos import descriptors
-
-        return descriptors.entry_class(self._field)
+        return Descriptor.entry_class(self._field)
 
     def get_or_create(self, key: Any) -> Any:
         """The message at a key, made if need be."""
@@ -218,19 +214,20 @@ class Map(Dict[Any, Any]):
     MergeFrom = update
 
 
-class _Descriptor:
+class Descriptor:
     """The descriptor of a class, for programs that use the protobuf package."""
 
-    def __get__(self, instance: Any, owner: Any) -> Any:
-        from millrace.protos import descriptors
+    of: Callable[[Any], Any]  # descriptors.py, which needs messages itself, sets both
+    entry_class: Callable[[Any], Any]
 
-        return descriptors.of(owner)
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return type(self).of(owner)
 
 
 class Message:
     """Base of all messages."""
 
-    DESCRIPTOR = _Descriptor()
+    DESCRIPTOR = Descriptor()
 
     _fields: Dict[str, Field] = {}
     _numbers: Dict[int, Field] = {}

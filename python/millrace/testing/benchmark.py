@@ -93,7 +93,8 @@ class Benchmark:
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors."""
-        from millrace.framework.session import Session, get_default_session
+        from millrace.framework.default_session import get_default_session
+        from millrace.framework.session import Session
 
         session = get_default_session()
         if session is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import constant
-from millrace.framework.session import get_default_session
+from millrace.framework.default_session import get_default_session
 from millrace.ops import array_ops
 from millrace.ops.gradients import gradients
 

@@ -18,6 +18,7 @@ import millrace._core as _core
 from millrace.framework import device as _device
 from millrace.framework import errors, random_seed
 from millrace.framework import graph as _graph
+from millrace.framework import default_session as _default_session
 from millrace.framework import session as _session
 from millrace.protos import definitions, text_format
 from millrace.testing import messages
@@ -88,7 +89,7 @@ class TestCase(unittest.TestCase):
         np.random.seed(random_seed.DEFAULT_GRAPH_SEED)
         while _core.stack_depth():
             _core.pop_graph()
-        _session._sessions.stack.clear()
+        _default_session.sessions.stack.clear()
         _graph.reset_default_graph()
         random_seed.set_random_seed(random_seed.DEFAULT_GRAPH_SEED)
 
@@ -143,7 +144,7 @@ class TestCase(unittest.TestCase):
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors, by the default session or the test's own."""
-        session = _session.get_default_session()
+        session = _default_session.get_default_session()
         if session is not None:
             return session.run(tensors)
         with self.cached_session() as own:

@@ -16,7 +16,7 @@ from millrace.framework import dtypes, errors
 from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, init_scope
-from millrace.framework.session import get_default_session
+from millrace.framework.default_session import get_default_session
 from millrace.layers.base import Layer
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer

@@ -12,7 +12,8 @@ from millrace.framework import errors
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_default_graph
 from millrace.framework.proto_functions import register_proto_function
-from millrace.framework.session import BaseSession, get_default_session
+from millrace.framework.default_session import get_default_session
+from millrace.framework.session import BaseSession
 from millrace.protos.definitions import QueueRunnerDef  # type: ignore[attr-defined]
 
 

@@ -3,6 +3,7 @@
 """The columns of tf.contrib.layers, which know their keys, and what is made of them."""
 
 from millrace.contrib.feature_columns.base import _LinearEmbeddingLookupArguments, _Transformer
+from millrace.contrib.feature_columns.crossed import crossed_column
 from millrace.contrib.feature_columns.dense import (
     _BucketizedColumn,
     _EmbeddingColumn,
@@ -41,7 +42,6 @@ from millrace.contrib.feature_columns.sparse import (
     _SparseColumnVocabulary,
     _SparseIdLookupConfig,
     _WeightedSparseColumn,
-    crossed_column,
     sparse_column_with_hash_bucket,
     sparse_column_with_integerized_feature,
     sparse_column_with_keys,

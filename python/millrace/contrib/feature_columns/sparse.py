@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from millrace.contrib.feature_columns.base import _Column, _LinearEmbeddingLookupArguments, check_both_or_none, checked_combiner, of_rank
+from millrace.contrib.feature_columns.base import _Column, _LinearEmbeddingLookupArguments, checked_combiner, of_rank
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
 from millrace.feature_column import categorical
 from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _LazyBuilder, sparse_of, words_or_numbers
@@ -273,28 +273,3 @@ def weighted_sparse_column(sparse_id_column: Any, weight_column_name: str, dtype
     if not (dtype.is_integer or dtype.is_floating):
         raise at_user_line(ValueError("dtype is not convertible to float. Given %s" % dtype))
     return _WeightedSparseColumn(sparse_id_column, weight_column_name, dtype)
-
-
-def crossed_column(
-    columns: Iterable[Any],
-    hash_bucket_size: int,
-    combiner: str = "sum",
-    ckpt_to_load_from: Optional[str] = None,
-    tensor_name_in_ckpt: Optional[str] = None,
-    hash_key: Optional[int] = None,
-) -> _CrossedColumn:
-    """A column of the combinations of others' values, which share hash_bucket_size classes."""
-    from millrace.contrib.feature_columns.dense import _BucketizedColumn
-
-    ordered = tuple(columns)
-    for column in ordered:
-        if not isinstance(column, (_SparseColumn, _CrossedColumn, _BucketizedColumn)):
-            raise at_user_line(TypeError("columns must be a set of _SparseColumn, _CrossedColumn, or _BucketizedColumn instances. Column is: %s" % (column,)))
-    if len(ordered) < 2:
-        raise at_user_line(ValueError("columns must contain at least 2 elements. columns: %s" % (ordered,)))
-    if hash_bucket_size < 2:
-        raise at_user_line(ValueError("hash_bucket_size must be at least 2. hash_bucket_size: %s" % hash_bucket_size))
-    check_both_or_none(ckpt_to_load_from, tensor_name_in_ckpt)
-    return _CrossedColumn(
-        tuple(sorted(ordered, key=lambda c: c.name)), hash_bucket_size, hash_key, checked_combiner(combiner), ckpt_to_load_from, tensor_name_in_ckpt
-    )

@@ -13,6 +13,8 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed, one_or_all, shape_tuple
+from millrace.layers.merge import _Merge
+from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.layers.nodes import Node, reachable_from
 
@@ -389,8 +391,6 @@ class Network(Layer):
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A model of what get_config gave."""
-        from millrace.keras.layers import deserialize
-
         made: Dict[str, Any] = {}
         waiting: List[Any] = []
         for entry in config["layers"]:
@@ -412,8 +412,6 @@ class Network(Layer):
                     rest.append((layer, base, i, call))
                     continue
                 arguments = call[0][3] if len(call[0]) > 3 else {}
-                from millrace.layers.merge import _Merge
-
                 many = len(inputs) > 1 or isinstance(layer, _Merge)
                 layer(inputs if many else inputs[0], **arguments)
             if len(rest) == len(waiting):

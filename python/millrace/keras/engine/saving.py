@@ -11,6 +11,9 @@ import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
+from millrace.keras import metrics, optimizers
+from millrace.layers.recurrent import GRU, LSTM
+from millrace.layers.wrappers import Bidirectional, TimeDistributed
 
 _VERSION = "2.0.8-tf"
 
@@ -93,9 +96,6 @@ def _pairs(layer: Any, name: str, values: List[Any]) -> List[Any]:
 
 def preprocess_weights_for_loading(layer: Any, weights: Any, original_keras_version: Optional[str] = None, original_backend: Optional[str] = None) -> Any:
     """Weights as the layer has them, of those that Keras 1 or another backend saved."""
-    from millrace.layers.recurrent import GRU, LSTM
-    from millrace.layers.wrappers import Bidirectional, TimeDistributed
-
     kind = type(layer).__name__
     if isinstance(layer, Bidirectional):
         half = len(weights) // 2
@@ -124,6 +124,43 @@ def preprocess_weights_for_loading(layer: Any, weights: Any, original_keras_vers
         spatial = tuple(slice(None, None, -1) for _ in range(weights[0].ndim - 2))  # Theano turns kernels around
         weights = [weights[0][spatial], *weights[1:]]
     return weights
+
+
+def _training_config(model: Any) -> Dict[str, Any]:
+    def named(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: named(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [named(v) for v in value]
+        return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
+
+    return {
+        "optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()},
+        "loss": named(model.loss),
+        "metrics": named(model._given_metrics),
+        "sample_weight_mode": model.sample_weight_mode,
+        "loss_weights": model.loss_weights,
+    }
+
+
+def save_model(model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
+    """Writes a model, its weights and how it is trained to an HDF5 file."""
+    library = h5py()
+    if not overwrite and os.path.isfile(filepath):
+        raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
+    with library.File(filepath, "w") as file:
+        file.attrs["keras_version"], file.attrs["backend"] = b"2.0.8-tf", b"tensorflow"
+        file.attrs["model_config"] = json.dumps({"class_name": type(model).__name__, "config": model.get_config()}, default=as_json).encode("utf-8")
+        save_weights_to_hdf5_group(file.create_group("model_weights"), model.layers)
+        if include_optimizer and model.optimizer is not None and not isinstance(model.optimizer, optimizers.TFOptimizer):
+            file.attrs["training_config"] = json.dumps(_training_config(model), default=as_json).encode("utf-8")
+            weights = model.optimizer.weights
+            if weights:
+                group = file.create_group("optimizer_weights")
+                names = ["%d/%s" % (i, w.name) for i, w in enumerate(weights)]
+                group.attrs["weight_names"] = [n.encode("utf-8") for n in names]
+                for name, value in zip(names, K.batch_get_value(weights)):
+                    group.create_dataset(name, data=np.asarray(value))
 
 
 class SavedWeights:
@@ -160,8 +197,6 @@ class SavedWeights:
 
     def save(self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
         """Writes the model, its weights and how it is trained to an HDF5 file."""
-        from millrace.keras.models import save_model
-
         save_model(self, filepath, overwrite, include_optimizer)
 
     def _updated_config(self: Any) -> Dict[str, Any]:

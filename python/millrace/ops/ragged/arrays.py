@@ -11,6 +11,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.ragged import conversions, segments
+from millrace.ops.ragged.flat_values import map_flat_values
 from millrace.ops.sort_ops import argsort
 from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged, is_ragged
 
@@ -194,9 +195,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = No
         if isinstance(condition, RaggedTensor):
             if not isinstance(x, RaggedTensor) or not isinstance(y, RaggedTensor):
                 raise at_user_line(ValueError("x and y must be ragged as the condition is"))
-            from millrace.ops.ragged import maths
-
-            return maths.map_flat_values(array_ops.where, condition, x, y)
+            return map_flat_values(array_ops.where, condition, x, y)
         both = concat([x, y], 0)
         rows = x.nrows() if isinstance(x, RaggedTensor) else array_ops.shape(x, out_type=dtypes.int64)[0]
         numbers = math_ops.range(rows)

@@ -9,7 +9,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
-from millrace.ops.ragged import segments
+from millrace.ops.ragged import arrays, segments
 from millrace.ops.ragged.tensor import RaggedTensor
 
 _ALL = slice(None)
@@ -81,8 +81,6 @@ def _sliced(ragged: RaggedTensor, rows: slice) -> RaggedTensor:
 
 def _pieces(ragged: RaggedTensor, starts: Tensor, limits: Tensor) -> RaggedTensor:
     """The values from each start up to each limit as rows."""
-    from millrace.ops.ragged import arrays
-
     lengths = limits - starts
     splits = segments.lengths_to_splits(lengths)
     return RaggedTensor._of(arrays.gather(ragged.values, segments.ranges(starts, lengths)), splits)
@@ -135,8 +133,6 @@ def _cut(ragged: RaggedTensor, columns: slice) -> RaggedTensor:
         count = gen_ops.floor_div(gen_ops.maximum(begin - end, zero) + (-step - 1), convert_to_tensor(-step, kind))
     if step == 1:
         return _pieces(ragged, ragged.row_starts() + begin, ragged.row_starts() + begin + count)
-    from millrace.ops.ragged import arrays
-
     splits = segments.lengths_to_splits(count)
     rows = segments.row_splits_to_segment_ids(splits)
     at = array_ops.gather(ragged.row_starts() + begin, rows) + segments.positions(splits, rows) * convert_to_tensor(step, kind)

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Optional
 from millrace.framework import dispatch
 from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops.ragged.flat_values import map_flat_values
 from millrace.ops.ragged import arrays, maths
 from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged
 
@@ -100,7 +101,7 @@ def find(name: str, dense: Callable[..., Any]) -> Callable[..., Any]:
         return maths.elementwise(dense, 2)
     if name in dispatch.NARY:
         return maths.nary(dense)
-    return lambda *args, **kwargs: maths.map_flat_values(dense, *args, **kwargs)
+    return lambda *args, **kwargs: map_flat_values(dense, *args, **kwargs)
 
 
 def _binary(op: Callable[..., Any], swapped: bool = False) -> Callable[..., Any]:
@@ -127,7 +128,7 @@ def _install_operators() -> None:
     for name, op in {"lt": gen_ops.less, "le": gen_ops.less_equal, "gt": gen_ops.greater, "ge": gen_ops.greater_equal}.items():
         setattr(RaggedTensor, "__%s__" % name, _binary(op))
     for name, unary in {"neg": gen_ops.neg, "abs": math_ops.abs, "invert": gen_ops.logical_not}.items():
-        setattr(RaggedTensor, "__%s__" % name, lambda self, _op=unary: maths.map_flat_values(_op, self))
+        setattr(RaggedTensor, "__%s__" % name, lambda self, _op=unary: map_flat_values(_op, self))
 
 
 _install_operators()

@@ -416,6 +416,9 @@ datasets = keras_datasets
 Input = keras.engine.inputs:Input
 Model Sequential = keras.models:
 
+[layers.experimental]
+keras_style_scope set_keras_style = layers.scoped:
+
 [keras.layers]
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
 

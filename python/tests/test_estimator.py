@@ -328,3 +328,53 @@ def test_tables():
         tf.estimator.inputs.pandas_input_fn(table, Column([7, 8, 9]), shuffle=False, target_column="a")
     with pytest.raises(ValueError, match="Index for x and y are mismatched"):
         tf.estimator.inputs.pandas_input_fn(table, Column([7, 8]), shuffle=False)
+
+
+def test_heads_of_1_15():
+    """Classes whose loss is a mean; link functions, weights, regularization losses and what a head is asked for."""
+    logits, labels, features = tf.constant([[0.5], [-1.0]]), tf.constant([[1.0], [0.0]]), {"w": tf.constant([[1.0], [3.0]])}
+    session, z, y = tf.Session(), np.array([0.5, -1.0]), np.array([1.0, 0.0])
+    cross = np.log1p(np.exp(-z)) + (1 - y) * z
+    w = np.array([1.0, 3.0])
+    head = tf.estimator.BinaryClassHead(weight_column="w")
+    assert isinstance(head, tf.estimator.Head) and head.logits_dimension == 1 and head.loss_reduction == tf.losses.Reduction.SUM_OVER_BATCH_SIZE
+    np.testing.assert_allclose(session.run(head.loss(labels, logits, features)), (cross * w).sum() / 2, rtol=1e-6)
+    np.testing.assert_allclose(session.run(head.loss(labels, logits, features, regularization_losses=[tf.constant(2.0)])), (cross * w).sum() / 2 + 2, rtol=1e-6)
+    assert list(head.predictions(logits, ["logistic"])) == ["logistic"]
+    with pytest.raises(ValueError, match="predicts"):
+        head.predictions(logits, ["nothing"])
+    with pytest.raises(NotImplementedError, match="create_estimator_spec"):
+        head.metrics()
+    logistic = tf.estimator.LogisticRegressionHead()
+    np.testing.assert_allclose(session.run(logistic.loss(labels, logits)), cross.mean(), rtol=1e-6)
+    np.testing.assert_allclose(session.run(logistic.predictions(logits)["predictions"])[:, 0], 1 / (1 + np.exp(-z)), rtol=1e-6)
+    poisson = tf.estimator.PoissonRegressionHead(compute_full_loss=False)
+    np.testing.assert_allclose(session.run(poisson.loss(labels, logits)), (np.exp(z) - y * z).mean(), rtol=1e-6)
+    np.testing.assert_allclose(session.run(poisson.predictions(logits)["predictions"])[:, 0], np.exp(z), rtol=1e-6)
+    many = tf.estimator.MultiClassHead(3)
+    three = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    wanted = (np.log(np.exp(three).sum(1)) - three[[0, 1], [2, 0]]).mean()
+    np.testing.assert_allclose(session.run(many.loss(tf.constant([[2], [0]]), tf.constant(three, tf.float32))), wanted, rtol=1e-6)
+    plain = tf.estimator.RegressionHead()
+    np.testing.assert_allclose(session.run(plain.loss(labels, logits)), ((z - y) ** 2).mean(), rtol=1e-6)
+
+
+def test_a_head_of_1_15_trains_the_variables_it_is_given():
+    tf.train.get_or_create_global_step()
+    moved, kept, counted = (tf.get_variable(n, [1, 1], initializer=tf.zeros_initializer()) for n in ("moved", "kept", "counted"))
+    x = tf.constant([[1.0], [2.0]])
+    update = counted.assign_add([[1.0]])
+    spec = tf.estimator.RegressionHead().create_estimator_spec(
+        {},
+        "train",
+        tf.matmul(x, moved + kept),
+        labels=tf.constant([[1.0], [2.0]]),
+        optimizer=tf.train.GradientDescentOptimizer(0.1),
+        trainable_variables=[moved],
+        update_ops=[update.op],
+    )
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(spec.train_op)
+        assert session.run([moved, kept, counted, tf.train.get_global_step()])[1:] == [[[0.0]], [[1.0]], 1]
+        np.testing.assert_allclose(session.run(moved), [[0.5]])  # -0.1 * d/dw mean((wx - x)^2)

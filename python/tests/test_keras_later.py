@@ -239,3 +239,49 @@ def test_scaled_losses():
         E.FixedLossScale(0.5)
     with pytest.raises(ValueError, match="instance of Optimizer"):
         E.MixedPrecisionLossScaleOptimizer("sgd", 2)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_cudnn_layers_against_numpy():
+    """Two biases, gates by the sigmoid; the reset gate of the GRU works behind the product with the state."""
+    random = np.random.RandomState(3)
+    x, units = random.randn(2, 4, 3), 5
+    for kind, gates in ((keras.layers.CuDNNLSTM, 4), (keras.layers.CuDNNGRU, 3)):
+        given = keras.Input((4, 3))
+        layer = kind(units, return_sequences=True)
+        model = keras.Model(given, layer(given))
+        kernel, recurrent, bias = layer.get_weights()
+        assert kernel.shape == (3, gates * units) and recurrent.shape == (units, gates * units) and bias.shape == (2 * gates * units,)
+        if gates == 4:
+            np.testing.assert_array_equal(bias, np.repeat([0, 1, 0], [5 * units, units, 2 * units]))  # the forget gate's
+        bias = random.randn(*bias.shape)
+        layer.set_weights([kernel, recurrent, bias])
+        kernel, recurrent = (w.astype(float) for w in layer.get_weights()[:2])
+        h, c, wanted = np.zeros([2, units]), np.zeros([2, units]), []
+        for t in range(4):
+            of_x, of_h = x[:, t] @ kernel + bias[: gates * units], h @ recurrent + bias[gates * units :]
+            if gates == 4:
+                i, f, g, o = np.split(of_x + of_h, 4, 1)
+                c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+                h = _sigmoid(o) * np.tanh(c)
+            else:
+                (xz, xr, xn), (hz, hr, hn) = np.split(of_x, 3, 1), np.split(of_h, 3, 1)
+                z, r = _sigmoid(xz + hz), _sigmoid(xr + hr)
+                h = z * h + (1 - z) * np.tanh(xn + r * hn)
+            wanted.append(h)
+        np.testing.assert_allclose(model.predict(x), np.stack(wanted, 1), rtol=1e-5, atol=1e-6)
+        twin = kind.from_config(layer.get_config())
+        assert twin.units == units and twin.return_sequences
+
+
+def test_cudnn_layers_train_and_models_with_them_come_back():
+    model = keras.Sequential([keras.layers.CuDNNLSTM(4, input_shape=(3, 2)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.random.RandomState(0).randn(16, 3, 2)
+    history = model.fit(x, x.sum((1, 2)), epochs=5, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    again = keras.models.model_from_json(model.to_json())
+    assert type(again.layers[0]) is keras.layers.CuDNNLSTM and again.count_params() == model.count_params()

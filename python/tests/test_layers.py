@@ -452,3 +452,27 @@ def test_settings_of_tf_layers_come_back():
     assert (twin.filters, twin.kernel_size, twin.padding, twin.name) == (3, (2, 2), "same", "c")
     assert twin(tf.ones([1, 4, 4, 2])).shape.as_list() == [1, 4, 4, 3]
     assert sorted(v.name for v in tf.global_variables()) == ["c/bias:0", "c/kernel:0"]
+
+
+def test_layers_in_the_style_of_keras():
+    """tf.layers.experimental: weights are the layer's own, named after it, and no variable scope shares them."""
+    with tf.layers.experimental.keras_style_scope():
+        with tf.variable_scope("outer", reuse=tf.AUTO_REUSE):
+            first, second = tf.layers.Dense(3), tf.layers.Dense(3)
+            a, b = first(tf.ones([2, 4])), second(tf.ones([2, 4]))
+        assert (first.name, second.name) == ("dense", "dense_1") and a.shape == b.shape
+        with pytest.raises(ValueError, match="keras style"):
+            tf.layers.dense(tf.ones([2, 4]), 3, name="x", reuse=True)
+    assert len(tf.trainable_variables()) == 4 and first.kernel is not second.kernel
+    assert tf.layers.Dense(3, name="d")(tf.ones([2, 4])).op.name.startswith("d/")
+    assert [v.name for v in tf.trainable_variables()[4:]] == ["d/kernel:0", "d/bias:0"]
+
+
+def test_the_style_of_keras_can_be_set_for_good():
+    from millrace.layers import scoped
+
+    try:
+        tf.layers.experimental.set_keras_style()
+        assert tf.layers.Dense(3).name == "dense"
+    finally:
+        scoped._style.keras = False

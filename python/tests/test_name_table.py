@@ -97,7 +97,7 @@ def test_what_is_absent_says_what_to_use():
         "contrib.layers.no_such_layer",
         "contrib.no_such_package",
         "raw_ops.TPUReplicatedInput",
-        "keras.layers.CuDNNLSTM",
+        "estimator.experimental.KMeans",
         "estimator.tpu.TPUConfig",
     ]:
         owner = tf

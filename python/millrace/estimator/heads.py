@@ -88,9 +88,18 @@ class _Head:
         return "%s/%s" % (metric, self._name) if self._name else metric
 
     def create_estimator_spec(
-        self, features: Any, mode: str, logits: Any, labels: Any = None, train_op_fn: Optional[Callable[[Any], Any]] = None, optimizer: Any = None
+        self,
+        features: Any,
+        mode: str,
+        logits: Any,
+        labels: Any = None,
+        train_op_fn: Optional[Callable[[Any], Any]] = None,
+        optimizer: Any = None,
+        regularization_losses: Any = None,
+        trainable_variables: Any = None,
+        update_ops: Any = None,
     ) -> EstimatorSpec:
-        """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it."""
+        """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, after update_ops."""
         with name_scope("head"):
             logits = _checked_logits(logits, self._logits_dimension)
             with name_scope(None, "predictions", [logits]):
@@ -100,11 +109,14 @@ class _Head:
             each, target = self.create_loss(features, mode, logits, labels)
             weights = _weights(features, self._weight_column)
             loss = losses.compute_weighted_loss(each, weights, reduction=self._reduction)
+            if regularization_losses:
+                loss = loss + gen_ops.add_n(list(regularization_losses))
             if mode == ModeKeys.EVAL:
                 with name_scope(None, "metrics", [each]):
                     measures = {MetricKeys.LOSS_MEAN: metrics.mean(each, weights, name=MetricKeys.LOSS_MEAN), **self._metrics(predictions, target, weights)}
                 return EstimatorSpec(mode, predictions, loss, eval_metric_ops={self._key(key): value for key, value in measures.items()})
-            train_op = _train_op(loss, train_op_fn, optimizer)
+            with control_dependencies(list(update_ops or [])):
+                train_op = _train_op(loss, train_op_fn, optimizer, trainable_variables)
         with name_scope(""):
             summary.scalar(self._key(MetricKeys.LOSS), loss)
             if self._reduction == losses.Reduction.SUM:
@@ -112,13 +124,13 @@ class _Head:
         return EstimatorSpec(ModeKeys.TRAIN, predictions, loss, train_op)
 
 
-def _train_op(loss: Any, train_op_fn: Any, optimizer: Any) -> Any:
+def _train_op(loss: Any, train_op_fn: Any, optimizer: Any, variables: Any = None) -> Any:
     if optimizer is not None and train_op_fn is not None:
         raise at_user_line(ValueError("train_op_fn and optimizer must not both be set."))
     if optimizer is not None:
         from millrace.train.global_step import get_global_step
 
-        return optimizer.minimize(loss, global_step=get_global_step())
+        return optimizer.minimize(loss, global_step=get_global_step(), var_list=variables)
     if train_op_fn is None:
         raise at_user_line(ValueError("train_op_fn can not be None."))
     return train_op_fn(loss)

@@ -31,6 +31,26 @@ ragged: cross cross_hashed
     tf.nn and tf.raw_ops
 : fftnd ifftnd rfftnd irfftnd check_pinned is_symbolic_tensor
     what TensorFlow 1.x has: this came with 2.x
+: index_table_from_file index_to_string_table_from_file
+    the function of this name in tf.contrib.lookup
+: InvalidArgumentError
+    tf.errors.InvalidArgumentError
+: Saver Supervisor SyncReplicasOptimizer LegacySyncReplicasOptimizer
+    tf.train.Saver, tf.train.Supervisor and tf.train.SyncReplicasOptimizer
+: SequenceExample
+    tf.train.SequenceExample
+: softmax
+    tf.nn.softmax
+: init_variable
+    tf.get_variable, or tf.Variable
+: RegisterShape
+    tf.load_op_library: the library of an op knows its shapes
+: RecordInput
+    tf.data.TFRecordDataset
+nn: linear cross_entropy_with_logits
+    tf.layers.dense and tf.nn.softmax_cross_entropy_with_logits
+gfile: OpenFast
+    tf.gfile.FastGFile
 distribute:
     one process with several CPU devices and tf.device: strategies need servers
 tpu:
@@ -81,8 +101,6 @@ keras: mixed_precision
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
 keras: applications
     tf.contrib.slim.nets
-keras.layers: CuDNNGRU CuDNNLSTM
-    tf.keras.layers.GRU and tf.keras.layers.LSTM: cuDNN needs GPUs
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
 keras.experimental: export_saved_model load_from_saved_model

@@ -38,6 +38,7 @@ from millrace.layers.noise import AlphaDropout, GaussianDropout, GaussianNoise
 from millrace.layers.normalization import BatchNormalization, LayerNormalization
 from millrace.layers.pooling import *
 from millrace.layers.recurrent import GRU, LSTM, RNN, AbstractRNNCell, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells
+from millrace.layers.recurrent_cudnn import CuDNNGRU, CuDNNLSTM
 from millrace.layers.serialization import deserialize, serialize
 from millrace.layers.wrappers import Bidirectional, TimeDistributed, Wrapper
 

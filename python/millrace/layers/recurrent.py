@@ -41,6 +41,7 @@ class _Cell(SettingsLayer):
 
     settings: Tuple[str, ...] = _CELL
     gates, states = 1, 1
+    biases = 1  # how many
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class _Cell(SettingsLayer):
             "recurrent_kernel", [self.units, width], None, self.recurrent_initializer, self.recurrent_regularizer, True, self.recurrent_constraint
         )
         if self.use_bias:
-            self.bias = self.add_weight("bias", [width], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
+            self.bias = self.add_weight("bias", [width * self.biases], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
         self.built = True
 
     def _first_bias(self) -> Any:

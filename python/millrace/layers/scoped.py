@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Any, Callable, List, Optional
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
 from millrace import names
 from millrace.framework import dtypes
@@ -33,11 +34,34 @@ if TYPE_CHECKING:
         def __call__(self, inputs: Any, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Tensor: ...
 
 
+class _Style(threading.local):
+    keras = False
+
+
+_style = _Style()
+
+
+def set_keras_style() -> None:
+    """From now on layers of tf.layers name their weights and share them as those of tf.keras.layers: none is found in a variable scope."""
+    _style.keras = True
+
+
+@contextlib.contextmanager
+def keras_style_scope() -> Iterator[None]:
+    """A context in which layers of tf.layers are made in the style of tf.keras.layers."""
+    before, _style.keras = _style.keras, True
+    try:
+        yield
+    finally:
+        _style.keras = before
+
+
 class Layer(base.Layer):
     """Base of the layers of tf.layers: variables are of the variable scope, so that a scope that is reused shares them; losses and updates
     are in the graph's collections too."""
 
     _inside: Any = None
+    _keras_style = False  # whether weights and names are as those of tf.keras.layers
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__new__(cls)
@@ -45,6 +69,10 @@ class Layer(base.Layer):
         return made
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, *, _scope: Any = None, _reuse: Any = None, **kwargs: Any) -> None:
+        self._keras_style = _style.keras
+        if self._keras_style and (_reuse or _scope is not None and _scope != name):
+            raise at_user_line(ValueError("reuse is not provided in keras style: call one layer several times"))
+        _scope = None if self._keras_style else _scope
         self._default_name = snake(type(self).__name__)
         self._given_name, self._reuse, self._named_by_scope = name, _reuse, _scope is not None
         self._scope: Any = None
@@ -54,7 +82,10 @@ class Layer(base.Layer):
                 self._scope = captured
 
     def _init_set_name(self, name: Optional[str]) -> None:
-        self._name = unique_name(self._default_name, 1) if name is None and not self._named_by_scope else None
+        if self._keras_style:
+            super()._init_set_name(name)
+        else:
+            self._name = unique_name(self._default_name, 1) if name is None and not self._named_by_scope else None
 
     @property  # type: ignore[misc]
     def name(self) -> str:
@@ -106,6 +137,8 @@ class Layer(base.Layer):
         **unused: Any,
     ) -> Any:
         """Makes, or finds, a variable of the layer; one that is there already is not the layer's own."""
+        if self._keras_style:
+            return super().add_weight(name, shape, dtype, initializer, regularizer, trainable, constraint)
         known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
         scope = self._open(None)
         inside = get_variable_scope() is self._inside
@@ -148,6 +181,8 @@ class Layer(base.Layer):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
+        if self._keras_style:
+            return super().__call__(inputs, *args, **kwargs)
         captured = self._open(kwargs.pop("scope", None))
         for x in inputs if isinstance(inputs, (list, tuple)) else [inputs]:
             if isinstance(x, Tensor) and x.graph is not self._graph and self.built:
@@ -160,7 +195,7 @@ class Layer(base.Layer):
                 self._inside = outer
 
     def _around_call(self) -> Any:
-        return name_scope(self._scope.original_name_scope)
+        return super()._around_call() if self._keras_style else name_scope(self._scope.original_name_scope)
 
     def _tracks(self, tensors: List[Any]) -> bool:
         return bool(tensors) and all(base.is_keras_tensor(x) for x in tensors)  # other tensors are no model's

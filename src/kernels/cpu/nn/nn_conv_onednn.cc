@@ -16,10 +16,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/engine/epilogue.h"
 #include "kernels/cpu/engine/onednn.h"
 #include "kernels/cpu/nn/nn_conv.h"
-#include "kernels/cpu/nn/nn_simd.h"
 #include "tensor/prepared.h"
 
 namespace millrace {
@@ -478,6 +478,7 @@ class FilterGradient {
   }
 
   void AddFilters(int64_t n) const {
+    const InPlaceOp add("Add", DType::kFloat);
     constexpr int64_t kBlock = 4096;
     const int64_t blocks = (n + kBlock - 1) / kBlock;
     const double cost = static_cast<double>(kBlock) * 0.2 * static_cast<double>(chunks_.size());
@@ -486,7 +487,7 @@ class FilterGradient {
         const auto part = static_cast<size_t>(b / blocks);
         const int64_t from = b % blocks * kBlock, to = std::min(n, from + kBlock);
         for (size_t i = 1; i < chunks_.size(); ++i) {
-          AddInto(FilterOf(i, part) + from, FilterOf(0, part) + from, static_cast<size_t>(to - from));
+          add(FilterOf(0, part) + from, FilterOf(i, part) + from, to - from);
         }
       }
     });

@@ -26,10 +26,6 @@ HWY_INLINE void ForEach(size_t n, Fn fn) {
   for (; i < n; ++i) fn(One(), i);
 }
 
-void AddIntoT(const float* from, float* to, size_t n) {
-  ForEach(n, [&](auto d, size_t i) { hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i); });
-}
-
 // Calls fn(tag, c, number) for groups of four vectors of columns, which make reading row by row sequential, then for
 // single vectors and single columns; `number` says how many vectors of tag lie at c.
 template <class Fn>
@@ -153,7 +149,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace millrace {
 
-HWY_EXPORT(AddIntoT);
 HWY_EXPORT(AddRowsT);
 HWY_EXPORT(AddMomentsT);
 HWY_EXPORT(AddDotsT);
@@ -161,8 +156,6 @@ HWY_EXPORT(ScaleShiftT);
 HWY_EXPORT(ShiftRowsT);
 HWY_EXPORT(CombineT);
 HWY_EXPORT(SumSquaresT);
-
-void AddInto(const float* from, float* to, size_t n) { HWY_DYNAMIC_DISPATCH(AddIntoT)(from, to, n); }
 
 void AddRows(const float* x, size_t rows, size_t cols, float* sum) {
   HWY_DYNAMIC_DISPATCH(AddRowsT)(x, rows, cols, sum);

@@ -9,9 +9,6 @@
 
 namespace millrace {
 
-// to[i] += from[i]
-void AddInto(const float* from, float* to, size_t n);
-
 // sum[c] += x[r][c]
 void AddRows(const float* x, size_t rows, size_t cols, float* sum);
 // With e = x[r][c] - shift[c]:  sum[c] += e, squares[c] += e * e

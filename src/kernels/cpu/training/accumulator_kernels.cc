@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/dataflow/queue_kernels.h"
+#include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/training/accumulator.h"
 
 namespace millrace {
@@ -26,10 +27,29 @@ template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, Half>, float, T>;
 
 // Sums of half numbers are kept in float until they are taken.
-template <typename T>
-void AddTo(Wide<T>* to, const T* by, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] += static_cast<Wide<T>>(by[i]);
-}
+DType WideType(DType t) { return t == DType::kHalf ? DType::kFloat : t; }
+
+// to[i] += by[i], where `to` are such sums.
+class GradientAdder {
+ public:
+  explicit GradientAdder(DType dtype)
+      : add_("Add", WideType(dtype)), widen_(FindConvert(dtype, WideType(dtype))), size_(DTypeSize(dtype)) {}
+  void operator()(void* to, const void* by, int64_t n) const {
+    if (widen_.steps == 0) return add_(to, by, n);
+    float tile[kConvertTile];
+    for (int64_t i = 0; i < n; i += kConvertTile) {
+      const int64_t count = std::min(kConvertTile, n - i);
+      widen_.Run(static_cast<const char*>(by) + static_cast<size_t>(i) * size_, tile, count);
+      add_(static_cast<float*>(to) + i, tile, count);
+    }
+  }
+
+ private:
+  InPlaceOp add_;
+  ConvertRoute widen_;
+  size_t size_;
+};
+
 template <typename T>
 void Divide(const Wide<T>* sum, int64_t by, int64_t n, T* to) {
   const auto d = static_cast<Wide<T>>(by);
@@ -67,19 +87,15 @@ Status DenseAccumulator::Check(const Tensor& gradient) const {
 }
 
 Status DenseAccumulator::Add(const Tensor& gradient) {
-  return WithType(options().dtype, [&](auto v) -> Status {
-    using T = decltype(v);
-    if (count() == 0) {
-      MR_ASSIGN_OR_RETURN(sum_, Tensor::Make(DTypeOf<Wide<T>>::value, gradient.shape()));
-      const T* first = gradient.data<T>();
-      std::transform(first, first + sum_.num_elements(), sum_.mutable_data<Wide<T>>(), [](T x) {
-        return static_cast<Wide<T>>(x);
-      });
-      return absl::OkStatus();
-    }
-    AddTo(sum_.mutable_data<Wide<T>>(), gradient.data<T>(), sum_.num_elements());
+  const DType dtype = options().dtype;
+  const int64_t n = gradient.num_elements();
+  if (count() > 0) {
+    GradientAdder{dtype}(sum_.mutable_raw(), gradient.raw(), n);
     return absl::OkStatus();
-  });
+  }
+  MR_ASSIGN_OR_RETURN(sum_, Tensor::Make(WideType(dtype), gradient.shape()));
+  FindConvert(dtype, WideType(dtype)).Run(gradient.raw(), sum_.mutable_raw(), n);
+  return absl::OkStatus();
 }
 
 StatusOr<Tensor> DenseAccumulator::Finish() {
@@ -187,7 +203,7 @@ Status SparseAccumulator::Reserve(int64_t rows) {
   const int64_t room = sums_.IsInitialized() ? sums_.dim(0) : 0;
   if (rows <= room) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(const Shape shape, row_shape_.WithInserted(0, std::max(rows, room + room / 2)));
-  const DType wide = options().dtype == DType::kHalf ? DType::kFloat : options().dtype;
+  const DType wide = WideType(options().dtype);
   MR_ASSIGN_OR_RETURN(Tensor larger, Tensor::Make(wide, shape));
   if (room > 0) {
     const size_t bytes = static_cast<size_t>(row_shape_.num_elements()) * DTypeSize(wide);
@@ -212,25 +228,25 @@ Status SparseAccumulator::Add(const SparseGradient& g) {
   const int64_t size = row_shape_.num_elements(), n = g.indices.dim(0);
   const int64_t* indices = g.indices.data<int64_t>();
   MR_RETURN_IF_ERROR(Reserve(std::max(n, static_cast<int64_t>(rows_.size()))));
-  return WithType(options().dtype, [&](auto v) -> Status {
-    using T = decltype(v);
-    const T* values = g.values.data<T>();
-    int64_t place = -1;
-    for (int64_t i = 0; i < n; ++i) {
-      const bool seen = (place = Find(indices[i], place)) >= 0;
-      if (!seen) {
-        MR_RETURN_IF_ERROR(Reserve(static_cast<int64_t>(rows_.size()) + 1));
-        place = Append(indices[i]);
-      }
-      Row& row = rows_[static_cast<size_t>(place)];
-      if (row.last != count()) ++row.gradients;  // a row that comes twice in one gradient counts once
-      row.last = count();
-      Wide<T>* sum = sums_.mutable_data<Wide<T>>() + place * size;
-      if (!seen) std::fill(sum, sum + size, Wide<T>(0));
-      AddTo(sum, values + i * size, size);
+  const GradientAdder add(options().dtype);
+  const auto* values = static_cast<const char*>(g.values.raw());
+  const auto row_bytes = static_cast<size_t>(size) * DTypeSize(options().dtype);
+  const auto sum_bytes = static_cast<size_t>(size) * DTypeSize(WideType(options().dtype));
+  int64_t place = -1;
+  for (int64_t i = 0; i < n; ++i, values += row_bytes) {
+    const bool seen = (place = Find(indices[i], place)) >= 0;
+    if (!seen) {
+      MR_RETURN_IF_ERROR(Reserve(static_cast<int64_t>(rows_.size()) + 1));
+      place = Append(indices[i]);
     }
-    return absl::OkStatus();
-  });
+    Row& row = rows_[static_cast<size_t>(place)];
+    if (row.last != count()) ++row.gradients;  // a row that comes twice in one gradient counts once
+    row.last = count();
+    char* const sum = static_cast<char*>(sums_.mutable_raw()) + static_cast<size_t>(place) * sum_bytes;
+    if (!seen) std::memset(sum, 0, sum_bytes);
+    add(sum, values, size);
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<SparseGradient> SparseAccumulator::Finish() {

@@ -2,25 +2,24 @@
 // float32 and bfloat16 convolution through oneDNN, split over our pool.
 //
 // Forward: slices of images, or of output rows when there are few images, or of those and of output channels when there
-// are few rows. Backward-input with stride 1 is a forward
-// convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it is
-// oneDNN's own, by slices of images. Backward-filter: chunks, slices as of a forward pass, make a filter each, and
+// are few rows. One tap over few cells is a product of matrices, which packs less. Backward-input with stride 1 is a
+// forward convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it
+// is oneDNN's own, by slices of images. Backward-filter: chunks, slices as of a forward pass, make a filter each, and
 // these are added in order; where they are too few for the work, each is cut by output channels. Which slices there are
 // depends on the geometry alone, so results do not depend on threads.
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/engine/epilogue.h"
+#include "kernels/cpu/engine/linalg_gemm.h"
 #include "kernels/cpu/engine/onednn.h"
+#include "kernels/cpu/engine/row_ranges.h"
 #include "kernels/cpu/nn/nn_conv.h"
-#include "tensor/prepared.h"
+#include "kernels/cpu/nn/nn_conv_filter.h"
 
 namespace millrace {
 namespace {
@@ -28,6 +27,11 @@ namespace {
 using onednn::Conv;
 using onednn::ConvKey;
 using onednn::ConvKind;
+using onednn::Filter;
+using onednn::FirstError;
+using onednn::PackedFilter;
+using onednn::PackedFilters;
+using onednn::Scratch;
 using ConvPtr = std::shared_ptr<const Conv>;
 
 constexpr double kFlopsPerSlice = 8e6;
@@ -134,115 +138,6 @@ std::vector<Slice> SliceImagesOrRows(const ConvGeometry& g, int64_t wanted) {
 // Element i of an image tensor.
 void* At(void* p, int64_t i, bool bf16) { return static_cast<char*>(p) + i * (bf16 ? 2 : 4); }
 
-// The first error of many threads.
-class FirstError {
- public:
-  void Set(Status s) {
-    if (s.ok()) return;
-    absl::MutexLock lock(&mu_);
-    if (status_.ok()) status_ = std::move(s);
-    failed_.store(true, std::memory_order_relaxed);
-  }
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  Status Take() {
-    absl::MutexLock lock(&mu_);
-    return status_;
-  }
-
- private:
-  absl::Mutex mu_;
-  Status status_ ABSL_GUARDED_BY(mu_);
-  std::atomic<bool> failed_{false};
-};
-
-StatusOr<RefPtr<Buffer>> Scratch(KernelContext& ctx, size_t bytes) {
-  return AllocateBuffer(ctx.device().allocator(), std::max<size_t>(bytes, 1));
-}
-
-// The filter of a convolution, perhaps turned half around: its taps in reverse order.
-struct Filter {
-  const void* taps = nullptr;
-  const Tensor* value = nullptr;  // ConvOperands::filter_value
-  bool transposed = false;        // see ConvKey
-  bool turned = false;
-  size_t num_taps = 1, tap_bytes = 0;  // when it is turned
-};
-
-// The parts of a filter, one behind the other, for convolutions of some of its outputs each.
-struct PackedFilter {
-  const void* first = nullptr;
-  size_t stride = 0;  // bytes
-};
-
-// A filter in the layouts that the primitives want, packed once for each. Nearly always there is one.
-class PackedFilters {
- public:
-  PackedFilters(KernelContext& ctx, const Filter& filter, int64_t parts) : ctx_(ctx), filter_(filter), parts_(parts) {}
-
-  // For `conv`, which makes one of the parts. `key` is its key.
-  StatusOr<PackedFilter> For(const Conv& conv, const ConvKey& key) {
-    if (conv.packed_is_plain() && !filter_.turned && parts_ == 1) return PackedFilter{filter_.taps, 0};
-    const size_t stride = (conv.packed_bytes() + 63) / 64 * 64;
-    for (const auto& [owner, buffer] : packed_) {
-      if (owner->SamePacking(conv)) return PackedFilter{buffer->data(), stride};
-    }
-    const size_t bytes = stride * static_cast<size_t>(parts_);
-    const auto pack = [&](void* to) { return Pack(conv, key, stride, static_cast<char*>(to)); };
-    RefPtr<Buffer> buffer;
-    if (filter_.value != nullptr) {
-      const std::string form =
-          absl::StrCat(filter_.turned ? "turned filter of " : "filter of ", parts_, " parts ", conv.packing());
-      buffer = PreparedForms::Of(*filter_.value, form, bytes, ctx_.device().allocator(), pack);
-    }
-    if (!buffer) {
-      MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx_, bytes));
-      MR_RETURN_IF_ERROR(pack(buffer->data()));
-    }
-    packed_.emplace_back(&conv, std::move(buffer));
-    return PackedFilter{packed_.back().second->data(), stride};
-  }
-
- private:
-  Status Pack(const Conv& conv, const ConvKey& key, size_t stride, char* to) {
-    const char* from = static_cast<const char*>(filter_.taps);
-    if (filter_.turned) {
-      MR_RETURN_IF_ERROR(Turn());
-      from = static_cast<const char*>(turned_->data());
-    }
-    if (conv.packed_is_plain() && parts_ == 1) {
-      std::memcpy(to, from, conv.packed_bytes());
-      return absl::OkStatus();
-    }
-    const int64_t outputs = key.out_channels / key.groups;
-    const auto part_bytes =
-        static_cast<size_t>((filter_.transposed ? outputs * key.in_channels : outputs) * (key.bf16 ? 2 : 4));
-    FirstError error;
-    const double nanos = static_cast<double>(conv.packed_bytes()) / 4;
-    ctx_.ParallelFor(parts_, nanos, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end && !error.failed(); ++i) {
-        const auto part = static_cast<size_t>(i);
-        error.Set(conv.Pack(from + part * part_bytes, to + part * stride));
-      }
-    });
-    return error.Take();
-  }
-  Status Turn() {
-    if (turned_) return absl::OkStatus();
-    const size_t taps = filter_.num_taps, bytes = filter_.tap_bytes;
-    MR_ASSIGN_OR_RETURN(turned_, Scratch(ctx_, taps * bytes));
-    const char* const from = static_cast<const char*>(filter_.taps);
-    char* const to = static_cast<char*>(turned_->data());
-    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * bytes, from + (taps - 1 - k) * bytes, bytes);
-    return absl::OkStatus();
-  }
-
-  KernelContext& ctx_;
-  const Filter filter_;
-  const int64_t parts_;
-  RefPtr<Buffer> turned_;
-  std::vector<std::pair<const Conv*, RefPtr<Buffer>>> packed_;
-};
-
 // Into how many parts of at least `least` the output channels of each slice are cut, when there are too few slices for
 // the work.
 int64_t ChannelParts(const ConvGeometry& g, size_t slices, int64_t least) {
@@ -265,8 +160,13 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
   const size_t element = bf16 ? 2 : 4;
   std::vector<ConvPtr> convs(slices.size());
   std::vector<PackedFilter> weights(slices.size());
-  PackedFilters packed(ctx, filter, parts);
-  size_t scratch_bytes = 0;
+  const auto n = static_cast<int64_t>(slices.size());
+  // Where parts alone occupy the threads, who runs a part packs its filter just before, so that it lies in the cache.
+  const int threads = ThreadsOf(ctx);
+  const bool by_part = parts > 1 && (n == 1 || parts % threads == 0 || parts >= 4 * threads);
+  const size_t columns = static_cast<size_t>(channels * (filter.transposed ? whole.in_channels : 1));
+  PackedFilters packed(ctx, filter, parts, columns * element, by_part);
+  size_t scratch_bytes = 0, taps_bytes = 0;
   int64_t pixels = 0;
   ConvKey last;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -284,24 +184,37 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
       continue;
     }
     MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
-    MR_ASSIGN_OR_RETURN(weights[i], packed.For(*convs[i], key));
+    MR_ASSIGN_OR_RETURN(weights[i], packed.For(*convs[i]));
     scratch_bytes = std::max(scratch_bytes, (convs[i]->scratch_bytes() + 63) / 64 * 64);
+    if (weights[i].first == nullptr) taps_bytes = std::max(taps_bytes, weights[i].stride);
     pixels = std::max(pixels, slices[i].g.batch * slices[i].g.out_pixels());
   }
   const bool beside = parts > 1 || (epilogue != nullptr && epilogue->residual != nullptr);  // before it goes to dst
   const size_t result_bytes = beside ? static_cast<size_t>(pixels * channels) * element : 0;
-  const auto n = static_cast<int64_t>(slices.size());
-  const double cost = slices[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond;
+  const int64_t stretch = by_part ? n : 1;  // slices that one thread runs
+  const double cost =
+      slices[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond * static_cast<double>(stretch);
   FirstError error;
   // The slices of one part follow one another: they share its weights.
-  ctx.ParallelFor(n * parts, cost, [&](int64_t begin, int64_t end) {
-    auto scratch = Scratch(ctx, scratch_bytes + result_bytes);
+  ctx.ParallelFor(n * parts / stretch, cost, [&](int64_t begin, int64_t end) {
+    auto scratch = Scratch(ctx, scratch_bytes + taps_bytes + result_bytes);
     if (!scratch.ok()) return error.Set(scratch.status());
-    char* const result = static_cast<char*>((*scratch)->data()) + scratch_bytes;
-    for (int64_t i = begin; i < end && !error.failed(); ++i) {
+    char* const own_taps = static_cast<char*>((*scratch)->data()) + scratch_bytes;
+    char* const result = own_taps + taps_bytes;
+    const Conv* taps_of = nullptr;  // for which, and for which part, own_taps are packed
+    size_t taps_part = 0;
+    for (int64_t i = begin * stretch; i < end * stretch && !error.failed(); ++i) {
       const auto at = static_cast<size_t>(i % n), part = static_cast<size_t>(i / n);
       const Slice& s = slices[at];
-      const char* const taps = static_cast<const char*>(weights[at].first) + part * weights[at].stride;
+      const char* taps = own_taps;
+      if (weights[at].first != nullptr) {
+        taps = static_cast<const char*>(weights[at].first) + part * weights[at].stride;
+      } else if (taps_of == nullptr || part != taps_part || !taps_of->SamePacking(*convs[at])) {
+        const Status ready = packed.PackPart(*convs[at], part, own_taps);
+        if (!ready.ok()) return error.Set(ready);
+        taps_of = convs[at].get();
+        taps_part = part;
+      }
       char* const to = static_cast<char*>(At(dst, s.out_offset, bf16));
       const Status ran =
           convs[at]->Run(At(src, s.in_offset, bf16), const_cast<char*>(taps), beside ? result : to, (*scratch)->data());
@@ -322,9 +235,43 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
   return error.Take();
 }
 
-// ---- backward by the input ----
-
 bool UnitStride(const ConvGeometry& g) { return g.stride == std::array<int64_t, 3>{1, 1, 1}; }
+
+// ---- forward ----
+
+// Whether g is a product of its cells and its filter, and so few cells that packing the filter for a convolution would
+// cost more than it gains.
+bool IsSmallProduct(const ConvGeometry& g) {
+  constexpr int64_t kMostRows = 1024, kLeastChannels = 64;
+  return g.taps() == 1 && UnitStride(g) && g.groups == 1 && g.in == g.out && g.batch * g.out_pixels() <= kMostRows &&
+         std::min(g.in_channels, g.out_channels) >= kLeastChannels;
+}
+
+Status ForwardProduct(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
+  GemmArgs args;
+  args.m = g.batch * g.out_pixels();
+  args.n = args.ldb = args.ldc = g.out_channels;
+  args.k = args.lda = g.in_channels;
+  args.a = v.input;
+  args.b = v.filter;
+  args.b_value = v.filter_value;
+  args.c = v.output;
+  Tensor beside;  // the residual may be where the result goes
+  if (v.epilogue != nullptr && v.epilogue->residual != nullptr) {
+    MR_ASSIGN_OR_RETURN(beside, ctx.AllocateTemp(DType::kFloat, Shape::Vector(args.m * args.n)));
+    args.c = beside.mutable_raw();
+  }
+  Gemm(&ctx, DType::kFloat, args, v.epilogue, static_cast<float*>(v.output));
+  return absl::OkStatus();
+}
+
+Status Forward(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
+  if (!bf16 && IsSmallProduct(g)) return ForwardProduct(ctx, g, v);
+  return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceImagesOrRows(g, WantedSlices(g)), v.input,
+                   {v.filter, v.filter_value}, v.output, v.epilogue);
+}
+
+// ---- backward by the input ----
 
 // The forward convolution that computes the gradient of g's input from that of its output, when g has stride 1.
 ConvGeometry TurnedAround(const ConvGeometry& g) {
@@ -515,8 +462,7 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
 Status Dispatch(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v, bf16);
   if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v, bf16);
-  return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceImagesOrRows(g, WantedSlices(g)), v.input,
-                   {v.filter, v.filter_value}, v.output, v.epilogue);
+  return Forward(ctx, g, v, bf16);
 }
 
 }  // namespace
@@ -529,6 +475,11 @@ Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, cons
 }
 
 std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g) {
+  if (pass == ConvPass::kForward && IsSmallProduct(g)) {
+    const GemmTiling t = TileGemm(g.batch * g.out_pixels(), g.out_channels, g.in_channels);
+    return std::vector<double>(
+        static_cast<size_t>(t.down * t.across), g.flops() / static_cast<double>(t.down * t.across));
+  }
   const bool turned = pass == ConvPass::kBackwardInput && RunsTurned(g);
   const ConvGeometry whole = turned ? TurnedAround(g) : g;
   std::vector<Slice> slices;

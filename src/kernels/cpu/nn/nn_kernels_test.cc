@@ -318,9 +318,22 @@ TEST(Conv2D, LargeOnesAreSplit) {
   ConvTester({{2, 30, 30, 32}, {1, 1, 32, 48}, {1, 1}, {1, 1}, "VALID"}).Check();
   ConvTester({{1, 7, 7, 256}, {3, 3, 256, 256}, {1, 1}, {1, 1}, "SAME"}).Check();   // by channels
   ConvTester({{1, 10, 7, 128}, {3, 3, 128, 256}, {1, 1}, {1, 1}, "SAME"}).Check();  // by rows, unevenly, and channels
+  ConvTester({{1, 14, 14, 64}, {3, 3, 64, 128}, {1, 1}, {1, 1}, "SAME"}).Check();
   ConvTester({{2, 9, 9, 256}, {3, 3, 256, 256}, {2, 2}, {1, 1}, "VALID"}).Check();
   ConvTester({{2, 20, 24, 64}, {3, 3, 64, 96}, {1, 1}, {1, 1}, "SAME"}).Check();  // the filter's gradient by all three
   ConvTester({{3, 31, 8, 64}, {3, 1, 64, 64}, {2, 1}, {1, 1}, "VALID"}).Check();
+}
+
+TEST(Conv2D, OneByOneOfFewCells) {  // a product of matrices
+  for (DType type : {DType::kFloat, DType::kBFloat16}) {
+    for (const int64_t batch : {1, 3}) {
+      ConvCase c{{batch, 7, 5, 128}, {1, 1, 128, 72}, {1, 1}, {1, 1}, "SAME"};
+      c.type = type;
+      ConvTester(c).Check();
+      c.channels_first = true;
+      ConvTester(c).Check();
+    }
+  }
 }
 
 TEST(Conv2D, OneByOneWithChannelsFirst) {

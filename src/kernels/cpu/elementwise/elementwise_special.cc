@@ -21,11 +21,6 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 // Near x = a the series and the fraction take some multiple of sqrt(a) terms.
 constexpr int kMaxTerms = 200000;
 
-double LogGamma(double x) {
-  int sign;
-  return ::lgamma_r(x, &sign);
-}
-
 // A number and its derivative by one variable.
 struct Dual {
   double v = 0, d = 0;
@@ -239,6 +234,11 @@ double IncompleteBeta(double a, double b, double x) {
 }
 
 // Recurrence up to 10, then the asymptotic series; reflection below zero.
+double LogGamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);  // std::lgamma writes a global
+}
+
 double Digamma(double x) {
   if (x <= 0 && std::floor(x) == x) return kNan;
   if (x < 0) return Digamma(1 - x) - kPi / std::tan(kPi * (x - std::rint(x)));

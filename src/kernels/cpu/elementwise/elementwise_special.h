@@ -29,6 +29,9 @@ double GammaSampleByA(double a, double x);
 // The regularised incomplete beta function I_x(a, b).
 double IncompleteBeta(double a, double b, double x);
 
+// log |Gamma(x)|.
+double LogGamma(double x);
+
 // The digamma function. NaN at its poles.
 double Digamma(double x);
 

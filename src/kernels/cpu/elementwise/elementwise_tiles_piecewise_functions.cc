@@ -8,8 +8,8 @@
 // polynomial about 0 keeps small arguments exact.
 //
 // atan: of the argument or its inverse; atan2: of the lesser over the greater; pi/2 minus that where the angle is
-// steep. asin: up to 1/2 so, beyond pi/2 - 2 asin(sqrt((1-a)/2)); quotient and root are two floats. erfc: exp(-a^2)
-// erfcx(a) in double, with erfcx by a / (a + 2) and its eight polynomials.
+// steep. asin: up to 1/2 so, beyond pi/2 - 2 asin(sqrt((1-a)/2)); quotient and root are two floats. erfc: up to 1 as 1
+// - erf(x); beyond exp(-a^2) erfcx(a) in double, with erfcx by a / (a + 2) and its eight polynomials.
 #include <algorithm>
 #include <cmath>
 
@@ -128,24 +128,42 @@ HWY_INLINE VF Polynomial(const LookupTable<N>& rows, size_t from, Place at) {
   for (size_t j = N - 1; j-- > from;) p = hn::MulAdd(p, at.h, Look(rows[j], at.column));
   return p;
 }
-// f(x0 + h + low).
-template <size_t N>
-HWY_INLINE VF Lookup(const LookupTable<N>& rows, Place at, VF low) {
+// What an argument is beyond x0 + h.
+struct Nothing {
+  HWY_INLINE VF Reach(VF h) const { return h; }
+  HWY_INLINE VF Rise(VF, VF rest) const { return rest; }
+};
+struct Low {
+  VF low;
+  // The slope changes on the way to x0 + h: what `low` adds to p(h) h^2 is about 2 p(h) h low.
+  HWY_INLINE VF Reach(VF h) const { return hn::MulAdd(low, SetF(2.0f), h); }
+  HWY_INLINE VF Rise(VF slope, VF rest) const { return hn::MulAdd(slope, low, rest); }
+};
+// f(x0 + h + low) in two floats.
+struct Twofold {
+  VF high, low;
+};
+template <class Beyond, size_t N>
+HWY_INLINE Twofold LookupTwofold(const LookupTable<N>& rows, Place at, Beyond low) {
   const VF c = Look(rows[0], at.column), slope = Look(rows[2], at.column);
   const VF t = hn::Mul(slope, at.h), sum = hn::Add(c, t);
-  const VF rest = hn::MulAdd(slope, low, hn::Add(hn::MulSub(slope, at.h, t), Look(rows[1], at.column)));
+  const VF rest = low.Rise(slope, hn::Add(hn::MulSub(slope, at.h, t), Look(rows[1], at.column)));
   const VF lost = hn::Add(hn::Sub(c, sum), t);
-  return hn::Add(sum, hn::MulAdd(Polynomial(rows, 3, at), at.h, hn::Add(lost, rest)));
+  return {sum, hn::MulAdd(Polynomial(rows, 3, at), low.Reach(at.h), hn::Add(lost, rest))};
 }
-// base + sign * f(x0 + h + low), where |base| is 0 or not less than |f|.
-template <size_t N>
-HWY_INLINE VF LookupFrom(VF base, VF base_low, VF sign, const LookupTable<N>& rows, Place at, VF low) {
-  const VF c = hn::Mul(sign, Look(rows[0], at.column)), slope = hn::Mul(sign, Look(rows[2], at.column));
-  const VF t = hn::Mul(slope, at.h), f = hn::Add(c, t), sum = hn::Add(base, f);
-  const VF low_terms = hn::Add(base_low, hn::MulSub(slope, at.h, t));
-  const VF rest = hn::MulAdd(slope, low, hn::MulAdd(sign, Look(rows[1], at.column), low_terms));
-  const VF lost = hn::Add(hn::Add(hn::Sub(c, f), t), hn::Add(hn::Sub(base, sum), f));
-  return hn::Add(sum, hn::MulAdd(Polynomial(rows, 3, at), hn::Mul(sign, at.h), hn::Add(lost, rest)));
+// f(x0 + h + low).
+template <class Beyond, size_t N>
+HWY_INLINE VF Lookup(const LookupTable<N>& rows, Place at, Beyond low) {
+  const Twofold f = LookupTwofold(rows, at, low);
+  return hn::Add(f.high, f.low);
+}
+// base + f(x0 + h + low), or base - f where `flip` has the sign bit, and no other. |base| is 0 or not less than |f|.
+template <class Beyond, size_t N>
+HWY_INLINE VF LookupFrom(VF base, VF base_low, VF flip, const LookupTable<N>& rows, Place at, Beyond low) {
+  const Twofold f = LookupTwofold(rows, at, low);
+  const VF high = hn::Xor(f.high, flip), sum = hn::Add(base, high);
+  const VF lost = hn::Add(hn::Sub(base, sum), high);
+  return hn::Add(sum, hn::Add(lost, hn::Add(hn::Xor(f.low, flip), base_low)));
 }
 
 // Bounds in this order of the operands keep a NaN.
@@ -154,7 +172,7 @@ HWY_INLINE VF MagnitudeUpTo(float most, VF v) { return hn::Min(SetF(most), hn::A
 struct ErfOp {
   static HWY_INLINE VF Do(VF x) {
     const VF a = MagnitudeUpTo(3.93f, x);  // beyond, erf rounds to 1
-    const VF y = Lookup(kErf, Locate(0.125f, a), ZeroF());
+    const VF y = Lookup(kErf, Locate(0.125f, a), Nothing());
     // There what a product leaves out would be no float.
     const auto tiny = hn::And(hn::Lt(a, SetF(0x1p-90f)), hn::Gt(a, ZeroF()));
     if (HWY_UNLIKELY(!hn::AllFalse(kF, tiny))) {
@@ -180,7 +198,7 @@ struct AtanOp {
     const VF low = hn::IfThenElseZero(steep, hn::Mul(hn::NegMulAdd(a, inverse, one), inverse));
     const Place at = Locate(kAtanStep, hn::IfThenElse(steep, inverse, a));
     const VF base = hn::IfThenElseZero(steep, SetF(kPiHalf)), base_low = hn::IfThenElseZero(steep, SetF(kPiHalfLow));
-    return hn::CopySign(LookupFrom(base, base_low, hn::IfThenElse(steep, SetF(-1.0f), one), kAtan, at, low), x);
+    return hn::CopySign(LookupFrom(base, base_low, hn::IfThenElseZero(steep, SetF(-0.0f)), kAtan, at, Low{low}), x);
   }
 };
 
@@ -203,8 +221,8 @@ struct Atan2Op {
              turn_low = hn::IfThenElseZero(back, SetF(2 * kPiHalfLow));
     const VF base = hn::IfThenElse(steep, SetF(kPiHalf), turn),
              base_low = hn::IfThenElse(steep, SetF(kPiHalfLow), turn_low);
-    const VF sign = hn::IfThenElse(hn::Xor(steep, back), SetF(-1.0f), one);
-    const VF r = hn::CopySign(LookupFrom(base, base_low, sign, kAtan, Locate(kAtanStep, q), q_low), y);
+    const VF flip = hn::IfThenElseZero(hn::Xor(steep, back), SetF(-0.0f));
+    const VF r = hn::CopySign(LookupFrom(base, base_low, flip, kAtan, Locate(kAtanStep, q), Low{q_low}), y);
     const auto unordered = hn::Or(hn::IsNaN(x), hn::IsNaN(y));
     return hn::IfThenElse(unordered, hn::Add(x, y), r);
   }
@@ -228,7 +246,7 @@ HWY_INLINE HalfAngle HalfAngleOf(VF x) {
 struct AsinOp {
   static HWY_INLINE VF Do(VF x) {
     const HalfAngle half = HalfAngleOf(x);
-    return hn::CopySign(Lookup(kAsin, half.at, half.low), x);
+    return hn::CopySign(Lookup(kAsin, half.at, Low{half.low}), x);
   }
 };
 struct AcosOp {
@@ -237,11 +255,17 @@ struct AcosOp {
     const auto back = hn::Lt(x, ZeroF());
     const VF base = hn::IfThenElseZero(back, SetF(2 * kPiHalf)),
              base_low = hn::IfThenElseZero(back, SetF(2 * kPiHalfLow));
-    return LookupFrom(base, base_low, hn::IfThenElse(back, SetF(-1.0f), SetF(1.0f)), kAcos, half.at, half.low);
+    return LookupFrom(base, base_low, hn::IfThenElseZero(back, SetF(-0.0f)), kAcos, half.at, Low{half.low});
   }
 };
 
 struct ErfcOp {
+  static constexpr float kNear = 0x1.f8p-1f;  // the table's end
+  // 1 - erf(x) for |x| < kNear.
+  static HWY_INLINE VF Near(VF x) {
+    const VF flip = hn::AndNot(x, SetF(-0.0f));
+    return LookupFrom(SetF(1.0f), ZeroF(), flip, kErfNear, Locate(1.0f / 32, hn::Abs(x)), Nothing());
+  }
   static HWY_INLINE VF Do(VF x) {
     return ByHalves(x, [](V v) HWY_ATTR {
       const V a = AtMost(10.2, hn::Abs(v));  // beyond, erfc is below the least float
@@ -281,6 +305,42 @@ void Unary(const void* in_raw, void* out_raw, int64_t n) {
   std::copy(rest, rest + (n - i), out + i);
 }
 
+// Near for vectors whose arguments are nearly all near; those that are not are collected, and Do computes them.
+void Erfc(const void* in_raw, void* out_raw, int64_t n) {
+  const float* in = static_cast<const float*>(in_raw);
+  float* out = static_cast<float*>(out_raw);
+  constexpr int64_t kLanes = hn::MaxLanes(kF), kBlock = 512;
+  HWY_ALIGN float far[kBlock + kLanes];
+  HWY_ALIGN int32_t places[kBlock + kLanes];
+  int64_t i = 0;
+  while (i + kLanes <= n) {
+    const float* const from = in + i;
+    float* const to = out + i;
+    const int64_t block = std::min(kBlock, (n - i) / kLanes * kLanes);
+    int64_t count = 0;
+    for (int64_t j = 0; j < block; j += kLanes) {
+      const VF x = hn::LoadU(kF, from + j);
+      const __mmask16 beyond = _mm512_cmp_ps_mask(hn::Abs(x).raw, SetF(ErfcOp::kNear).raw, _CMP_NLT_UQ);
+      if (HWY_UNLIKELY(__builtin_popcount(beyond) > kLanes / 2)) {
+        hn::StoreU(ErfcOp::Do(x), kF, to + j);
+        continue;
+      }
+      hn::StoreU(ErfcOp::Near(x), kF, to + j);
+      if (HWY_LIKELY(beyond == 0)) continue;
+      const __m512i lanes = _mm512_add_epi32(
+          _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+          _mm512_set1_epi32(static_cast<int>(j)));
+      _mm512_storeu_ps(far + count, _mm512_maskz_compress_ps(beyond, x.raw));
+      _mm512_storeu_si512(places + count, _mm512_maskz_compress_epi32(beyond, lanes));
+      count += __builtin_popcount(beyond);
+    }
+    for (int64_t j = 0; j < count; j += kLanes) hn::Store(ErfcOp::Do(hn::Load(kF, far + j)), kF, far + j);
+    for (int64_t j = 0; j < count; ++j) to[places[j]] = far[j];
+    i += block;
+  }
+  Unary<ErfcOp>(in + i, out + i, n - i);
+}
+
 // Steps are 1, or 0 for an operand that is one element.
 template <class Op, int AStep, int BStep>
 void Binary(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
@@ -302,22 +362,21 @@ void Binary(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
   std::copy(x, x + (n - i), out + i);
 }
 
-template <class Op>
-void ReplaceUnary(TileTable& t, const char* name) {
+void ReplaceUnary(TileTable& t, const char* name, void (*run)(const void*, void*, int64_t)) {
   TileFn f;
   f.in = f.out = DType::kFloat;
   f.cost = 1.5f;
-  f.unary = &Unary<Op>;
+  f.unary = run;
   t.Add(name, f);
 }
 
 void AddTiles(TileTable& t) {
-  ReplaceUnary<TanhOp>(t, "Tanh");
-  ReplaceUnary<ErfOp>(t, "Erf");
-  ReplaceUnary<ErfcOp>(t, "Erfc");
-  ReplaceUnary<AsinOp>(t, "Asin");
-  ReplaceUnary<AcosOp>(t, "Acos");
-  ReplaceUnary<AtanOp>(t, "Atan");
+  ReplaceUnary(t, "Tanh", &Unary<TanhOp>);
+  ReplaceUnary(t, "Erf", &Unary<ErfOp>);
+  ReplaceUnary(t, "Erfc", &Erfc);
+  ReplaceUnary(t, "Asin", &Unary<AsinOp>);
+  ReplaceUnary(t, "Acos", &Unary<AcosOp>);
+  ReplaceUnary(t, "Atan", &Unary<AtanOp>);
   TileFn f;
   f.in = f.out = DType::kFloat;
   f.cost = 2;

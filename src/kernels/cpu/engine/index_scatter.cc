@@ -20,6 +20,40 @@ struct Part {
   int64_t col_begin, col_end;
 };
 
+// Asks for what an update that comes soon reads and writes: its rows may lie anywhere. Updates that are taken one after
+// another need no such help.
+class Prefetcher {
+ public:
+  Prefetcher(const RowScatter& s, const Part& p, size_t dst_size, size_t size)
+      : s_(s),
+        entries_(p.entries),
+        dst_size_(static_cast<int64_t>(dst_size)),
+        size_(static_cast<int64_t>(size)),
+        col_begin_(p.col_begin),
+        count_(p.col_end - p.col_begin),
+        scattered_((p.entries.order || s.sources) && !s.one_update) {}
+  // `dst` is s.dst, or what stands for it. Inline by force: a function that does no more than ask is one without
+  // effect, calls of which are left out.
+  [[gnu::always_inline]] void operator()(int64_t i, const void* dst) const {
+    if (i + kAhead >= entries_.n) return;
+    const int64_t u = entries_.at(i + kAhead), row = s_.rows[u];
+    if (row < 0) return;
+    const char* const to = static_cast<const char*>(dst) + (row * s_.width + col_begin_) * dst_size_;
+    for (int64_t k = 0; k < std::min(count_ * dst_size_, kMost); k += kLine) __builtin_prefetch(to + k, 1);
+    if (!scattered_) return;
+    const int64_t source = s_.sources ? s_.sources[u] : u;
+    const char* const from = static_cast<const char*>(s_.updates) + (source * s_.width + col_begin_) * size_;
+    for (int64_t k = 0; k < std::min(count_ * size_, kMost); k += kLine) __builtin_prefetch(from + k);
+  }
+
+ private:
+  static constexpr int64_t kAhead = 8, kLine = 64, kMost = 8 * kLine;
+  const RowScatter& s_;
+  const RangeEntries& entries_;
+  int64_t dst_size_, size_, col_begin_, count_;
+  bool scattered_;
+};
+
 template <RowOp op, typename D, typename T>
 void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   const T* updates = static_cast<const T*>(s.updates);
@@ -33,14 +67,10 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
     }
     return;
   }
-  constexpr int64_t kAhead = 8;
+  const Prefetcher prefetch(s, p, sizeof(D), sizeof(T));
   for (int64_t i = 0; i < p.entries.n; ++i) {
     pause();
-    if (i + kAhead < p.entries.n) {
-      const int64_t next = p.entries.at(i + kAhead), row = s.rows[next];
-      if (row >= 0) __builtin_prefetch(dst + row * width + p.col_begin, 1);
-      if (p.entries.order && !s.one_update && !s.sources) __builtin_prefetch(updates + next * width + p.col_begin);
-    }
+    prefetch(i, dst);
     const int64_t u = p.entries.at(i), row = s.rows[u];
     if (row < 0) continue;
     D* to = dst + row * width + p.col_begin;
@@ -58,11 +88,11 @@ template <typename F>
 Status ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
   const RangeEntries all{nullptr, 0, s.n};
   const int64_t threads = std::min<int64_t>(ThreadsOf(ctx), s.n * s.width / 16384);
-  constexpr int64_t kNarrow = 16;  // sorting costs what adding so few elements does
-  if (threads <= 1 || s.width < kNarrow) {
+  const auto serially = [&] {
     run(Part{all, 0, s.width});
     return absl::OkStatus();
-  }
+  };
+  if (threads <= 1) return serially();
   constexpr int64_t kColumns = 64;  // elements: at least a cache line for every type
   const int64_t blocks = (s.width + kColumns - 1) / kColumns;
   const auto by_columns = [&] {
@@ -72,9 +102,12 @@ Status ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
     });
     return absl::OkStatus();
   };
-  if (s.n < 16 * threads || s.n > RowRanges::kMostEntries) return by_columns();
-  MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, s.rows, 1, s.n, s.dst_rows, 8 * threads));
-  if (ranges.largest() > s.n / 2 && blocks > 1) return by_columns();
+  constexpr int64_t kLongBytes = 1024;  // of a row that is worth being read in parts
+  const int64_t row_bytes = s.width * static_cast<int64_t>(DTypeSize(s.dtype));
+  const bool divisible = blocks > 1 && row_bytes >= kLongBytes;
+  if (s.n < 16 * threads || s.n > RowRanges::kMostEntries) return divisible ? by_columns() : serially();
+  MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, s.rows, 1, s.n, s.dst_rows, row_bytes));
+  if (ranges.largest() > s.n / 2 && divisible) return by_columns();
   const double per_range = static_cast<double>(s.n) / static_cast<double>(ranges.size());
   ctx.ParallelFor(ranges.size(), per_range * (2 + 0.2 * static_cast<double>(s.width)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) run(Part{ranges[r], 0, s.width});
@@ -108,16 +141,10 @@ Status AssignRows(KernelContext& ctx, const RowScatter& s) {
   return ForParts(ctx, s, [&](const Part& p) {
     const RunCopier part(s.dtype, p.col_end - p.col_begin);
     StopNowAndThen pause;
-    constexpr int64_t kAhead = 8, kLine = 64, kMostLines = 8;
-    const auto size = static_cast<int64_t>(DTypeSize(s.dtype));
-    const int64_t bytes = std::min((p.col_end - p.col_begin) * size, kMostLines * kLine);
+    const Prefetcher prefetch(s, p, DTypeSize(s.dtype), DTypeSize(s.dtype));
     for (int64_t i = 0; i < p.entries.n; ++i) {
       pause();
-      if (i + kAhead < p.entries.n) {
-        const int64_t next = std::max<int64_t>(s.rows[p.entries.at(i + kAhead)], 0);
-        const char* to = static_cast<const char*>(s.dst) + (next * s.width + p.col_begin) * size;
-        for (int64_t k = 0; k < bytes; k += kLine) __builtin_prefetch(to + k, 1);
-      }
+      prefetch(i, s.dst);
       const int64_t u = p.entries.at(i), row = s.rows[u];
       if (row < 0) continue;
       if (s.one_update) {

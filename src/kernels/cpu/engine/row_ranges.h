@@ -28,11 +28,13 @@ class RowRanges {
  public:
   static constexpr int64_t kMostEntries = std::numeric_limits<uint32_t>::max();
 
-  // Entry i in [0, n) goes to rows[i * stride], which is in [0, row_count), or negative: then it is left out. At most
-  // `most` ranges, of equally many rows. Entries whose rows ascend stay where they are; others are sorted by a stable
-  // counting sort, in parallel. n <= kMostEntries, row_count > 0.
+  // Entry i in [0, n) goes to rows[i * stride], which is in [0, row_count), or negative: then it may be left out.
+  // Ranges are of equally many rows, a few for each thread. Entries whose rows ascend stay where they are; others are
+  // sorted by a stable counting sort, in parallel. Or there is one range, with the entries as they are: who picks its
+  // own out of all reads memory several times slower than in order, the more so the fewer bytes belong to an entry, and
+  // too few threads do not make up for that. n <= kMostEntries, row_count > 0.
   static StatusOr<RowRanges> Make(KernelContext& ctx, const int64_t* rows, int64_t stride, int64_t n, int64_t row_count,
-                                  int64_t most);
+                                  int64_t entry_bytes);
 
   int64_t size() const { return static_cast<int64_t>(begin_.size()) - 1; }
   RangeEntries operator[](int64_t range) const {

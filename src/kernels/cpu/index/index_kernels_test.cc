@@ -147,7 +147,7 @@ TEST(Scatter, AddsRepeatedIndicesAndChecksFirst) {
 // Wide, middling and narrow rows are split over tasks in three ways.
 TEST(UnsortedSegmentSum, SameBitsOnAnyNumberOfThreads) {
   for (const auto& [width, ascending] :
-       {std::pair<int64_t, bool>{1, false}, {3, false}, {40, false}, {40, true}, {300, false}}) {
+       {std::pair<int64_t, bool>{1, false}, {3, false}, {40, false}, {40, true}, {80, false}, {300, false}}) {
     const int64_t n = 200000 / width, segments = 50;
     std::mt19937 gen(7);
     std::vector<int32_t> ids(static_cast<size_t>(n));

@@ -299,9 +299,10 @@ class SparseMatMulKernel final : public Kernel {
     SumOf<T> value(int64_t i) const { return static_cast<SumOf<T>>(of_row == 1 ? ConjugateOf(values[i]) : values[i]); }
   };
 
-  // Asks for the rows of an entry that comes soon: one of them may lie anywhere.
+  // Asks for the rows of an entry that comes soon: one of them may lie anywhere. Inline by force: a function that does
+  // no more than ask is one without effect, calls of which are left out.
   template <typename T>
-  static void Prefetch(const Product<T>& p, const RangeEntries& some, int64_t k, int64_t end) {
+  [[gnu::always_inline]] static void Prefetch(const Product<T>& p, const RangeEntries& some, int64_t k, int64_t end) {
     constexpr int64_t kAhead = 12;
     if (k + kAhead >= end) return;
     const int64_t i = some.at(k + kAhead);
@@ -317,13 +318,13 @@ class SparseMatMulKernel final : public Kernel {
       AddProduct(p.value(i), p.from(i), p.n, p.sums + p.row(i) * p.n);
     }
   }
-  // Narrow rows: their sums stay in registers while entries of one row follow each other.
+  // Narrow rows: their sums stay in registers while entries of one row follow each other. Asking for them takes longer
+  // than waiting.
   template <int kWidth, typename T>
   static void AddNarrow(const Product<T>& p, const RangeEntries& some, int64_t begin, int64_t end) {
     SumOf<T> row[kWidth] = {};
     SumOf<T>* to = nullptr;
     for (int64_t k = begin; k < end; ++k) {
-      Prefetch(p, some, k, end);
       const int64_t i = some.at(k);
       SumOf<T>* const next = p.sums + p.row(i) * kWidth;
       if (next != to) {
@@ -384,7 +385,8 @@ class SparseMatMulKernel final : public Kernel {
       multiply(RangeEntries{nullptr, 0, entries});
     } else {
       MR_ASSIGN_OR_RETURN(
-          const RowRanges ranges, RowRanges::Make(ctx, indices + product.of_row, 2, entries, m, 8 * threads));
+          const RowRanges ranges,
+          RowRanges::Make(ctx, indices + product.of_row, 2, entries, m, n * static_cast<int64_t>(sizeof(T))));
       const double per_range = cost * static_cast<double>(entries) / static_cast<double>(ranges.size());
       ctx.ParallelFor(ranges.size(), per_range, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) multiply(ranges[r]);

@@ -235,7 +235,8 @@ class ApplyKernel : public Kernel {
       update(RangeEntries{nullptr, 0, n});
       return absl::OkStatus();
     }
-    MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, indices.data(), 1, n, rows, 8 * threads));
+    const auto bytes = (num_vars_ + 1) * row_size * static_cast<int64_t>(DTypeSize(ctx.input_dtype(grad_)));
+    MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, indices.data(), 1, n, rows, bytes));
     const double per_range = cost * static_cast<double>(n) / static_cast<double>(ranges.size());
     ctx.ParallelFor(ranges.size(), per_range, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) update(ranges[r]);

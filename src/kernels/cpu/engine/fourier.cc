@@ -216,7 +216,10 @@ template <typename T>
 RealFourierPlan<T>::RealFourierPlan(int64_t n) : n_(n), plan_(n % 2 == 0 ? n / 2 : n) {
   if (!packed()) return;
   const Roots roots(n);
-  for (int64_t k = 0; k <= n / 4; ++k) turns_.push_back(std::complex<T>(roots[k]));
+  for (int64_t k = 0; k <= n / 4; ++k) {
+    turns_.push_back(static_cast<T>(roots[k].real()));
+    turns_.push_back(static_cast<T>(roots[k].imag()));
+  }
 }
 
 template <typename T>
@@ -225,22 +228,8 @@ SplitNumbers<T> RealFourierPlan<T>::Forward(SplitNumbers<T> data, int64_t lanes,
     std::fill(data.im, data.im + n_ * lanes, T(0));
     return plan_.Run(data, lanes, scratch, false);
   }
-  // Z = E + iO, of the even and the odd numbers: X[k] = E[k] + w^k O[k], and X[h - k] = conj(E[k] - w^k O[k]).
-  const int64_t h = n_ / 2;
   const SplitNumbers<T> z = plan_.Run(data, lanes, scratch, false);
-  for (int64_t k = 0; k <= h / 2; ++k) {
-    const T c = turns_[static_cast<size_t>(k)].real(), s = turns_[static_cast<size_t>(k)].imag();
-    const int64_t to = k * lanes, back = (h - k) * lanes, from_back = k == 0 ? 0 : back;
-    for (int64_t l = 0; l < lanes; ++l) {
-      const T ar = z.re[to + l], ai = z.im[to + l], br = z.re[from_back + l], bi = z.im[from_back + l];
-      const T er = (ar + br) / 2, ei = (ai - bi) / 2, odd_r = (ai + bi) / 2, odd_i = (br - ar) / 2;
-      const T wr = odd_r * c - odd_i * s, wi = odd_r * s + odd_i * c;
-      z.re[to + l] = er + wr;
-      z.im[to + l] = ei + wi;
-      z.re[back + l] = er - wr;
-      z.im[back + l] = wi - ei;
-    }
-  }
+  ToRealBins(RealBins<T>{z.re, z.im, turns_.data(), n_ / 2, lanes});
   return z;
 }
 
@@ -258,20 +247,7 @@ SplitNumbers<T> RealFourierPlan<T>::Backward(SplitNumbers<T> bins, int64_t lanes
   }
   const int64_t h = n_ / 2;
   std::fill(bins.im + h * lanes, bins.im + (h + 1) * lanes, T(0));
-  for (int64_t k = 0; k <= h / 2; ++k) {
-    const T c = turns_[static_cast<size_t>(k)].real(), s = turns_[static_cast<size_t>(k)].imag();
-    const int64_t to = k * lanes, back = (h - k) * lanes;
-    for (int64_t l = 0; l < lanes; ++l) {
-      const T ar = bins.re[to + l], ai = bins.im[to + l], br = bins.re[back + l], bi = bins.im[back + l];
-      const T er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;
-      const T odd_r = dr * c + di * s, odd_i = di * c - dr * s;  // times conj(w^k)
-      bins.re[to + l] = er - odd_i;
-      bins.im[to + l] = ei + odd_r;
-      if (k == 0) continue;  // number h is not of the signal
-      bins.re[back + l] = er + odd_i;
-      bins.im[back + l] = odd_r - ei;
-    }
-  }
+  FromRealBins(RealBins<T>{bins.re, bins.im, turns_.data(), h, lanes});
   return plan_.Run(bins, lanes, scratch, true);
 }
 

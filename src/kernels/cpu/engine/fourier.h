@@ -90,8 +90,8 @@ class RealFourierPlan {
 
  private:
   int64_t n_;
-  FourierPlan<T> plan_;  // of n / 2 numbers, or n
-  std::vector<std::complex<T>> turns_;
+  FourierPlan<T> plan_;   // of n / 2 numbers, or n
+  std::vector<T> turns_;  // of RealBins
 };
 
 }  // namespace millrace

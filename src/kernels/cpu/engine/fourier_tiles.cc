@@ -339,6 +339,51 @@ void ScatterDouble(const SignalLayout& s, const double* re, const double* im, do
   ScatterOf(s, re, im, scale, values);
 }
 
+// Z = E + iO, of the even and the odd numbers: X[k] = E[k] + w^k O[k], and X[half - k] = conj(E[k] - w^k O[k]).
+template <typename T>
+void SplitBins(const RealBins<T>& b) {
+  const int64_t lanes = b.lanes;
+  for (int64_t k = 0; k <= b.half / 2; ++k) {
+    const T c = b.turns[2 * k], s = b.turns[2 * k + 1];
+    const int64_t to = k * lanes, back = (b.half - k) * lanes, from_back = k == 0 ? 0 : back;
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      const T ar = b.re[to + l], ai = b.im[to + l], br = b.re[from_back + l], bi = b.im[from_back + l];
+      const T er = (ar + br) / 2, ei = (ai - bi) / 2, odd_r = (ai + bi) / 2, odd_i = (br - ar) / 2;
+      const T wr = odd_r * c - odd_i * s, wi = odd_r * s + odd_i * c;
+      b.re[to + l] = er + wr;
+      b.im[to + l] = ei + wi;
+      b.re[back + l] = er - wr;
+      b.im[back + l] = wi - ei;
+    }
+  }
+}
+
+template <typename T>
+void JoinBins(const RealBins<T>& b) {
+  const int64_t lanes = b.lanes;
+  for (int64_t k = 0; k <= b.half / 2; ++k) {
+    const T c = b.turns[2 * k], s = b.turns[2 * k + 1];
+    const int64_t to = k * lanes, back = (b.half - k) * lanes;
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      const T ar = b.re[to + l], ai = b.im[to + l], br = b.re[back + l], bi = b.im[back + l];
+      const T er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;
+      const T odd_r = dr * c + di * s, odd_i = di * c - dr * s;  // times conj(w^k)
+      b.re[to + l] = er - odd_i;
+      b.im[to + l] = ei + odd_r;
+      if (k == 0) continue;  // number `half` is not of the signal
+      b.re[back + l] = er + odd_i;
+      b.im[back + l] = odd_r - ei;
+    }
+  }
+}
+
+void SplitFloat(const RealBins<float>& b) { SplitBins(b); }
+void SplitDouble(const RealBins<double>& b) { SplitBins(b); }
+void JoinFloat(const RealBins<float>& b) { JoinBins(b); }
+void JoinDouble(const RealBins<double>& b) { JoinBins(b); }
+
 void RunFloat(const FourierPass<float>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
 void RunDouble(const FourierPass<double>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
 
@@ -356,9 +401,17 @@ HWY_EXPORT(GatherFloat);
 HWY_EXPORT(GatherDouble);
 HWY_EXPORT(ScatterFloat);
 HWY_EXPORT(ScatterDouble);
+HWY_EXPORT(SplitFloat);
+HWY_EXPORT(SplitDouble);
+HWY_EXPORT(JoinFloat);
+HWY_EXPORT(JoinDouble);
 
 void RunFourierPass(const FourierPass<float>& pass) { HWY_DYNAMIC_DISPATCH(RunFloat)(pass); }
 void RunFourierPass(const FourierPass<double>& pass) { HWY_DYNAMIC_DISPATCH(RunDouble)(pass); }
+void ToRealBins(const RealBins<float>& bins) { HWY_DYNAMIC_DISPATCH(SplitFloat)(bins); }
+void ToRealBins(const RealBins<double>& bins) { HWY_DYNAMIC_DISPATCH(SplitDouble)(bins); }
+void FromRealBins(const RealBins<float>& bins) { HWY_DYNAMIC_DISPATCH(JoinFloat)(bins); }
+void FromRealBins(const RealBins<double>& bins) { HWY_DYNAMIC_DISPATCH(JoinDouble)(bins); }
 void GatherNumbers(const SignalLayout& s, const float* values, float* re, float* im) {
   HWY_DYNAMIC_DISPATCH(GatherFloat)(s, values, re, im);
 }

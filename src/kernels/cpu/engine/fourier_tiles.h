@@ -38,6 +38,21 @@ void GatherNumbers(const SignalLayout& layout, const double* values, double* re,
 void ScatterNumbers(const SignalLayout& layout, const float* re, const float* im, float scale, float* values);
 void ScatterNumbers(const SignalLayout& layout, const double* re, const double* im, double scale, double* values);
 
+// Between the bins of a real signal of 2 half numbers, which are 0 to half, and the transform Z of half complex numbers
+// that its even and its odd numbers make: in place, row k of `lanes` numbers being bin or number k. turns[k] is the
+// pair w^k for w = exp(-2 pi i / (2 half)), k <= half / 2.
+template <typename T>
+struct RealBins {
+  T* re;
+  T* im;
+  const T* turns;
+  int64_t half, lanes;
+};
+void ToRealBins(const RealBins<float>& bins);
+void ToRealBins(const RealBins<double>& bins);
+void FromRealBins(const RealBins<float>& bins);  // twice Z
+void FromRealBins(const RealBins<double>& bins);
+
 inline constexpr int64_t kMaxFourierRadix = 13;  // 2, 3, 4, 5, 7, 11 and 13
 
 }  // namespace millrace

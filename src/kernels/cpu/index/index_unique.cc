@@ -64,6 +64,16 @@ struct Groups {
   std::vector<int64_t> group;
 };
 
+// Keys that number the values in the order of their first occurrence are the groups themselves.
+Groups GroupNumbered(const std::vector<uint64_t>& keys) {
+  Groups g;
+  g.group.assign(keys.begin(), keys.end());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == g.first.size()) g.first.push_back(static_cast<int64_t>(i));
+  }
+  return g;
+}
+
 Groups GroupScalars(const std::vector<uint64_t>& keys) {
   Groups g;
   g.group.resize(keys.size());
@@ -127,7 +137,7 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
   MR_RETURN_IF_ERROR(maker.Append(x, &keys));
   Groups g;
   if (outer == 1 && inner == 1) {
-    g = GroupScalars(keys);
+    g = x.dtype() == DType::kString ? GroupNumbered(keys) : GroupScalars(keys);
   } else if (x.num_elements() > 0) {
     g = GroupSlices(keys, outer, n, inner);
   } else if (n > 0) {  // n slices without elements are all alike

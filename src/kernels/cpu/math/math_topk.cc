@@ -3,7 +3,8 @@
 //
 // Each element becomes one unsigned number: its value in an order-preserving form above, the complement of its position
 // below. The k largest of these are the answer in its final order, ties included. A row is read once; numbers that beat
-// the k-th best so far go into a buffer, which is cut back to k by selection when it is full.
+// the k-th best so far go into a buffer, which is cut back to k by selection when it is full, or, for few, into their
+// place among the best.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -83,10 +84,41 @@ bool AnyAbove(const T* values, int64_t n, T least) {
   return above;
 }
 
+constexpr int64_t kFew = 16;
+
+// The k <= kFew best of a row, kept in their order: the bar rises with each that is found.
+template <typename T>
+void SelectFew(const T* row, int64_t n, int64_t k, RankOf<T>* best) {
+  const auto insert = [best](RankOf<T> r, int64_t at) {
+    for (; at > 0 && best[at - 1] < r; --at) best[at] = best[at - 1];
+    best[at] = r;
+  };
+  int64_t i = 0;
+  for (; i < k; ++i) insert(Ranked(Ordered(row[i]), i), i);
+  T least = row[Position(best[k - 1])];
+  StopNowAndThen pause;
+  while (i < n) {
+    pause();
+    const int64_t end = std::min(n, i + kBlock);
+    if (!AnyAbove(row + i, n - i, least)) {
+      i = end;
+      continue;
+    }
+    for (; i < end; ++i) {
+      if (row[i] <= least) continue;
+      const RankOf<T> r = Ranked(Ordered(row[i]), i);
+      if (r < best[k - 1]) continue;  // NaN, after as many others
+      insert(r, k - 1);
+      least = row[Position(best[k - 1])];
+    }
+  }
+}
+
 // The k best of a row, best first, at the start of `buffer`.
 template <typename T>
 void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
   using R = RankOf<T>;
+  if (k <= kFew) return SelectFew(row, n, k, buffer);
   const int64_t capacity = BufferSize(n, k);
   int64_t count = 0, i = 0;
   for (; i < capacity; ++i) buffer[count++] = Ranked(Ordered(row[i]), i);

@@ -42,7 +42,7 @@ class NgramsKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> splits, ctx.input(1).IntValues());
     const absl::Span<const TString> data = ctx.input(0).flat<TString>();
     MR_RETURN_IF_ERROR(CheckSplits(splits, static_cast<int64_t>(data.size())));
-    std::vector<std::string> found;
+    std::vector<TString> found;
     std::vector<int64_t> ends;
     if (!splits.empty()) ends.push_back(0);
     int64_t words = 0;
@@ -52,7 +52,7 @@ class NgramsKernel final : public Kernel {
       ends.push_back(static_cast<int64_t>(found.size()));
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(found.size()))));
-    std::copy(found.begin(), found.end(), out->mutable_data<TString>());
+    std::move(found.begin(), found.end(), out->mutable_data<TString>());
     return OutputSplits(ctx, 1, ends);
   }
 
@@ -74,7 +74,7 @@ class NgramsKernel final : public Kernel {
 
   int64_t PadOf(int64_t width) const { return std::min(pad_width_ < 0 ? width - 1 : pad_width_, width - 1); }
 
-  Status AddRow(absl::Span<const TString> row, int64_t* words, std::vector<std::string>* out) const {
+  Status AddRow(absl::Span<const TString> row, int64_t* words, std::vector<TString>* out) const {
     const size_t before = out->size();
     const auto length = static_cast<int64_t>(row.size());
     for (const int64_t width : widths_) {
@@ -87,13 +87,14 @@ class NgramsKernel final : public Kernel {
   }
 
   Status AddAll(absl::Span<const TString> row, int64_t width, int64_t count, int64_t* words,
-                std::vector<std::string>* out) const {
+                std::vector<TString>* out) const {
     if (count > (kMaxWords - *words) / width) return ResourceExhausted("more than ", kMaxWords, " words in n-grams");
     *words += count * width;
     const int64_t pad = PadOf(width);
+    std::string text;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t left = std::max<int64_t>(0, pad - i), right = std::max<int64_t>(0, pad - (count - 1 - i));
-      std::string text;
+      text.clear();
       auto add = [&, first = true](absl::string_view word) mutable {
         if (!first) text += separator_;
         first = false;
@@ -105,7 +106,7 @@ class NgramsKernel final : public Kernel {
         add(row[static_cast<size_t>(k)]);
       }
       for (int64_t k = 0; k < right; ++k) add(right_pad_);
-      out->push_back(std::move(text));
+      out->emplace_back(text);
     }
     return absl::OkStatus();
   }

@@ -68,7 +68,9 @@ bool WorkerSession::IsLost() const {
 bool WorkerSession::Uses(absl::Span<const std::string> containers) const {
   absl::MutexLock lock(&mu_);
   if (containers.empty()) return !containers_.empty();
-  return std::any_of(containers.begin(), containers.end(), [&](const auto& c) { return containers_.contains(c); });
+  return std::any_of(containers.begin(), containers.end(), [&](const auto& c) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return containers_.contains(c);
+  });
 }
 
 void WorkerSession::Close(const Status& why) {

@@ -36,6 +36,18 @@ def test_import_starts_no_thread_and_loads_little():
     assert made.stdout.split() == ["0", "[]"], made.stderr
 
 
+def test_import_loads_no_room_before_it_is_named():
+    """What import costs beside NumPy grows with what it loads: framework, ops and messages, and little of Python's own library."""
+    made = run(
+        "import sys, numpy\nbefore = set(sys.modules)\nimport millrace\nnew = set(sys.modules) - before\n"
+        "own = {m for m in new if m.split('.')[0] == 'millrace'}\n"
+        "print(sorted({m.split('.')[1] for m in own if '.' in m}), len(own), len(new - own), sep=';')"
+    )
+    rooms, own, others = made.stdout.strip().split(";")
+    assert eval(rooms) == ["_core", "framework", "names", "ops", "protos", "tf_logging"], made.stderr
+    assert int(own) <= 80 and int(others) <= 20, made.stdout  # 76 and 12
+
+
 def test_unmodified_program(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

@@ -38,7 +38,7 @@ int ToBool(PyObject* array) {
 
 // A tuple of what is in a list that holds a slice, `...` or None; other keys as they are. A new reference, null on
 // errors.
-PyObject* Key(PyObject* key) {
+PyObject* ExactKey(PyObject* key) {
   if (PyList_Check(key)) {
     for (Py_ssize_t i = 0; i < PyList_Size(key); ++i) {
       PyObject* part = PyList_GetItem(key, i);
@@ -49,7 +49,7 @@ PyObject* Key(PyObject* key) {
 }
 
 PyObject* Subscript(PyObject* array, PyObject* key) {
-  PyObject* used = Key(key);
+  PyObject* used = ExactKey(key);
   if (used == nullptr) return nullptr;
   PyObject* found = g_subscript(array, used);
   Py_DECREF(used);
@@ -57,7 +57,7 @@ PyObject* Subscript(PyObject* array, PyObject* key) {
 }
 
 int Assign(PyObject* array, PyObject* key, PyObject* value) {
-  PyObject* used = Key(key);
+  PyObject* used = ExactKey(key);
   if (used == nullptr) return -1;
   const int result = g_assign(array, used, value);
   Py_DECREF(used);

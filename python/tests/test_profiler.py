@@ -76,6 +76,21 @@ def test_idle_time_has_causes():
         assert busy + sum(i.end - i.start for i in idle if i.thread == thread) == 100_000
 
 
+def test_threads_off_their_cpus():
+    stats = _stats(*_ROWS)
+    switches = stats.dev_stats.add(device="/host:CPU thread switches")
+    for name, thread, start, end in (("preempted", 1, 30, 35), ("asleep", 2, 30, 72), ("preempted", 2, 71, 74)):
+        switches.node_stats.add(
+            node_name=name, timeline_label=name + " = OffCpu()", thread_id=thread, all_start_micros=1000 + start, all_end_rel_micros=end - start
+        )
+    step = profiler.Step(stats)
+    runs = {r.name: r for r in step.runs}
+    assert len(runs) == len(_ROWS) and step.devices == ["/device:CPU:0"]
+    assert (runs["long"].preempted, runs["long"].asleep) == (5_000, 0) and runs["c"].preempted == 0
+    assert runs["d"].wait == "other threads of the machine had its thread's CPU"
+    assert "others had its threads' CPUs for 8.0 us" in profiler.Trace([definitions.RunMetadata(step_stats=stats)]).text()
+
+
 def test_memory_is_held_until_the_last_reader_has_ended():
     rows = [
         ("a", "A", "", 1, 10, 20, 10, 100, None, 1),

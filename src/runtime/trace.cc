@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/current_thread.h"
 #include "base/stopwatch.h"
+#include "base/thread_switches.h"
 #include "runtime/plan_graph.h"
 
 namespace millrace {
@@ -62,6 +63,7 @@ void StepTrace::NoteThread(uint32_t thread) {
   char name[16] = {};  // as long as the system's may be
   pthread_getname_np(pthread_self(), name, sizeof(name));
   threads_.emplace_back(thread, name);
+  ThreadSwitches::Get().WatchThisThread();
 }
 
 void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs) noexcept {
@@ -104,6 +106,7 @@ NodeTrace StepTrace::Described(const Entry& e, const PlanGraph& graph) const {
   t.edge = node.edge;
   t.helped_nanos = e.run.helped_nanos;
   t.is_asynchronous = e.run.is_asynchronous;
+  t.is_of_this_process = true;
   return t;
 }
 

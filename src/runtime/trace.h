@@ -34,6 +34,7 @@ struct NodeTrace {
   int64_t edge = -1;                // of a Send or Recv: the same number on both sides
   int64_t helped_nanos = 0;         // what other threads did of its ParallelFor calls
   bool is_asynchronous = false;     // its thread did something else before it ended
+  bool is_of_this_process = false;  // messages do not say it
 };
 
 class StepTrace {

@@ -15,7 +15,7 @@
 namespace millrace {
 namespace {
 
-constexpr char kSource[] = "_SOURCE", kSink[] = "_SINK";
+constexpr char kSource[] = "_SOURCE", kSink[] = "_SINK", kSwitches[] = "/host:CPU thread switches";
 
 // The runs of each node, by the time of their end: nodes of loops have several.
 class RunsOfNodes {
@@ -131,9 +131,29 @@ wire::NodeExecStats Entry(const NodeTrace& t, const RunsOfNodes& runs, int64_t f
   return n;
 }
 
+wire::DeviceStepStats Switches(const std::vector<NodeTrace>& nodes, const std::vector<OffCpu>& off_cpu,
+                               const Epoch& epoch) {
+  wire::DeviceStepStats d;
+  d.device = kSwitches;
+  for (const NodeTrace& t : nodes) {
+    if (t.thread != 0 && t.is_of_this_process)
+      d.thread_names.insert_or_assign(t.thread, absl::StrCat(t.thread_name, " ", t.thread));
+  }
+  for (const OffCpu& off : off_cpu) {
+    if (d.thread_names.find(off.thread) == d.thread_names.end()) continue;  // another step's
+    wire::NodeExecStats& n = d.node_stats.emplace_back();
+    n.node_name = off.is_preempted ? "preempted" : "asleep";
+    n.timeline_label = absl::StrCat(n.node_name, " = OffCpu()");
+    n.thread_id = off.thread;
+    epoch.SetTimes(off.start_nanos, off.start_nanos, off.end_nanos, off.end_nanos, &n);
+  }
+  return d;
+}
+
 }  // namespace
 
 StepMeasure::StepMeasure() {
+  ThreadSwitches::Get().WatchThisThread();  // of the others from their first op on
   HostAllocator().ResetPeak();
   before_ = HostAllocator().Stats();
   start_nanos_ = RealNanos();
@@ -142,6 +162,8 @@ StepMeasure::StepMeasure() {
 void StepMeasure::Stop() {
   end_nanos_ = RealNanos();
   after_ = HostAllocator().Stats();
+  off_cpu_ = ThreadSwitches::Get().Between(start_nanos_, end_nanos_);
+  recording_.reset();
 }
 
 void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fetches, absl::Time now,
@@ -180,10 +202,12 @@ void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fe
     sink.timeline_label = absl::StrCat(kSink, " = NoOp(", absl::StrJoin(names, ", "), ")");
     epoch.SetTimes(end_nanos_, end_nanos_, end_nanos_, end_nanos_, &sink);
   }
+  wire::DeviceStepStats switches = Switches(nodes, off_cpu_, epoch);
   for (auto& [name, d] : devices) {
     d.device = name;
     stats->dev_stats.push_back(std::move(d));
   }
+  if (!switches.node_stats.empty()) stats->dev_stats.push_back(std::move(switches));
 }
 
 void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,

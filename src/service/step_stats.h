@@ -2,10 +2,12 @@
 // What a traced step did, in the messages that TensorFlow's tools read.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "base/thread_switches.h"
 #include "graph/graph.h"
 #include "runtime/trace.h"
 #include "tensor/allocator.h"
@@ -30,10 +32,14 @@ class StepMeasure {
   //   memory         the bytes of outputs that nothing else had yet
   // Of the first device `_SOURCE` is the step as a whole (memory: of the host, by how much it grew; other steps of the
   // process count too), and `_SINK` waits for what was fetched.
+  // Where the system tells, the device "/host:CPU thread switches" has an entry for each time in which the threads
+  // that ran nodes in this process were off their CPUs: "preempted" when others took it, "asleep" when they waited.
   void Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fetches, absl::Time now,
             wire::StepStats* stats) const;
 
  private:
+  std::optional<ThreadSwitches::Recording> recording_{std::in_place};
+  std::vector<OffCpu> off_cpu_;
   AllocatorStats before_, after_;
   int64_t start_nanos_ = 0, end_nanos_ = 0;
 };

@@ -125,7 +125,6 @@ TEST(CachingAllocatorTest, FreedMemoryIsUsedAgain) {
   }
 }
 
-// Threads allocate, check and free, half of it what others allocated.
 // What another thread frees meanwhile is in that one's cache. What a thread keeps is little, and goes with it.
 TEST(CachingAllocatorTest, AThreadTakesTheLargePieceAgainThatItFreedLast) {
   CachingAllocator& allocator = CachingAllocator::Instance();
@@ -160,6 +159,7 @@ TEST(CachingAllocatorTest, AThreadTakesTheLargePieceAgainThatItFreedLast) {
   EXPECT_TRUE(allocator.arena().Verify());
 }
 
+// Threads allocate, check and free, half of it what others allocated.
 TEST(CachingAllocatorTest, ThreadsExchangeMemory) {
   CachingAllocator& allocator = CachingAllocator::Instance();
   const int64_t before = allocator.Stats().bytes_in_use;

@@ -182,6 +182,9 @@ def _text(step: Step, rows: int) -> str:
         lines += ["  idle threads (us)"] + [
             "    %-14s %12s  %s" % (step.threads.get(t, str(t)), _micros(nanos), (why + " " + what).strip()) for t, why, what, _, nanos in idle
         ]
+    taken = sum(o.end - o.start for o in step.off_cpu if o.is_preempted)
+    if taken:
+        lines += ["  others had its threads' CPUs for %s us" % _micros(taken)]
     lines += ["  memory of outputs: at most %d bytes, at %s us; held by" % (most, _micros(when))]
     lines += ["    %-56s %12d" % (p.run.name, p.size) for p in holders[:rows]]
     return "\n".join(lines)

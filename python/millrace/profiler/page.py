@@ -24,7 +24,7 @@ details summary{cursor:pointer;color:var(--accent);margin-top:6px}.swatch{displa
 <section id="steps"><h2>Steps</h2><canvas id="bars" height="90"></canvas><div class="bar"><button id="before">&larr; step before</button><select id="choice"></select><button id="after">next step &rarr;</button></div></section>
 <div class="figures" id="figures"></div>
 <section><h2>Timeline</h2><div class="bar"><button id="in">zoom in</button><button id="out">zoom out</button><button id="fit">whole step</button>
-<label><input type="checkbox" id="arrows" checked> Send/Recv arrows</label><label><input type="checkbox" id="path" checked> critical path</label><span class="note" style="color:var(--soft)">wheel zooms, dragging moves, a click chooses an op</span></div>
+<label><input type="checkbox" id="arrows" checked> Send/Recv arrows</label><label><input type="checkbox" id="path" checked> critical path</label><label title="above an op: red where others had its thread's CPU, grey where its thread slept"><input type="checkbox" id="switches" checked> thread switches</label><span class="note" style="color:var(--soft)">wheel zooms, dragging moves, a click chooses an op</span></div>
 <canvas id="timeline"></canvas><div id="detail"></div></section>
 <div class="columns"><section><h2>Ops by time</h2><div class="scroll" id="ops"></div></section><section><h2>Nodes by time</h2><div class="scroll" id="nodes"></div></section>
 <section><h2>Critical path</h2><div class="scroll" id="critical"></div></section><section><h2>Idle threads, and why</h2><div class="scroll" id="idle"></div></section>
@@ -41,7 +41,8 @@ const size=b=>b<1024?b+" B":b<1048576?(b/1024).toFixed(1)+" KiB":b<1073741824?(b
 const percent=(a,b)=>b>0?(100*a/b).toFixed(1)+" %":"";
 const hue={};function colour(op,alpha){if(!(op in hue)){let h=0;for(const c of op)h=(h*31+c.charCodeAt(0))>>>0;hue[op]=[h%360,45+(h>>9)%30,60+(h>>15)%14]}const[a,b,c]=hue[op];return`hsla(${a},${b}%,${c}%,${alpha??1})`}
 // A run: [name, op, device, thread, start, free, end, ready, helped, made, wait, inputs]
-const NAME=0,OP=1,DEVICE=2,THREAD=3,START=4,FREE=5,END=6,READY=7,HELPED=8,MADE=9,WAIT=10,INPUTS=11;
+const NAME=0,OP=1,DEVICE=2,THREAD=3,START=4,FREE=5,END=6,READY=7,HELPED=8,MADE=9,WAIT=10,INPUTS=11,PREEMPTED=12,ASLEEP=13;
+const OFF=["asleep","preempted"],OFF_COLOUR=["rgba(101,109,118,.55)","#c4302b"];
 const LANE=22,RULER=24,MEMORY=70,GROUP=20;
 let step,runs,lanes,readers,onPath,view,chosen=-1,hovered=-1,height;
 
@@ -64,7 +65,7 @@ function load(i){
     const here=runs.map((r,k)=>k).filter(k=>runs[k][DEVICE]===d);if(!here.length)return;
     lanes.push({y,group:device});y+=GROUP;
     const threads=[...new Set(here.filter(k=>runs[k][FREE]>=runs[k][END]).map(k=>runs[k][THREAD]))].sort((a,b)=>a-b);
-    for(const t of threads){lanes.push({y,label:step.threads[t]||(t?"thread "+t:"no thread"),runs:here.filter(k=>runs[k][THREAD]===t&&runs[k][FREE]>=runs[k][END])});y+=LANE}
+    for(const t of threads){lanes.push({y,thread:t,label:step.threads[t]||(t?"thread "+t:"no thread"),runs:here.filter(k=>runs[k][THREAD]===t&&runs[k][FREE]>=runs[k][END])});y+=LANE}
     const helped=here.filter(k=>runs[k][HELPED]>=1000);
     if(helped.length){lanes.push({y,label:"other threads help",runs:helped,pale:true,shadow:true});y+=LANE-6}
     const rows=[];
@@ -82,6 +83,7 @@ function figures(){
     path=step.critical.reduce((s,c)=>s+c[1],0),top=step.peak;
   const f=[[time(step.length),"the step"],[runs.length,"ops run"],[threads,threads===1?"thread ran ops":"threads ran ops"],[percent(busy,threads*step.length),"of their time in ops"],
     [time(path),"ops on the critical path"],[time(step.length-path),"of the step between them"],[time(step.chain),"longest chain of ops that need each other"],[size(top.bytes),"peak of the ops' outputs"],[size(step.memory_peak),"peak above the start, by the allocator"]];
+  const taken=step.off_cpu.filter(o=>o[3]).reduce((s,o)=>s+o[2]-o[1],0);if(taken)f.push([time(taken),"in which others had the threads' CPUs"]);
   $("figures").innerHTML=f.map(([a,b])=>`<div class="figure"><b>${a}</b><span>${b}</span></div>`).join("");
 }
 function tables(){
@@ -131,6 +133,7 @@ function draw(){
       if($("path").checked&&onPath.has(k)&&!l.shadow){g.fillStyle="#c4302b";g.fillRect(x,l.y+high-2.5,Math.max(wide,1.2),2.5)}
       if(wide>26){g.fillStyle="#1f2328";const text=N[r[OP]]+(wide>170?"  "+N[r[NAME]]:"");let s=text;if(g.measureText(s).width>wide-6){const fit=Math.floor((wide-6)/6.2);s=text.slice(0,fit)}g.fillText(s,Math.max(x,LEFT)+4,l.y+high/2-(l.pale?0:.5))}
     }
+    if(l.thread&&$("switches").checked)for(const[t,a,b,p]of step.off_cpu)if(t===l.thread&&b>=view[0]&&a<=view[1]){const x=X(a,w);g.fillStyle=OFF_COLOUR[p];g.fillRect(x,l.y,Math.max(X(b,w)-x,.8),3)}
     g.restore();
   }
   const middle=k=>runs[k].lane?runs[k].lane.y+(runs[k].lane.pale?6:9):0;
@@ -152,11 +155,12 @@ const when=(x,w)=>view[0]+(x-LEFT)/(w-LEFT-10)*(view[1]-view[0]);
 function hit(x,y,w){const l=lanes.find(l=>l.runs&&y>=l.y&&y<l.y+(l.pale?LANE-6:LANE));if(!l||x<LEFT)return-1;const slack=2*(view[1]-view[0])/w,t=when(x,w);let best=-1,near=slack;
   for(const k of l.runs){const r=runs[k],d=t<r[START]?r[START]-t:t>r[END]?t-r[END]:0;if(d<=near&&(d<near||best<0||r[END]-r[START]<runs[best][END]-runs[best][START])){near=d;best=k;if(d===0&&!l.pale)break}}return best}
 function zoom(factor,x,w){const t=when(x,w),span=Math.min(Math.max((view[1]-view[0])*factor,50),step.length*1.02),part=(t-view[0])/(view[1]-view[0]);let a=t-part*span;a=Math.max(-.01*step.length,Math.min(a,step.length*1.01-span));view=[a,a+span];draw()}
-function tell(k){const r=runs[k];return`${N[r[NAME]]}\n${N[r[OP]]}, ${time(r[END]-r[START])} from ${time(r[START])}`+(r[START]-r[READY]>=1000?`\nwaited ${time(r[START]-r[READY])}: ${N[r[WAIT]]}`:"")+(r[HELPED]?`\nother threads helped for ${time(r[HELPED])}`:"")+(r[MADE]?`\nmade ${size(r[MADE])}`:"")}
+const offCpu=(r,before)=>[PREEMPTED,ASLEEP].map((f,i)=>r[f]>=1000?`${before}its thread was ${OFF[1-i]} for ${time(r[f])} of it`:"").join("");
+function tell(k){const r=runs[k];return`${N[r[NAME]]}\n${N[r[OP]]}, ${time(r[END]-r[START])} from ${time(r[START])}`+(r[START]-r[READY]>=1000?`\nwaited ${time(r[START]-r[READY])}: ${N[r[WAIT]]}`:"")+(r[HELPED]?`\nother threads helped for ${time(r[HELPED])}`:"")+offCpu(r,"\n")+(r[MADE]?`\nmade ${size(r[MADE])}`:"")}
 function detail(){if(chosen<0){$("detail").innerHTML="<span style='color:var(--soft)'>No op is chosen. Red below an op: it is on the critical path.</span>";return}
   const r=runs[chosen],list=a=>a.length?a.slice(0,12).map(k=>esc(N[runs[k][NAME]])).join(", ")+(a.length>12?" and "+(a.length-12)+" more":""):"nothing in this step";
   $("detail").innerHTML=`<b>${esc(N[r[NAME]])}</b> (${esc(N[r[OP]])}) on ${esc(DATA.devices[r[DEVICE]])}, ${esc(step.threads[r[THREAD]]||"no thread")}<br>ready at ${time(r[READY])}, began at ${time(r[START])}, took ${time(r[END]-r[START])}`+
-    (r[FREE]<r[END]?" (waiting by itself, without a thread)":"")+(r[START]-r[READY]>=1000?`; waited ${time(r[START]-r[READY])} before: ${esc(N[r[WAIT]])}`:"")+(r[HELPED]?`; other threads did ${time(r[HELPED])} of its work`:"")+(r[MADE]?`; made ${size(r[MADE])}`:"")+
+    (r[FREE]<r[END]?" (waiting by itself, without a thread)":"")+(r[START]-r[READY]>=1000?`; waited ${time(r[START]-r[READY])} before: ${esc(N[r[WAIT]])}`:"")+(r[HELPED]?`; other threads did ${time(r[HELPED])} of its work`:"")+offCpu(r,"; ")+(r[MADE]?`; made ${size(r[MADE])}`:"")+
     `<br>waited for: ${list(r[INPUTS])}<br>was waited for by: ${list(readers[chosen])}`}
 function show(k){chosen=k;const r=runs[k],w=Math.max(4*(r[END]-r[START]),step.length/40);if(r[END]<view[0]||r[START]>view[1]||r[END]-r[START]<(view[1]-view[0])/400){const m=(r[START]+r[END])/2;view=[m-w/2,m+w/2]}draw();detail();$("timeline").scrollIntoView({block:"center",behavior:"smooth"})}
 const line=$("timeline");let drag=null,moved=0;
@@ -168,7 +172,7 @@ line.addEventListener("mousemove",e=>{const[x,y,w]=at(e);if(drag){const d=(drag[
 line.addEventListener("mouseleave",()=>$("tip").style.display="none");
 line.addEventListener("click",e=>{if(moved>4)return;chosen=hit(...at(e));draw();detail()});
 $("in").onclick=()=>{const w=line.clientWidth;zoom(.5,(w+LEFT)/2,w)};$("out").onclick=()=>{const w=line.clientWidth;zoom(2,(w+LEFT)/2,w)};$("fit").onclick=()=>{view=[0,step.length];draw()};
-$("arrows").onchange=$("path").onchange=draw;
+$("arrows").onchange=$("path").onchange=$("switches").onchange=draw;
 document.addEventListener("click",e=>{const row=e.target.closest("tr.go");if(row)show(+row.dataset.go)});
 $("choice").innerHTML=DATA.steps.map((s,i)=>`<option value="${i}">${esc(s.name)}: ${time(s.length)}</option>`).join("");
 $("choice").onchange=e=>load(+e.target.value);const index=()=>DATA.steps.indexOf(step);

@@ -65,9 +65,12 @@ def _told(step: Step, names: _Names, devices: _Names) -> Dict[str, Any]:
                 r.made,
                 names[r.wait],
                 [f.number for f in r.inputs],
+                r.preempted,
+                r.asleep,
             ]
             for r in step.runs
         ],
+        "off_cpu": [[o.thread, o.start, o.end, int(o.is_preempted)] for o in step.off_cpu],
         "critical": [[r.number, nanos, gap] for r, nanos, gap in path],
         "idle": idle_sums(step)[:_IDLE_ROWS],
         "memory": step.memory_over_time(),

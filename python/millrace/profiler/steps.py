@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 _LABEL = re.compile(r"^(?P<name>.*?) = (?P<op>[^\s(]+)(?:\((?P<inputs>.*?)\))?(?: \[helpers (?P<helped>\d+) us\])?$")
 _SHORT = 1000  # a delay below it is nobody's fault
+_SWITCHES = " thread switches"  # what the device's name ends with that has the times of threads off their CPUs
 
 
 class Label(NamedTuple):
@@ -46,6 +47,7 @@ class Run:
         self.inputs: List["Run"] = []
         self.readers: List["Run"] = []
         self.wait = ""  # why it began later than it could
+        self.preempted = self.asleep = 0  # nanoseconds of it in which its thread had no CPU
 
     @property
     def is_asynchronous(self) -> bool:
@@ -87,6 +89,15 @@ class Idle(NamedTuple):
     what: str  # the op that the reason is about, or ""
 
 
+class OffCpu(NamedTuple):
+    """A time in which the system ran a thread on no CPU."""
+
+    thread: int
+    start: int
+    end: int
+    is_preempted: bool  # others had its CPU; else it slept
+
+
 class Held(NamedTuple):
     """A piece of memory that an op allocated."""
 
@@ -109,7 +120,11 @@ class Step:
         self.memory_peak = self.memory_growth = 0  # of the host, as the allocator counted
         whole: Optional[Tuple[int, int]] = None
         entries: List[Tuple[str, Any, Label]] = []
+        switches: List[Any] = []
         for device in stats.dev_stats:
+            if device.device.endswith(_SWITCHES):
+                switches += device.node_stats
+                continue
             self.devices.append(device.device)
             self.threads.update({int(k): v for k, v in device.thread_names.items()})
             for node in device.node_stats:
@@ -134,6 +149,15 @@ class Step:
             )
         self._connect()
         self._by_thread = self._threads()
+        self.off_cpu: List[OffCpu] = [
+            OffCpu(n.thread_id, _start(n) - self.start, _start(n) - self.start + _length(n, "all_end_rel"), n.node_name == "preempted") for n in switches
+        ]
+        for off in self.off_cpu:
+            for shared, run in self._busy(off.thread, off.start, off.end):
+                if off.is_preempted:
+                    run.preempted += shared
+                else:
+                    run.asleep += shared
         for run in self.runs:
             run.wait = self._why(run)
 
@@ -177,6 +201,10 @@ class Step:
                 found.append((shared, run))
         return found
 
+    def _preempted(self, thread: int, start: int, end: int) -> int:
+        """For how long of a time a thread could have run, had it had a CPU."""
+        return sum(max(0, min(o.end, end) - max(o.start, start)) for o in self.off_cpu if o.is_preempted and o.thread == thread)
+
     def _why(self, run: Run) -> str:
         if run.delay < _SHORT:
             return ""
@@ -184,6 +212,8 @@ class Step:
         if 2 * sum(t for t, _ in busy) >= run.delay:
             longest = max(busy, key=lambda b: b[0])[1]
             return "its thread ran %s%s" % (longest.name, " and %d more" % (len(busy) - 1) if len(busy) > 1 else "")
+        if 2 * self._preempted(run.thread, run.ready, run.start) >= run.delay:
+            return "other threads of the machine had its thread's CPU"
         last = max(run.inputs, key=lambda r: r.end, default=None)
         if last is not None and last.thread and last.thread != run.thread:
             return "handed over to another thread by %s" % last.name

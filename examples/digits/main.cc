@@ -8,8 +8,9 @@
 // ./digits-run) gets checkpoints and TensorBoard event files. Ctrl-C saves and stops; the same command goes on from
 // there, bit for bit.
 #define MILLRACE_EXCEPTIONS 1
-#include <millrace/io.h>
-#include <millrace/train.h>
+#include <millrace/layers.h>
+#include <millrace/metrics.h>
+#include <millrace/monitored_session.h>
 
 #include <csignal>
 #include <cstdio>
@@ -18,7 +19,6 @@
 #include <filesystem>
 
 #include "images.h"
-#include "progress.h"
 
 namespace {
 
@@ -31,16 +31,14 @@ struct Options {
 };
 
 struct Network {
-  millrace::Output images, labels, loss, accuracy, step, train_summary, test_summary;
+  millrace::Output images, labels, loss, train_summary, test_summary;
+  millrace::Metric accuracy;
+  millrace::Variable step;
   millrace::Operation train, init;
 };
 
 constexpr int64_t kBatch = 64;
 constexpr uint64_t kSeed = 7;
-
-millrace::Output Pool(millrace::Scope& s, millrace::Output x) {
-  return s.Op("MaxPool", {x}, {{"ksize", {1, 2, 2, 1}}, {"strides", {1, 2, 2, 1}}, {"padding", "SAME"}});
-}
 
 millrace::Output MergeSummaries(millrace::Scope& s, std::vector<millrace::Output> parts) {
   return s.Op("MergeSummary", {std::move(parts)});
@@ -53,23 +51,19 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
   net.images = s.WithName("images").Placeholder(millrace::DType::kFloat, {-1, images.height, images.width, 1});
   net.labels = s.WithName("labels").Placeholder(millrace::DType::kInt64, {-1});
   millrace::Output x = model.Conv2D("conv1", net.images, 1, 32, 3);
-  x = Pool(s, model.Conv2D("conv2", x, 32, 32, 3));
-  x = Pool(s, model.Conv2D("conv3", x, 32, 64, 3));
+  const millrace::layers::Pooling pooling = {.padding = "SAME"};
+  x = millrace::layers::MaxPooling2D(s, model.Conv2D("conv2", x, 32, 32, 3), pooling);
+  x = millrace::layers::MaxPooling2D(s, model.Conv2D("conv3", x, 32, 64, 3), pooling);
   const int64_t features = ((images.height + 3) / 4) * ((images.width + 3) / 4) * 64;
-  x = s.Op("Reshape", {x, s.Const({int64_t{-1}, features})});
+  x = millrace::layers::Flatten(s, x);
   x = model.Dense("hidden", x, features, 128, "Relu");
   const millrace::Output logits = model.Dense("logits", x, 128, 10);
   net.loss = s.WithName("loss").Composite("SparseSoftmaxCrossEntropyLoss", {logits, net.labels})[0];
-  const millrace::Output hits = s.Op("Equal", {s.Op("ArgMax", {logits, s.Const(1)}), net.labels});
-  net.accuracy =
-      s.WithName("accuracy").Op("Mean", {s.Op("Cast", {hits}, {{"DstT", millrace::DType::kFloat}}), s.Const({0})});
-  const millrace::Variable step = model.GlobalStep();
-  net.step = step.read;
+  net.accuracy = millrace::metrics::Accuracy(s, net.labels, s.Op("ArgMax", {logits, s.Const(1)}));
+  net.step = model.GlobalStep();
   millrace::Optimizer adam{"Adam"};
-  adam.learning_rate = s.WithName("rate").Composite(
-      "ExponentialDecay", {0.002f, step.read},
-      {{"decay_steps", static_cast<float>(5 * steps_per_epoch)}, {"decay_rate", 0.5f}})[0];
-  net.train = model.Minimize(adam, net.loss, step);
+  adam.learning_rate = millrace::decay::Exponential(s, 0.002f, net.step, static_cast<float>(5 * steps_per_epoch), 0.5f);
+  net.train = model.Minimize(adam, net.loss, net.step);
   net.train_summary = MergeSummaries(
       s, {
              s.Op("ScalarSummary", {"train/loss", net.loss}),
@@ -77,7 +71,7 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
          });
   net.test_summary = MergeSummaries(
       s, {
-             s.Op("ScalarSummary", {"test/accuracy", net.accuracy}),
+             s.Op("ScalarSummary", {"test/accuracy", net.accuracy.value}),
              s.Op("ImageSummary", {"test/digits", net.images}, {{"max_images", 4}}),
          });
   net.init = model.Initializer();
@@ -99,6 +93,16 @@ std::vector<millrace::Feed> Batch(const Network& net, const Images& all, const s
   const auto n = static_cast<int64_t>(labels.size());
   return {{net.images, millrace::Tensor::Of({n, all.height, all.width, 1}, pixels)},
           {net.labels, millrace::Tensor::Of({n}, labels)}};
+}
+
+// On these images, a batch at a time.
+float Accuracy(const millrace::Session& session, const Network& net, const Images& all,
+               const std::vector<int64_t>& which) {
+  session.RunTargets({net.accuracy.reset});
+  for (size_t i = 0; i < which.size(); i += kBatch) {
+    session.Run(Batch(net, all, which, i, std::min(i + size_t{kBatch}, which.size())), {net.accuracy.update});
+  }
+  return session.Run({net.accuracy.value})[0].scalar<float>();
 }
 
 Options ParseOptions(int argc, char** argv) {
@@ -132,24 +136,19 @@ int Train(const Options& options) {
 
   millrace::Graph graph;
   const Network net = BuildNetwork(graph, images, steps_per_epoch);
-  millrace::Saver saver(graph);
-  const millrace::Session session(graph);
   const std::string prefix = options.dir + "/model.ckpt", last = millrace::LatestCheckpoint(options.dir);
-  if (last.empty()) {
-    session.RunTargets({net.init});
-  } else {
-    saver.Restore(session, last);
-    std::printf("going on from %s\n", last.c_str());
-  }
-  int64_t step = session.Run({net.step})[0].scalar<int64_t>();
+  if (!last.empty()) std::printf("going on from %s\n", last.c_str());
   millrace::EventWriter events(options.dir);
   events.AddGraph(graph);
-
-  const std::vector<millrace::Feed> test = Batch(net, images, held_back, 0, held_back.size());
-  const int64_t total = std::max(options.epochs * steps_per_epoch, step);
-  Progress progress(step, total);
+  const int64_t total = options.epochs * steps_per_epoch;
+  millrace::MonitoredSession training(
+      graph, {.checkpoint_dir = options.dir, .init = net.init, .global_step = net.step},
+      {millrace::CheckpointSaverHook(millrace::Saver(graph), prefix, 5 * steps_per_epoch),
+       millrace::SummarySaverHook(events, net.train_summary, steps_per_epoch), millrace::NanTensorHook(net.loss),
+       millrace::ProgressHook(total)});
   std::vector<int64_t> order;
-  for (int64_t epoch = -1; step < total && !interrupted; ++step) {
+  for (int64_t epoch = -1; training.step() < total && !training.ShouldStop() && !interrupted;) {
+    const int64_t step = training.step();
     if (step / steps_per_epoch != epoch) {
       epoch = step / steps_per_epoch;
       order.clear();
@@ -158,23 +157,21 @@ int Train(const Options& options) {
       }
     }
     const auto begin = static_cast<size_t>(step % steps_per_epoch * kBatch);
-    const std::vector<millrace::Tensor> out =
-        session.Run(Batch(net, images, order, begin, begin + kBatch), {net.loss, net.train_summary}, {net.train});
-    char note[64];
-    std::snprintf(note, sizeof note, "loss %.4f", static_cast<double>(out[0].scalar<float>()));
-    progress.Show(step + 1, note);
-    if ((step + 1) % steps_per_epoch != 0) continue;
-    events.AddSummary(out[1].strings()[0], step + 1);
-    events.AddSummary(session.Run(test, {net.test_summary})[0].strings()[0], step + 1);
+    training.Run(Batch(net, images, order, begin, begin + kBatch), {}, {net.train});
+    if (training.step() % steps_per_epoch != 0) continue;
+    const std::vector<millrace::Feed> some = Batch(net, images, held_back, 0, 4);
+    Accuracy(training.session(), net, images, held_back);
+    events.AddSummary(training.session().Run(some, {net.test_summary})[0].strings()[0], training.step());
   }
-  progress.Clear();
-  const std::string saved = saver.Save(session, prefix, step);
+  const int64_t step = training.step();
+  const float accuracy = Accuracy(training.session(), net, images, held_back);
+  const std::string saved = prefix + "-" + std::to_string(step);
+  training.Close();
   if (interrupted) {
     std::printf("stopped at step %lld of %lld and saved %s; the same command goes on from there\n",
                 static_cast<long long>(step), static_cast<long long>(total), saved.c_str());
     return 130;
   }
-  const float accuracy = session.Run(test, {net.accuracy})[0].scalar<float>();
   std::printf("%lld steps: accuracy on the held-back fifth %.2f%%\n", static_cast<long long>(step),
               static_cast<double>(accuracy) * 100);
   std::printf("saved %s\n\nWhat to look at next:\n", saved.c_str());

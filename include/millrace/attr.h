@@ -2,6 +2,8 @@
 // Attribute values: what stands on the right in {{"transpose_a", true}, {"strides", {1, 2, 2, 1}}}.
 #pragma once
 
+#include <optional>
+
 #include "millrace/tensor.h"
 
 namespace millrace {
@@ -36,6 +38,16 @@ class Attr {
     Attr a(std::vector<int64_t>{});
     a.kind_ = Kind::kShapes;
     a.shapes_ = shapes;
+    for (const Shape& s : shapes) a.ints_.push_back(static_cast<int64_t>(s.size()));
+    return a;
+  }
+  // The same where some have no rank that is known.
+  static Attr OfPartialShapes(const std::vector<std::optional<Shape>>& shapes) {
+    Attr a = OfShapes({});
+    for (const std::optional<Shape>& s : shapes) {
+      a.shapes_.push_back(s ? *s : Shape());
+      a.ints_.push_back(s ? static_cast<int64_t>(s->size()) : -1);
+    }
     return a;
   }
   static Attr UnknownShape() {
@@ -79,10 +91,8 @@ class Attr {
       case Kind::kShapes: {
         std::vector<const int64_t*> dims;
         std::vector<int> ranks;
-        for (const Shape& s : shapes_) {
-          dims.push_back(s.data());
-          ranks.push_back(static_cast<int>(s.size()));
-        }
+        for (const Shape& s : shapes_) dims.push_back(s.data());
+        for (int64_t rank : ints_) ranks.push_back(static_cast<int>(rank));
         return api.SetAttrShapeList(desc, name, dims.data(), ranks.data(), static_cast<int>(ranks.size()));
       }
     }

@@ -39,6 +39,16 @@ TF_CAPI_EXPORT void MR_SaverSetCheckpoints(MR_Saver* saver, const char* const* p
  * write_meta_graph is 0, and the state file `checkpoint`. `path`, which may be NULL, gets the prefix written. */
 TF_CAPI_EXPORT void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int64_t global_step,
                                  unsigned char write_meta_graph, TF_Buffer* path, TF_Status* status);
+/* The values that MR_SaverSave would write, read in one step: they stay as they are while later steps change the
+ * variables. TF_FAILED_PRECONDITION: the graph of a SaverDef saves by operations that cannot be fed. */
+typedef struct MR_SaverSnapshot MR_SaverSnapshot;
+TF_CAPI_EXPORT MR_SaverSnapshot* MR_SaverRead(MR_Saver* saver, TF_Session* session, TF_Status* status);
+TF_CAPI_EXPORT void MR_SaverSnapshotDelete(MR_SaverSnapshot* snapshot);
+/* MR_SaverSave of a snapshot (NULL: of the variables as they are), on any thread, while the session runs steps. The
+ * saver itself is still for one thread at a time. */
+TF_CAPI_EXPORT void MR_SaverSaveSnapshot(
+    MR_Saver* saver, TF_Session* session, const MR_SaverSnapshot* snapshot, const char* prefix, int64_t global_step,
+    unsigned char write_meta_graph, TF_Buffer* path, TF_Status* status);
 TF_CAPI_EXPORT void MR_SaverRestore(MR_Saver* saver, TF_Session* session, const char* prefix, TF_Status* status);
 /* The encoded SaverDef. */
 TF_CAPI_EXPORT void MR_SaverToDef(const MR_Saver* saver, TF_Buffer* saver_def, TF_Status* status);

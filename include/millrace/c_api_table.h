@@ -152,6 +152,9 @@ extern "C" {
 
 /* And those of servers, of c_api_session.h. */
 #define MR_API_SERVER_FUNCTIONS(X) X(ServerStatus) X(TargetStatus)
+
+/* And those of c_api_io.h that save a snapshot. */
+#define MR_API_SNAPSHOT_FUNCTIONS(X) X(SaverRead) X(SaverSnapshotDelete) X(SaverSaveSnapshot)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -189,6 +192,7 @@ typedef struct MR_Api {
   MR_API_DEVICE_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SOLVER_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SERVER_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_SNAPSHOT_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -23,7 +23,7 @@ TF_CAPI_EXPORT int MR_FinishComposite(TF_OperationDescription* desc, TF_Output* 
 TF_CAPI_EXPORT void MR_AddVariable(TF_Graph* graph, const char* name, TF_Output initial, TF_Output* ref,
                                    TF_Output* read, TF_Status* status);
 
-/* An operation that gives every variable of the graph its first value. */
+/* An operation that gives every variable of the graph its first value, but those with a true attribute "_local". */
 TF_CAPI_EXPORT TF_Operation* MR_AddInitializer(TF_Graph* graph, const char* name, TF_Status* status);
 
 /* Adds the gradients of `loss` with respect to the variables `vars` (their refs) and one optimizer update each; returns

@@ -83,6 +83,13 @@ class Graph {
   TF_Graph* get() const { return state_->graph; }
 
   Operation Find(const std::string& name) const { return Operation(Api().GraphOperationByName(get(), name.c_str())); }
+  // In the order of their making.
+  std::vector<Operation> Operations() const {
+    std::vector<Operation> all;
+    size_t at = 0;
+    while (TF_Operation* op = Api().GraphNextOperation(get(), &at)) all.emplace_back(op);
+    return all;
+  }
   // The shape that is known of a tensor; false when not even its rank is.
   bool ShapeOf(Output o, Shape* shape) const {
     internal::CallStatus status;
@@ -206,6 +213,10 @@ class Scope {
   Graph& graph() { return graph_; }
   const std::string& prefix() const { return prefix_; }  // "" or "a/b/"
   const Status& status() const { return graph_.status(); }
+  // Keeps the first error of building (or throws it), for what builds by other means.
+  void Note(const Status& error) {
+    if (!error.ok()) Fail(error);
+  }
 
   // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out. A constant
   // among the inputs is named after its argument: "Reshape/shape".

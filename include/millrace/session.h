@@ -104,14 +104,24 @@ class Session {
     Api().DeleteSessionOptions(o);
     SetStatus(status.Get());
   }
-  // Loads a SavedModel directory's meta graph with exactly these tags into `graph`, which must be empty.
-  static Returned<Session> Load(const std::string& directory, const std::vector<std::string>& tags, Graph* graph) {
+  // Loads a SavedModel directory's meta graph with exactly these tags into `graph`, which must be empty; saved_model.h
+  // does so with its signatures. `meta_graph` (may be null) gets the encoded MetaGraphDef.
+  static Returned<Session> Load(const std::string& directory, const std::vector<std::string>& tags, Graph* graph,
+                                const SessionOptions& options = {}, std::string* meta_graph = nullptr) {
     internal::CallStatus status;
     std::vector<const char*> raw;
     for (const std::string& tag : tags) raw.push_back(tag.c_str());
     Session session;
-    session.Hold(Api().LoadSessionFromSavedModel(
-        nullptr, nullptr, directory.c_str(), raw.data(), static_cast<int>(raw.size()), graph->get(), nullptr, status));
+    const internal::TextBuffer meta;
+    TF_SessionOptions* o = Api().NewSessionOptions();
+    Api().SetTarget(o, options.target.c_str());
+    Api().SetConfig(o, options.config.data(), options.config.size(), status);
+    if (status.ok()) {
+      session.Hold(Api().LoadSessionFromSavedModel(
+          o, nullptr, directory.c_str(), raw.data(), static_cast<int>(raw.size()), graph->get(), meta, status));
+    }
+    Api().DeleteSessionOptions(o);
+    if (meta_graph) *meta_graph = meta.Text();
     return internal::Give(status.Get(), std::move(session));
   }
 

@@ -5,15 +5,11 @@
 
 #include <cmath>
 
-#include "millrace/session.h"
+#include "millrace/control_flow.h"
+#include "millrace/variable.h"
 
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
-
-struct Variable {
-  Output ref;   // for assignments and optimizers
-  Output read;  // for computation
-};
 
 struct Optimizer {
   std::string name = "GradientDescent";      // see MR_Minimize
@@ -21,6 +17,57 @@ struct Optimizer {
   Output learning_rate = {};                 // a computed rate (a decay) instead of a number
   float clip_global_norm = 0;                // > 0: clips
 };
+
+// The gradient of a variable: dense, of the variable's shape; or the rows `values` [n, ...] at `indices` [n] of it, as
+// look-ups have; or none.
+struct Gradient {
+  Output dense = {}, values = {}, indices = {}, dense_shape = {};
+  Variable variable = {};
+  explicit operator bool() const { return dense || values; }
+};
+
+// The gradient as one tensor of the variable's shape.
+inline Output DenseGradient(Scope s, const Gradient& g) {
+  if (g.dense || !g.values) return g.dense;
+  const Output rows =
+      s.Op("StridedSlice", {g.dense_shape, Tensor({0}), Tensor({1}), Tensor({1})}, {{"shrink_axis_mask", 1}});
+  return s.Op("UnsortedSegmentSum", {g.values, g.indices, rows});
+}
+// Each element cut to [low, high].
+inline std::vector<Gradient> ClipByValue(const Scope& scope, std::vector<Gradient> gradients, float low, float high) {
+  Scope s = scope.SubScope("clip_by_value");
+  for (Gradient& g : gradients) {
+    Output& values = g.dense ? g.dense : g.values;
+    if (g) values = s.Op("Maximum", {s.Op("Minimum", {values, high}), low});
+  }
+  return gradients;
+}
+// Each gradient scaled down to this norm (that of its rows where it is sparse).
+inline std::vector<Gradient> ClipByNorm(const Scope& scope, std::vector<Gradient> gradients, float norm) {
+  Scope s = scope;
+  for (Gradient& g : gradients) {
+    Output& values = g.dense ? g.dense : g.values;
+    if (!g) continue;
+    const std::vector<Output> clipped = s.Composite("ClipByNorm", {values, norm});
+    values = clipped.empty() ? Output() : clipped[0];
+  }
+  return gradients;
+}
+// The dense ones scaled down to this norm of all of them together.
+inline std::vector<Gradient> ClipByGlobalNorm(const Scope& scope, std::vector<Gradient> gradients, float norm) {
+  Scope s = scope;
+  Outputs dense;
+  for (const Gradient& g : gradients) {
+    if (g.dense) dense.push_back(g.dense);
+  }
+  if (dense.empty()) return gradients;
+  const Outputs clipped = s.Composite("ClipByGlobalNorm", {dense, norm});
+  size_t next = 0;
+  for (Gradient& g : gradients) {
+    if (g.dense && next < clipped.size()) g.dense = clipped[next++];
+  }
+  return gradients;
+}
 
 // Collects the variables of a model as its layers are stated. Layers add their variables below "<scope>/<name>/". Names
 // and order of what is added are those of the Python client, so that one model gives one graph in both.
@@ -46,39 +93,49 @@ class Model {
   }
   int64_t seed() const { return seed_; }
   // Keeps the first error of what was built (or throws it).
-  void Note(const Status& s) {
-    if (s.ok()) return;
-#if MILLRACE_EXCEPTIONS
-    throw Error(s);
-#else
-    if (scope_.graph().state_->status.ok()) scope_.graph().state_->status = s;
-#endif
-  }
+  void Note(const Status& s) { scope_.Note(s); }
   // The counter that an optimizer increments.
   Variable GlobalStep() {
     return AddVariable(
         "global_step", scope_.WithName("global_step/Initializer/zeros").Const(Tensor(int64_t{0})), false);
   }
 
+  // Glorot-uniform weights, from a seed of their own.
+  Variable Weights(const std::string& name, Shape shape) {
+    return AddVariable(
+        name,
+        First(scope_.WithName(name + "/Initializer/")
+                  .Composite("VarianceScaling", {},
+                             {{"shape", Attr::OfShape(shape)},
+                              {"dtype", DType::kFloat},
+                              {"mode", "fan_avg"},
+                              {"distribution", "uniform"},
+                              {"seed", seed_},
+                              {"seed2", ++weights_}})));
+  }
+  Variable Bias(const std::string& name, int64_t n) {
+    return AddVariable(name, Filled(name + "/Initializer/zeros", n, 0));
+  }
   // activation(x @ kernel + bias); x [batch, inputs].
   Output Dense(const std::string& name, Output x, int64_t inputs, int64_t units, const char* activation = "None") {
     const Variable kernel = Weights(name + "/kernel", {inputs, units});
-    const Variable bias = AddVariable(name + "/bias", Filled(name + "/bias/Initializer/zeros", units, 0));
+    const Variable bias = Bias(name + "/bias", units);
     return First(scope_.WithName(name).Composite("Dense", {x, kernel.read, bias.read}, {{"activation", activation}}));
   }
   // activation(conv(x, filter) + bias), stride 1, padding SAME; x [batch, height, width, channels].
   Output Conv2D(const std::string& name, Output x, int64_t channels, int64_t filters, int64_t size,
                 const char* activation = "Relu") {
     const Variable filter = Weights(name + "/kernel", {size, size, channels, filters});
-    const Variable bias = AddVariable(name + "/bias", Filled(name + "/bias/Initializer/zeros", filters, 0));
+    const Variable bias = Bias(name + "/bias", filters);
     return First(
         scope_.WithName(name).Composite("Conv2DLayer", {x, filter.read, bias.read}, {{"activation", activation}}));
   }
 
-  // scale (x - mean) / sqrt(variance + epsilon) + offset by the statistics of each channel in the batch; x [batch,
-  // height, width, channels]. Running updates() keeps moving averages of them, for inference.
-  Output BatchNorm(const std::string& name, Output x, int64_t channels, double momentum = 0.99,
-                   float epsilon = 0.001f) {
+  // scale (x - mean) / sqrt(variance + epsilon) + offset of each channel; x [batch, height, width, channels]. The
+  // statistics are those of the batch, and running updates() keeps moving averages of them. Where `training`, a scalar
+  // bool of the graph, is false, they are these averages, and updates() leaves those as they are.
+  Output BatchNorm(const std::string& name, Output x, int64_t channels, double momentum = 0.99, float epsilon = 0.001f,
+                   Output training = {}) {
     const Variable gamma = AddVariable(name + "/gamma", Filled(name + "/gamma/Initializer/ones", channels, 1));
     const Variable beta = AddVariable(name + "/beta", Filled(name + "/beta/Initializer/zeros", channels, 0));
     const Variable mean =
@@ -86,20 +143,93 @@ class Model {
     const Variable variance =
         AddVariable(name + "/moving_variance", Filled(name + "/moving_variance/Initializer/ones", channels, 1), false);
     Scope inside = scope_.SubScope(name);
-    const Output none = inside.Const(Tensor::Of<float>({0}, {})),
-                 no_variance = inside.Const(Tensor::Of<float>({0}, {}));
-    const Operation normal =
-        inside.Op("FusedBatchNorm", {x, gamma.read, beta.read, none, no_variance}, {{"epsilon", epsilon}});
+    const auto by_batch = [&](Scope s) {
+      const Output none = s.Const(Tensor::Of<float>({0}, {})), no_variance = s.Const(Tensor::Of<float>({0}, {}));
+      return s.Op("FusedBatchNorm", {x, gamma.read, beta.read, none, no_variance}, {{"epsilon", epsilon}});
+    };
+    Outputs normal(3);
+    if (training) {
+      normal = Cond(
+          inside, training,
+          [&](const Scope& s) {
+            const Operation op = by_batch(s);
+            return Outputs{op[0], op[1], op[2]};
+          },
+          [&](const Scope& s) {
+            return Outputs{Normalized(s, x, {gamma, beta, mean, variance}, epsilon), mean.read, variance.read};
+          });
+      if (normal.size() != 3) return Output();
+    } else {
+      const Operation op = by_batch(inside);
+      normal = {op[0], op[1], op[2]};
+    }
     Average(inside, mean, normal[1], static_cast<float>(1 - momentum));
     Average(inside, variance, normal[2], static_cast<float>(1 - momentum));
     return normal[0];
+  }
+  // The same by the moving averages, with the variables of the BatchNorm of this name: for a second use of the layers,
+  // that does not train.
+  Output BatchNormInference(const std::string& name, Output x, float epsilon = 0.001f) {
+    std::vector<Variable> v;
+    for (const char* const part : {"/gamma", "/beta", "/moving_mean", "/moving_variance"}) {
+      v.push_back(FindVariable(scope_.graph(), scope_.prefix() + name + part));
+      if (!v.back().ref) Note(Status(TF_NOT_FOUND, "there is no variable " + scope_.prefix() + name + part));
+    }
+    return Normalized(scope_.SubScope(name), x, v, epsilon);
   }
   // What training has to run besides Minimize's operation: the moving averages of BatchNorm.
   const std::vector<Operation>& updates() const { return updates_; }
 
   // One training step on `loss`; counts in `global_step` when it is given.
   Operation Minimize(const Optimizer& optimizer, Output loss, const Variable& global_step = {}) {
-    return ApplyGradients(optimizer, Gradients(loss, optimizer.clip_global_norm), global_step);
+    std::vector<Gradient> gradients = ComputeGradients(loss);
+    if (optimizer.clip_global_norm > 0) gradients = ClipByGlobalNorm(scope_, gradients, optimizer.clip_global_norm);
+    return ApplyGradients(optimizer, gradients, global_step);
+  }
+  // The two halves of Minimize. The gradients of the trainable variables, null where none flows ...
+  std::vector<Gradient> ComputeGradients(Output loss) { return ComputeGradients(loss, trainable_); }
+  std::vector<Gradient> ComputeGradients(Output loss, const std::vector<Variable>& variables) {
+    std::vector<TF_Output> refs;
+    for (const Variable& v : variables) refs.push_back(v.ref.get());
+    std::vector<MR_Gradient> raw(refs.size());
+    const std::string where = WithoutSlash(scope_.SubScope("gradients").prefix());
+    const MR_Scope scope = {where.c_str(), nullptr, nullptr, nullptr, 0};
+    const TF_Output y = loss.get();
+    internal::CallStatus status;
+    MR_AddGradients(scope_.graph().get(), &scope, &y, 1, refs.data(), static_cast<int>(refs.size()), nullptr, nullptr,
+                    0, false, false, raw.data(), status);
+    Note(status.Get());
+    std::vector<Gradient> gradients;
+    for (size_t i = 0; i < raw.size(); ++i) {
+      gradients.push_back({Output(raw[i].dense), Output(raw[i].values), Output(raw[i].indices),
+                           Output(raw[i].dense_shape), variables[i]});
+    }
+    return gradients;
+  }
+  // ... and what an optimizer does with them; variables without one stay as they are.
+  Operation ApplyGradients(const Optimizer& optimizer, const std::vector<Gradient>& gradients,
+                           const Variable& global_step = {}) {
+    return Apply(optimizer, gradients, global_step);
+  }
+  // A rule of your own: it gets each gradient with `slots` variables of its variable's shape, which start at zero, and
+  // returns the operation that changes the variable. They are called "<variable>/<name>", with "_1" and so on behind it
+  // from the second on.
+  using Rule = std::function<Operation(Scope, const Gradient&, const std::vector<Variable>& slots)>;
+  Operation ApplyGradients(const std::string& name, const Rule& rule, const std::vector<Gradient>& gradients,
+                           int slots = 0, const Variable& global_step = {}) {
+    const Scope inside = scope_.SubScope(name);
+    std::vector<Operation> updates;
+    for (const Gradient& g : gradients) {
+      if (!g) continue;
+      std::vector<Variable> state;
+      for (int i = 0; i < slots; ++i) state.push_back(Slot(g.variable, name + (i == 0 ? "" : "_" + std::to_string(i))));
+      updates.push_back(rule(inside.SubScope("update_" + g.variable.name()), g, state));
+    }
+    if (updates.empty()) Note(Status(TF_INVALID_ARGUMENT, name + ": no variable has a gradient"));
+    Scope last = scope_.WithControl(updates);
+    if (!global_step.ref) return last.WithName(name).Op("NoOp", {});
+    const Output one = inside.SubScope("count").Op("Cast", {1}, {{"DstT", TypeOf(global_step)}});
+    return last.WithName(name).Op("AssignAdd", {global_step.ref, one});
   }
 
   // Gives every variable of the graph its first value, those of optimizers too: state it last.
@@ -111,34 +241,8 @@ class Model {
   }
 
  private:
-  // Of the trainable variables. clip > 0: dense ones are scaled down to that common norm.
-  std::vector<MR_Gradient> Gradients(Output loss, float clip) {
-    std::vector<TF_Output> refs;
-    for (const Variable& v : trainable_) refs.push_back(v.ref.get());
-    std::vector<MR_Gradient> gradients(refs.size());
-    const std::string where = WithoutSlash(scope_.SubScope("gradients").prefix());
-    const MR_Scope scope = {where.c_str(), nullptr, nullptr, nullptr, 0};
-    const TF_Output y = loss.get();
-    internal::CallStatus status;
-    MR_AddGradients(scope_.graph().get(), &scope, &y, 1, refs.data(), static_cast<int>(refs.size()), nullptr, nullptr,
-                    0, false, false, gradients.data(), status);
-    Note(status.Get());
-    if (!(clip > 0) || !status.Get().ok()) return gradients;
-    std::vector<Output> dense;
-    for (const MR_Gradient& g : gradients) {
-      if (g.dense.oper) dense.push_back(Output(g.dense));
-    }
-    if (dense.empty()) return gradients;
-    const std::vector<Output> clipped = scope_.Composite("ClipByGlobalNorm", {dense, clip});
-    size_t next = 0;
-    for (MR_Gradient& g : gradients) {
-      if (g.dense.oper && next < clipped.size()) g.dense = clipped[next++].get();
-    }
-    return gradients;
-  }
-
-  Operation ApplyGradients(const Optimizer& optimizer, const std::vector<MR_Gradient>& gradients,
-                           const Variable& global_step) {
+  Operation Apply(const Optimizer& optimizer, const std::vector<Gradient>& given, const Variable& global_step) {
+    std::vector<MR_Gradient> gradients;
     Scope inside = scope_.SubScope(optimizer.name);
     std::vector<const char*> names;
     std::vector<TF_Output> values, refs;
@@ -158,7 +262,10 @@ class Model {
     for (const auto& [name, value] : optimizer.hyper) {
       if (name != "learning_rate") constant(name, value);
     }
-    for (const Variable& v : trainable_) refs.push_back(v.ref.get());
+    for (const Gradient& g : given) {
+      gradients.push_back({g.dense.get(), g.values.get(), g.indices.get(), g.dense_shape.get()});
+      refs.push_back(g.variable.ref.get());
+    }
     const std::string outer = WithoutSlash(scope_.prefix());
     const std::string name = WithoutSlash(inside.prefix().substr(scope_.prefix().size()));
     const MR_Scope scope = {outer.c_str(), nullptr, nullptr, nullptr, 0};
@@ -176,23 +283,29 @@ class Model {
     return Operation(train);
   }
 
+  static DType TypeOf(const Variable& v) { return static_cast<DType>(static_cast<int>(v.ref.dtype()) % 100); }
+  Variable Slot(const Variable& v, const std::string& name) {
+    Shape shape;
+    scope_.graph().ShapeOf(v.ref, &shape);
+    Scope s = Scope(scope_.graph(), v.name());
+    const Output zero = s.Op("Cast", {0.0f}, {{"DstT", TypeOf(v)}});
+    const Output zeros = s.WithName(name + "/Initializer/zeros")
+                             .Op("Fill", {Tensor::Of({static_cast<int64_t>(shape.size())}, shape), zero});
+    TF_Output ref{nullptr, 0}, read{nullptr, 0};
+    internal::CallStatus status;
+    MR_AddVariable(s.graph().get(), (s.prefix() + name).c_str(), zeros.get(), &ref, &read, status);
+    Note(status.Get());
+    return {Output(ref), Output(read)};
+  }
+  // By given statistics: gamma, beta, mean, variance.
+  static Output Normalized(Scope s, Output x, const std::vector<Variable>& v, float epsilon) {
+    return s.Op("FusedBatchNorm", {x, v[0].read, v[1].read, v[2].read, v[3].read},
+                {{"epsilon", epsilon}, {"is_training", false}});
+  }
   static std::string WithoutSlash(const std::string& prefix) {
     return prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
   }
   static Output First(const std::vector<Output>& all) { return all.empty() ? Output() : all[0]; }
-  // Glorot-uniform weights, from a seed of their own.
-  Variable Weights(const std::string& name, Shape shape) {
-    return AddVariable(
-        name,
-        First(scope_.WithName(name + "/Initializer/")
-                  .Composite("VarianceScaling", {},
-                             {{"shape", Attr::OfShape(shape)},
-                              {"dtype", DType::kFloat},
-                              {"mode", "fan_avg"},
-                              {"distribution", "uniform"},
-                              {"seed", seed_},
-                              {"seed2", ++weights_}})));
-  }
   void Average(Scope& layer, const Variable& average, Output value, float rate) {
     Scope s = layer.SubScope("AssignMovingAvg");
     const Output step = s.Const(Tensor(rate));

@@ -30,6 +30,10 @@ struct MR_Saver {
   std::unique_ptr<Saver> saver;
 };
 
+struct MR_SaverSnapshot {
+  Saver::Snapshot snapshot;
+};
+
 struct MR_CheckpointReader {
   std::unique_ptr<millrace::CheckpointReader> reader;
   std::vector<std::string> names;
@@ -118,13 +122,34 @@ void MR_SaverSetCheckpoints(MR_Saver* saver, const char* const* prefixes, const 
 
 void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int64_t global_step,
                   unsigned char write_meta_graph, TF_Buffer* path, TF_Status* status) {
+  MR_SaverSaveSnapshot(saver, session, nullptr, prefix, global_step, write_meta_graph, path, status);
+}
+
+MR_SaverSnapshot* MR_SaverRead(MR_Saver* saver, TF_Session* session, TF_Status* status) {
+  return GuardedOr<MR_SaverSnapshot*>(status, nullptr, [&]() -> StatusOr<MR_SaverSnapshot*> {
+    MR_CAPI_REQUIRE(saver);
+    MR_CAPI_REQUIRE(session);
+    auto read = std::make_unique<MR_SaverSnapshot>();
+    MR_RETURN_IF_ERROR(OnGraphOf(*session, *saver, [&](Saver& s) -> Status {
+      MR_ASSIGN_OR_RETURN(read->snapshot, s.Read(*session->session));
+      return absl::OkStatus();
+    }));
+    return read.release();
+  });
+}
+
+void MR_SaverSnapshotDelete(MR_SaverSnapshot* snapshot) { delete snapshot; }
+
+void MR_SaverSaveSnapshot(MR_Saver* saver, TF_Session* session, const MR_SaverSnapshot* snapshot, const char* prefix,
+                          int64_t global_step, unsigned char write_meta_graph, TF_Buffer* path, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(saver);
     MR_CAPI_REQUIRE(session);
     MR_CAPI_REQUIRE(prefix);
     std::string written;
     MR_RETURN_IF_ERROR(OnGraphOf(*session, *saver, [&](Saver& s) -> Status {
-      MR_ASSIGN_OR_RETURN(written, s.Save(*session->session, prefix, global_step, write_meta_graph != 0));
+      MR_ASSIGN_OR_RETURN(written, s.Save(*session->session, prefix, global_step, write_meta_graph != 0,
+                                          snapshot != nullptr ? &snapshot->snapshot : nullptr));
       return absl::OkStatus();
     }));
     return path != nullptr ? FillBuffer(path, written, "path") : absl::OkStatus();

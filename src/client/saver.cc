@@ -158,6 +158,39 @@ StatusOr<Output> FindOutput(const Graph& graph, const std::string& name) {
   return node->output(parsed.port);
 }
 
+// The first of an op's inputs that it writes; -1 when it writes no checkpoint.
+int FirstSaved(const Node& n) {
+  if (n.op_name() == "SaveV2" || n.op_name() == "SaveSlices") return 3;
+  return n.op_name() == "Save" ? 2 : -1;
+}
+
+// The tensors that are written when `save` is computed.
+std::vector<Output> TensorsBehind(Node* save) {
+  std::vector<Output> found;
+  std::vector<Node*> stack{save};
+  std::set<const Node*> seen{save};
+  const auto visit = [&](Node* n) {
+    if (seen.insert(n).second) stack.push_back(n);
+  };
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    const int first = FirstSaved(*n);
+    for (int i = std::max(first, 0); i < n->num_inputs(); ++i) {
+      const Output o = n->input(i);
+      if (first < 0) {
+        visit(o.node);
+      } else if (std::find(found.begin(), found.end(), o) == found.end()) {
+        found.push_back(o);
+      }
+    }
+    if (first < 0) {
+      for (Node* before : n->control_inputs()) visit(before);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Saver::Saver(Env& env, RefPtr<SharedGraph> graph, const SaverOptions& options)
@@ -239,14 +272,31 @@ wire::SaverDef Saver::def() const {
 }
 
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t global_step,
-                                  bool write_meta_graph) {
+                                  bool write_meta_graph, const Snapshot* snapshot) {
   const std::string path = global_step >= 0 ? absl::StrCat(prefix, "-", global_step) : prefix;
-  std::vector<Tensor> outputs;
-  MR_RETURN_IF_ERROR(
-      session.Run(nullptr, {filename_}, {Tensor::Scalar<TString>(path)}, {save_}, {}, &outputs, nullptr));
+  std::vector<Output> feeds{filename_};
+  std::vector<Tensor> values{Tensor::Scalar<TString>(path)}, outputs;
+  if (snapshot != nullptr) {
+    feeds.insert(feeds.end(), snapshot->tensors.begin(), snapshot->tensors.end());
+    values.insert(values.end(), snapshot->values.begin(), snapshot->values.end());
+  }
+  MR_RETURN_IF_ERROR(session.Run(nullptr, feeds, values, {save_}, {}, &outputs, nullptr));
   if (write_meta_graph) MR_RETURN_IF_ERROR(WriteMetaGraph(path));
   MR_RETURN_IF_ERROR(KeepNewest(path));
   return path;
+}
+
+StatusOr<Saver::Snapshot> Saver::Read(Session& session) const {
+  Snapshot snapshot;
+  {
+    GraphReaderLock lock(&graph_->mu);
+    snapshot.tensors = TensorsBehind(save_.node);
+  }
+  if (snapshot.tensors.empty()) {
+    return FailedPrecondition("'", save_.ToString(), "' saves by operations of its own, which cannot be fed");
+  }
+  MR_RETURN_IF_ERROR(session.Run(nullptr, {}, {}, snapshot.tensors, {}, &snapshot.values, nullptr));
+  return snapshot;
 }
 
 Status Saver::Restore(Session& session, const std::string& prefix) {

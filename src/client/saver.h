@@ -49,8 +49,14 @@ class Saver {
   // Writes checkpoint `prefix`, or `prefix`-`global_step` if that is not negative, with the graph beside it (.meta) if
   // wanted; then the state file; then deletes what is too old. All is durable in this order. Returns the prefix
   // written.
+  //
+  // With a snapshot, its values are written, and not those that the variables have by now.
+  struct Snapshot;
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t global_step = -1,
-                             bool write_meta_graph = true);
+                             bool write_meta_graph = true, const Snapshot* snapshot = nullptr);
+  // What Save would write, read in one step; it stays as it is while later steps change the variables.
+  // FailedPrecondition: the graph saves by ops of its own, which cannot be fed.
+  StatusOr<Snapshot> Read(Session& session) const;
   Status Restore(Session& session, const std::string& prefix);
 
   const RefPtr<SharedGraph>& graph() const { return graph_; }
@@ -84,6 +90,11 @@ class Saver {
   std::vector<Checkpoint> checkpoints_;
   double keep_every_hours_ = kNeverKeepEvery;
   absl::Time next_to_keep_;  // the first deleted one that was written later stays
+};
+
+struct Saver::Snapshot {
+  std::vector<Output> tensors;  // of the graph of the session
+  std::vector<Tensor> values;
 };
 
 }  // namespace millrace

@@ -51,7 +51,9 @@ StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string
 std::vector<Node*> VariablesOf(const Graph& graph) {
   std::vector<Node*> list;
   for (Node* n : graph.nodes()) {
-    if (n->Is(OpTrait::kMakesVariable)) list.push_back(n);
+    if (!n->Is(OpTrait::kMakesVariable)) continue;
+    const StatusOr<bool> is_local = n->Attr<bool>(kLocalVariableAttr);
+    if (!is_local.ok() || !*is_local) list.push_back(n);
   }
   return list;
 }

@@ -18,6 +18,10 @@ StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view na
 // The same as a resource variable: `ref` is its handle (w, w/Assign, w/Read/ReadVariableOp).
 StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial);
 
+// A variable with this attribute set is its client's alone, such as the counts of a metric: VariablesOf passes it over,
+// and with it savers and initializers of all variables.
+inline constexpr char kLocalVariableAttr[] = "_local";
+
 // The variable nodes of a graph, in construction order.
 std::vector<Node*> VariablesOf(const Graph& graph);
 

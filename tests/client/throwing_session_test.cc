@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 #define MILLRACE_EXCEPTIONS 1
-#include "session_test.cc"
+#include "session_test.cc"  // NOLINT: the same tests, in the other form

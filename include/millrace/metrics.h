@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures over many steps: run `update` in each step, then read `value`. Run `reset` first, and to begin again.
+//
+//   millrace::Metric accuracy = millrace::metrics::Accuracy(scope, labels, predictions);
+//   session.RunTargets({accuracy.reset});
+//   for (...) session.RunTargets({accuracy.update}, batch);
+//   float a = session.Run({accuracy.value})[0].scalar<float>();
+//
+// All are of type float. `weights`, where given, count each element; they have the values' shape or one that broadcasts
+// to it. Their variables are local: no checkpoint has them.
+#pragma once
+
+#include "millrace/control_flow.h"
+#include "millrace/variable.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+struct Metric {
+  Output value;   // of what was counted so far; 0 before that
+  Output update;  // counts what this step has, and is the value with it
+  Operation reset;
+};
+
+namespace metrics {
+namespace detail {
+
+inline Output Float(Scope s, Output x) {
+  return x && x.dtype() == DType::kFloat ? x : Output(s.Op("Cast", {x}, {{"DstT", DType::kFloat}}));
+}
+// All elements of x together.
+inline Output Sum(Scope s, Output x) { return s.Op("Sum", {s.Op("Reshape", {x, Tensor({-1})}), Tensor({0})}); }
+inline Output Weighted(Scope s, Output x, Output weights) {
+  return weights ? Output(s.Op("Mul", {x, Float(s, weights)})) : x;
+}
+// As many elements as x has, or the sum of their weights.
+inline Output Count(Scope s, Output x, Output weights) { return Sum(s, Weighted(s, s.Op("OnesLike", {x}), weights)); }
+inline Output Ratio(Scope s, Output numerator, Output denominator) {
+  return s.Op("DivNoNan", {numerator, denominator});
+}
+
+// A sum over steps.
+struct Total {
+  Output read, update;
+  Operation reset;
+};
+inline Total AddTotal(Scope s, const std::string& name, Output value, const Shape& shape = {}) {
+  const size_t size = static_cast<size_t>(shape.empty() ? 1 : shape[0]);
+  const Output zero = s.WithName(name + "/zero").Const(Tensor::Of(shape, std::vector<float>(size, 0)));
+  const LocalVariable v = AddLocalVariable(s, name, zero);
+  return {v.read, s.WithName(name + "/update").Op("AssignAdd", {v.ref, value}), v.initializer};
+}
+// numerator / denominator, both summed over steps.
+inline Metric SumsRatio(Scope s, Output numerator, Output denominator) {
+  const Total n = AddTotal(s, "total", numerator), d = AddTotal(s, "count", denominator);
+  return {Ratio(s.WithName("value"), n.read, d.read), Ratio(s.WithName("update_op"), n.update, d.update),
+          Group(s, {n.reset, d.reset})};
+}
+inline Output And(Scope s, Output a, Output b) { return Float(s, s.Op("LogicalAnd", {a, b})); }
+inline Output Not(Scope s, Output a) { return s.Op("LogicalNot", {a}); }
+inline Output Bool(Scope s, Output a) {
+  return a && a.dtype() == DType::kBool ? a : Output(s.Op("Cast", {a}, {{"DstT", DType::kBool}}));
+}
+
+}  // namespace detail
+
+inline Metric Mean(const Scope& scope, Output values, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("mean");
+  values = Float(s, values);
+  return SumsRatio(s, Sum(s, Weighted(s, values, weights)), Count(s, values, weights));
+}
+// How often both are equal.
+inline Metric Accuracy(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  Scope s = scope.SubScope("accuracy");
+  if (labels && predictions && labels.dtype() != predictions.dtype()) {
+    predictions = s.Op("Cast", {predictions}, {{"DstT", labels.dtype()}});
+  }
+  return Mean(s, s.Op("Equal", {predictions, labels}), weights);
+}
+inline Metric MeanSquaredError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  Scope s = scope.SubScope("mean_squared_error");
+  return Mean(s, s.Op("SquaredDifference", {predictions, labels}), weights);
+}
+inline Metric RootMeanSquaredError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  Scope s = scope.SubScope("root_mean_squared_error");
+  Metric m = MeanSquaredError(s, labels, predictions, weights);
+  return {s.Op("Sqrt", {m.value}), s.Op("Sqrt", {m.update}), m.reset};
+}
+inline Metric MeanAbsoluteError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  Scope s = scope.SubScope("mean_absolute_error");
+  return Mean(s, s.Op("Abs", {s.Op("Sub", {predictions, labels})}), weights);
+}
+// How often the label is among the k greatest; predictions float [batch, classes], labels [batch].
+inline Metric InTopK(const Scope& scope, Output labels, Output predictions, int k) {
+  Scope s = scope.SubScope("in_top_k");
+  return Mean(s, s.Op("InTopK", {predictions, labels}, {{"k", k}}));
+}
+// Of what is predicted to be true, the part that is. Numbers other than 0 are true.
+inline Metric Precision(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("precision");
+  const Output l = Bool(s, labels), p = Bool(s, predictions);
+  return SumsRatio(s, Sum(s, Weighted(s, And(s, l, p), weights)), Sum(s, Weighted(s, Float(s, p), weights)));
+}
+// Of what is true, the part that is predicted to be.
+inline Metric Recall(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("recall");
+  const Output l = Bool(s, labels), p = Bool(s, predictions);
+  return SumsRatio(s, Sum(s, Weighted(s, And(s, l, p), weights)), Sum(s, Weighted(s, Float(s, l), weights)));
+}
+
+// The area under the curve of true over false positives (ROC), by the trapezoids between `num_thresholds` thresholds.
+// labels: true or false; predictions: probabilities. Both of the same shape. As TensorFlow's tf.metrics.auc.
+inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output weights = {},
+                  int num_thresholds = 200) {
+  using namespace detail;
+  Scope s = scope.SubScope("auc");
+  constexpr float kEpsilon = 1e-7f;
+  std::vector<float> at = {-kEpsilon};
+  for (int i = 1; i + 1 < num_thresholds; ++i)
+    at.push_back(static_cast<float>(i) / static_cast<float>(num_thresholds - 1));
+  at.push_back(1 + kEpsilon);
+  const auto count = static_cast<int64_t>(at.size());
+  const Output thresholds = s.Const(Tensor::Of({count, 1}, at));
+  const Output flat = s.Op("Reshape", {Float(s, predictions), Tensor({1, -1})});
+  const Output is = s.Op("Reshape", {Bool(s, labels), Tensor({1, -1})});
+  const Output said = s.Op("Greater", {flat, thresholds});  // [thresholds, elements]
+  Output weight;
+  if (weights) {
+    const Output whole = s.Op("Mul", {s.Op("OnesLike", {Float(s, predictions)}), Float(s, weights)});
+    weight = s.Op("Reshape", {whole, Tensor({1, -1})});
+  }
+  const auto total = [&](const char* name, Output a, Output b) {
+    return AddTotal(s, name, s.Op("Sum", {Weighted(s, And(s, a, b), weight), Tensor({1})}), {count});
+  };
+  const Total tp = total("true_positives", said, is), fn = total("false_negatives", Not(s, said), is),
+              fp = total("false_positives", said, Not(s, is)), tn = total("true_negatives", Not(s, said), Not(s, is));
+  const auto area = [&](const char* name, Output p, Output n, Output q, Output m) {
+    Scope a = s.SubScope(name);
+    const Output recall = a.Op("Div", {a.Op("Add", {p, 1e-6f}), a.Op("Add", {a.Op("Add", {p, n}), 1e-6f})});
+    const Output fallout = a.Op("Div", {q, a.Op("Add", {a.Op("Add", {q, m}), 1e-6f})});
+    const auto part = [&](Output x, int from) {
+      return a.Op("Slice", {x, Tensor({from}), Tensor({static_cast<int>(count) - 1})});
+    };
+    const Output width = a.Op("Sub", {part(fallout, 0), part(fallout, 1)});
+    const Output height = a.Op("Mul", {a.Op("Add", {part(recall, 0), part(recall, 1)}), 0.5f});
+    return Sum(a, a.Op("Mul", {width, height}));
+  };
+  return {
+      area("value", tp.read, fn.read, fp.read, tn.read), area("update_op", tp.update, fn.update, fp.update, tn.update),
+      Group(s, {tp.reset, fn.reset, fp.reset, tn.reset})};
+}
+
+}  // namespace metrics
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

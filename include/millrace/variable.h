@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables of a graph.
+#pragma once
+
+#include "millrace/session.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+struct Variable {
+  Output ref = {};   // for assignments and optimizers
+  Output read = {};  // for computation
+
+  // The name of its operation, under which savers write it.
+  std::string name() const { return ref ? Operation(ref.get().oper).name() : std::string(); }
+};
+
+// The variable of this name, a null one when there is none.
+inline Variable FindVariable(const Graph& graph, const std::string& name) {
+  const Operation op = graph.Find(name);
+  const std::string type = op.type();
+  if (type != "VariableV2" && type != "Variable" && type != "VarHandleOp") return {};
+  for (const char* const read : {"/read", "/Read/ReadVariableOp"}) {
+    if (const Operation found = graph.Find(name + read)) return {op, found};
+  }
+  return {op, type == "VarHandleOp" ? Output() : Output(op)};
+}
+
+// A variable that savers and initializers of all variables leave out, such as the count of a metric: `Assign` of its
+// initial value, whose shape must be known, is the caller's to run. Its name is "<scope>/<name>".
+struct LocalVariable : Variable {
+  Operation initializer;
+};
+inline LocalVariable AddLocalVariable(Scope scope, const std::string& name, Output initial) {
+  LocalVariable v;
+  Shape shape;
+  if (initial && !scope.graph().ShapeOf(initial, &shape)) {
+    scope.Note(Status(TF_INVALID_ARGUMENT, "the shape of the first value of variable " + name + " is not known"));
+  }
+  if (!initial) return v;
+  const Operation op = scope.WithName(name).Op(
+      "VariableV2", {}, {{"dtype", initial.dtype()}, {"shape", Attr::OfShape(shape)}, {"_local", true}});
+  Scope inside(scope.graph(), op.name());
+  v.ref = op;
+  v.initializer = inside.WithName("Assign").Op("Assign", {op, initial});
+  v.read = inside.WithName("read").Op("Identity", {op});
+  return v;
+}
+
+// All variables of the graph but local ones, in the order of their making.
+inline std::vector<Variable> GlobalVariables(const Graph& graph) {
+  std::vector<Variable> all;
+  for (const Operation& op : graph.Operations()) {
+    internal::CallStatus status;
+    unsigned char is_local = 0;
+    Api().OperationGetAttrBool(op.get(), "_local", &is_local, status);
+    if (is_local) continue;
+    if (const Variable v = FindVariable(graph, op.name()); v.ref) all.push_back(v);
+  }
+  return all;
+}
+
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

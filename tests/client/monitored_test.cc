@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop of the C++ client. Compiled twice, as client_test.cc.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "client_modes.h"
+#include "millrace/monitored_session.h"
+#include "millrace/train.h"
+
+namespace {
+
+using millrace::Graph;
+using millrace::Hook;
+using millrace::MonitoredSession;
+using millrace::MonitoredSessionOptions;
+using millrace::Operation;
+using millrace::Output;
+using millrace::RunContext;
+using millrace::Status;
+using millrace::Variable;
+
+// w = 1 halves in each step: gradient descent on w^2 / 2.
+struct Halving {
+  Graph graph;
+  millrace::Model model{millrace::Scope(graph)};
+  Variable w, step;
+  Output loss;
+  Operation train, init;
+  std::string folder;
+
+  explicit Halving(const std::string& name, bool fresh = true) {
+    millrace::Scope& s = model.scope();
+    w = model.AddVariable("w", s.Const(1.0f));
+    step = model.GlobalStep();
+    loss = s.Op("L2Loss", {w.read});
+    train = model.Minimize({"GradientDescent", {{"learning_rate", 0.5}}}, loss, step);
+    init = model.Initializer();
+    folder = testing::TempDir() + "client_monitored_" + std::to_string(MILLRACE_EXCEPTIONS) + name;
+    if (fresh) std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+  }
+  MonitoredSessionOptions Options() const { return {.checkpoint_dir = folder, .init = init, .global_step = step}; }
+  float Weight(const millrace::Session& session) const {
+    return Value(Value(session.Run({w.read}))[0].scalar<float>());
+  }
+};
+
+CLIENT_TEST(TrainingStopsSavesAndGoesOn) {
+  Halving net("goes_on");
+  {
+    MonitoredSession training(
+        net.graph, net.Options(),
+        {millrace::CheckpointSaverHook(millrace::Saver(net.graph, 3), net.folder + "/m", 2),
+         millrace::StopAtStepHook(5)});
+    int runs = 0;
+    for (; !training.ShouldStop(); ++runs) Value(training.Run({}, {net.loss}, {net.train}));
+    EXPECT_EQ(runs, 5);
+    EXPECT_EQ(training.step(), 5);
+    MUST(training.Close());
+    EXPECT_EQ(CodeOf([&] { return training.Run({}, {}, {net.train}); }), TF_FAILED_PRECONDITION);
+  }
+  EXPECT_EQ(millrace::LatestCheckpoint(net.folder), net.folder + "/m-5");
+  EXPECT_TRUE(std::filesystem::exists(net.folder + "/m-2.index")) << "of 0, 2, 4 and 5 the last three stay";
+  EXPECT_FALSE(std::filesystem::exists(net.folder + "/m-0.index"));
+
+  Halving later("goes_on", false);
+  MonitoredSession training(later.graph, later.Options(), {millrace::StopAtStepHook(7)});
+  EXPECT_EQ(training.step(), 5);
+  EXPECT_EQ(later.Weight(training.session()), 1 / 32.f);
+  while (!training.ShouldStop()) Value(training.Run({}, {}, {later.train}));
+  EXPECT_EQ(later.Weight(training.session()), 1 / 128.f);
+  MUST(training.Close());
+  EXPECT_EQ(CodeOf([&] {
+              MonitoredSession done(later.graph, later.Options(), {millrace::StopAtStepHook(4)});
+              return done.Close();
+            }),
+            TF_OUT_OF_RANGE);
+}
+
+CLIENT_TEST(LostStepsBeginAnewFromTheCheckpoint) {
+  Halving net("lost");
+  int calls = 0;
+  Hook fails;
+  fails.after_run = [&](const RunContext&) {
+    return ++calls == 4 ? Status(TF_UNAVAILABLE, "a machine went away") : Status();
+  };
+  MonitoredSession training(
+      net.graph, net.Options(),
+      {millrace::CheckpointSaverHook(millrace::Saver(net.graph), net.folder + "/m", 2), fails,
+       millrace::StopAtStepHook(6)});
+  std::vector<int64_t> steps;
+  while (!training.ShouldStop()) {
+    Value(training.Run({}, {}, {net.train}));
+    steps.push_back(training.step());
+  }
+  // Step 4 was saved before the failure was met, so that the call went on to 5.
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3, 5, 6}));
+  EXPECT_EQ(training.recoveries(), 1);
+  EXPECT_EQ(net.Weight(training.session()), 1 / 64.f);
+  MUST(training.Close());
+}
+
+CLIENT_TEST(OtherErrorsEndTheTraining) {
+  Halving net("nan");
+  millrace::Scope& s = net.model.scope();
+  const Output given = s.Placeholder(millrace::DType::kFloat);
+  MonitoredSession training(net.graph, net.Options(), {millrace::NanTensorHook(given)});
+  Value(training.Run({{given, 1.0f}}, {}, {net.train}));
+  const Ending end = EndOf([&] { return training.Run({{given, std::nanf("")}}, {}, {net.train}); });
+  EXPECT_EQ(end.code, TF_INVALID_ARGUMENT);
+  EXPECT_NE(end.message.find("nan after step 2"), std::string::npos) << end.message;
+  EXPECT_TRUE(training.ShouldStop());
+  EXPECT_EQ(CodeOf([&] { return training.Close(); }), TF_INVALID_ARGUMENT);
+
+  Halving other("end");
+  MonitoredSession reading(other.graph, other.Options());
+  const Operation queue = other.model.scope().Op(
+      "FIFOQueue", {}, {{"component_types", std::vector<millrace::DType>{millrace::DType::kFloat}}});
+  const Operation close = other.model.scope().Op("QueueClose", {queue});
+  const Operation next = other.model.scope().Op(
+      "QueueDequeue", {queue}, {{"component_types", std::vector<millrace::DType>{millrace::DType::kFloat}}});
+  MUST(reading.session().RunTargets({close}));
+  EXPECT_TRUE(Value(reading.Run({}, {next})).empty());
+  EXPECT_TRUE(reading.ShouldStop()) << "the data have ended";
+  MUST(reading.Close());
+}
+
+CLIENT_TEST(SummariesAndProgress) {
+  Halving net("summaries");
+  const Output summary = net.model.scope().Op("ScalarSummary", {"loss", net.loss});
+  const millrace::EventWriter writer(net.folder);
+  testing::internal::CaptureStderr();
+  MonitoredSession training(
+      net.graph, net.Options(),
+      {millrace::SummarySaverHook(writer, summary, 2), millrace::ProgressHook(4, true), millrace::StopAtStepHook(4)});
+  while (!training.ShouldStop()) Value(training.Run({}, {}, {net.train}));
+  MUST(training.Close());
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_NE(shown.find("step 1 of 4"), std::string::npos) << shown;
+  uintmax_t size = 0;
+  for (const auto& file : std::filesystem::directory_iterator(net.folder)) size += file.file_size();
+  EXPECT_GT(size, 2 * sizeof("loss")) << "two summaries";
+  EXPECT_EQ(millrace::ProgressLine(0, 30, 100, 2), "step 30 of 100, 15.0 steps/s, 0:05 left");
+  EXPECT_EQ(millrace::ProgressLine(20, 30, 100030, 10), "step 30 of 100030, 1.0 steps/s, 27:46:40 left");
+  EXPECT_EQ(millrace::ProgressLine(5, 5, 10, 0), "step 5 of 10");
+}
+
+}  // namespace

@@ -443,6 +443,8 @@ def test_signatures_of_functions_say_what_they_take():
         tf.layers.dense(tf.ones([2, 3]), 4, no_such_setting=1)
     with pytest.raises(TypeError, match="pool_size"):
         tf.layers.MaxPooling2D()
+    with pytest.raises(ValueError, match="strides"):
+        tf.layers.max_pooling2d(tf.ones([1, 4, 4, 1]), 2, strides=None)
 
 
 def test_settings_of_tf_layers_come_back():

@@ -233,7 +233,11 @@ def _scoped(kind: Any, needed: Any = (), last: Any = (("trainable", True), ("nam
     signature = inspect.Signature(taken)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        kind.__init__(self, **{**defaults, **_arguments(signature, kind.__name__, args, kwargs)})
+        given = _arguments(signature, kind.__name__, args, kwargs)
+        for name in needed:
+            if given[name] is None:
+                raise at_user_line(ValueError("The `%s` argument must be a number or a tuple of integers. Received: None" % name))
+        kind.__init__(self, **{**defaults, **given})
 
     __init__.__signature__ = inspect.Signature([inspect.Parameter("self", by_place), *taken])  # type: ignore[attr-defined]
     return type(kind.__name__, (kind, Layer), {"__init__": __init__, "__doc__": kind.__doc__, "__module__": "millrace.layers"})

@@ -45,7 +45,8 @@ PyObject* ExactKey(PyObject* key) {
       if (PySlice_Check(part) || part == Py_Ellipsis || part == Py_None) return PyList_AsTuple(key);
     }
   }
-  return Py_NewRef(key);
+  Py_INCREF(key);
+  return key;
 }
 
 PyObject* Subscript(PyObject* array, PyObject* key) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embeddings in one table or several, such as one on each parameter server, and losses over a sample of many classes.
+#pragma once
+
+#include "millrace/train.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+// Tables [rows, width] that together hold `vocabulary` rows: row i lies in table i modulo their number. They are called
+// name where there is one, else name/part_0 and so on; table i goes to devices[i modulo their number], if there are
+// any.
+inline std::vector<Variable> AddEmbedding(Model& model, const std::string& name, int64_t vocabulary, int64_t width,
+                                          int64_t shards = 1, const std::vector<std::string>& devices = {}) {
+  std::vector<Variable> tables;
+  if (shards < 1 || vocabulary < shards) {
+    model.Note(Status(TF_INVALID_ARGUMENT, "embedding " + name + ": " + std::to_string(vocabulary) +
+                                               " rows cannot be in " + std::to_string(shards) + " tables"));
+    return tables;
+  }
+  for (int64_t i = 0; i < shards; ++i) {
+    const int64_t rows = (vocabulary + shards - 1 - i) / shards;
+    tables.push_back(model.Weights(shards == 1 ? name : name + "/part_" + std::to_string(i), {rows, width}));
+    if (devices.empty() || !tables.back().ref) continue;
+    const std::string& device = devices[static_cast<size_t>(i) % devices.size()];
+    Api().SetRequestedDevice(model.scope().graph().get(), tables.back().ref.get().oper, device.c_str());
+  }
+  return tables;
+}
+
+// The rows `ids` (integers of any shape): [ids..., width]. Each is looked up where its table lies; gradients are rows.
+inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& tables, Output ids) {
+  Scope s = scope.SubScope("embedding_lookup");
+  if (tables.empty() || !ids) {
+    s.Note(Status(TF_INVALID_ARGUMENT, "a look-up wants tables and ids"));
+    return {};
+  }
+  const auto at = [&](const Variable& table, Output rows) {
+    return Output(s.ColocateWith(Operation(table.ref.get().oper)).Op("Gather", {table.read, rows}));
+  };
+  if (tables.size() == 1) return at(tables[0], ids);
+  const auto count = static_cast<int>(tables.size());
+  const Attrs to_int = {{"DstT", DType::kInt32}};
+  const Output flat = s.Op("Reshape", {s.Op("Cast", {ids}, to_int), Tensor({-1})});
+  const Output table = s.Op("FloorMod", {flat, count}), row = s.Op("FloorDiv", {flat, count});
+  const Output places = s.Op("Range", {0, s.Op("Size", {flat}), 1});
+  const Operation rows = s.Op("DynamicPartition", {row, table}, {{"num_partitions", count}});
+  const Operation back = s.Op("DynamicPartition", {places, table}, {{"num_partitions", count}});
+  Outputs found, where;
+  for (int i = 0; rows && back && i < count; ++i) {
+    found.push_back(at(tables[static_cast<size_t>(i)], rows[i]));
+    where.push_back(back[i]);
+  }
+  const Output all = s.Op("DynamicStitch", {where, found});
+  Shape shape;
+  s.graph().ShapeOf(tables[0].ref, &shape);
+  const Output width = s.Const(Tensor({static_cast<int32_t>(shape.empty() ? 1 : shape.back())}));
+  return s.Op("Reshape", {all, s.Op("ConcatV2", {Outputs{s.Op("Shape", {ids}), width}, 0})});
+}
+
+struct SampledOptions {
+  int num_sampled = 64;  // classes that are drawn in each step, without repetition
+  int num_classes = 0;
+  const char* sampler = "LogUniform";   // for classes by falling frequency; or "Uniform", "LearnedUnigram"
+  bool remove_accidental_hits = false;  // whether a drawn class that is the label counts as none
+  int64_t seed = 0;                     // 0: other classes in each process
+};
+
+namespace internal {
+
+// The logits of the label (in the first column) and of the drawn classes, and what they should be.
+struct SampledLogits {
+  Output logits, labels;
+};
+inline SampledLogits SampleLogits(Scope s, Output weights, Output biases, Output labels, Output inputs,
+                                  const SampledOptions& o) {
+  const Output column = s.Op("Reshape", {s.Op("Cast", {labels}, {{"DstT", DType::kInt64}}), Tensor({-1, 1})});
+  const Operation drawn = s.Op(
+      (std::string(o.sampler) + "CandidateSampler").c_str(), {column},
+      {{"num_true", 1},
+       {"num_sampled", o.num_sampled},
+       {"unique", true},
+       {"range_max", o.num_classes},
+       {"seed", o.seed}});
+  if (!drawn) return {};
+  const Output flat = s.Op("Reshape", {column, Tensor({-1})}), classes = s.Op("StopGradient", {drawn[0]});
+  // One look-up for both, so that its gradient is one set of rows.
+  const Output ids = s.Op("ConcatV2", {Outputs{flat, classes}, 0});
+  const Output rows = s.Op("Gather", {weights, ids}), offsets = s.Op("Gather", {biases, ids});
+  const Output batch = s.Op("Size", {flat});
+  const Output split = s.Op("Pack", {Outputs{batch, s.Const(Tensor(o.num_sampled))}});
+  const Operation w = s.Op("SplitV", {rows, split, 0}, {{"num_split", 2}});
+  const Operation b = s.Op("SplitV", {offsets, split, 0}, {{"num_split", 2}});
+  if (!w || !b) return {};
+  const auto less_log = [&](Output logits, Output expected) {
+    return Output(s.Op("Sub", {logits, s.Op("Log", {s.Op("StopGradient", {expected})})}));
+  };
+  Output is = s.Op("Add", {s.Op("Sum", {s.Op("Mul", {inputs, w[0]}), Tensor({1})}), b[0]});
+  is = less_log(s.Op("Reshape", {is, Tensor({-1, 1})}), drawn[1]);
+  Output others = s.Op("BiasAdd", {s.Op("MatMul", {inputs, w[1]}, {{"transpose_b", true}}), b[1]});
+  others = less_log(others, drawn[2]);
+  if (o.remove_accidental_hits) {
+    const Operation hits = s.Op("ComputeAccidentalHits", {column, classes}, {{"num_true", 1}});
+    if (!hits) return {};
+    const Output at =
+        s.Op("Pack", {Outputs{hits[0], s.Op("Cast", {hits[1]}, {{"DstT", DType::kInt32}})}}, {{"axis", 1}});
+    others = s.Op("Add", {others, s.Op("ScatterNd", {at, hits[2], s.Op("Shape", {others})})});
+  }
+  const Output logits = s.Op("ConcatV2", {Outputs{is, others}, 1});
+  const Output wanted = s.Op("ConcatV2", {Outputs{s.Op("OnesLike", {is}), s.Op("ZerosLike", {others})}, 1});
+  return {logits, wanted};
+}
+
+}  // namespace internal
+
+// The softmax cross entropy of each example over its label and a sample of the other classes, which counts for all of
+// them; for training. weights [classes, width], biases [classes], labels integers [batch], inputs [batch, width];
+// [batch]. A drawn class that is the label counts as none.
+inline Output SampledSoftmaxLoss(const Scope& scope, Output weights, Output biases, Output labels, Output inputs,
+                                 SampledOptions options) {
+  options.remove_accidental_hits = true;
+  Scope s = scope.SubScope("sampled_softmax_loss");
+  const internal::SampledLogits l = internal::SampleLogits(s, weights, biases, labels, inputs, options);
+  return s.Op("SoftmaxCrossEntropyWithLogits", {l.logits, s.Op("StopGradient", {l.labels})});
+}
+// Noise-contrastive estimation: whether the label is told from the drawn classes, one by one; [batch].
+inline Output NceLoss(const Scope& scope, Output weights, Output biases, Output labels, Output inputs,
+                      const SampledOptions& options) {
+  Scope s = scope.SubScope("nce_loss");
+  const internal::SampledLogits l = internal::SampleLogits(s, weights, biases, labels, inputs, options);
+  // max(x, 0) - x z + log(1 + exp(-|x|))
+  const Output product = s.Op("Mul", {l.logits, l.labels});
+  const Output tail = s.Op("Log1p", {s.Op("Exp", {s.Op("Neg", {s.Op("Abs", {l.logits})})})});
+  return s.Op("Sum", {s.Op("Add", {s.Op("Sub", {s.Op("Relu", {l.logits}), product}), tail}), Tensor({1})});
+}
+
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches that threads make while steps run, and record files.
+//
+//   millrace::Batched batch = millrace::ShuffleBatch(scope, dataset.MakeIterator().next, {.size = 64});
+//   batch.runner.Start(session, coordinator);
+//   ... steps that read batch.tensors ...
+#pragma once
+
+#include <array>
+#include <cstdio>
+
+#include "millrace/function.h"
+#include "millrace/queue_runner.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+struct BatchOptions {
+  int size = 32;
+  int threads = 1;
+  int capacity = 0;                  // elements that wait; 0: those of 8 batches
+  int min_after_dequeue = 0;         // ShuffleBatch: as many stay to choose from; 0: half of the capacity
+  int64_t seed = 0;                  // 0: another order in each process
+  bool smaller_final_batch = false;  // of the last elements; otherwise those that fill no batch are left out
+};
+struct Batched {
+  Outputs tensors;
+  QueueRunner runner;
+};
+
+namespace internal {
+
+inline Batched BatchBy(const char* queue_type, const Scope& scope, const Outputs& element, const BatchOptions& o,
+                       Attrs attrs) {
+  Scope s = scope.SubScope("batch");
+  std::vector<TensorSpec> specs;
+  for (const Output& t : element) {
+    specs.push_back(t ? SpecOf(s.graph(), t) : TensorSpec());
+    const Shape& shape = specs.back().shape ? *specs.back().shape : Shape{-1};
+    for (const int64_t d : shape) {
+      if (d >= 0) continue;
+      s.Note(Status(TF_INVALID_ARGUMENT, "the shape of " + t.name() + " must be known to be batched"));
+      break;
+    }
+  }
+  const std::vector<DType> types = TypesOf(specs);
+  attrs.push_back({"component_types", types});
+  attrs.push_back({"shapes", ShapesOf(specs)});
+  attrs.push_back({"capacity", o.capacity > 0 ? o.capacity : 8 * o.size});
+  const Operation queue = s.Op(queue_type, {}, attrs);
+  const Operation enqueue = s.Op("QueueEnqueue", {queue, element});
+  const char* const take = o.smaller_final_batch ? "QueueDequeueUpTo" : "QueueDequeueMany";
+  const Operation batch = s.Op(take, {queue, o.size}, {{"component_types", types}});
+  Outputs tensors;
+  for (int i = 0; batch && i < batch.num_outputs(); ++i) tensors.push_back(batch[i]);
+  return {tensors, QueueRunner(s, queue, std::vector<Operation>(static_cast<size_t>(o.threads), enqueue))};
+}
+
+}  // namespace internal
+
+// `size` of the elements, which are made again and again, stacked; in order with one thread. Their shapes must be
+// known. TF_OUT_OF_RANGE once the elements have ended.
+inline Batched Batch(const Scope& scope, const Outputs& element, const BatchOptions& options = {}) {
+  return internal::BatchBy("FIFOQueue", scope, element, options, {});
+}
+// The same in random order.
+inline Batched ShuffleBatch(const Scope& scope, const Outputs& element, BatchOptions options = {}) {
+  if (options.capacity <= 0) options.capacity = 8 * options.size;
+  if (options.min_after_dequeue <= 0) options.min_after_dequeue = options.capacity / 2;
+  return internal::BatchBy("RandomShuffleQueue", scope, element, options,
+                           {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}});
+}
+
+// A TFRecord file, which Dataset::TFRecord and TensorFlow read.
+class RecordWriter {
+ public:
+  explicit RecordWriter(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+    status_ = file_ ? Status() : Status(TF_NOT_FOUND, "cannot make " + path);
+#if MILLRACE_EXCEPTIONS
+    if (!status_.ok()) throw Error(status_);
+#endif
+  }
+  ~RecordWriter() {
+    if (file_) std::fclose(file_);
+  }
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  Done Write(const std::string& record) {
+    std::string head(8, '\0');
+    for (size_t i = 0; i < 8; ++i) head[i] = static_cast<char>(uint64_t{record.size()} >> (8 * i));
+    Put(head);
+    Put(Checksum(head));
+    Put(record);
+    Put(Checksum(record));
+    return internal::Finish(status_);
+  }
+  // What was written is in the file only after this.
+  Done Close() {
+    if (file_ && std::fclose(file_) != 0) Fail();
+    file_ = nullptr;
+    return internal::Finish(status_);
+  }
+
+ private:
+  void Fail() {
+    if (status_.ok()) status_ = Status(TF_UNKNOWN, "cannot write " + path_);
+  }
+  void Put(const std::string& bytes) {
+    if (!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) Fail();
+  }
+  // CRC-32C, masked as the format wants it, in little-endian order.
+  static std::string Checksum(const std::string& bytes) {
+    static const std::array<uint32_t, 256> table = [] {
+      std::array<uint32_t, 256> t{};
+      for (uint32_t i = 0; i < 256; ++i) {
+        t[i] = i;
+        for (int bit = 0; bit < 8; ++bit) t[i] = t[i] >> 1 ^ (t[i] & 1 ? 0x82f63b78u : 0);
+      }
+      return t;
+    }();
+    uint32_t crc = ~0u;
+    for (const char c : bytes) crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(c)) & 255];
+    crc = ~crc;
+    const uint32_t masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
+    std::string text(4, '\0');
+    for (size_t i = 0; i < 4; ++i) text[i] = static_cast<char>(masked >> (8 * i));
+    return text;
+  }
+
+  const std::string path_;
+  std::FILE* file_;
+  Status status_;
+};
+
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embeddings in several tables, losses over samples, batches and record files. Compiled twice, as client_test.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "client_modes.h"
+#include "millrace/data.h"
+#include "millrace/embedding.h"
+#include "millrace/input.h"
+
+namespace {
+
+using millrace::DType;
+using millrace::Graph;
+using millrace::Operation;
+using millrace::Output;
+using millrace::Outputs;
+using millrace::Scope;
+using millrace::Session;
+using millrace::Tensor;
+using millrace::Variable;
+
+struct Net {
+  Graph graph;
+  millrace::Model model{Scope(graph), 3};
+  Scope s{graph};
+};
+
+CLIENT_TEST(LookUpsFindRowsInTheirTables) {
+  Net net;
+  const std::vector<Variable> tables =
+      millrace::AddEmbedding(net.model, "words", 7, 2, 3, {"/job:ps/task:0", "/job:ps/task:1"});
+  ASSERT_EQ(tables.size(), 3u);
+  EXPECT_STREQ(millrace::Api().OperationDevice(tables[1].ref.get().oper), "/job:ps/task:1");
+  EXPECT_EQ(tables[2].name(), "words/part_2");
+  EXPECT_EQ(CodeOf([] {
+              Net other;
+              millrace::AddEmbedding(other.model, "w", 1, 2, 3);
+              return millrace::internal::Finish(other.graph.status());
+            }),
+            TF_INVALID_ARGUMENT);
+
+  Net local;
+  std::vector<Variable> parts;
+  for (int part = 0; part < 3; ++part) {  // row i is {i, 10 i}
+    std::vector<float> rows;
+    for (int i = part; i < 7; i += 3) rows.insert(rows.end(), {static_cast<float>(i), static_cast<float>(10 * i)});
+    const auto count = static_cast<int64_t>(rows.size() / 2);
+    parts.push_back(
+        local.model.AddVariable("part_" + std::to_string(part), local.s.Const(Tensor::Of({count, 2}, rows))));
+  }
+  const Output ids = local.s.Const(Tensor::Of<int64_t>({2, 2}, {6, 0, 4, 6}));
+  const Output rows = millrace::EmbeddingLookup(local.s, parts, ids);
+  const Operation train =
+      local.model.Minimize({"GradientDescent", {{"learning_rate", 0.25}}}, local.s.Op("L2Loss", {rows}));
+  const Operation init = local.model.Initializer();
+  const Session session(local.graph);
+  MUST(session.RunTargets({init}));
+  const Tensor found = Value(session.Run({rows}))[0];
+  EXPECT_EQ(found.shape(), (millrace::Shape{2, 2, 2}));
+  EXPECT_EQ(Value(found.values<float>()), (std::vector<float>{6, 60, 0, 0, 4, 40, 6, 60}));
+  MUST(session.RunTargets({train}));  // row 6 is there twice: it loses a half, row 4 a quarter
+  EXPECT_EQ(Value(Value(session.Run({rows}))[0].values<float>()), (std::vector<float>{3, 30, 0, 0, 3, 30, 3, 30}));
+}
+
+CLIENT_TEST(SampledLossesOverAllClassesAreWhole) {
+  Net net;
+  constexpr int kClasses = 5;
+  std::vector<float> w, b;
+  for (int i = 0; i < kClasses * 3; ++i) w.push_back(std::sin(static_cast<float>(i)));
+  for (int i = 0; i < kClasses; ++i) b.push_back(std::cos(static_cast<float>(i)));
+  const Output weights = net.s.Const(Tensor::Of({kClasses, 3}, w)), biases = net.s.Const(Tensor::Of({kClasses}, b));
+  const Output inputs = net.s.Const(Tensor::Of<float>({2, 3}, {1, 2, 3, -1, 0.5f, 1}));
+  const Output labels = net.s.Const({int64_t{4}, int64_t{1}});
+  millrace::SampledOptions all;
+  all.num_sampled = all.num_classes = kClasses;
+  all.sampler = "Uniform";
+  all.seed = 1;
+  const Output softmax = millrace::SampledSoftmaxLoss(net.s, weights, biases, labels, inputs, all);
+  const Output nce = millrace::NceLoss(net.s, weights, biases, labels, inputs, all);
+  const Output logits = net.s.Op("BiasAdd", {net.s.Op("MatMul", {inputs, weights}, {{"transpose_b", true}}), biases});
+  const Operation drawn =
+      net.s.Op("UniformCandidateSampler", {net.s.Op("Reshape", {labels, Tensor({-1, 1})})},
+               {{"num_true", 1}, {"num_sampled", kClasses}, {"unique", true}, {"range_max", kClasses}, {"seed", 1}});
+  const std::vector<Tensor> out = Value(Session(net.graph).Run({softmax, nce, logits, drawn[2]}));
+  const std::vector<float> l = Value(out[2].values<float>());
+  const int label[] = {4, 1};
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (size_t c = 0; c < kClasses; ++c) sum += std::exp(static_cast<double>(l[row * kClasses + c]));
+    const double wanted = std::log(sum) - static_cast<double>(l[row * kClasses + static_cast<size_t>(label[row])]);
+    EXPECT_NEAR(Value(out[0].values<float>())[row], wanted, 1e-4) << "all classes are as likely to be drawn";
+    // The label as a true one, then each class as a false one; all are expected as often.
+    const double often = std::log(static_cast<double>(Value(out[3].values<float>())[0]));
+    double nce_loss = 0;
+    for (size_t c = 0; c < kClasses; ++c) {
+      const double logit = static_cast<double>(l[row * kClasses + c]) - often;
+      nce_loss += std::log1p(std::exp(logit));
+      if (static_cast<int>(c) == label[row]) nce_loss += std::log1p(std::exp(-logit));
+    }
+    EXPECT_NEAR(Value(out[1].values<float>())[row], nce_loss, 1e-3);
+  }
+}
+
+CLIENT_TEST(SampledLossesTrain) {
+  Net net;
+  const Variable weights = net.model.Weights("w", {50, 4}), biases = net.model.Bias("b", 50);
+  const Output inputs = net.s.Const(Tensor::Of<float>({2, 4}, {1, 0, 0, 0, 0, 1, 0, 0}));
+  const Output labels = net.s.Const({int64_t{7}, int64_t{30}});
+  millrace::SampledOptions some;
+  some.num_sampled = 8;
+  some.num_classes = 50;
+  some.seed = 2;
+  const Output each = millrace::NceLoss(net.s, weights.read, biases.read, labels, inputs, some);
+  const Output loss = net.s.Op("Mean", {each, Tensor({0})});
+  const Operation train = net.model.Minimize({"Adagrad", {{"learning_rate", 1}}}, loss);
+  const Operation init = net.model.Initializer();
+  const Session session(net.graph);
+  MUST(session.RunTargets({init}));
+  const float before = Value(Value(session.Run({loss}))[0].scalar<float>());
+  for (int i = 0; i < 100; ++i) MUST(session.RunTargets({train}));
+  EXPECT_LT(Value(Value(session.Run({loss}))[0].scalar<float>()), before / 4);
+}
+
+// All batches until the end.
+std::vector<std::vector<int64_t>> Batches(Net& net, const millrace::Iterator& it, const millrace::Batched& batch) {
+  const Session session(net.graph);
+  MUST(session.RunTargets({it.initializer}));
+  millrace::Coordinator coordinator;
+  batch.runner.Start(session, coordinator);
+  std::vector<std::vector<int64_t>> all;
+  std::vector<Tensor> values;
+  millrace::Status status;
+  while ((status = session.TryRun({}, batch.tensors, {}, &values)).ok())
+    all.push_back(Value(values[0].values<int64_t>()));
+  EXPECT_EQ(status.code(), TF_OUT_OF_RANGE) << status.message();
+  coordinator.RequestStop();
+  MUST(coordinator.Join());
+  return all;
+}
+
+CLIENT_TEST(ThreadsMakeBatches) {
+  Net net;
+  const millrace::Iterator it = millrace::Dataset::Range(net.s, 0, 10).MakeIterator();
+  millrace::BatchOptions four;
+  four.size = 4;
+  four.smaller_final_batch = true;
+  using Lists = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(Batches(net, it, millrace::Batch(net.s, it.next, four)), (Lists{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}}));
+  four.seed = 5;
+  four.threads = 2;
+  std::vector<int64_t> seen;
+  for (const auto& b : Batches(net, it, millrace::ShuffleBatch(net.s, it.next, four)))
+    seen.insert(seen.end(), b.begin(), b.end());
+  const std::vector<int64_t> whole = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_NE(seen, whole);
+  EXPECT_TRUE(std::is_permutation(seen.begin(), seen.end(), whole.begin(), whole.end())) << seen.size();
+}
+
+CLIENT_TEST(RecordsAreReadAsTheyWereWritten) {
+  const std::string path = testing::TempDir() + "client_records_" + std::to_string(MILLRACE_EXCEPTIONS);
+  const std::vector<std::string> records = {"one", "", std::string("t\0wo", 4), std::string(100000, 'x')};
+  millrace::RecordWriter writer(path);
+  for (const std::string& r : records) MUST(writer.Write(r));
+  MUST(writer.Close());
+  Net net;
+  const millrace::Iterator it = millrace::Dataset::TFRecord(net.s, {path}).MakeIterator();
+  const Session session(net.graph);
+  MUST(session.RunTargets({it.initializer}));
+  for (const std::string& r : records) EXPECT_EQ(Value(Value(session.Run({it.next[0]}))[0].strings())[0], r);
+  EXPECT_EQ(CodeOf([&] { return session.Run({it.next[0]}); }), TF_OUT_OF_RANGE);
+  EXPECT_EQ(CodeOf([] {
+              millrace::RecordWriter nowhere("/nowhere/at/all");
+              return nowhere.Close();
+            }),
+            TF_NOT_FOUND);
+}
+
+}  // namespace

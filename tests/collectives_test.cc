@@ -49,8 +49,8 @@ class Task final : public ForwardingWorker {
   }
   void AbortCollective(const CallOptions&, AbortCollectiveRequest request,
                        Reply<AbortCollectiveResponse> reply) override {
-    collectives->Abort(request);
-    std::move(reply)(AbortCollectiveResponse{});
+    const Status s = collectives->Abort(request);
+    s.ok() ? std::move(reply)(AbortCollectiveResponse{}) : std::move(reply)(s);
   }
 
   static constexpr uint64_t incarnation = 77;
@@ -299,7 +299,7 @@ TEST_F(CollectivesTest, MessagesThatMakeNoSenseAreRefused) {
   leader.Recv({}, {5, 1, ""}, [&](const StatusOr<RecvCollectiveResponse>& r) {
     EXPECT_TRUE(absl::IsAborted(r.status())) << r.status();
   });
-  for (uint64_t i = 0; i < 20'000; ++i) leader.Abort({i, Aborted("noise")});
+  for (uint64_t i = 0; i < 20'000; ++i) EXPECT_TRUE(leader.Abort({i, Aborted("noise")}).ok());
 }
 
 }  // namespace

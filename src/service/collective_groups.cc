@@ -64,9 +64,22 @@ void CollectiveGroups::RememberFailure(const Key& key, const Gathering& failed, 
   }
 }
 
+void CollectiveGroups::RememberMembers(const Key& key, const Gathering& all) {
+  std::set<std::string> devices;
+  for (const Waiting& w : all.members) {
+    untold_.erase({key, w.request.device});
+    devices.insert(w.request.device);
+  }
+  known_[std::get<0>(key)] = std::move(devices);
+  if (known_.size() > kMaxGatherings) known_.erase(known_.begin());
+}
+
 void CollectiveGroups::Answer(Gathering gathering, const StatusOr<JoinCollectiveResponse>& answer) {
-  for (const Env::TimerId id : gathering.timers) env_.StopTimer(id);
-  for (Waiting& w : gathering.members) std::move(w.reply)(answer);
+  for (Waiting& w : gathering.members) {
+    env_.StopTimer(w.timer);
+    StatusOr<JoinCollectiveResponse> own = WithoutExceptions([&] { return answer; });
+    std::move(w.reply)(std::move(own));
+  }
 }
 
 StatusOr<JoinCollectiveResponse> CollectiveGroups::Complete(const Gathering& all, uint64_t round) {
@@ -94,17 +107,24 @@ StatusOr<JoinCollectiveResponse> CollectiveGroups::Complete(const Gathering& all
 }
 
 // Checks the newcomer against who is there. An error is the newcomer's, and that of *failed, who waited in vain.
-Status CollectiveGroups::Enter(JoinCollectiveRequest& request, Gathering* failed) {
+Status CollectiveGroups::Check(const JoinCollectiveRequest& request, Gathering* failed) {
   const Key key = KeyOf(request);
   const auto early = std::find_if(
       left_early_.begin(), left_early_.end(), [&](const auto& gone) { return gone.first == request.member; });
-  if (early != left_early_.end()) return early->second;
+  const auto at = gatherings_.find(key);
+  if (early != left_early_.end()) {
+    const Status why = Annotate(early->second, Title(request));
+    if (at != gatherings_.end()) {
+      *failed = Take(key);
+      RememberFailure(key, *failed, why);
+    }
+    return why;
+  }
   if (const auto untold = untold_.extract({key, request.device}); !untold.empty()) {
     const Untold& failure = untold.mapped();
     const bool is_news = env_.MonotonicNanos() - failure.nanos < absl::ToInt64Nanoseconds(kFailureIsNews);
     if (is_news && !failure.sessions.contains(request.session)) return failure.why;
   }
-  const auto at = gatherings_.find(key);
   if (at == gatherings_.end()) {
     if (gatherings_.size() >= kMaxGatherings) {
       return ResourceExhausted(Title(request), kMaxGatherings, " groups wait for members already");
@@ -140,70 +160,79 @@ Status CollectiveGroups::Enter(JoinCollectiveRequest& request, Gathering* failed
   return absl::OkStatus();
 }
 
-void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* cancellation,
-                            Reply<JoinCollectiveResponse> reply) {
-  const Status valid = WithoutExceptions([&]() -> Status {
-    if (request.group_size < 1 || request.group_size > kMaxGroupSize) {
-      return InvalidArgument(Title(request), "a group has 1 to ", kMaxGroupSize, " members, not ", request.group_size);
-    }
-    MR_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(request.device));
-    if (name.job.empty() || name.task < 0 || name.type.empty() || name.id < 0) {
-      return InvalidArgument(Title(request), "'", request.device, "' is not the whole name of a device");
-    }
-    return absl::OkStatus();
-  });
-  if (!valid.ok()) return std::move(reply)(valid);
-  const uint64_t member = request.member;
-  const absl::Duration timeout = absl::Milliseconds(std::clamp<int64_t>(request.timeout_millis, 1, int64_t{1} << 40));
+// All or nothing.
+CollectiveGroups::Waiting& CollectiveGroups::AddSeat(const Key& key) {
+  if (const auto at = gatherings_.find(key); at != gatherings_.end()) return at->second.members.emplace_back();
+  Gathering fresh;
+  fresh.members.emplace_back();
+  return gatherings_.emplace(key, std::move(fresh)).first->second.members.back();
+}
+
+Status CollectiveGroups::Enter(Waiting& newcomer, Gathering* ended) {
+  MR_RETURN_IF_ERROR(closed_);
+  MR_RETURN_IF_ERROR(Check(newcomer.request, ended));
+  const Key key = KeyOf(newcomer.request);
+  const auto size = static_cast<size_t>(newcomer.request.group_size);
+  AddSeat(key) = std::move(newcomer);
+  if (gatherings_.find(key)->second.members.size() == size) *ended = Take(key);
+  return absl::OkStatus();
+}
+
+// What lies before the newcomer's entry: it is told to leave when it is gone, and after its time.
+Status CollectiveGroups::Begin(const JoinCollectiveRequest& request, CancellationManager* cancellation,
+                               Env::TimerId* timer) {
+  if (request.group_size < 1 || request.group_size > kMaxGroupSize) {
+    return InvalidArgument(Title(request), "a group has 1 to ", kMaxGroupSize, " members, not ", request.group_size);
+  }
+  MR_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(request.device));
+  if (name.job.empty() || name.task < 0 || name.type.empty() || name.id < 0) {
+    return InvalidArgument(Title(request), "'", request.device, "' is not the whole name of a device");
+  }
   const std::weak_ptr<CollectiveGroups> weak = weak_from_this();
   if (cancellation != nullptr) {  // which may be gone with the reply
-    const auto token = cancellation->Register([weak, member, device = request.device] {
-      if (const auto self = weak.lock()) self->Leave(member, Unavailable("member ", device, " is gone"));
-    });
-    if (token == CancellationManager::kInvalid) return std::move(reply)(Cancelled("the caller gave up"));
-  }
-  Gathering ended;
-  StatusOr<JoinCollectiveResponse> answer = JoinCollectiveResponse();
-  bool waits = false;
-  {
-    absl::MutexLock lock(&mu_);
-    Status s = closed_;
-    if (s.ok()) s = Enter(request, &ended);
-    if (!s.ok()) {
-      ended.members.push_back({std::move(request), std::move(reply)});
-      answer = s;
-    } else {
-      const Key key = KeyOf(request);
-      Gathering& g = gatherings_[key];
-      const auto size = static_cast<size_t>(request.group_size);
-      g.members.push_back({std::move(request), std::move(reply)});
-      waits = g.members.size() < size;
-      if (!waits) {
-        ended = Take(key);
-        answer = Complete(ended, env_.Random64());
-        if (answer.ok()) {
-          std::set<std::string>& known = known_[ended.members.front().request.group_key];
-          known.clear();
-          for (const Waiting& w : ended.members) untold_.erase({key, w.request.device});
-          for (const CollectiveMember& m : answer->members) known.insert(m.device);
-          if (known_.size() > kMaxGatherings) known_.erase(known_.begin());
-        }
+    const auto token = cancellation->Register([weak, member = request.member, device = request.device] {
+      if (const auto self = weak.lock()) {
+        self->Leave(member, Unavailable("member ", device, " is gone")).status().IgnoreError();
       }
-    }
+    });
+    if (token == CancellationManager::kInvalid) return Cancelled("the caller gave up");
   }
-  if (!waits) return Answer(std::move(ended), answer);
-  const Env::TimerId timer = env_.ScheduleAfter(timeout, [weak, member] {
+  const absl::Duration timeout = absl::Milliseconds(std::clamp<int64_t>(request.timeout_millis, 1, int64_t{1} << 40));
+  *timer = env_.ScheduleAfter(timeout, [weak, member = request.member] {
     if (const auto self = weak.lock()) self->env_.Schedule([self, member] { self->TimeOut(member); });
   });
-  bool is_there = false;
+  return absl::OkStatus();
+}
+
+void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* cancellation,
+                            Reply<JoinCollectiveResponse> reply) {
+  Env::TimerId timer = 0;
+  const Status begun = WithoutExceptions([&] { return Begin(request, cancellation, &timer); });
+  if (!begun.ok()) return std::move(reply)(begun);
+  Waiting newcomer{std::move(request), std::move(reply), timer};
+  Gathering ended;
+  StatusOr<JoinCollectiveResponse> answer = JoinCollectiveResponse();
+  Status enters;
   {
     absl::MutexLock lock(&mu_);
-    if (const Key* key = Find(member)) {
-      gatherings_[*key].timers.push_back(timer);
-      is_there = true;
+    enters = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return Enter(newcomer, &ended); });
+    if (!enters.ok()) {
+      answer = enters;
+      const Key key = KeyOf(newcomer.request);
+      if (ended.members.empty() && absl::IsResourceExhausted(enters) && gatherings_.contains(key)) ended = Take(key);
+    } else if (!ended.members.empty()) {
+      answer = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        StatusOr<JoinCollectiveResponse> all = Complete(ended, env_.Random64());
+        if (all.ok()) RememberMembers(KeyOf(ended.members.front().request), ended);
+        return all;
+      });
     }
   }
-  if (!is_there) env_.StopTimer(timer);
+  if (!enters.ok()) {
+    env_.StopTimer(timer);
+    std::move(newcomer.reply)(enters);
+  }
+  if (!ended.members.empty()) Answer(std::move(ended), answer);
 }
 
 std::string CollectiveGroups::Missing(const Gathering& g) const {
@@ -231,27 +260,37 @@ void CollectiveGroups::TimeOut(uint64_t member) {
     const Key* const key = Find(member);
     if (key == nullptr) return;
     ended = Take(Key(*key));
-    const JoinCollectiveRequest& any = ended.members.front().request;
-    why = DeadlineExceeded(
-        Title(any), "after ", absl::FormatDuration(absl::Milliseconds(any.timeout_millis)), " ", Missing(ended));
+    why = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      const JoinCollectiveRequest& any = ended.members.front().request;
+      return DeadlineExceeded(
+          Title(any), "after ", absl::FormatDuration(absl::Milliseconds(any.timeout_millis)), " ", Missing(ended));
+    });
   }
   Answer(std::move(ended), why);
 }
 
-bool CollectiveGroups::Leave(uint64_t member, const Status& why) {
+StatusOr<bool> CollectiveGroups::Leave(uint64_t member, const Status& why) {
   Gathering ended;
-  Status told;
+  Status told = why;
   {
     absl::MutexLock lock(&mu_);
     const Key* const key = Find(member);
     if (key == nullptr) {
-      left_early_.emplace_back(member, why);
-      if (left_early_.size() > kMaxLeftEarly) left_early_.pop_front();
+      MR_RETURN_IF_ERROR(WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        left_early_.emplace_back(member, why);
+        if (left_early_.size() > kMaxLeftEarly) left_early_.pop_front();
+        return absl::OkStatus();
+      }));
       return false;
     }
     ended = Take(Key(*key));
-    told = Annotate(why, Title(ended.members.front().request));
-    RememberFailure(KeyOf(ended.members.front().request), ended, told);
+    // Members are told at least why.
+    WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      const JoinCollectiveRequest& any = ended.members.front().request;
+      told = Annotate(why, Title(any));
+      RememberFailure(KeyOf(any), ended, told);
+      return absl::OkStatus();
+    }).IgnoreError();
   }
   Answer(std::move(ended), told);
   return true;

@@ -19,7 +19,7 @@ namespace millrace {
 // By job, task, type and number.
 Status SortByRank(std::vector<CollectiveMember>* members);
 
-// Thread-safe.
+// Thread-safe. Where memory runs out in a join, its group fails with ResourceExhausted.
 class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
  public:
   explicit CollectiveGroups(Env& env) : env_(env) {}
@@ -30,7 +30,7 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
   // as another session's member of it, is told so too, once: it would wait for members that have given up.
   void Join(JoinCollectiveRequest request, CancellationManager* cancellation, Reply<JoinCollectiveResponse> reply);
   // The group that waits for more than this member fails with `why`. False: there is no such member.
-  bool Leave(uint64_t member, const Status& why);
+  StatusOr<bool> Leave(uint64_t member, const Status& why);
   // Fails what waits, and what comes.
   void Close(const Status& why);
 
@@ -40,10 +40,10 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
   struct Waiting {
     JoinCollectiveRequest request;
     Reply<JoinCollectiveResponse> reply;
+    Env::TimerId timer = 0;
   };
   struct Gathering {
-    std::vector<Waiting> members;
-    std::vector<Env::TimerId> timers;
+    std::vector<Waiting> members;  // not empty while it is gathered
   };
   struct Untold {
     Status why;
@@ -51,7 +51,13 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
     int64_t nanos = 0;            // when it failed
   };
   static StatusOr<JoinCollectiveResponse> Complete(const Gathering& all, uint64_t round);
-  Status Enter(JoinCollectiveRequest& request, Gathering* failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status Begin(const JoinCollectiveRequest& request, CancellationManager* cancellation, Env::TimerId* timer);
+  // The newcomer becomes a member; *ended is its group if it is the last. An error: it becomes none, and *ended has the
+  // same error.
+  Status Enter(Waiting& newcomer, Gathering* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status Check(const JoinCollectiveRequest& request, Gathering* failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Waiting& AddSeat(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberMembers(const Key& key, const Gathering& all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TimeOut(uint64_t member);
   std::string Missing(const Gathering& g) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Gathering Take(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

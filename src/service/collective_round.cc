@@ -19,13 +19,12 @@ constexpr int64_t kLineBytes = int64_t{64} << 10;
 std::string PartialName(size_t p) { return absl::StrCat("partial ", p); }
 std::string WholeName(size_t p) { return absl::StrCat("whole ", p); }
 
-// What the other members are told.
+}  // namespace
+
 Status ForOthers(const std::string& task, const Status& why) {
   const Status s = Annotate(why, absl::StrCat("a member at ", task, " failed: "));
   return absl::IsCancelled(s) ? Aborted(s.message()) : s;
 }
-
-}  // namespace
 
 CollectiveRound::CollectiveRound(std::shared_ptr<RoundHost> host, uint64_t id)
     : host_(std::move(host)), id_(id), pieces_out_(NewLocalRendezvous()) {}
@@ -61,35 +60,42 @@ Status CollectiveRound::SetUp(const CollectiveCall& call, const JoinCollectiveRe
   return absl::OkStatus();
 }
 
+StatusOr<bool> CollectiveRound::Enter(CollectiveCall& call, const JoinCollectiveResponse& told,
+                                      CollectiveExecutor::Done& done) {
+  if (tasks_.empty()) MR_RETURN_IF_ERROR(SetUp(call, told));
+  const auto at = std::find_if(
+      told.members.begin(), told.members.end(), [&](const CollectiveMember& m) { return m.device == call.device; });
+  const int64_t rank = at - told.members.begin();
+  Member& member = members_.emplace_back();
+  if (rank < static_cast<int64_t>(inputs_.size())) inputs_[static_cast<size_t>(rank)] = std::move(call.input);
+  call.input = Tensor();
+  member.rank = rank;
+  member.call = std::move(call);
+  member.done = std::move(done);
+  return static_cast<int64_t>(members_.size()) == tasks_[index_].members;
+}
+
 void CollectiveRound::Add(CollectiveCall call, const JoinCollectiveResponse& told, CollectiveExecutor::Done done) {
-  bool starts = false;
-  Status failed;
+  StatusOr<bool> starts = false;
   bool tell_others = false;
   {
     absl::MutexLock lock(&mu_);
-    failed = failure_;
-    if (failed.ok() && tasks_.empty()) {
-      failed = failure_ = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return SetUp(call, told); });
-      tell_others = !failed.ok();
-    }
-    if (failed.ok()) {
-      const auto at = std::find_if(
-          told.members.begin(), told.members.end(), [&](const CollectiveMember& m) { return m.device == call.device; });
-      const int64_t rank = at - told.members.begin();
-      if (rank < static_cast<int64_t>(inputs_.size())) inputs_[static_cast<size_t>(rank)] = std::move(call.input);
-      call.input = Tensor();
-      members_.push_back({rank, std::move(call), std::move(done)});
-      starts = static_cast<int64_t>(members_.size()) == tasks_[index_].members;
+    if (!failure_.ok()) {
+      starts = failure_;
+    } else {
+      starts = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return Enter(call, told, done); });
+      failure_ = starts.status();
+      tell_others = !starts.ok();
     }
   }
-  if (!failed.ok()) {
-    std::move(done)(failed);
-    if (tell_others) Fail(failed, true);
+  if (!starts.ok()) {
+    std::move(done)(starts.status());
+    if (tell_others) Fail(starts.status(), true);
     return;
   }
-  if (starts && !host_->Schedule([self = shared_from_this()] { self->Start(); })) {
-    Fail(Cancelled("worker ", host_->task(), " ends"), false);
-  }
+  if (!*starts) return;
+  const Status s = WithoutExceptions([&] { return host_->Schedule([self = shared_from_this()] { self->Start(); }); });
+  if (!s.ok()) Fail(s, true);
 }
 
 void CollectiveRound::Recv(const std::string& piece, Rendezvous::DoneCallback done) {
@@ -123,7 +129,8 @@ void CollectiveRound::Fail(const Status& why, bool tell_others) {
       if (t.name == host_->task()) continue;
       WorkerInterface* const peer = host_->Peer(t.name);
       if (peer == nullptr) continue;
-      peer->AbortCollective({}, {id_, ForOthers(host_->task(), why)}, [](const StatusOr<AbortCollectiveResponse>&) {});
+      const Status told = WithoutExceptions([&] { return ForOthers(host_->task(), why); });
+      peer->AbortCollective({}, {id_, told}, [](const StatusOr<AbortCollectiveResponse>&) {});
     }
   }
   host_->Forget(id_);
@@ -285,12 +292,13 @@ void CollectiveRound::Ask(const std::string& piece, std::function<Status(Tensor)
       call, {id_, left.incarnation, piece},
       [self = shared_from_this(), then = std::move(then)](StatusOr<RecvCollectiveResponse> got) mutable {
         if (!got.ok()) return self->Fail(got.status(), true);
-        const bool runs =
-            self->host_->Schedule([self, then = std::move(then), value = std::move(got->value)]() mutable {
-              const Status s = WithoutExceptions([&] { return then(std::move(value)); });
-              s.ok() ? self->Received() : self->Fail(s, true);
-            });
-        if (!runs) self->Fail(Cancelled("worker ", self->host_->task(), " ends"), false);
+        const Status begun = WithoutExceptions([&] {
+          return self->host_->Schedule([self, then = std::move(then), value = std::move(got->value)]() mutable {
+            const Status s = WithoutExceptions([&] { return then(std::move(value)); });
+            s.ok() ? self->Received() : self->Fail(s, true);
+          });
+        });
+        if (!begun.ok()) self->Fail(begun, true);
       });
 }
 
@@ -357,11 +365,12 @@ void CollectiveRound::Finish() {
   own_ = Tensor();
   const Tensor result = std::move(result_);
   for (Member& m : members) {
-    const bool fits = m.call.wanted.IsCompatibleWith(result.shape());
-    fits ? std::move(m.done)(result)
-         : std::move(m.done)(InvalidArgument(
-               "the result of the group is ", DTypeName(result.dtype()), result.shape().ToString(), ", but ",
-               m.call.device, " wants shape ", m.call.wanted.ToString()));
+    StatusOr<Tensor> own = WithoutExceptions([&]() -> StatusOr<Tensor> {
+      if (m.call.wanted.IsCompatibleWith(result.shape())) return result;
+      return InvalidArgument("the result of the group is ", DTypeName(result.dtype()), result.shape().ToString(),
+                             ", but ", m.call.device, " wants shape ", m.call.wanted.ToString());
+    });
+    std::move(m.done)(std::move(own));
   }
   if (forget) host_->Forget(id_);
 }

@@ -22,14 +22,17 @@
 
 namespace millrace {
 
+// What the other members are told of a failure at `task`.
+Status ForOthers(const std::string& task, const Status& why);
+
 // What a round needs of its worker. Thread-safe; lives as long as the round.
 class RoundHost {
  public:
   virtual ~RoundHost() = default;
   virtual const std::string& task() const = 0;
   virtual WorkerInterface* Peer(absl::string_view task) = 0;  // null: there is none
-  // Runs `work` on the pool; false: the worker ends, and it does not.
-  virtual bool Schedule(std::function<void()> work) = 0;
+  // Runs `work` on the pool, or says why it does not: the worker ends, or there is no memory.
+  virtual Status Schedule(absl::AnyInvocable<void()> work) = 0;
   virtual void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> fn) = 0;
   // Nobody needs the round any more.
   virtual void Forget(uint64_t round) = 0;
@@ -43,7 +46,7 @@ class CollectiveRound : public std::enable_shared_from_this<CollectiveRound> {
   // A member of this task, which has been told who the others are. `done` is called once; `call.cancellation` is not
   // looked at.
   void Add(CollectiveCall call, const JoinCollectiveResponse& told, CollectiveExecutor::Done done);
-  // A piece for the right neighbour.
+  // A piece for the right neighbour. May throw for want of memory.
   void Recv(const std::string& piece, Rendezvous::DoneCallback done);
   // Ends it for the members here, and for those elsewhere too if `tell_others`. Nothing once it has ended.
   void Fail(const Status& why, bool tell_others);
@@ -67,6 +70,9 @@ class CollectiveRound : public std::enable_shared_from_this<CollectiveRound> {
   };
 
   Status SetUp(const CollectiveCall& call, const JoinCollectiveResponse& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // True: all members of this task are there.
+  StatusOr<bool> Enter(CollectiveCall& call, const JoinCollectiveResponse& told, CollectiveExecutor::Done& done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start();
   Status Prepare();
   void CutPieces(int64_t begin, int64_t end, size_t start, size_t owner);

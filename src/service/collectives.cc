@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_join.h"
 #include "base/exceptions.h"
 #include "base/pool_env.h"
@@ -52,28 +53,36 @@ class Collectives::Member : public std::enable_shared_from_this<Member> {
       : owner_(std::move(owner)), id_(owner_->world_.Random64()), call_(std::move(call)), done_(std::move(done)) {}
 
   void Run() {
+    const Status s = WithoutExceptions([&] { return Begin(); });
+    if (!s.ok()) End(s);
+  }
+
+ private:
+  Status Begin() {
     const std::weak_ptr<Member> weak = weak_from_this();
     CancellationManager* const cancellation = call_.cancellation;
     if (cancellation != nullptr) {
       const std::string& device = call_.device;
       const auto token = cancellation->Register([weak, device] {
-        if (const auto self = weak.lock()) self->GiveUp(Cancelled("member ", device, " was cancelled"));
+        const auto self = weak.lock();
+        if (self) self->GiveUp(WithoutExceptions([&] { return Cancelled("member ", device, " was cancelled"); }));
       });
-      if (token == CancellationManager::kInvalid) return End(Cancelled("member ", device, " was cancelled"));
+      if (token == CancellationManager::kInvalid) return Cancelled("member ", device, " was cancelled");
     }
     if (call_.timeout < absl::InfiniteDuration()) {
       const Env::TimerId timer = owner_->world_.ScheduleAfter(call_.timeout + kLeaderPatience, [weak] {
         const auto self = weak.lock();
-        if (self) self->owner_->world_.Schedule([self] { self->GiveUp(self->TooLate()); });
+        if (!self) return;
+        self->owner_->world_.Schedule([self] { self->GiveUp(WithoutExceptions([&] { return self->TooLate(); })); });
       });
       absl::MutexLock lock(&mu_);
       timer_ = timer;
       has_timer_ = true;
     }
     Join();
+    return absl::OkStatus();
   }
 
- private:
   void Join() {
     JoinCollectiveRequest request;
     request.member = id_;
@@ -103,19 +112,27 @@ class Collectives::Member : public std::enable_shared_from_this<Member> {
 
   void Joined(StatusOr<JoinCollectiveResponse> told) {
     if (!told.ok()) return End(told.status());
-    const StatusOr<std::shared_ptr<CollectiveRound>> round = owner_->FindOrMake(told->round);
-    if (!round.ok()) return End(round.status());
+    const Status s = WithoutExceptions([&] { return Enter(*told); });
+    if (s.ok()) return;
+    // Its neighbour will ask for what this member does not have, and tells the others.
+    owner_->FailRound(told->round, s);
+    End(s);
+  }
+
+  Status Enter(const JoinCollectiveResponse& told) {
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<CollectiveRound> round, owner_->FindOrMake(told.round));
     {
       absl::MutexLock lock(&mu_);
-      round_ = *round;
+      round_ = round;
     }
-    (*round)->Add(call_, *told, [self = shared_from_this()](StatusOr<Tensor> r) { self->End(std::move(r)); });
+    round->Add(call_, told, [self = shared_from_this()](StatusOr<Tensor> r) { self->End(std::move(r)); });
     Status gave_up;
     {
       absl::MutexLock lock(&mu_);
       gave_up = gave_up_;
     }
-    if (!gave_up.ok()) (*round)->Fail(gave_up, true);
+    if (!gave_up.ok()) round->Fail(gave_up, true);
+    return absl::OkStatus();
   }
 
   Status TooLate() const {
@@ -136,11 +153,15 @@ class Collectives::Member : public std::enable_shared_from_this<Member> {
     }
     if (round) {
       round->Fail(why, true);
-    } else if (WorkerInterface* const leader = owner_->Leader()) {
-      const Status told = absl::IsCancelled(why) ? Aborted(why.message()) : why;
-      leader->AbortCollective({}, {id_, told}, [](const StatusOr<AbortCollectiveResponse>&) {});
     } else {
-      owner_->groups_->Leave(id_, absl::IsCancelled(why) ? Aborted(why.message()) : why);
+      // The others wait until their time is over if they cannot be told.
+      WithoutExceptions([&]() -> Status {
+        const Status told = absl::IsCancelled(why) ? Aborted(why.message()) : why;
+        WorkerInterface* const leader = owner_->Leader();
+        if (leader == nullptr) return owner_->groups_->Leave(id_, told).status();
+        leader->AbortCollective({}, {id_, told}, [](const StatusOr<AbortCollectiveResponse>&) {});
+        return absl::OkStatus();
+      }).IgnoreError();
     }
     End(why);
   }
@@ -193,14 +214,18 @@ void Collectives::Close(const Status& why) {
   gate_.Close();
 }
 
-bool Collectives::Schedule(std::function<void()> work) {
-  if (!gate_.Enter()) return false;
-  pool_.Schedule([self = shared_from_this(), work = std::move(work)]() mutable {
-    work();
-    work = nullptr;
-    self->gate_.Leave();
+Status Collectives::Schedule(absl::AnyInvocable<void()> work) {
+  if (!gate_.Enter()) return Cancelled("worker ", task_, " ends");
+  const Status s = WithoutExceptions([&] {
+    pool_.Schedule([self = shared_from_this(), work = std::move(work)]() mutable {
+      work();
+      work = nullptr;
+      self->gate_.Leave();
+    });
+    return absl::OkStatus();
   });
-  return true;
+  if (!s.ok()) gate_.Leave();
+  return s;
 }
 
 WorkerInterface* Collectives::Leader() const {
@@ -209,7 +234,10 @@ WorkerInterface* Collectives::Leader() const {
 }
 
 void Collectives::Run(CollectiveCall call, Done done) {
-  std::make_shared<Member>(shared_from_this(), std::move(call), std::move(done))->Run();
+  const StatusOr<std::shared_ptr<Member>> member = WithoutExceptions([&]() -> StatusOr<std::shared_ptr<Member>> {
+    return std::make_shared<Member>(shared_from_this(), std::move(call), std::move(done));
+  });
+  member.ok() ? (*member)->Run() : std::move(done)(member.status());
 }
 
 std::shared_ptr<CollectiveRound> Collectives::Find(uint64_t round) {
@@ -220,8 +248,8 @@ std::shared_ptr<CollectiveRound> Collectives::Find(uint64_t round) {
 
 StatusOr<std::shared_ptr<CollectiveRound>> Collectives::FindOrMake(uint64_t id) {
   if (auto round = Find(id)) return round;
-  const std::weak_ptr<Collectives> weak = weak_from_this();
-  const Env::TimerId timer = world_.ScheduleAfter(kRoundPatience, [weak, id] {
+  const auto made = std::make_shared<CollectiveRound>(shared_from_this(), id);
+  const Env::TimerId timer = world_.ScheduleAfter(kRoundPatience, [weak = weak_from_this(), id] {
     const auto self = weak.lock();
     const auto round = self ? self->Find(id) : nullptr;
     if (round == nullptr) return;
@@ -232,31 +260,23 @@ StatusOr<std::shared_ptr<CollectiveRound>> Collectives::FindOrMake(uint64_t id) 
       self->Forget(id);
     });
   });
-  Status refused;
-  std::shared_ptr<CollectiveRound> found;
-  bool is_new = false;
-  {
-    absl::MutexLock lock(&mu_);
-    const auto failed =
-        std::find_if(failed_early_.begin(), failed_early_.end(), [&](const auto& f) { return f.first == id; });
-    if (!closed_.ok()) {
-      refused = closed_;
-    } else if (failed != failed_early_.end()) {
-      refused = failed->second;
-    } else if (rounds_.size() >= kMaxRounds) {
-      refused = ResourceExhausted(kMaxRounds, " rounds of collective ops are under way already");
-    } else {
-      RoundHere& here = rounds_[id];
-      if (!here.round) {
-        here = {std::make_shared<CollectiveRound>(shared_from_this(), id), timer};
-        is_new = true;
-      }
-      found = here.round;
-    }
+  auto stop_timer = absl::MakeCleanup([&] { world_.StopTimer(timer); });
+  absl::MutexLock lock(&mu_);
+  MR_RETURN_IF_ERROR(closed_);
+  const auto failed =
+      std::find_if(failed_early_.begin(), failed_early_.end(), [&](const auto& f) { return f.first == id; });
+  if (failed != failed_early_.end()) return failed->second;
+  if (rounds_.size() >= kMaxRounds) {
+    return ResourceExhausted(kMaxRounds, " rounds of collective ops are under way already");
   }
-  if (!is_new) world_.StopTimer(timer);
-  if (!refused.ok()) return refused;
-  return found;
+  const auto [at, is_new] = rounds_.try_emplace(id, RoundHere{made, timer});
+  if (is_new) std::move(stop_timer).Cancel();
+  return at->second.round;
+}
+
+void Collectives::RememberFailed(uint64_t round, const Status& why) {
+  failed_early_.emplace_back(round, why);
+  if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
 }
 
 void Collectives::Forget(uint64_t round) {
@@ -267,11 +287,22 @@ void Collectives::Forget(uint64_t round) {
     if (at == rounds_.end()) return;
     here = std::move(at->second);
     rounds_.erase(at);
-    // Who asks for it later is told that it is over.
-    failed_early_.emplace_back(round, Aborted("the round of collective ops is over"));
-    if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
+    // Who asks for it later is told that it is over, or waits in vain until a round's time is over.
+    WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      RememberFailed(round, Aborted("the round of collective ops is over"));
+      return absl::OkStatus();
+    }).IgnoreError();
   }
   world_.StopTimer(here.timer);
+}
+
+void Collectives::FailRound(uint64_t id, const Status& why) {
+  if (const auto round = Find(id)) return round->Fail(why, true);
+  absl::MutexLock lock(&mu_);
+  WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    RememberFailed(id, ForOthers(task_, why));
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 void Collectives::Join(const CallOptions& call, JoinCollectiveRequest request, Reply<JoinCollectiveResponse> reply) {
@@ -280,30 +311,39 @@ void Collectives::Join(const CallOptions& call, JoinCollectiveRequest request, R
 
 void Collectives::Recv(const CallOptions& call, const RecvCollectiveRequest& request,
                        Reply<RecvCollectiveResponse> reply) {
-  if (request.incarnation != incarnation_) {
-    return std::move(reply)(Aborted("worker ", task_, " was restarted since the round of collective ops began"));
-  }
-  const StatusOr<std::shared_ptr<CollectiveRound>> round = FindOrMake(request.round);
-  if (!round.ok()) return std::move(reply)(round.status());
-  const auto first = std::make_shared<FirstReply<RecvCollectiveResponse>>(std::move(reply));
-  if (call.cancellation != nullptr) {
-    const auto gone = [weak = std::weak_ptr(first)] {
-      if (const auto r = weak.lock()) (*r)(Cancelled("the caller gave up"));
-    };
-    if (call.cancellation->Register(gone) == CancellationManager::kInvalid) return gone();
-  }
-  (*round)->Recv(request.piece, [first](const Status& s, Tensor value, bool) {
-    (*first)(s.ok() ? StatusOr<RecvCollectiveResponse>(RecvCollectiveResponse{std::move(value)}) : s);
+  std::shared_ptr<FirstReply<RecvCollectiveResponse>> first;
+  const Status s = WithoutExceptions([&]() -> Status {
+    if (request.incarnation != incarnation_) {
+      return Aborted("worker ", task_, " was restarted since the round of collective ops began");
+    }
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<CollectiveRound> round, FindOrMake(request.round));
+    first = std::make_shared<FirstReply<RecvCollectiveResponse>>(std::move(reply));
+    if (call.cancellation != nullptr) {
+      const auto token = call.cancellation->Register([weak = std::weak_ptr(first)] {
+        if (const auto r = weak.lock()) (*r)(Cancelled("the caller gave up"));
+      });
+      if (token == CancellationManager::kInvalid) return Cancelled("the caller gave up");
+    }
+    round->Recv(request.piece, [first](const Status& got, Tensor value, bool) {
+      (*first)(got.ok() ? StatusOr<RecvCollectiveResponse>(RecvCollectiveResponse{std::move(value)}) : got);
+    });
+    return absl::OkStatus();
   });
+  if (s.ok()) return;
+  first ? (*first)(s) : std::move(reply)(s);
 }
 
-void Collectives::Abort(const AbortCollectiveRequest& request) {
+Status Collectives::Abort(const AbortCollectiveRequest& request) {
   const Status why = request.why.ok() ? Aborted("a member has left") : request.why;
-  if (const auto round = Find(request.id)) return round->Fail(why, false);
-  if (groups_->Leave(request.id, why)) return;
+  if (const auto round = Find(request.id)) {
+    round->Fail(why, false);
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(const bool is_member, groups_->Leave(request.id, why));
+  if (is_member) return absl::OkStatus();
   absl::MutexLock lock(&mu_);
-  failed_early_.emplace_back(request.id, why);
-  if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
+  RememberFailed(request.id, why);
+  return absl::OkStatus();
 }
 
 }  // namespace millrace

@@ -31,12 +31,12 @@ class Collectives final
   // Of WorkerInterface.
   void Join(const CallOptions& call, JoinCollectiveRequest request, Reply<JoinCollectiveResponse> reply);
   void Recv(const CallOptions& call, const RecvCollectiveRequest& request, Reply<RecvCollectiveResponse> reply);
-  void Abort(const AbortCollectiveRequest& request);
+  Status Abort(const AbortCollectiveRequest& request);
 
   // Of rounds.
   const std::string& task() const override { return task_; }
   WorkerInterface* Peer(absl::string_view task) override { return peers_ ? peers_->Find(task) : nullptr; }
-  bool Schedule(std::function<void()> work) override;
+  Status Schedule(absl::AnyInvocable<void()> work) override;
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> fn) override {
     pool_.ParallelFor(n, cost, fn);
   }
@@ -49,9 +49,12 @@ class Collectives final
     Env::TimerId timer = 0;
   };
   WorkerInterface* Leader() const;  // null: this worker
-  // Made when this is the first to name it; what it failed with if it did.
+  // Made when this is the first to name it; what it failed with if it did. May throw for want of memory.
   StatusOr<std::shared_ptr<CollectiveRound>> FindOrMake(uint64_t round);
   std::shared_ptr<CollectiveRound> Find(uint64_t round);
+  // A member of this task cannot take part.
+  void FailRound(uint64_t round, const Status& why);
+  void RememberFailed(uint64_t round, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string task_;
   WorkerDirectory* const peers_;

@@ -5,26 +5,10 @@
 
 #include "kernel/kernel_registry.h"
 #include "service/worker_session.h"
+#include "simulation/worker_for_tests.h"
 
 namespace millrace {
 namespace {
-
-class TestDevice final : public Device {
- public:
-  TestDevice() : Device({.job = "x", .replica = 0, .task = 1, .type = "CPU", .id = 0}, 1, HostAllocator()) {}
-  ThreadPool& thread_pool() override { return ProcessThreadPool(); }
-  int64_t memory_limit() const override { return 0; }
-  ResourceManager& resources() override { return resources_; }
-
- private:
-  ResourceManager resources_;
-};
-
-std::vector<std::unique_ptr<Device>> OneDevice() {
-  std::vector<std::unique_ptr<Device>> devices;
-  devices.push_back(std::make_unique<TestDevice>());
-  return devices;
-}
 
 class StepTableTest : public ::testing::Test {
  protected:
@@ -40,7 +24,7 @@ class StepTableTest : public ::testing::Test {
   }
 
   const KernelRegistry kernels_;
-  WorkerEnv env_{OneDevice(), &kernels_, nullptr};
+  WorkerEnv env_{OneDeviceForTests(), &kernels_, nullptr};
   std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1, false);
   StepTable table_;
   int64_t now_ = 0;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "base/exceptions.h"
 #include "base/pool_env.h"
 #include "service/answer.h"
@@ -25,7 +25,8 @@ void AnswerOnce(Reply<Response>& reply, StatusOr<Response> response) {
   if (Reply<Response> once = std::exchange(reply, nullptr)) std::move(once)(std::move(response));
 }
 
-std::string Hex(uint64_t n) { return absl::StrFormat("%016x", n); }
+// Not by StrFormat, which ends the process where memory runs out.
+std::string Hex(uint64_t n) { return absl::StrCat(absl::Hex(n, absl::kZeroPad16)); }
 
 }  // namespace
 
@@ -302,7 +303,7 @@ void Worker::RecvCollective(const CallOptions& call, RecvCollectiveRequest reque
 
 void Worker::AbortCollective(const CallOptions&, AbortCollectiveRequest request, Reply<AbortCollectiveResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<AbortCollectiveResponse> {
-    env_.collectives->Abort(request);
+    MR_RETURN_IF_ERROR(env_.collectives->Abort(request));
     return AbortCollectiveResponse{};
   });
 }

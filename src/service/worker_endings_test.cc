@@ -7,26 +7,10 @@
 #include "absl/strings/match.h"
 #include "kernel/kernel_registry.h"
 #include "service/worker.h"
+#include "simulation/worker_for_tests.h"
 
 namespace millrace {
 namespace {
-
-class TestDevice final : public Device {
- public:
-  TestDevice() : Device({.job = "x", .replica = 0, .task = 1, .type = "CPU", .id = 0}, 1, HostAllocator()) {}
-  ThreadPool& thread_pool() override { return ProcessThreadPool(); }
-  int64_t memory_limit() const override { return 0; }
-  ResourceManager& resources() override { return resources_; }
-
- private:
-  ResourceManager resources_;
-};
-
-std::vector<std::unique_ptr<Device>> OneDevice() {
-  std::vector<std::unique_ptr<Device>> devices;
-  devices.push_back(std::make_unique<TestDevice>());
-  return devices;
-}
 
 class WorkerEndingsTest : public ::testing::Test {
  protected:
@@ -57,7 +41,7 @@ class WorkerEndingsTest : public ::testing::Test {
   int64_t num_sessions() { return Ask(&WorkerInterface::GetStatus, GetStatusRequest{})->num_sessions; }
 
   const KernelRegistry kernels_;
-  Worker worker_{OneDevice(), &kernels_, nullptr, kIncarnation};
+  Worker worker_{OneDeviceForTests(), &kernels_, nullptr, kIncarnation};
 };
 
 TEST_F(WorkerEndingsTest, ASessionLivesAsLongAsItsMasterIsHeardOf) {

@@ -10,24 +10,11 @@
 #include "base/env.h"
 #include "client/local_session.h"
 #include "control_flow_graphs.h"
-#include "failing_memory.h"
-#include "kernel/resource_manager.h"
+#include "failing_device.h"
 #include "system/system.h"
 
 namespace millrace {
 namespace {
-
-class TestDevice final : public Device {
- public:
-  TestDevice(DeviceName name, ThreadPool& pool) : Device(std::move(name), 1, FailingAllocator()), pool_(pool) {}
-  ThreadPool& thread_pool() override { return pool_; }
-  int64_t memory_limit() const override { return 0; }
-  ResourceManager& resources() override { return resources_; }
-
- private:
-  ThreadPool& pool_;
-  ResourceManager resources_;
-};
 
 // Elements of a data set, which a thread of its own reads.
 Status TakeBatch(const GraphBuilder& b, FlowStep* step) {
@@ -80,7 +67,7 @@ class FailingMemoryTest : public ::testing::TestWithParam<const FlowGraph*> {
     std::vector<DeviceList> lists(1);
     for (int d = 0; d < devices; ++d) {
       const DeviceName name{.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = d};
-      lists[0].push_back(std::make_unique<TestDevice>(name, Pool(threads)));
+      lists[0].push_back(std::make_unique<FailingDevice>(name, Pool(threads)));
     }
     auto session = NewLocalSession(
         shared_, config, std::move(lists), &System::Default().kernels(), Determinism{by_readiness && threads == 1, 0});

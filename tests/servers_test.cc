@@ -497,6 +497,79 @@ TEST_P(ServersTest, BadDefinitionsAreRefused) {
   EXPECT_TRUE(absl::IsUnknown(NewServer(def).status())) << "the address is taken";
 }
 
+// Two servers of clusters of their own; the session calls them as it likes.
+TEST_P(ServersTest, ASessionBringsItsCluster) {
+  const auto alone = [](const char* address) {
+    wire::ClusterDef def;
+    wire::JobDef& job = def.job.emplace_back();
+    job.name = "local";
+    job.tasks[0] = address;
+    return def;
+  };
+  const auto first = Started("local", alone("localhost:21")), second = Started("local", alone("localhost:22"));
+  wire::ConfigProto config;
+  wire::JobDef& job = config.cluster_def.Ensure().job.emplace_back();
+  job.name = "mine";
+  job.tasks[0] = "localhost:21";
+  job.tasks[1] = "localhost:22";
+  Client client = NewClient(first->target(), config);
+  Output w, twice;
+  Node* init = nullptr;
+  client.Add([&](const GraphBuilder& b) {
+    w = Variable(b, "w", "/job:mine/task:1");
+    init = b.WithDevice("/job:mine/task:1").OpNode("Assign", {w, b.Scalar(3.0f)});
+    twice = b.WithDevice("/job:mine/task:0").Mul(b.WithDevice("/job:mine/task:1").Identity(w), b.Scalar(2.0f));
+    return 0;
+  });
+  ASSERT_TRUE(client.Run({}, {init}).ok());
+  wire::RunOptions options;
+  options.trace_level = wire::RunOptions::kFullTrace;
+  wire::RunMetadata metadata;
+  EXPECT_EQ(ValueOf(client.Run({twice}, {}, {}, {}, &options, &metadata)), 6.0f);
+  ASSERT_TRUE(metadata.step_stats);
+  for (const auto& d : metadata.step_stats->dev_stats)
+    EXPECT_TRUE(absl::StartsWith(d.device, "/job:mine/")) << d.device;
+  // The variable is its server's, whatever a session calls that.
+  wire::ConfigProto renamed;
+  wire::JobDef& other = renamed.cluster_def.Ensure().job.emplace_back();
+  other.name = "mine";
+  other.tasks[1] = "localhost:22";
+  Client again = NewClient(second->target(), renamed);
+  Output same;
+  again.Add([&](const GraphBuilder& b) {
+    same = Variable(b, "w", "/job:mine/task:1");
+    return 0;
+  });
+  EXPECT_EQ(ValueOf(again.Run({same})), 3.0f);
+  Client lost = NewClient(first->target(), renamed);
+  lost.Add([&](const GraphBuilder& b) {
+    same = b.Scalar(1.0f);
+    return 0;
+  });
+  const Status s = lost.Run({same}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(s) && absl::StrContains(s.message(), "0 tasks at localhost:21")) << s;
+}
+
+TEST_P(ServersTest, ASessionMayHaveItsOwnState) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  wire::ConfigProto own;
+  own.isolate_session_state = true;
+  std::vector<Client> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(NewClient(worker->target(), i == 0 ? wire::ConfigProto() : own));
+  for (int i = 0; i < 3; ++i) {
+    Output w;
+    Node* init = nullptr;
+    clients[static_cast<size_t>(i)].Add([&](const GraphBuilder& b) {
+      w = Variable(b, "w", kPs);
+      init = b.WithDevice(kPs).OpNode("Assign", {w, b.Scalar(static_cast<float>(i))});
+      return 0;
+    });
+    EXPECT_TRUE(absl::IsFailedPrecondition(clients[static_cast<size_t>(i)].Run({w}).status())) << "somebody else's";
+    EXPECT_TRUE(clients[static_cast<size_t>(i)].Run({}, {init}).ok());
+    EXPECT_EQ(ValueOf(clients[static_cast<size_t>(i)].Run({w})), static_cast<float>(i));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, ServersTest, ::testing::Bool(), [](const auto& param) {
   return param.param ? "ByMessages" : "ByCall";
 });

@@ -99,7 +99,8 @@ struct Master::Open {
   Status Admit(const RunSessionStepRequest& request) ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
     if (request.call <= 0 || calls.Admit(request.call, request.oldest_call)) return absl::OkStatus();
-    return AlreadyExists("call ", request.call, " has come before");
+    return Aborted(
+        "call ", request.call, " of the session has come before: its step runs, or ran, and is not run again");
   }
 
   MasterSession session;
@@ -207,12 +208,17 @@ StatusOr<Master::OpenPtr> Master::Find(const std::string& session) {
   return Aborted("Session ", session, " is not found. It was closed, or the server was restarted.");
 }
 
-StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const std::vector<std::string>& device_filters) const {
-  if (device_filters.empty()) return workers_;
-  std::vector<WorkerInterface*> chosen = {workers_.front()};
-  for (WorkerInterface* w : absl::MakeConstSpan(workers_).subspan(1)) {
+StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const wire::ConfigProto& config) const {
+  std::vector<WorkerInterface*> all = workers_;
+  if (config.cluster_def && !config.cluster_def->job.empty()) {
+    if (!options_.workers_of) return Unimplemented("ConfigProto.cluster_def: this master has no server");
+    MR_ASSIGN_OR_RETURN(all, options_.workers_of(*config.cluster_def));
+  }
+  if (config.device_filters.empty()) return all;
+  std::vector<WorkerInterface*> chosen = {all.front()};
+  for (WorkerInterface* w : absl::MakeConstSpan(all).subspan(1)) {
     bool is_wanted = false;
-    for (const std::string& filter : device_filters) {
+    for (const std::string& filter : config.device_filters) {
       MR_ASSIGN_OR_RETURN(const bool matches, Matches(filter, w->task()));
       is_wanted |= matches;
     }
@@ -223,19 +229,14 @@ StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const std::vector<std
 
 StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, CreateSessionRequest request) {
   const wire::ConfigProto config = WithDefaults(request.config, options_.default_config);
-  if (config.isolate_session_state) {
-    return Unimplemented("isolate_session_state: the sessions of a server share the state of its cluster's tasks");
-  }
-  if (config.cluster_def && !config.cluster_def->job.empty()) {
-    return Unimplemented("ConfigProto.cluster_def: a session has the tasks of its server's cluster");
-  }
   MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
   MR_ASSIGN_OR_RETURN(TraceFiles trace_files, TraceFiles::FromEnvironment());
   options.env = options_.env;
   if (options_.liveness.dead < absl::InfiniteDuration()) options.lease = options_.liveness.dead;
+  options.isolates_state = config.isolate_session_state;
   options.calls.differentiate = options_.differentiate;
   AskKernels(*options_.kernels, *options_.host, &options.passes);
-  MR_ASSIGN_OR_RETURN(std::vector<WorkerInterface*> workers, WorkersFor(config.device_filters));
+  MR_ASSIGN_OR_RETURN(std::vector<WorkerInterface*> workers, WorkersFor(config));
   auto graph = MakeRef<SharedGraph>(options_.ops);
   {
     const GraphLock lock(&graph->mu);
@@ -408,7 +409,9 @@ StatusOr<ListDevicesResponse> Master::ListDevices(const MasterCall& call, ListDe
 }
 
 StatusOr<ResetMasterResponse> Master::Reset(const MasterCall& call, ResetMasterRequest request) {
-  MR_ASSIGN_OR_RETURN(const std::vector<WorkerInterface*> workers, WorkersFor(request.device_filters));
+  wire::ConfigProto of_tasks;
+  of_tasks.device_filters = request.device_filters;
+  MR_ASSIGN_OR_RETURN(const std::vector<WorkerInterface*> workers, WorkersFor(of_tasks));
   Status first = CloseAll(Aborted("the session was closed: the server was reset"));
   Replies<ResetResponse> replies(workers.size());
   for (size_t i = 0; i < workers.size(); ++i)

@@ -3,6 +3,7 @@
 // configuration's filters leave, its own task first. State is the workers', so that sessions share it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -28,6 +29,9 @@ struct MasterOptions {
   absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
   absl::Duration close_patience = absl::Seconds(10);
   Liveness liveness;
+  // The workers of a session that has a cluster of its own (ConfigProto.cluster_def), the master's own first; they
+  // outlive the master. Null: there are no such sessions.
+  std::function<StatusOr<std::vector<WorkerInterface*>>(const wire::ClusterDef&)> workers_of;
 };
 
 class Master final : public MasterInterface {
@@ -60,7 +64,8 @@ class Master final : public MasterInterface {
   // `why` is what clients are told whose steps this ends.
   Status Close(OpenPtr open, const Status& why);
   Status CloseAll(const Status& why);
-  StatusOr<std::vector<WorkerInterface*>> WorkersFor(const std::vector<std::string>& device_filters) const;
+  // Of the master's own cluster, or of that which the session's configuration has.
+  StatusOr<std::vector<WorkerInterface*>> WorkersFor(const wire::ConfigProto& config) const;
 
   const std::vector<WorkerInterface*> workers_;
   const MasterOptions options_;

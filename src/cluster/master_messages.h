@@ -52,7 +52,7 @@ struct RunSessionStepRequest {
   wire::RunOptions options;
   bool wants_metadata = false;
   // Numbers of calls within the client's session, from 1: this one's, and the first that the client still waits for. A
-  // call that comes again is refused with AlreadyExists. 0: it has no number.
+  // call that comes again is refused with Aborted. 0: it has no number.
   int64_t call = 0;
   int64_t oldest_call = 0;
 };

@@ -111,6 +111,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   MasterOptions options = parts.master;
   options.host = &worker_->host();
   options.default_config = config;
+  options.workers_of = [this](const wire::ClusterDef& of) { return tasks_->AllOf(of, address_); };
   master_ = std::make_unique<Master>(tasks_->All(), std::move(options));
 
   meter_ = std::make_unique<ServerMeter>(env_, cluster, own);

@@ -11,15 +11,23 @@ namespace {
 void FromThisProcess(CreateWorkerSessionRequest* request) { request->lease_millis = 0; }
 void FromThisProcess(void*) {}
 
+void CallBy(const std::string& task, const wire::ClusterDef& cluster, CreateWorkerSessionRequest* request) {
+  request->task = task;
+  request->cluster = cluster;
+}
+void CallBy(const std::string&, const wire::ClusterDef&, void*) {}
+
 }  // namespace
 
 // Looks for the task's server anew with each call: it may not be there yet, or again.
 class TaskDirectory::TaskWorker final : public WorkerInterface {
  public:
-  TaskWorker(std::string task, const HostPort& address, Channels* channels, bool all_by_messages)
+  TaskWorker(std::string task, const HostPort& address, Channels* channels, bool all_by_messages,
+             const wire::ClusterDef& of_sessions)
       : task_(std::move(task)),
         address_(address),
         all_by_messages_(all_by_messages),
+        of_sessions_(of_sessions),
         remote_(task_, address.ToString(), channels) {}
   const std::string& task() const override { return task_; }
   void Close() { remote_.Close(); }
@@ -28,7 +36,11 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
   void Method(const CallOptions& call, Request request, Reply<Response> reply) override {                        \
     LocalServers::Hold server;                                                                                   \
     if (!all_by_messages_) server = LocalServers::Get().Find(address_);                                          \
-    if (!server || server->task != task_) return remote_.Method(call, std::move(request), std::move(reply));     \
+    const bool has_other_name = !of_sessions_.job.empty();                                                       \
+    if (has_other_name) CallBy(task_, of_sessions_, &request);                                                   \
+    if (!server || (server->task != task_ && !has_other_name)) {                                                 \
+      return remote_.Method(call, std::move(request), std::move(reply));                                         \
+    }                                                                                                            \
     FromThisProcess(&request);                                                                                   \
     WorkerInterface* const worker = server->worker;                                                              \
     worker->Method(call, std::move(request),                                                                     \
@@ -48,25 +60,36 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
   const std::string task_;
   const HostPort address_;
   const bool all_by_messages_;
+  const wire::ClusterDef of_sessions_;
   RemoteWorker remote_;
 };
 
 TaskDirectory::TaskDirectory(const ClusterSpec& cluster, const std::string& own_task, Channels* channels,
-                             bool all_by_messages)
-    : own_task_(own_task), leader_(cluster.tasks().front().name()) {
+                             bool all_by_messages, const wire::ClusterDef& of_sessions)
+    : own_task_(own_task),
+      channels_(channels),
+      all_by_messages_(all_by_messages),
+      leader_(cluster.tasks().front().name()) {
   for (const char* job : {"worker", "master", "chief"}) {
     if (const ClusterTask* t = cluster.Find(job, 0)) leader_ = t->name();
   }
   for (const ClusterTask& t : cluster.tasks()) {
-    if (t.name() == own_task) continue;
+    if (t.name() == own_task && of_sessions.job.empty()) continue;
     const HostPort address = ParseHostPort(t.address).value_or(HostPort());  // the cluster has been checked
-    others_.push_back(std::make_unique<TaskWorker>(t.name(), address, channels, all_by_messages));
+    others_.push_back(std::make_unique<TaskWorker>(t.name(), address, channels, all_by_messages, of_sessions));
+    if (t.name() == own_task) own_ = others_.back().get();
   }
 }
 
 TaskDirectory::~TaskDirectory() { Close(); }
 
 void TaskDirectory::Close() {
+  std::vector<TaskDirectory*> of_sessions;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [key, directory] : of_sessions_) of_sessions.push_back(directory.get());
+  }
+  for (TaskDirectory* d : of_sessions) d->Close();
   for (const auto& w : others_) w->Close();
 }
 
@@ -80,8 +103,54 @@ WorkerInterface* TaskDirectory::Find(absl::string_view task) {
 
 std::vector<WorkerInterface*> TaskDirectory::All() const {
   std::vector<WorkerInterface*> all = {own_};
-  for (const auto& w : others_) all.push_back(w.get());
+  for (const auto& w : others_) {
+    if (w.get() != own_) all.push_back(w.get());
+  }
   return all;
+}
+
+StatusOr<TaskDirectory*> TaskDirectory::Find(const wire::ClusterDef& cluster, const std::string& own_task) {
+  constexpr size_t kMostClusters = 100;
+  constexpr size_t kMostTasks = 10'000;
+  MR_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterSpec::Make(cluster));
+  if (spec.tasks().size() > kMostTasks) {
+    return ResourceExhausted(
+        "a session's cluster has ", spec.tasks().size(), " tasks; at most ", kMostTasks, " are allowed");
+  }
+  bool has_own = false;
+  std::string key = own_task;
+  for (const ClusterTask& t : spec.tasks()) {
+    has_own |= t.name() == own_task;
+    absl::StrAppend(&key, "\n", t.name(), " ", t.address);
+  }
+  if (!has_own) return InvalidArgument("the session's cluster has no task ", own_task);
+  absl::MutexLock lock(&mu_);
+  if (const auto at = of_sessions_.find(key); at != of_sessions_.end()) return at->second.get();
+  if (of_sessions_.size() >= kMostClusters) {
+    return ResourceExhausted("the server's sessions have had ", kMostClusters, " clusters of their own already");
+  }
+  auto made = std::make_unique<TaskDirectory>(spec, own_task, channels_, all_by_messages_, cluster);
+  return of_sessions_.emplace(std::move(key), std::move(made)).first->second.get();
+}
+
+StatusOr<WorkerDirectory*> TaskDirectory::Of(const wire::ClusterDef& cluster, const std::string& own_task) {
+  MR_ASSIGN_OR_RETURN(TaskDirectory* const found, Find(cluster, own_task));
+  return found;
+}
+
+StatusOr<std::vector<WorkerInterface*>> TaskDirectory::AllOf(const wire::ClusterDef& cluster, const HostPort& own) {
+  MR_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterSpec::Make(cluster));
+  std::vector<std::string> here;
+  for (const ClusterTask& t : spec.tasks()) {
+    MR_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(t.address));
+    if (AddressKey(address) == AddressKey(own)) here.push_back(t.name());
+  }
+  if (here.size() != 1) {
+    return InvalidArgument("ConfigProto.cluster_def has ", here.size(), " tasks at ", own.ToString(),
+                           ", the address of the session's server; want 1");
+  }
+  MR_ASSIGN_OR_RETURN(const TaskDirectory* const found, Find(cluster, here.front()));
+  return found->All();
 }
 
 }  // namespace millrace

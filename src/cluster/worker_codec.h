@@ -26,6 +26,9 @@ void VisitFields(V& v, CreateWorkerSessionRequest& m) {
   v(2, m.node_by_node);
   v(3, m.epoch);
   v(4, m.lease_millis);
+  v(5, m.isolates_state);
+  v(6, m.cluster);
+  v(7, m.task);
 }
 template <typename V>
 void VisitFields(V& v, CreateWorkerSessionResponse& m) {

@@ -42,6 +42,7 @@ struct CoordinatorOptions {
   size_t max_partial_runs = 1000;        // at once
   // Workers of other processes end the session when no heartbeat of its master has come for so long; 0: they do not.
   absl::Duration lease = absl::ZeroDuration();
+  bool isolates_state = false;  // of the workers: variables and other resources are the session's
 };
 
 struct StepOptions {

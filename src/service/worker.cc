@@ -9,6 +9,7 @@
 #include "service/answer.h"
 #include "service/collectives.h"
 #include "service/inline_plan.h"
+#include "service/session_devices.h"
 
 namespace millrace {
 namespace {
@@ -96,10 +97,27 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
     present = nullptr;
   }
   if (present) return present;
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<WorkerEnv> own, EnvOfSession(request));
+  const auto made = std::make_shared<WorkerSession>(env_, std::move(own), request.session, request.node_by_node);
   absl::MutexLock lock(&mu_);
-  SessionPtr& at = sessions_[request.session];
-  if (!at) at = std::make_shared<WorkerSession>(env_, request.session, request.node_by_node);
-  return at;
+  return sessions_.try_emplace(request.session, made).first->second;
+}
+
+// Null: the session has the worker's.
+StatusOr<std::unique_ptr<WorkerEnv>> Worker::EnvOfSession(const CreateWorkerSessionRequest& request) {
+  const bool has_cluster = !request.cluster.job.empty();
+  if (!has_cluster && !request.isolates_state) return nullptr;
+  WorkerDirectory* peers = env_.peers;
+  if (has_cluster) {
+    if (!peers)
+      return Unimplemented("worker ", task(), " reaches no others: its sessions have no cluster of their own");
+    MR_ASSIGN_OR_RETURN(peers, peers->Of(request.cluster, request.task));
+  }
+  MR_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Device>> devices,
+                      DevicesOfSession(env_.devices, has_cluster ? request.task : "", request.isolates_state));
+  auto own = std::make_unique<WorkerEnv>(std::move(devices), env_.kernels, peers);
+  if (!has_cluster) own->collectives = env_.collectives;
+  return own;
 }
 
 void Worker::CreateSession(const CallOptions&, CreateWorkerSessionRequest request,
@@ -118,7 +136,7 @@ void Worker::CreateSession(const CallOptions&, CreateWorkerSessionRequest reques
     }
     session->BeginEpoch(request.epoch);
     session->HearOfMaster(absl::Milliseconds(request.lease_millis));
-    return CreateWorkerSessionResponse{incarnation_, env_.DeviceInfos()};
+    return CreateWorkerSessionResponse{incarnation_, session->env().DeviceInfos()};
   });
 }
 

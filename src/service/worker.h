@@ -66,6 +66,7 @@ class Worker final : public WorkerInterface {
   // that is open.
   StatusOr<std::shared_ptr<WorkerStep>> FindStep(const StepRef& ref, bool runs);
   StatusOr<SessionPtr> FindOrMakeSession(const CreateWorkerSessionRequest& request);
+  StatusOr<std::unique_ptr<WorkerEnv>> EnvOfSession(const CreateWorkerSessionRequest& request);
   // Its master has been silent for too long.
   Status EndLostSession(const SessionPtr& session);
   size_t num_ending();

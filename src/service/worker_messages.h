@@ -18,6 +18,7 @@
 #include "runtime/trace.h"
 #include "service/device_info.h"
 #include "service/step_horizon.h"
+#include "wire/config.h"
 
 namespace millrace {
 
@@ -40,6 +41,12 @@ struct CreateWorkerSessionRequest {
   int64_t epoch = 0;
   // The session ends when no heartbeat of its master has come for so long; 0: it does not.
   int64_t lease_millis = 0;
+  // Variables and other resources belong to the session, and end with it.
+  bool isolates_state = false;
+  // The tasks as the session calls them, and what it calls this worker: "/job:x/replica:0/task:1"; without jobs those
+  // of the worker's own cluster.
+  wire::ClusterDef cluster;
+  std::string task;
 };
 struct CreateWorkerSessionResponse {
   uint64_t incarnation = 0;

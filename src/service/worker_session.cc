@@ -38,8 +38,12 @@ std::set<std::string> ContainersOf(const Partition& partition) {
 }  // namespace
 
 WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
+    : WorkerSession(env, nullptr, id, node_by_node) {}
+
+WorkerSession::WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id, bool node_by_node)
     : hold_(env),
-      env_(env),
+      own_env_(std::move(own)),
+      env_(own_env_ ? *own_env_ : env),
       id_(id),
       node_by_node_(node_by_node),
       call_gate_(std::make_shared<CallGate>(EnvOf(env.pool()))),
@@ -125,7 +129,10 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     if (cancellation && cancellation->IsCancelled()) return Cancelled("the registration of partitions was cancelled");
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device, [&](Kernel& made) {
-      if (auto* user = dynamic_cast<CollectiveUser*>(&made)) user->SetExecutor(env_.collectives, id_);
+      if (auto* user = dynamic_cast<CollectiveUser*>(&made)) {
+        if (!env_.collectives) return Unimplemented("collective ops in a session that has a ConfigProto.cluster_def");
+        user->SetExecutor(env_.collectives, id_);
+      }
       return GiveFunctions(made, *partition.graph, *env_.kernels, *device, call_gate_, &functions);
     });
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));

@@ -23,6 +23,8 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
  public:
   // `env` outlives it. `node_by_node`: every node runs by readiness.
   WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node);
+  // `own` is what the session has instead of the worker's `env`, on which it stands.
+  WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id, bool node_by_node);
   ~WorkerSession();
 
   uint64_t id() const { return id_; }
@@ -65,6 +67,7 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
                                                absl::FunctionRef<Status(Kernel&)> prepare);
 
   const WorkerEnv::Hold hold_;  // released last
+  const std::unique_ptr<WorkerEnv> own_env_;
   WorkerEnv& env_;
   const uint64_t id_;
   const bool node_by_node_;

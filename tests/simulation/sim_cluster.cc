@@ -46,8 +46,8 @@ Status SimTask::Start() {
   cluster_.Note(absl::StrCat(machine(), " is up"));
   if (!program_) return absl::OkStatus();
   ++num_programs_;
-  return host_.StartThread([this] {
-    program_(*this);
+  return host_.StartThread([this, life = life_] {
+    if (life_ == life) program_(*this);  // the machine may have died before it got to that
     --num_programs_;
   });
 }

@@ -60,6 +60,22 @@ def test_variables_live_on_parameter_servers():
             fourth.run(a)
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_what_changes_a_variable_lies_with_it(use_resource):
+    workers, _ = create_local_cluster(num_workers=2, num_ps=2)
+    with tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:0")):
+            tf.train.get_or_create_global_step()
+            w = tf.get_variable("w", [3], initializer=tf.ones_initializer(), use_resource=use_resource)
+            changes = [w.assign(tf.fill([3], 2.0)), w.assign_add(tf.ones([3])), w.assign_sub(tf.fill([3], 0.5))]
+        assert w.device == "/job:ps/task:1"
+        with tf.Session(workers[1].target) as session:
+            session.run(tf.global_variables_initializer())
+            for change, value in zip(changes, (2.0, 3.0, 2.5)):
+                session.run(change)
+                assert session.run(w).tolist() == [value] * 3
+
+
 def test_the_global_step_is_counted_where_it_lies():
     workers, _ = create_local_cluster(num_workers=1, num_ps=2)
     with tf.Graph().as_default():

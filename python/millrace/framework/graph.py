@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import millrace._core as _core
 from millrace.framework.default_session import leave_interactive
 from millrace.framework.device import DeviceSpec, merge_device
+from millrace.framework.dtypes import resource
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
 
@@ -338,7 +339,7 @@ class Graph(_core.Graph):
                 device = merge_device(result.to_string() if isinstance(result, DeviceSpec) else result or "", device)
             else:
                 device = merge_device(given, device)
-            op._set_device(device)
+            op._set_device(_beside_resources(op, device))
 
     def _place(self, op: Operation) -> Operation:
         """What is left to do for a new operation whose place does not follow from the device's name alone."""
@@ -465,6 +466,17 @@ def _colocation_roots(graph: Graph, op: Operation) -> List[Operation]:
     """The operations that an operation is placed with, or itself when it is placed with none."""
     found = [graph._find(group[len(b"loc:@") :].decode()) for group in op.colocation_groups()]
     return [root for root in found if root is not None] or [op]
+
+
+def _beside_resources(op: Operation, device: str) -> str:
+    """Where functions of types put an operation, or the task of the resource that it uses: no other task has that."""
+    wanted = DeviceSpec.from_string(device)
+    for used in op.inputs:
+        if used.dtype == resource and used.device:
+            theirs = DeviceSpec.from_string(used.device)
+            if any(a is not None and b is not None and a != b for a, b in ((wanted.job, theirs.job), (wanted.task, theirs.task))):
+                return str(used.device)
+    return device
 
 
 def _merged(stack: Sequence[Any]) -> str:

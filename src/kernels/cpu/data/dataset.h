@@ -58,6 +58,8 @@ class Dataset : public VariantValue {
   const ElementSpec& spec() const { return spec_; }
   std::string TypeName() const override { return "tensorflow::data::DatasetBase"; }
   std::string DebugString() const override { return "a data set"; }
+  // Puts into the inputs that made it what it drew for those that stand for any, so that it can be made again as it is.
+  virtual void SetDrawnInputs(Element*) const {}
 
   // How many data sets lie one over the other, with this one. Iterators call each other that deep.
   static constexpr int kMaxHeight = 500;

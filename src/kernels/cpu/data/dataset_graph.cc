@@ -134,4 +134,11 @@ StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, Fu
   return DatasetOf(made[0], "what the graph of a data set gives");
 }
 
+StatusOr<DatasetRef> MadeAgain(DataContext& ctx, const DatasetRef& dataset, FunctionSource* functions) {
+  StatusOr<wire::GraphDef> graph = GraphOfDataset(*dataset);
+  if (functions == nullptr || absl::IsUnimplemented(graph.status())) return dataset;
+  MR_RETURN_IF_ERROR(graph.status());
+  return DatasetFromGraph(ctx, *std::move(graph), *functions);
+}
+
 }  // namespace millrace

@@ -17,4 +17,7 @@ StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset);
 // The data set of a graph as above. The graph is checked as any that is imported.
 StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, FunctionSource& functions);
 
+// The same data set made once more, with random orders and functions that begin anew; itself where it has no graph.
+StatusOr<DatasetRef> MadeAgain(DataContext& ctx, const DatasetRef& dataset, FunctionSource* functions);
+
 }  // namespace millrace

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_split.h"
 #include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_graph.h"
 #include "kernels/cpu/data/dataset_wait.h"
 #include "kernels/cpu/data/iterator_resource.h"
 #include "kernels/cpu/dataflow/optional.h"
@@ -153,17 +154,22 @@ Status Serialize(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class DeserializeKernel final : public AsyncKernel {
+class DeserializeKernel final : public AsyncKernel, public UsesFunctions {
  public:
+  void SetFunctions(std::shared_ptr<FunctionSource> functions) override { functions_ = std::move(functions); }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
       const Tensor& t = ctx.input(1);
       const auto* state = t.rank() == 0 ? t.data<Variant>()->As<IteratorState>() : nullptr;
       if (state == nullptr) return InvalidArgument("serialized holds no state of an iterator: ", t.DebugString());
-      return iterator->Start(data, state->dataset(), state->taken());
+      MR_ASSIGN_OR_RETURN(const DatasetRef dataset, MadeAgain(data, state->dataset(), functions_.get()));
+      return iterator->Start(data, dataset, state->taken());
     });
   }
+
+ private:
+  std::shared_ptr<FunctionSource> functions_;
 };
 
 class SingleElementKernel final : public AsyncKernel {

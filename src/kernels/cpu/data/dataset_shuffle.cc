@@ -46,6 +46,11 @@ class ShuffleDataset final : public Dataset {
     const Seeds seeds = params_.generator ? params_.generator->Next() : params_.seeds;
     return std::make_unique<Iterator>(RefPtr<const ShuffleDataset>::Share(this), Philox(seeds.first, seeds.second));
   }
+  void SetDrawnInputs(Element* inputs) const override {
+    if ((*inputs)[2].dtype() != DType::kInt64) return;  // a generator, which has drawn them
+    (*inputs)[2] = Tensor::Scalar(static_cast<int64_t>(params_.seeds.first));
+    (*inputs)[3] = Tensor::Scalar(static_cast<int64_t>(params_.seeds.second));
+  }
 
  private:
   class Iterator final : public DataIterator {

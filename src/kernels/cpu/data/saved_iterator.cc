@@ -65,8 +65,8 @@ class RestoreIteratorKernel final : public AsyncKernel, public UsesFunctions {
       return InvalidArgument("the state in ", path, " is of an iterator with elements of other types");
     }
     const StatusOr<RefPtr<IteratorState>> state = iterator->State();
-    if (state.ok()) return iterator->Start(data, (*state)->dataset(), count);
-    StatusOr<DatasetRef> dataset = SavedDataset(data, *reader);
+    StatusOr<DatasetRef> dataset =
+        state.ok() ? MadeAgain(data, (*state)->dataset(), functions_.get()) : SavedDataset(data, *reader);
     if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat("the state in ", path, ": "));
     return iterator->Start(data, *dataset, count);
   }

@@ -235,6 +235,7 @@ _RESIZERS = {
     ResizeMethod.BICUBIC: resize_bicubic,
     ResizeMethod.AREA: resize_area,
 }
+_RESIZERS.update({"bilinear": resize_bilinear, "nearest": resize_nearest_neighbor, "bicubic": resize_bicubic, "area": resize_area})
 
 
 def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:

@@ -98,6 +98,8 @@ def test_bijectors_of_vectors_and_transformed_distributions():
     with pytest.raises(NotImplementedError, match="forward not implemented"):
         B.Inline().forward(1.0)
     with pytest.raises(NotImplementedError, match="Inline"):
+        B.ScaleTriL()
+    with pytest.raises(NotImplementedError, match="Inline"):
         B.RealNVP()
 
 

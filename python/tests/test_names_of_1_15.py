@@ -55,13 +55,36 @@ def test_print(capfd, tmp_path):
                 tf.print("x", x, {"k": tf.constant(1.5), "j": (1, "{}")}, sep="|", output_stream=sys.stdout),
                 tf.print(x, summarize=-1, end="!", output_stream="file://%s" % path),
                 tf.print(tf.constant("alone")),
+                tf.print(tf.SparseTensor([[1]], [2.5], [3]), output_stream=sys.stdout),
             ]
         )
     out, err = capfd.readouterr()
-    assert out == "x|[0 1 2 ... 6 7 8]|{'j': (1, '{}'), 'k': 1.5}\n" and err == "alone\n"
+    lines = ["'SparseTensor(indices=[[1]], values=[2.5], shape=[3])'", "x|[0 1 2 ... 6 7 8]|{'j': (1, '{}'), 'k': 1.5}"]
+    assert sorted(out.splitlines()) == lines and err == "alone\n"
     assert path.read_text() == "[0 1 2 3 4 5 6 7 8]!"
     with pytest.raises(ValueError, match="output stream"):
         tf.print("x", output_stream="nowhere")
+
+
+def test_methods_of_resizing_by_name():
+    image = np.random.RandomState(0).rand(1, 4, 5, 2).astype(np.float32)
+    methods = tf.image.ResizeMethod
+    named = {"bilinear": methods.BILINEAR, "nearest": methods.NEAREST_NEIGHBOR, "bicubic": methods.BICUBIC, "area": methods.AREA}
+    with tf.Session() as session:
+        for name, method in named.items():
+            np.testing.assert_array_equal(*session.run([tf.image.resize(image, [3, 7], method=m) for m in (name, method)]))
+    with pytest.raises(ValueError, match="not implemented: cubic"):
+        tf.image.resize(image, [3, 7], method="cubic")
+
+
+def test_order_of_parameters():
+    timer = tf.train.SecondOrStepTimer(1000)  # seconds
+    timer.update_last_triggered_step(1)
+    assert not timer.should_trigger_for_step(10**6)
+    layer = tf.keras.layers.Lambda(lambda x: x + 1, (3,), lambda x, mask: mask)
+    assert layer.supports_masking
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(layer(tf.zeros([1, 3]))), np.ones([1, 3]))
 
 
 def _ssim(a, b, peak):

@@ -372,13 +372,12 @@ missing.fill(
         "AffineLinearOperator": "Affine",
         "CholeskyOuterProduct": "tf.matmul of the factor",
         "Gumbel": "tf.contrib.distributions.Gumbel",
-        "MaskedAutoregressiveFlow": "Inline",
-        "Permute": "Inline",
-        "RealNVP": "Inline",
-        "Reshape": "Inline",
         "SigmoidCentered": "SoftmaxCentered",
-        "SinhArcsinh": "Inline",
-        "Weibull": "Inline",
-        "ConditionalBijector": "Inline",
+        **dict.fromkeys(
+            "AbsoluteValue BatchNormalization ConditionalBijector FillTriangular Kumaraswamy MaskedAutoregressiveFlow MatrixInverseTriL "
+            "Ordered Permute RealNVP Reshape ScaleTriL SinhArcsinh Softsign Square TransformDiagonal Weibull".split(),
+            "Inline",
+        ),
+        **dict.fromkeys(["masked_autoregressive_default_template", "masked_dense", "real_nvp_default_template"], "tf.layers.dense and Inline"),
     },
 )

@@ -48,7 +48,7 @@ class _StopOnPredicateHook(SessionRunHook):
     def __init__(self, should_stop_fn: Callable[[], bool], every_secs: Any, every_steps: Any) -> None:
         if not callable(should_stop_fn):
             raise at_user_line(TypeError("`should_stop_fn` must be callable."))
-        self._should_stop, self._timer, self._variable = should_stop_fn, SecondOrStepTimer(every_steps, every_secs), None  # type: Any, Any, Any
+        self._should_stop, self._timer, self._variable = should_stop_fn, SecondOrStepTimer(every_secs, every_steps), None  # type: Any, Any, Any
 
     def begin(self) -> None:
         """Makes the variable."""

@@ -216,7 +216,7 @@ class Lambda(SettingsLayer):
 
     supports_masking = False
 
-    def __init__(self, function: Any, mask: Any = None, arguments: Any = None, output_shape: Any = None, **kwargs: Any) -> None:
+    def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.function, self.arguments, self._mask, self._output_shape = function, dict(arguments or {}), mask, output_shape
         if mask is not None:

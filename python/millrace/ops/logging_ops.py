@@ -32,7 +32,7 @@ def _text(value: Any, tensors: List[Any], top: bool) -> str:
         tensors.append(convert_to_tensor(value))
         return _MARK
     if isinstance(value, SparseTensor):
-        return "SparseTensor(indices=%s, values=%s, shape=%s)" % tuple(_text(v, tensors, False) for v in (value.indices, value.values, value.dense_shape))
+        return "'SparseTensor(indices=%s, values=%s, shape=%s)'" % tuple(_text(v, tensors, False) for v in (value.indices, value.values, value.dense_shape))
     if isinstance(value, dict):
         return "{%s}" % ", ".join("%r: %s" % (k, _text(value[k], tensors, False)) for k in sorted(value, key=str))
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -67,7 +67,7 @@ class SessionRunHook:
 class SecondOrStepTimer:
     """Every so many steps or seconds."""
 
-    def __init__(self, every_steps: Optional[int] = None, every_secs: Optional[float] = None) -> None:
+    def __init__(self, every_secs: Optional[float] = None, every_steps: Optional[int] = None) -> None:
         if (every_steps is None) == (every_secs is None):
             raise ValueError("exactly one of every_steps and every_secs should be provided.")
         self._steps, self._secs = every_steps, every_secs
@@ -122,7 +122,7 @@ class LoggingTensorHook(SessionRunHook):
         else:
             self._order = list(tensors)
         self._tensors, self._formatter, self._at_end = tensors, formatter, at_end
-        self._timer = SecondOrStepTimer(every_n_iter, every_n_secs) if not only_at_end else None
+        self._timer = SecondOrStepTimer(every_n_secs, every_n_iter) if not only_at_end else None
         self._iteration, self._now = 0, False
 
     def begin(self) -> None:
@@ -203,7 +203,7 @@ class CheckpointSaverHook(SessionRunHook):
             raise ValueError("You cannot provide both saver and scaffold.")
         self._dir, self._path = checkpoint_dir, os.path.join(checkpoint_dir, checkpoint_basename)
         self._writer: Any = None
-        self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_steps, save_secs)
+        self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_secs, save_steps)
         self._listeners = list(listeners or [])
 
     def begin(self) -> None:
@@ -281,7 +281,7 @@ class StepCounterHook(SessionRunHook):
     ) -> None:
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
-        self._timer = SecondOrStepTimer(every_n_steps, every_n_secs)
+        self._timer = SecondOrStepTimer(every_n_secs, every_n_steps)
         self._writer, self._dir = summary_writer, output_dir
 
     def begin(self) -> None:
@@ -352,7 +352,7 @@ class SummarySaverHook(SessionRunHook):
         if (scaffold is None) == (summary_op is None):
             raise ValueError("exactly one of scaffold or summary_op must be provided.")
         self._summary_op, self._scaffold, self._writer, self._dir = summary_op, scaffold, summary_writer, output_dir
-        self._timer = SecondOrStepTimer(save_steps, save_secs)
+        self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._now = False
 
     def begin(self) -> None:
@@ -435,7 +435,7 @@ class ProfilerHook(SessionRunHook):
         self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: str = "", show_dataflow: bool = True, show_memory: bool = False
     ) -> None:
         self._path = os.path.join(output_dir, "timeline-{}.json")
-        self._timer = SecondOrStepTimer(save_steps, save_secs)
+        self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._show_dataflow, self._show_memory = show_dataflow, show_memory
         self._next: Optional[int] = None
 

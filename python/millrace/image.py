@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import numpy as np
 
@@ -229,13 +229,16 @@ def resize_area(images: Any, size: Any, align_corners: bool = False, name: Optio
     return gen_ops.resize_area(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, name=name)
 
 
-_RESIZERS = {
+_RESIZERS: Dict[Any, Any] = {
     ResizeMethod.BILINEAR: resize_bilinear,
     ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
     ResizeMethod.BICUBIC: resize_bicubic,
     ResizeMethod.AREA: resize_area,
+    "bilinear": resize_bilinear,
+    "nearest": resize_nearest_neighbor,
+    "bicubic": resize_bicubic,
+    "area": resize_area,
 }
-_RESIZERS.update({"bilinear": resize_bilinear, "nearest": resize_nearest_neighbor, "bicubic": resize_bicubic, "area": resize_area})
 
 
 def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:

@@ -6,27 +6,11 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from typing import Any, Iterator, List
+from typing import Any, Callable, Iterator
 
-_TABLE: List[int] = []
+import millrace._core as _core
 
-
-def _crc32c(data: bytes) -> int:
-    if not _TABLE:
-        for n in range(256):
-            for _ in range(8):
-                n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-            _TABLE.append(n)
-    crc = 0xFFFFFFFF
-    table = _TABLE
-    for byte in data:
-        crc = table[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def masked_crc(data: bytes) -> int:
-    crc = _crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+masked_crc: Callable[[bytes], int] = _core.masked_crc32c
 
 
 class TFRecordCompressionType:
@@ -114,6 +98,6 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
             body = file.read(size + 4)
             if len(body) < size + 4:
                 raise errors.DataLossError(None, None, "truncated record in " + path)
-            if size < 1 << 16 and struct.unpack("<I", body[size:])[0] != masked_crc(body[:size]):
+            if struct.unpack("<I", body[size:])[0] != masked_crc(body[:size]):
                 raise errors.DataLossError(None, None, "corrupted record in " + path)
             yield body[:size]

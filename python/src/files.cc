@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints and event files.
 #include "core.h"
+#include "io/crc32c.h"
 
 namespace millrace::python {
 
@@ -86,6 +87,9 @@ class EventWriter {
 }  // namespace
 
 void DefineFiles(nb::module_& m) {
+  m.def(
+      "masked_crc32c", [](nb::bytes data) { return MaskCrc(Crc32c({data.c_str(), data.size()})); },
+      "The checksum of record files.");
   nb::class_<CheckpointReader>(m, "CheckpointReader")
       .def(nb::init<const std::string&>())
       .def("names", &CheckpointReader::Names)

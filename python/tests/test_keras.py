@@ -377,3 +377,32 @@ def test_a_loss_without_metrics_is_a_scalar_of_numpy():
     loss = model.evaluate(np.ones((4, 2)), np.zeros((4, 1)), verbose=0)
     assert isinstance(loss, float) and loss.shape == () and loss >= 0
     assert keras.utils.io_utils.HDF5Matrix is keras.utils.HDF5Matrix
+
+
+def test_a_subclass_is_built_for_a_shape(tmp_path):
+    class Two(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first = tf.keras.layers.Dense(4, activation="relu")
+            self.second = tf.keras.layers.Dense(2)
+
+        def call(self, inputs):
+            return self.second(self.first(inputs))
+
+    tf.keras.backend.clear_session()
+    model = Two()
+    with pytest.raises(ValueError, match="Input shape must be defined"):
+        model.build()
+    model.build((None, 3))
+    assert [w.shape.as_list() for w in model.weights] == [[3, 4], [4], [4, 2], [2]]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    model.compile("sgd", "mse")
+    wanted = model.predict(x)
+    assert wanted.shape == (2, 2) and len(model.weights) == 4
+    model.save_weights(str(tmp_path / "w"))
+    tf.keras.backend.clear_session()
+    again = Two()
+    again.build((None, 3))
+    again.load_weights(str(tmp_path / "w"))
+    again.compile("sgd", "mse")
+    np.testing.assert_array_equal(again.predict(x), wanted)

@@ -180,3 +180,22 @@ def test_what_is_not_provided_says_what_to_use(path):
             value = getattr(value, name)
     assert isinstance(caught.value, AttributeError)
     assert path.split(".")[0] not in dir(tf) or path.split(".")[-1] not in dir(value)
+
+
+def test_bounds_of_steps_are_of_the_type_of_what_they_bound():
+    with pytest.raises(ValueError, match="must have the same dtype as x"):
+        tf.train.piecewise_constant(tf.constant(1), [1.5], [1.0, 2.0])
+    with pytest.raises(ValueError, match="must have the same dtype as x"):
+        tf.train.piecewise_constant(tf.constant(1.0), [1], [1.0, 2.0])
+    with pytest.raises(ValueError, match="all with the same dtype"):
+        tf.train.piecewise_constant(tf.constant(1), [1], [1.0, 2])
+    with tf.Session() as session:
+        assert session.run(tf.train.piecewise_constant(tf.constant(3, tf.int64), [2], [1.0, 2.0])) == 2.0
+
+
+def test_loops_give_what_their_bodies_give():
+    i, total = tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + i), [0, 0])
+    assert isinstance(tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + i), [0, 0]), tuple)
+    assert isinstance(tf.while_loop(lambda i, t: i < 3, lambda i, t: [i + 1, t + i], (0, 0)), list)
+    with tf.Session() as session:
+        assert session.run([i, total]) == [3, 3]

@@ -190,3 +190,19 @@ def test_cells_of_a_wrong_size_say_so(feature, spec, message):
     with tf.Graph().as_default(), tf.Session() as session:
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             session.run(tf.parse_example([serialized], {"a": spec}, example_names=["row"]))
+
+
+@pytest.mark.parametrize("size", [5, 70000])
+def test_records_with_a_flipped_bit_are_refused(tmp_path, size):
+    path = str(tmp_path / "records")
+    with tf.python_io.TFRecordWriter(path) as writer:
+        writer.write(b"a" * size)
+    assert list(tf.python_io.tf_record_iterator(path)) == [b"a" * size]
+    whole = bytearray(open(path, "rb").read())
+    for at in (3, 12 + size // 2, len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[at] ^= 4
+        with open(path, "wb") as file:
+            file.write(damaged)
+        with pytest.raises(tf.errors.DataLossError):
+            list(tf.python_io.tf_record_iterator(path))

@@ -111,8 +111,6 @@ keras.utils: multi_gpu_model
     the model itself: there are no GPUs
 keras.utils: convert_all_kernels_in_model
     weights of TensorFlow
-layers: experimental
-    tf.keras.layers, whose variables have such names
 config: experimental_connect_to_cluster experimental_connect_to_host
     tf.train.Server and sessions with its target
 config: experimental_run_functions_eagerly

@@ -6,8 +6,10 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict
 
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
+from millrace.ops import math_ops
 from millrace.train import decay
 
 
@@ -70,7 +72,8 @@ class PiecewiseConstantDecay(LearningRateSchedule):
         self.boundaries, self.values, self.name = boundaries, values, name
 
     def __call__(self, step: Any) -> Any:
-        return decay.piecewise_constant(step, self.boundaries, self.values, self.name)
+        step = convert_to_tensor(step)
+        return decay.piecewise_constant(step, [math_ops.cast(b, step.dtype.base_dtype) for b in self.boundaries], self.values, self.name)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a schedule."""

@@ -390,18 +390,18 @@ def while_loop(
     context._loop_exits = values
     if around is None:
         graph.add_to_collection(GraphKeys.WHILE_CONTEXT, context)
-    packed = _packed(latest[0] if len(_flat(latest[0])) == len(values) and _same_kind(latest[0], structure) else structure, values)
+    packed = _packed(latest[0] if len(_flat(latest[0])) == len(values) and _same_form(latest[0], structure) else structure, values)
     if len(packed) == 1 and not return_same_structure:
         return packed[0]
     return packed
 
 
-def _same_kind(first: Any, second: Any) -> bool:
+def _same_form(first: Any, second: Any) -> bool:
     try:
         nest.assert_same_structure(first, second, check_types=False)
     except ValueError:
         return False
-    return isinstance(first, type(second))
+    return True
 
 
 def _is_composite(value: Any) -> bool:

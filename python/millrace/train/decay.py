@@ -73,8 +73,17 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: Optional[str]
         raise at_user_line(ValueError("The length of boundaries should be 1 less than the length of values"))
     with name_scope(name, "PiecewiseConstant", [x] + list(boundaries)) as scope:
         x = convert_to_tensor(x)
-        listed = array_ops.stack([convert_to_tensor(v) for v in values])
-        passed = math_ops.cast(gen_ops.greater(x, math_ops.cast(array_ops.stack([convert_to_tensor(b) for b in boundaries]), x.dtype.base_dtype)), dtypes.int32)
+        dtype = x.dtype.base_dtype
+        bounds = [convert_to_tensor(bound) for bound in boundaries]
+        for own in (bound.dtype.base_dtype for bound in bounds):  # a float cut to an integer would be another bound
+            if own != dtype and (own, dtype) != (dtypes.int32, dtypes.int64):
+                raise at_user_line(ValueError("Boundaries (%s) must have the same dtype as x (%s)." % (own, dtype)))
+        steps = [convert_to_tensor(value) for value in values]
+        for own in (step.dtype.base_dtype for step in steps):
+            if own != steps[0].dtype.base_dtype:
+                raise at_user_line(ValueError("Values must have elements all with the same dtype (%s vs %s)." % (steps[0].dtype.base_dtype, own)))
+        listed = array_ops.stack(steps)
+        passed = math_ops.cast(gen_ops.greater(x, math_ops.cast(array_ops.stack(bounds), dtype)), dtypes.int32)
         return gen_ops.gather(listed, math_ops.reduce_sum(passed), name=scope)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework import tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -144,7 +145,22 @@ class Model(TrainingLoops, SavedWeights, Network):
         """The outputs for inputs."""
         if not self._is_graph_network and "training" in arguments_of(self.call) and "training" not in kwargs:
             kwargs["training"] = K.learning_phase()
-        return super().__call__(inputs, *args, **kwargs)
+        around, self._is_calling = getattr(self, "_is_calling", False), True
+        try:
+            return super().__call__(inputs, *args, **kwargs)
+        finally:
+            self._is_calling = around
+
+    def build(self, input_shape: Any = None) -> None:
+        """Makes the variables of a model that is a subclass by calling it for inputs of a shape, or of a list of shapes."""
+        if self._is_graph_network or self.built or getattr(self, "_is_calling", False):
+            super().build(input_shape)
+            return
+        if input_shape is None:
+            raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
+        many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
+        inputs = [K.placeholder(shape=tuple(tensor_shape.as_shape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
+        self(inputs if many else inputs[0])
 
     # ---- what is trained ----
 

@@ -45,6 +45,8 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_SUBDOMAIN": "the domain of the pods of an indexed Job",
     "MILLRACE_PORT": "the first port of tasks on a host",
     "MILLRACE_DRAIN_SECONDS": "how long a process may take to end after SIGTERM (25)",
+    "MILLRACE_DEAD_AFTER_SECONDS": "a number of seconds; 0: tasks are never taken for dead",
+    "MILLRACE_STALLED_AFTER_SECONDS": "a number of seconds; 0: no step is described",
     "MILLRACE_LOG_FORMAT": "text or json",
     "MILLRACE_LOG_FIELDS": "fields of each log line, such as job=ps,task=0",
     "MILLRACE_TRACEBACK": "1 for tracebacks of this program",

@@ -108,7 +108,7 @@ void CollectiveRound::Recv(const std::string& piece, Rendezvous::DoneCallback do
           absl::MutexLock lock(&self->mu_);
           forget = --self->to_be_fetched_ == 0 && self->over_;
         }
-        if (forget) self->host_->Forget(self->id_);
+        if (forget) self->host_->Forget(self->id_, absl::OkStatus());
       });
 }
 
@@ -124,16 +124,16 @@ void CollectiveRound::Fail(const Status& why, bool tell_others) {
   pieces_out_->Abort(why);
   cancellation_.Cancel();
   for (Member& m : members) std::move(m.done)(why);
+  const Status told = WithoutExceptions([&] { return ForOthers(host_->task(), why); });
   if (tell_others) {
     for (const Task& t : tasks_) {
       if (t.name == host_->task()) continue;
       WorkerInterface* const peer = host_->Peer(t.name);
       if (peer == nullptr) continue;
-      const Status told = WithoutExceptions([&] { return ForOthers(host_->task(), why); });
       peer->AbortCollective({}, {id_, told}, [](const StatusOr<AbortCollectiveResponse>&) {});
     }
   }
-  host_->Forget(id_);
+  host_->Forget(id_, told);
 }
 
 StatusOr<Tensor> CollectiveRound::Part(const Tensor& of, int64_t begin, int64_t size) const {
@@ -372,7 +372,7 @@ void CollectiveRound::Finish() {
     });
     std::move(m.done)(std::move(own));
   }
-  if (forget) host_->Forget(id_);
+  if (forget) host_->Forget(id_, absl::OkStatus());
 }
 
 }  // namespace millrace

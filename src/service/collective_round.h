@@ -34,8 +34,8 @@ class RoundHost {
   // Runs `work` on the pool, or says why it does not: the worker ends, or there is no memory.
   virtual Status Schedule(absl::AnyInvocable<void()> work) = 0;
   virtual void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> fn) = 0;
-  // Nobody needs the round any more.
-  virtual void Forget(uint64_t round) = 0;
+  // Nobody needs the round any more. Who asks for it later is told `failure`; OK: that it is over.
+  virtual void Forget(uint64_t round, const Status& failure) = 0;
 };
 
 // Thread-safe.

@@ -210,7 +210,7 @@ void Collectives::Close(const Status& why) {
   }
   groups_->Close(why);
   for (const auto& [id, here] : rounds) here.round->Fail(why, true);
-  for (const auto& [id, here] : rounds) Forget(id);  // also those that wait for neighbours only
+  for (const auto& [id, here] : rounds) Forget(id, why);  // also those that wait for neighbours only
   gate_.Close();
 }
 
@@ -254,10 +254,10 @@ StatusOr<std::shared_ptr<CollectiveRound>> Collectives::FindOrMake(uint64_t id) 
     const auto round = self ? self->Find(id) : nullptr;
     if (round == nullptr) return;
     self->world_.Schedule([self, round, id] {
-      round->Fail(
-          DeadlineExceeded("a round of collective ops was not over after ", absl::FormatDuration(kRoundPatience)),
-          true);
-      self->Forget(id);
+      const Status why =
+          DeadlineExceeded("a round of collective ops was not over after ", absl::FormatDuration(kRoundPatience));
+      round->Fail(why, true);
+      self->Forget(id, why);
     });
   });
   auto stop_timer = absl::MakeCleanup([&] { world_.StopTimer(timer); });
@@ -279,7 +279,7 @@ void Collectives::RememberFailed(uint64_t round, const Status& why) {
   if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
 }
 
-void Collectives::Forget(uint64_t round) {
+void Collectives::Forget(uint64_t round, const Status& failure) {
   RoundHere here;
   {
     absl::MutexLock lock(&mu_);
@@ -289,7 +289,7 @@ void Collectives::Forget(uint64_t round) {
     rounds_.erase(at);
     // Who asks for it later is told that it is over, or waits in vain until a round's time is over.
     WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      RememberFailed(round, Aborted("the round of collective ops is over"));
+      RememberFailed(round, failure.ok() ? Aborted("the round of collective ops is over") : failure);
       return absl::OkStatus();
     }).IgnoreError();
   }

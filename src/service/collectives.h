@@ -40,7 +40,7 @@ class Collectives final
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> fn) override {
     pool_.ParallelFor(n, cost, fn);
   }
-  void Forget(uint64_t round) override;
+  void Forget(uint64_t round, const Status& failure) override;
 
  private:
   class Member;

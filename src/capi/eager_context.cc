@@ -65,7 +65,7 @@ StatusOr<std::unique_ptr<const EagerStep>> TFE_Context::MakeStep(const TFE_Op& o
   millrace::GraphLock lock(&shared->mu);
   millrace::Graph& graph = shared->graph;
   const int mark = graph.num_node_ids();
-  const auto make = [&]() -> Status {
+  const auto make = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared->mu) -> Status {
     MR_ASSIGN_OR_RETURN(const std::vector<millrace::Output> inputs, AddPlaceholders(graph, op));
     millrace::NodeSpec spec = op.desc.spec;
     spec.name = graph.UniqueName(spec.op);

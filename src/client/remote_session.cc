@@ -302,10 +302,11 @@ class RemoteSession final : public Session, public Interruptible {
     size_t gradients = 0;
     bool is_empty() const { return def.node.empty() && functions.empty() && !def.library; }
   };
-  StatusOr<Growth> FindGrowth() const {
+  // The analysis cannot follow LockWhile.
+  StatusOr<Growth> FindGrowth() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Growth growth;
     MR_RETURN_IF_ERROR(graph_->mu.LockWhile([] { return KeepGoingUnlessInterrupted(); }));
-    const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
+    const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { graph_->mu.Unlock(); };
     const Graph& graph = graph_->graph;
     growth.end = graph.num_node_ids();
     growth.gradients = graph.gradient_defs().size();

@@ -92,10 +92,11 @@ bool Coordinator::MayTryAgain(const Status& s) {
   return absl::IsCancelled(s) || absl::IsDeadlineExceeded(s) || absl::IsResourceExhausted(s);
 }
 
-Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
-                                const std::function<Status()>& keep_going) {
+Status Coordinator::LendGraphTo(
+    absl::FunctionRef<Status(const Graph&)> use,
+    const std::function<Status()>& keep_going) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // which cannot follow LockWhile
   MR_RETURN_IF_ERROR(graph_->mu.LockWhile(keep_going));
-  const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
+  const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { graph_->mu.Unlock(); };
   // What a construction that may still fail has added must not be remembered.
   if (graph_->mu.ClaimedHere()) {
     return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
@@ -311,13 +312,14 @@ Status Coordinator::Register(const std::shared_ptr<Compilation>& mine, std::shar
 // `this` is there as long as the registration is not over. `w`: the number of workers for who has sent the messages.
 void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartitionsResponse> response) {
   std::shared_ptr<Compiled> compiled;
+  std::vector<Status> failures;
   Status s;
   {
     absl::MutexLock lock(&r.mu);
     if (w < r.wanted.size()) {
       std::vector<CompiledPart>& parts = r.wanted[w];
       if (response.ok() && response->handles.size() != parts.size()) {
-        response = WithoutExceptions([&] {
+        response = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(r.mu) {
           return Internal("worker ", r.compiled->view->workers[w].worker->task(), " gave ", response->handles.size(),
                           " handles, want ", parts.size());
         });
@@ -331,9 +333,10 @@ void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartiti
     }
     if (--r.left > 0 || std::exchange(r.is_over, true)) return;
     compiled = std::move(r.compiled);
+    failures = std::move(r.failures);
     s = r.first;
   }
-  for (size_t of = 0; of < r.wanted.size(); ++of) NoteRefusal(compiled->view->workers[of], r.failures[of]);
+  for (size_t of = 0; of < r.wanted.size(); ++of) NoteRefusal(compiled->view->workers[of], failures[of]);
   std::sort(compiled->parts.begin(), compiled->parts.end(), [](const CompiledPart& a, const CompiledPart& b) {
     return std::pair(a.worker, a.handle) < std::pair(b.worker, b.handle);
   });

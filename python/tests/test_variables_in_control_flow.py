@@ -61,7 +61,7 @@ def test_iterations_follow_each_other_where_nothing_else_orders_them(use_resourc
         with tf.control_dependencies([tf.assign(v, v * 2.0)]):
             return i + 1, total + v.read_value()
 
-    assert _values(tf.while_loop(lambda i, total: i < 4, body, [0, 0.0])) == [4, 30]
+    assert _values(tf.while_loop(lambda i, total: i < 4, body, [0, 0.0])) == (4, 30)
 
 
 @KINDS

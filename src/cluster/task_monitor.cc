@@ -47,6 +47,7 @@ void TaskMonitor::Beat(const Watched& watched) {
       std::shared_ptr<Task>& task = tasks_[worker];
       if (!task) {
         task = std::make_shared<Task>(worker);
+        const absl::MutexLock its(&task->mu);
         task->silence = -elapsed;  // it is asked now for the first time
       }
       asked.push_back(task);

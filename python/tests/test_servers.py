@@ -197,3 +197,18 @@ def test_processes_train_together_and_one_dies():
         for task in tasks.values():
             task.kill()
             task.wait()
+
+
+def test_who_waits_for_the_chief_looks_often_at_first():
+    server = tf.train.Server.create_local_server()
+    with tf.Graph().as_default():
+        tf.get_variable("v", initializer=1.0)
+        init = tf.global_variables_initializer()
+        manager = tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), recovery_wait_secs=60)
+        with tf.Session(server.target) as chief:
+            timer = threading.Timer(0.3, chief.run, [init])
+            timer.start()
+            start = time.monotonic()
+            manager.wait_for_session(server.target, max_wait_secs=300).close()
+            timer.join()
+            assert time.monotonic() - start < 30  # not a whole interval

@@ -137,8 +137,12 @@ class SessionManager:
         return session, ready
 
     def wait_for_session(self, master: str, config: Any = None, max_wait_secs: Optional[float] = float("Inf")) -> Any:
-        """A session that is ready once another process has initialised its variables. DeadlineExceededError after the time."""
+        """A session that is ready once another process has initialised its variables. DeadlineExceededError after the time.
+
+        It looks often at first, so that workers that start together also train together, and every recovery_wait_secs in the end.
+        """
         self._target = master
+        pause = min(0.05, self._recovery_wait_secs)
         limit = float("Inf") if max_wait_secs is None else max_wait_secs
         until = time.time() + limit
         while True:
@@ -152,7 +156,8 @@ class SessionManager:
             if until - time.time() < self._recovery_wait_secs:
                 raise at_user_line(errors.DeadlineExceededError(None, None, "Session was not ready after waiting %s secs." % limit))
             tf_logging.info("Waiting for model to be ready: %s", missing)
-            time.sleep(self._recovery_wait_secs)
+            time.sleep(pause)
+            pause = min(2 * pause, self._recovery_wait_secs)
 
     # ---- whether it is ready ----
 

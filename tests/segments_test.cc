@@ -156,6 +156,33 @@ TEST_F(SegmentsTest, RandomGraphsGiveTheSameBitsOnAnyThreads) {
   }
 }
 
+// What `explain` tells of the cut is what the worker did; without the stage each node runs by itself, to the same bits.
+TEST_F(SegmentsTest, TheCutIsToldAndSwitchedOff) {
+  {
+    const GraphLock lock(&graph_->mu);
+    const GraphBuilder b(&graph_->graph);
+    const Output x = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape::Of({kSide, kSide})}});
+    Feed(x, Matrix(4));
+    Output y = x;
+    for (int i = 0; i < 7; ++i) y = b.Op("Tanh", {b.MatMul(y, x)});
+    fetches_.push_back(y);
+    ASSERT_TRUE(b.status().ok()) << b.status();
+  }
+  const auto tells = [&](Session& session, const char* what) {
+    const StatusOr<std::string> text = session.Explain(feeds_, fetches_, {});
+    EXPECT_TRUE(text.ok() && text->find(what) != text->npos) << what << " in\n" << text.value_or("");
+  };
+  const auto cut = Open(1);
+  tells(*cut, ": 1 segments, the longest of 14 nodes, and 0 nodes by themselves");
+  ASSERT_EQ(setenv("MILLRACE_SWITCHED_OFF_STAGES", "cut", 1), 0);
+  const auto whole = Open(1);
+  ASSERT_EQ(unsetenv("MILLRACE_SWITCHED_OFF_STAGES"), 0);
+  tells(*whole, ": 0 segments, the longest of 0 nodes, and 14 nodes by themselves");
+  const auto a = Run(*cut), b = Run(*whole);
+  ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+  EXPECT_EQ(BitsOf(*a), BitsOf(*b));
+}
+
 // Three lines of products, of which each adds to a variable and reads it; no edge says in which order.
 TEST_F(SegmentsTest, StatesChangeInTheOrderOfThePlan) {
   Node* init = nullptr;

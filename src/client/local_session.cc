@@ -8,6 +8,7 @@
 #include "client/interruptible.h"
 #include "client/random_state.h"
 #include "kernel/device_env.h"
+#include "passes/compile.h"
 #include "service/ask_kernels.h"
 #include "service/local_directory.h"
 #include "service/master_session.h"
@@ -69,7 +70,7 @@ class LocalSession final : public Session, public Interruptible {
     options.order_seed = determinism.order_seed;
     if (determinism.on) {
       options.max_threads = 1;
-      options.passes.switched_off.insert("collapse_loops");  // every order of a loop's nodes
+      options.passes.switched_off.insert({"collapse_loops", kCutStage});  // every order of nodes, also of a loop's
     }
     AskKernels(*kernels, core_->workers.front()->host(), &options.passes);
     options.calls.differentiate = AddDenseGradients;

@@ -23,7 +23,6 @@ void VisitFields(V& v, StepRef& m) {
 template <typename V>
 void VisitFields(V& v, CreateWorkerSessionRequest& m) {
   v(1, m.session);
-  v(2, m.node_by_node);
   v(3, m.epoch);
   v(4, m.lease_millis);
   v(5, m.isolates_state);
@@ -65,6 +64,7 @@ void VisitFields(V& v, Partition& m) {
   v(1, m.device);
   VisitGraph(v, 2, m.graph);
   v(3, m.loops);
+  v(4, m.in_segments);
 }
 template <typename V>
 void VisitFields(V& v, PartitionToRegister::Source& m) {
@@ -83,8 +83,16 @@ void VisitFields(V& v, RegisterPartitionsRequest& m) {
   v(2, m.partitions);
 }
 template <typename V>
+void VisitFields(V& v, CutReport& m) {
+  v(1, m.segments);
+  v(2, m.single_nodes);
+  v(3, m.longest);
+  v(4, m.nanos);
+}
+template <typename V>
 void VisitFields(V& v, RegisterPartitionsResponse& m) {
   v(1, m.handles);
+  v(2, m.cuts);
 }
 template <typename V>
 void VisitFields(V& v, DeregisterPartitionsRequest& m) {

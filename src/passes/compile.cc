@@ -110,6 +110,12 @@ Status Order(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(OrderByMemory(p, c.env, c.notes));
   return absl::OkStatus();
 }
+// Where a segment begins and ends depends on kernels, which workers have: they do the work when the partition is
+// registered (runtime/plan_cut.h), and Session::Explain adds what they tell.
+Status Cut(Compilation& c) {
+  for (Partition& p : c.partitions) p.in_segments = true;
+  return absl::OkStatus();
+}
 
 struct Stage {
   const char* name;
@@ -139,6 +145,7 @@ constexpr Stage kStages[] = {
     {"collapse_loops", true, Collapse},
     {"schedule_recvs", true, DelayRecvs},
     {"order_by_memory", true, Order},
+    {kCutStage, true, Cut},
 };
 
 int64_t CountNodes(const Compilation& c) {

@@ -13,6 +13,9 @@
 
 namespace millrace {
 
+// Of the stage that workers finish. Without it nodes run one by one.
+inline constexpr char kCutStage[] = "cut";
+
 struct StageReport {
   std::string name;
   bool ran = false;

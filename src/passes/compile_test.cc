@@ -72,6 +72,21 @@ TEST_F(CompileTest, TellsWhatEachStageDidAndLeavesOutWhatIsSwitchedOff) {
   }
 }
 
+TEST_F(CompileTest, PlansAreCutUnlessThatIsSwitchedOff) {
+  Node* x = Add("Placeholder", "x");
+  const RunSignature signature{{}, {x->output(0)}, {}};
+  const auto cut = Compile(signature);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_TRUE(cut->at(0).in_segments);
+  ASSERT_TRUE(CheckOptionalStage(kCutStage).ok());
+  env_.switched_off.insert(kCutStage);
+  CompileReport report;
+  const auto whole = Compile(signature, &report);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_FALSE(whole->at(0).in_segments);
+  EXPECT_FALSE(Find(report, kCutStage)->ran);
+}
+
 TEST_F(CompileTest, OnlyStagesThatKeepTheMeaningMayBeSwitchedOff) {
   for (const char* name : {"prune", "place", "partition", "", "no such stage"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckOptionalStage(name))) << name;

@@ -56,6 +56,8 @@ struct Partition {
   std::string device;
   std::unique_ptr<Graph> graph;
   CollapsedLoops loops;  // what the `_Loop` nodes of the graph, and of loops around them, do
+  // Its plan is cut into segments. Else each node runs by itself, in any order that the graph allows.
+  bool in_segments = false;
 };
 
 // Each takes a verified graph and leaves one. `notes`: gets a line for each thing that was done.

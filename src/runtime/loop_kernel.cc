@@ -171,6 +171,7 @@ StatusOr<std::shared_ptr<Kernel>> MakeLoopKernel(const CollapsedLoop& loop, cons
       [&](const Graph& graph, const std::vector<LoopValue>& args, bool all_last) -> StatusOr<std::unique_ptr<Plan>> {
     Plan::Options own = options;
     own.lasting_args.clear();
+    own.in_segments = true;  // it waits for nothing: one
     for (size_t i = 0; i < args.size(); ++i) {
       if (all_last || args[i].kind == LoopValue::Kind::kInvariant) own.lasting_args.push_back(static_cast<int>(i));
     }

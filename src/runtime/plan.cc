@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/stopwatch.h"
 #include "runtime/loop_kernel.h"
 #include "runtime/node_run.h"
 
@@ -445,8 +446,16 @@ StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options&
     return options.make_kernel(n);
   };
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const PlanGraph> read, PlanGraph::Read(graph, options.device, make_kernel));
-  const PlanCut cut = options.node_by_node ? CutIntoNodes(*read) : CutByWaits(*read);
-  return LayOut(std::move(read), cut, options.lasting_args);
+  const int64_t start = RealNanos();
+  const PlanCut cut = options.in_segments ? CutByWaits(*read) : CutIntoNodes(*read);
+  std::unique_ptr<Plan> plan = LayOut(std::move(read), cut, options.lasting_args);
+  CutReport& report = plan->cut_;
+  for (const PlanUnit& u : cut.units) {
+    ++(u.is_segment ? report.segments : report.single_nodes);
+    if (u.is_segment) report.longest = std::max(report.longest, static_cast<int64_t>(u.nodes.size()));
+  }
+  report.nanos = RealNanos() - start;
+  return plan;
 }
 
 Plan::~Plan() { delete spare_frame_.load(std::memory_order_acquire); }

@@ -140,8 +140,7 @@ class Plan {
     PlanGraph::MakeKernel make_kernel;
     Device* device = nullptr;
     const CollapsedLoops* loops = nullptr;  // what the graph's `_Loop` nodes do; for the time of Compile
-    // Each node by itself, so that every order of them can be chosen.
-    bool node_by_node = false;
+    bool in_segments = true;                // else each node by itself, so that every order of them can be chosen
     // Arguments whose slots are never cleared while a frame is held: who runs the plan again need not set them again.
     std::vector<int> lasting_args;
   };
@@ -167,6 +166,7 @@ class Plan {
   bool Lasts(int slot) const { return slot < num_lasting_slots_ || lasting_args_.contains(slot); }
   // One segment is all there is: no readiness to be counted.
   bool is_one_line() const { return is_one_line_; }
+  const CutReport& cut() const { return cut_; }
 
   ~Plan();
   StatusOr<HeldFrame> AcquireFrame() const;
@@ -185,6 +185,7 @@ class Plan {
   std::vector<PlanFrame> frames_;
   std::vector<int> arg_slots_, retval_slots_;
   bool is_one_line_ = false;
+  CutReport cut_;
   absl::flat_hash_set<int> lasting_args_;             // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;

@@ -3,6 +3,7 @@
 // are counted for readiness by themselves.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct PlanUnit {
 struct PlanCut {
   std::vector<PlanUnit> units;
   std::vector<std::pair<int, int>> order;  // the unit of the second node, a segment, waits for that of the first
+};
+
+struct CutReport {
+  int64_t segments = 0;
+  int64_t single_nodes = 0;  // by themselves
+  int64_t longest = 0;       // nodes of a segment
+  int64_t nanos = 0;         // that it took to cut, and to lay the units out
 };
 
 // Every node by itself: each order that the graph allows can happen.

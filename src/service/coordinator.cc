@@ -40,7 +40,7 @@ Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*
                          CoordinatorOptions options)
     : graph_(std::move(graph)),
       options_(std::move(options)),
-      workers_(std::move(workers), session, options_.deterministic, options_.lease, options_.isolates_state),
+      workers_(std::move(workers), session, options_.lease, options_.isolates_state),
       cache_(options_.max_cached_nodes) {}
 
 Coordinator::~Coordinator() {

@@ -124,6 +124,8 @@ class Coordinator {
 
   // Lends the graph, which is locked meanwhile.
   StatusOr<std::vector<Partition>> CompileAside(const RunSignature& signature, CompileReport* report);
+  // Registers it with the workers, which cut plans, and tells how.
+  void AddCuts(const RunSignature& signature, CompileReport* report);
   Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);

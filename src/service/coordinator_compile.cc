@@ -143,8 +143,28 @@ StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
   return WithoutExceptions([&]() -> StatusOr<std::string> {
     CompileReport report;
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> partitions, CompileAside(signature, &report));
+    AddCuts(signature, &report);
     return ReportText(report, partitions);
   });
+}
+
+void Coordinator::AddCuts(const RunSignature& signature, CompileReport* report) {
+  MessageCall call(*this);
+  Status s = call.Begin();
+  if (s.ok()) {
+    const StatusOr<CompiledPtr> compiled =
+        AwaitCompiled(RunSignatureView::Of(signature, false), KeepGoing(absl::InfiniteDuration()));
+    s = compiled.status();
+    for (size_t i = 0; s.ok() && i < (*compiled)->parts.size(); ++i) {
+      const CompiledPart& part = (*compiled)->parts[i];
+      report->stages.back().nanos += part.cut.nanos;
+      report->notes.push_back(absl::StrCat(
+          "cut of partition ", part.handle, " on ", (*compiled)->view->workers[part.worker].worker->task(), ": ",
+          part.cut.segments, " segments, the longest of ", part.cut.longest, " nodes, and ", part.cut.single_nodes,
+          " nodes by themselves"));
+    }
+  }
+  if (!s.ok()) report->notes.push_back(absl::StrCat("workers refuse it: ", s.ToString()));
 }
 
 StatusOr<std::vector<wire::GraphDef>> Coordinator::PartitionGraphs(const RunSignature& signature) {
@@ -318,7 +338,7 @@ void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartiti
     absl::MutexLock lock(&r.mu);
     if (w < r.wanted.size()) {
       std::vector<CompiledPart>& parts = r.wanted[w];
-      if (response.ok() && response->handles.size() != parts.size()) {
+      if (response.ok() && (response->handles.size() != parts.size() || response->cuts.size() != parts.size())) {
         response = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(r.mu) {
           return Internal("worker ", r.compiled->view->workers[w].worker->task(), " gave ", response->handles.size(),
                           " handles, want ", parts.size());
@@ -328,6 +348,7 @@ void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartiti
       if (r.first.ok()) r.first = response.status();
       for (size_t i = 0; response.ok() && i < parts.size(); ++i) {
         parts[i].handle = response->handles[i];
+        parts[i].cut = response->cuts[i];
         r.compiled->parts.push_back(std::move(parts[i]));
       }
     }

@@ -15,6 +15,7 @@ namespace millrace {
 struct CompiledPart {
   size_t worker = 0;  // of the view
   int64_t handle = 0;
+  CutReport cut;
   std::shared_ptr<InlinePartition> inline_partition;  // null: it goes by messages
   std::vector<size_t> args;                           // argument i of the partition is feed args[i] of the client
   std::vector<size_t> retvals;                        // retval i of the partition is fetch retvals[i] of the client

@@ -310,6 +310,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     Plan::Options options;
     options.device = &device_;
     options.loops = &partition.loops;
+    options.in_segments = partition.in_segments;
     options.make_kernel = [this, &source](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
       const KernelInit init{*n.op(), n.name(), n.attrs(), n.signature(), device_};
       StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(init);

@@ -25,7 +25,7 @@ class StepTableTest : public ::testing::Test {
 
   const KernelRegistry kernels_;
   WorkerEnv env_{OneDeviceForTests(), &kernels_, nullptr};
-  std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1, false);
+  std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1);
   StepTable table_;
   int64_t now_ = 0;
   int made_ = 0;

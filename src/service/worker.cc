@@ -98,7 +98,7 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
   }
   if (present) return present;
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WorkerEnv> own, EnvOfSession(request));
-  const auto made = std::make_shared<WorkerSession>(env_, std::move(own), request.session, request.node_by_node);
+  const auto made = std::make_shared<WorkerSession>(env_, std::move(own), request.session);
   absl::MutexLock lock(&mu_);
   return sessions_.try_emplace(request.session, made).first->second;
 }
@@ -174,9 +174,13 @@ void Worker::RegisterPartitions(const CallOptions& call, RegisterPartitionsReque
                                 Reply<RegisterPartitionsResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<RegisterPartitionsResponse> {
     MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
-    MR_ASSIGN_OR_RETURN(
-        std::vector<int64_t> handles, session->Register(std::move(request.partitions), call.stop_compiling));
-    return RegisterPartitionsResponse{std::move(handles)};
+    RegisterPartitionsResponse response;
+    MR_ASSIGN_OR_RETURN(response.handles, session->Register(std::move(request.partitions), call.stop_compiling));
+    for (const int64_t handle : response.handles) {
+      MR_ASSIGN_OR_RETURN(const RegisteredPartition partition, session->Find(handle));
+      response.cuts.push_back(partition.plan->cut());
+    }
+    return response;
   });
 }
 

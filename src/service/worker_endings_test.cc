@@ -26,7 +26,7 @@ class WorkerEndingsTest : public ::testing::Test {
   }
   Status Create(int64_t epoch = 0, absl::Duration lease = absl::ZeroDuration(), uint64_t session = kSession) {
     return Ask(&WorkerInterface::CreateSession,
-               CreateWorkerSessionRequest{session, false, epoch, absl::ToInt64Milliseconds(lease)})
+               CreateWorkerSessionRequest{session, epoch, absl::ToInt64Milliseconds(lease)})
         .status();
   }
   Status Run(int64_t step, int64_t epoch = 0) {

@@ -29,10 +29,9 @@ void DeleteSession(WorkerInterface& worker, const SessionRef& session) {
 }  // namespace
 
 struct WorkerGroup::State {
-  State(std::vector<WorkerInterface*> all, uint64_t id, bool by_node, absl::Duration of_sessions, bool isolates)
+  State(std::vector<WorkerInterface*> all, uint64_t id, absl::Duration of_sessions, bool isolates)
       : workers(std::move(all)),
         session(id),
-        node_by_node(by_node),
         lease(of_sessions),
         isolates_state(isolates),
         checked(CheckDistinct(workers)),
@@ -43,7 +42,6 @@ struct WorkerGroup::State {
 
   const std::vector<WorkerInterface*> workers;
   const uint64_t session;
-  const bool node_by_node;
   const absl::Duration lease;
   const bool isolates_state;
   const Status checked;
@@ -85,9 +83,9 @@ struct WorkerGroup::Connecting {
   Connected done ABSL_GUARDED_BY(mu);  // null once it has run
 };
 
-WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node,
-                         absl::Duration lease, bool isolates_state)
-    : state_(std::make_shared<State>(std::move(workers), session, node_by_node, lease, isolates_state)) {}
+WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, absl::Duration lease,
+                         bool isolates_state)
+    : state_(std::make_shared<State>(std::move(workers), session, lease, isolates_state)) {}
 
 void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   State& state = *state_;
@@ -128,8 +126,7 @@ void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   for (auto& [w, reply] : asked) {
     const int64_t lease = w == 0 ? 0 : absl::ToInt64Milliseconds(state.lease);
     state.workers[w]->CreateSession(
-        {}, {state.session, state.node_by_node, connecting->epoch, lease, state.isolates_state, {}, ""},
-        std::move(reply));
+        {}, {state.session, connecting->epoch, lease, state.isolates_state, {}, ""}, std::move(reply));
   }
 }
 

@@ -29,8 +29,8 @@ class WorkerGroup {
   // `session`: the number under which workers know it. The workers outlive the group and all answers. `lease` (0: none)
   // is of the sessions on all workers but the first, which is of the master's own process.
   // `isolates_state`: variables and other resources are the session's.
-  WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node,
-              absl::Duration lease = absl::ZeroDuration(), bool isolates_state = false);
+  WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, absl::Duration lease = absl::ZeroDuration(),
+              bool isolates_state = false);
   ~WorkerGroup() { Delete(); }
 
   // Creates the session on each worker that has none, and asks what devices it has. A worker that fails is named; what

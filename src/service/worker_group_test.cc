@@ -133,14 +133,14 @@ TEST_F(WorkerGroupTest, ASessionThatComesWhenTheGroupIsGoneIsDeleted) {
 
 TEST(WorkerGroupOfTwinsTest, TwoWorkersCannotHaveTheSameDevice) {
   CountingWorker a("/job:x/replica:0/task:0", "d"), b("/job:x/replica:0/task:1", "d");
-  WorkerGroup group({&a, &b}, 1, false);
+  WorkerGroup group({&a, &b}, 1);
   Status result;
   const auto connect = [&](WorkerGroup& of) {
     of.Connect(nullptr, [&](const StatusOr<WorkerViewPtr>& view) { result = view.status(); });
   };
   connect(group);
   EXPECT_TRUE(absl::IsInvalidArgument(result)) << result;
-  WorkerGroup twice({&a, &a}, 2, false);
+  WorkerGroup twice({&a, &a}, 2);
   result = absl::OkStatus();
   connect(twice);
   EXPECT_TRUE(absl::IsInvalidArgument(result)) << result;

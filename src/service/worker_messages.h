@@ -15,6 +15,7 @@
 #include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "passes/pipeline.h"
+#include "runtime/plan_cut.h"
 #include "runtime/trace.h"
 #include "service/device_info.h"
 #include "service/step_horizon.h"
@@ -37,7 +38,6 @@ struct StepRef {
 // Again for a session that is there: begins a new epoch of it, or changes nothing.
 struct CreateWorkerSessionRequest {
   uint64_t session = 0;
-  bool node_by_node = false;  // every node runs by readiness, so that each order can be chosen by a seed
   int64_t epoch = 0;
   // The session ends when no heartbeat of its master has come for so long; 0: it does not.
   int64_t lease_millis = 0;
@@ -75,6 +75,7 @@ struct RegisterPartitionsRequest {
 };
 struct RegisterPartitionsResponse {
   std::vector<int64_t> handles;  // in the order of the partitions
+  std::vector<CutReport> cuts;   // of their plans
 };
 struct DeregisterPartitionsRequest {
   SessionRef session;

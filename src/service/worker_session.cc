@@ -37,15 +37,13 @@ std::set<std::string> ContainersOf(const Partition& partition) {
 
 }  // namespace
 
-WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
-    : WorkerSession(env, nullptr, id, node_by_node) {}
+WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id) : WorkerSession(env, nullptr, id) {}
 
-WorkerSession::WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id, bool node_by_node)
+WorkerSession::WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id)
     : hold_(env),
       own_env_(std::move(own)),
       env_(own_env_ ? *own_env_ : env),
       id_(id),
-      node_by_node_(node_by_node),
       call_gate_(std::make_shared<CallGate>(EnvOf(env.pool()))),
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
@@ -122,12 +120,14 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   if (!device) return NotFound("device ", partition.device, " is not one of worker ", env_.task);
   Plan::Options options;
   options.device = device;
-  options.node_by_node = node_by_node_;
+  options.in_segments = partition.in_segments;
   options.loops = &partition.loops;
   RegisteredPartition registered{.space = SpaceOf(*device)};
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
-    if (cancellation && cancellation->IsCancelled()) return Cancelled("the registration of partitions was cancelled");
+    if (cancellation && cancellation->IsCancelled()) {
+      return Cancelled("the registration of partitions was given up: ", cancellation->reason().message());
+    }
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device, [&](Kernel& made) {
       if (auto* user = dynamic_cast<CollectiveUser*>(&made)) {
         if (!env_.collectives) return Unimplemented("collective ops in a session that has a ConfigProto.cluster_def");

@@ -21,10 +21,10 @@ namespace millrace {
 
 class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
  public:
-  // `env` outlives it. `node_by_node`: every node runs by readiness.
-  WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node);
+  // `env` outlives it.
+  WorkerSession(WorkerEnv& env, uint64_t id);
   // `own` is what the session has instead of the worker's `env`, on which it stands.
-  WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id, bool node_by_node);
+  WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id);
   ~WorkerSession();
 
   uint64_t id() const { return id_; }
@@ -70,7 +70,6 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   const std::unique_ptr<WorkerEnv> own_env_;
   WorkerEnv& env_;
   const uint64_t id_;
-  const bool node_by_node_;
   const std::shared_ptr<CallGate> call_gate_;
   const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;

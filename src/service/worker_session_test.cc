@@ -18,7 +18,7 @@ class WorkerSessionTest : public ::testing::Test {
 
   OpsForTests ops_;
   WorkerEnv env_{OneDeviceForTests(), &ops_.kernels, nullptr};
-  std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1, false);
+  std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1);
 };
 
 TEST_F(WorkerSessionTest, HandlesFindTheirPartitions) {

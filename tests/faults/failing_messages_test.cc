@@ -86,7 +86,7 @@ TEST_F(FailingMessagesTest, EachIsAnsweredOnce) {
   };
   EveryAllocation([] { return GetStatusRequest{}; }, send(&Worker::GetStatus), nothing);
   EveryAllocation([&] { return HeartbeatRequest{{session, {8, 1}}}; }, send(&Worker::Heartbeat), nothing);
-  EveryAllocation([&] { return CreateWorkerSessionRequest{7, false}; }, send(&Worker::CreateSession), nothing);
+  EveryAllocation([&] { return CreateWorkerSessionRequest{7}; }, send(&Worker::CreateSession), nothing);
   EveryAllocation(
       [&] { return DeregisterPartitionsRequest{session, {1}}; }, send(&Worker::DeregisterPartitions), nothing);
   EveryAllocation(

@@ -210,7 +210,7 @@ TEST_F(CollectivesTest, ACancelledMemberTakesItsGroupAlong) {
     calls[is_at_leader ? 0 : 5].cancellation = &cancellation;
     std::thread canceller([&] {
       absl::SleepFor(absl::Milliseconds(50));
-      cancellation.Cancel();
+      cancellation.Cancel(Cancelled("enough"));
     });
     const auto results = RunAll(std::move(calls), is_at_leader);
     canceller.join();
@@ -242,7 +242,7 @@ TEST_F(CollectivesTest, WhoComesLateToAGroupThatHasFailedIsToldOnce) {
   calls[1].cancellation = &cancellation;
   std::thread canceller([&] {
     absl::SleepFor(absl::Milliseconds(50));
-    cancellation.Cancel();
+    cancellation.Cancel(Cancelled("enough"));
   });
   for (const StatusOr<Tensor>& r : RunAll(std::move(calls), 0)) EXPECT_FALSE(r.ok());
   canceller.join();
@@ -294,7 +294,7 @@ TEST_F(CollectivesTest, MessagesThatMakeNoSenseAreRefused) {
     });
   }
   EXPECT_EQ(refused, 1'000);
-  gone.Cancel();
+  gone.Cancel(Cancelled("enough"));
   EXPECT_EQ(answered, 11'000);
   leader.Recv({}, {5, 1, ""}, [&](const StatusOr<RecvCollectiveResponse>& r) {
     EXPECT_TRUE(absl::IsAborted(r.status())) << r.status();

@@ -136,6 +136,43 @@ void ForEachExample(const std::function<void(const OpDef&, const OpExample&)>& f
   }
 }
 
+// A hostile graph may give an op fewer inputs than it declares, of any shapes.
+TEST(Registry, EveryKernelEstimatesAnyShapes) {
+  const AttrMap attrs = {{"ksize", std::vector<int64_t>{-3, 1 << 30, 0}}};
+  const auto of = [](std::initializer_list<PartialShape> shapes) {
+    std::vector<CostContext::Value> values;
+    for (const PartialShape& s : shapes) values.push_back({DType::kFloat, s});
+    return values;
+  };
+  const PartialShape unknown,
+      scalar = PartialShape::Of({}), empty = PartialShape::Of({0, 3, 0}),
+      vast = PartialShape::Of({int64_t{1} << 60, -1, int64_t{1} << 60});
+  for (const KernelSpec& spec : System::Default().kernels().All()) {
+    for (const auto& inputs : {of({}), of({scalar}), of({unknown, vast}), of({vast, empty, scalar, unknown})}) {
+      for (const auto& outputs : {of({}), of({unknown}), of({empty, vast})}) {
+        const OpCost cost = spec.cost({attrs, inputs, outputs});
+        EXPECT_TRUE(cost.operations >= 0 && cost.bytes >= 0) << spec.op;  // no NaN either
+      }
+    }
+  }
+}
+
+TEST(Registry, KernelsTellDearWorkFromCheap) {
+  const AttrMap none;
+  const PartialShape side = PartialShape::Of({64, 64});
+  const CostContext node{none, {{DType::kFloat, side}, {DType::kFloat, side}}, {{DType::kFloat, side}}};
+  const auto operations = [&](const char* op) {
+    return System::Default().kernels().SpecsFor(op).at(0).cost(node).operations;
+  };
+  EXPECT_EQ(operations("MatMul"), 2 * 64 * 64 * 64);
+  EXPECT_EQ(operations("Cholesky"), 64 * 64 * 64);
+  EXPECT_EQ(operations("Add"), 64 * 64);
+  EXPECT_GT(operations("Tanh"), operations("Add"));
+  EXPECT_GT(operations("Softmax"), operations("Add"));
+  EXPECT_EQ(operations("Shape"), 0);
+  EXPECT_EQ(operations("Identity"), 0);
+}
+
 TEST(Registry, ExamplesRunAndHaveThePromisedShapes) {
   ForEachExample([](const OpDef& op, const OpExample& example) {
     Case c;

@@ -80,7 +80,7 @@ class MasterAt {
       const Status s = Call(&MasterInterface::CloseSession, ping, CloseSessionRequest{}).status();  // closes nothing
       if (!absl::IsUnavailable(s) && !absl::IsDeadlineExceeded(s)) return s;
       MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-      if (call.cancellation && call.cancellation->IsCancelled()) return Cancelled("the session was closed");
+      if (call.cancellation && call.cancellation->IsCancelled()) return call.cancellation->reason();
       if (waited + pause >= call.timeout) {
         return DeadlineExceeded("waited ", absl::FormatDuration(call.timeout), ": ", s.message());
       }
@@ -198,7 +198,7 @@ class RemoteSession final : public Session, public Interruptible {
   void SetInterruptCheck(const InterruptCheck& check) override { interrupt_ = check; }
 
   Status Close() override {
-    closing_.Cancel();
+    closing_.Cancel(Cancelled("the session is closed"));
     std::string session;
     {
       absl::MutexLock lock(&mu_);

@@ -273,7 +273,7 @@ Status Master::Connect(const MasterCall& call, MasterSession& session, const wir
     const Status s = session.coordinator().Connect();
     if (!absl::IsUnavailable(s)) return s;
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-    if (call.cancellation && call.cancellation->IsCancelled()) return Cancelled("the call was cancelled");
+    if (call.cancellation && call.cancellation->IsCancelled()) return call.cancellation->reason();
     const absl::Duration waited = absl::Nanoseconds(env.MonotonicNanos() - start);
     if (waited >= timeout)
       return DeadlineExceeded("CreateSession waited ", absl::FormatDuration(waited), ": ", s.message());

@@ -16,8 +16,8 @@ StatusOr<absl::Cord> RemoteMaster::Wait(const char* method, const MasterCall& ca
   CancellationManager cancellation;  // of this call, by the caller's or by an interrupt
   CancellationManager::Token token = CancellationManager::kInvalid;
   if (call.cancellation) {
-    token = call.cancellation->Register([&] { cancellation.Cancel(); });
-    if (token == CancellationManager::kInvalid) return Cancelled("the call was cancelled");
+    token = call.cancellation->Register([&] { cancellation.Cancel(call.cancellation->reason()); });
+    if (token == CancellationManager::kInvalid) return call.cancellation->reason();
   }
   channel_->Call(method, {call.timeout, &cancellation}, std::move(request), [&](StatusOr<absl::Cord> reply) {
     absl::MutexLock lock(&waiting.mu);
@@ -30,13 +30,14 @@ StatusOr<absl::Cord> RemoteMaster::Wait(const char* method, const MasterCall& ca
   waiting.mu.Lock();
   if (!AwaitUnlessInterrupted(*env_, waiting.mu, absl::Condition(&waiting.is_there))) {
     waiting.mu.Unlock();
-    cancellation.Cancel();
+    cancellation.Cancel(Cancelled("the call was interrupted"));
     waiting.mu.Lock();
     env_->Await(waiting.mu, absl::Condition(&waiting.is_there));
   }
   StatusOr<absl::Cord> reply = std::move(waiting.reply);
   waiting.mu.Unlock();
   if (token != CancellationManager::kInvalid) call.cancellation->Deregister(token);
+  if (absl::IsCancelled(reply.status()) && cancellation.IsCancelled()) return cancellation.reason();
   return reply;
 }
 

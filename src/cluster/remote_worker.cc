@@ -38,7 +38,7 @@ void RemoteWorker::Close() {
     is_closed_ = true;
     all = under_way_;
   }
-  for (const auto& call : all) call->cancellation.Cancel();
+  for (const auto& call : all) call->cancellation.Cancel(Cancelled("this process has done with it"));
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return under_way_.empty(); };
   absl::MutexLock lock(&mu_);
   channels_->env().Await(mu_, absl::Condition(&none));
@@ -48,10 +48,10 @@ std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationMana
   auto call = std::make_shared<CallUnderWay>();
   call->is_heartbeat = is_heartbeat;
   if (of_caller != nullptr) {  // which is gone, or does not care, once there is a reply
-    const auto token = of_caller->Register([weak = std::weak_ptr(call)] {
-      if (const auto c = weak.lock()) c->cancellation.Cancel();
+    const auto token = of_caller->Register([of_caller, weak = std::weak_ptr(call)] {
+      if (const auto c = weak.lock()) c->cancellation.Cancel(of_caller->reason());
     });
-    if (token == CancellationManager::kInvalid) call->cancellation.Cancel();
+    if (token == CancellationManager::kInvalid) call->cancellation.Cancel(of_caller->reason());
   }
   absl::MutexLock lock(&mu_);
   if (is_closed_) return nullptr;
@@ -70,23 +70,16 @@ Status RemoteWorker::dead() const {
   return dead_;
 }
 
-Status RemoteWorker::dead(const CallUnderWay& call) const {
-  absl::MutexLock lock(&mu_);
-  return call.dead;
-}
-
 void RemoteWorker::SetDead(const Status& why) {
   std::vector<std::shared_ptr<CallUnderWay>> given_up;
   {
     absl::MutexLock lock(&mu_);
     dead_ = why;
     for (const auto& call : under_way_) {
-      if (why.ok() || call->is_heartbeat) continue;
-      call->dead = why;
-      given_up.push_back(call);
+      if (!why.ok() && !call->is_heartbeat) given_up.push_back(call);
     }
   }
-  for (const auto& call : given_up) call->cancellation.Cancel();
+  for (const auto& call : given_up) call->cancellation.Cancel(why);
 }
 
 Status RemoteWorker::Annotated(const Status& s) const {
@@ -119,7 +112,7 @@ void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOp
                   if (got.ok()) {
                     got = WithoutExceptions([&] { return DecodeMessage(*answer, nullptr, &response); });
                   }
-                  if (Status dead = this->dead(*call); absl::IsCancelled(got) && !dead.ok()) got = std::move(dead);
+                  if (absl::IsCancelled(got) && call->cancellation.IsCancelled()) got = call->cancellation.reason();
                   got.ok() ? std::move(reply)(std::move(response)) : std::move(reply)(Annotated(got));
                   End(call);
                 });

@@ -39,7 +39,6 @@ class RemoteWorker final : public WorkerInterface {
   struct CallUnderWay {
     CancellationManager cancellation;
     bool is_heartbeat = false;
-    Status dead;         // guarded by mu_
     int64_t number = 0;  // the order in which calls began, and are given up: the same in each run of a simulated world
   };
   struct Earlier {
@@ -52,7 +51,6 @@ class RemoteWorker final : public WorkerInterface {
   std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller, bool is_heartbeat);
   void End(const std::shared_ptr<CallUnderWay>& call);
   Status dead() const;
-  Status dead(const CallUnderWay& call) const;  // why it was given up, if that is why
   Status Annotated(const Status& s) const;
 
   const std::string task_, address_;

@@ -54,7 +54,7 @@ void TaskMonitor::Beat(const Watched& watched) {
     }
   }
   for (const auto& task : dropped) {
-    task->gives_up.Cancel();
+    task->gives_up.Cancel(Cancelled("nobody needs task ", task->worker->task(), " any more"));
     task->worker->SetDead(absl::OkStatus());
   }
   for (const auto& task : asked) {

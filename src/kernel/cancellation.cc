@@ -8,11 +8,18 @@ namespace millrace {
 
 CancellationManager::~CancellationManager() = default;
 
-void CancellationManager::Cancel() {
+Status CancellationManager::Why() const {
+  absl::MutexLock lock(&mu_);
+  return reason_;
+}
+
+void CancellationManager::Cancel(const Status& why) {
   std::map<Token, absl::AnyInvocable<void()>> callbacks;
   {
     absl::MutexLock lock(&mu_);
-    if (cancelled_.exchange(true, std::memory_order_acq_rel)) return;
+    if (!reason_.ok()) return;
+    reason_ = why;
+    cancelled_.store(true, std::memory_order_release);
     callbacks.swap(callbacks_);
     running_ = true;
   }

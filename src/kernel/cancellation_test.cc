@@ -20,13 +20,15 @@ TEST(CancellationTest, EachCallbackRunsOnceOutsideOfTheLock) {
     ++first;
     EXPECT_TRUE(step.IsCancelled());
     EXPECT_EQ(step.Register([] {}), CancellationManager::kInvalid);  // would not return if the lock were held
-    step.Cancel();
+    step.Cancel(Cancelled("enough"));
   });
   const auto b = step.Register([&] { ++second; });
   EXPECT_NE(a, b);
   EXPECT_FALSE(step.IsCancelled());
-  step.Cancel();
-  step.Cancel();
+  EXPECT_EQ(step.reason(), absl::OkStatus());
+  step.Cancel(DeadlineExceeded("late"));
+  step.Cancel(Cancelled("enough"));
+  EXPECT_EQ(step.reason(), DeadlineExceeded("late"));
   EXPECT_EQ(first, 1);
   EXPECT_EQ(second, 1);
   EXPECT_FALSE(step.Deregister(b));
@@ -38,13 +40,13 @@ TEST(CancellationTest, WhoDeregisteredIsNotCalled) {
   const auto token = step.Register([&] { ++calls; });
   EXPECT_TRUE(step.Deregister(token));
   EXPECT_FALSE(step.Deregister(token));
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   EXPECT_EQ(calls, 0);
 }
 
 TEST(CancellationTest, WhoComesLaterIsRefused) {
   CancellationManager step;
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   int calls = 0;
   EXPECT_EQ(step.Register([&] { ++calls; }), CancellationManager::kInvalid);
   EXPECT_EQ(calls, 0);
@@ -59,7 +61,7 @@ TEST(CancellationTest, DeregisteringWaitsForACallbackThatRuns) {
     may_end.WaitForNotification();
     ended = true;
   });
-  std::thread canceller([&] { step.Cancel(); });
+  std::thread canceller([&] { step.Cancel(Cancelled("enough")); });
   runs.WaitForNotification();
   std::thread releaser([&] { may_end.Notify(); });
   EXPECT_FALSE(step.Deregister(token));
@@ -73,7 +75,7 @@ TEST(CancellationTest, OneThatThrowsKeepsNobodyFromBeingTold) {
   int told = 0;
   step.Register([] { throw std::bad_alloc(); });
   step.Register([&] { ++told; });
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   EXPECT_EQ(told, 1);
 }
 
@@ -84,7 +86,7 @@ TEST(CancellationTest, ManyThreadsCancelAndDeregister) {
     std::vector<CancellationManager::Token> tokens;
     for (int i = 0; i < 8; ++i) tokens.push_back(step.Register([&] { ++called; }));
     std::vector<std::thread> threads;
-    for (int t = 0; t < 2; ++t) threads.emplace_back([&] { step.Cancel(); });
+    for (int t = 0; t < 2; ++t) threads.emplace_back([&] { step.Cancel(Cancelled("enough")); });
     for (int t = 0; t < 2; ++t) {
       threads.emplace_back([&, t] {
         for (size_t i = static_cast<size_t>(t); i < tokens.size(); i += 2) left += step.Deregister(tokens[i]);

@@ -111,6 +111,13 @@ bool KernelRegistry::Has(const OpDef& op, const AttrMap& attrs, absl::string_vie
   return Select(op.name, attrs, device_type) != nullptr;
 }
 
+CostFunction KernelRegistry::CostOf(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const {
+  absl::ReaderMutexLock lock(&tables_mu);
+  if (const Entry* entry = Select(op.name, attrs, device_type)) return entry->spec.cost;
+  const auto at = entries_.find(op.name);
+  return at == entries_.end() || at->second.empty() ? &ElementCost : at->second.front().spec.cost;
+}
+
 bool KernelRegistry::HasAny(absl::string_view op) const {
   absl::ReaderMutexLock lock(&tables_mu);
   return entries_.contains(op);

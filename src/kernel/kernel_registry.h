@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "kernel/kernel.h"
+#include "op/op_cost.h"
 
 namespace millrace {
 
@@ -25,6 +26,7 @@ struct KernelSpec {
   std::vector<std::pair<std::string, std::vector<DType>>> types;
   std::string label;  // served only when the node asks with attribute _kernel
   int priority = 0;
+  CostFunction cost = ElementCost;
 };
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>()>;
@@ -47,6 +49,8 @@ class KernelRegistry {
   // Whether Create would find a factory.
   bool Has(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const;
   bool HasAny(absl::string_view op) const;
+  // The estimate of the kernel that Create would make, or of one for another device. ElementCost: there is none.
+  CostFunction CostOf(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const;
   std::vector<KernelSpec> SpecsFor(absl::string_view op) const;
   std::vector<KernelSpec> All() const;
 

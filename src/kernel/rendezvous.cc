@@ -113,12 +113,6 @@ class LocalRendezvous : public Rendezvous {
 
 }  // namespace
 
-std::string Rendezvous::Key(absl::string_view src_device, uint64_t src_incarnation, absl::string_view dst_device,
-                            absl::string_view name, uint64_t frame, int64_t iteration) {
-  return absl::StrCat(src_device, ";", absl::Hex(src_incarnation, absl::kZeroPad16), ";", dst_device, ";", name, ";",
-                      frame, ":", iteration);
-}
-
 RefPtr<Rendezvous> NewLocalRendezvous() { return MakeRef<LocalRendezvous>(); }
 
 }  // namespace millrace

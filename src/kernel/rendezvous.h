@@ -20,10 +20,6 @@ class Rendezvous : public RefCounted {
   // `done` runs exactly once, on any thread, perhaps before RecvAsync returns; never under a lock.
   virtual void RecvAsync(absl::string_view key, DoneCallback done) = 0;
   virtual void Abort(const Status& why) = 0;
-
-  // "<src device>;<src incarnation, 16 hex digits>;<dst device>;<name>;<frame>:<iteration>"
-  static std::string Key(absl::string_view src_device, uint64_t src_incarnation, absl::string_view dst_device,
-                         absl::string_view name, uint64_t frame, int64_t iteration);
 };
 
 RefPtr<Rendezvous> NewLocalRendezvous();

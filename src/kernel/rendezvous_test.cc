@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernel/edge_key.h"
+
 namespace millrace {
 namespace {
 
@@ -16,7 +18,7 @@ Status Receive(Rendezvous& r, const std::string& key) {
 // have met: a loop may have more iterations than fit into memory.
 TEST(RendezvousTest, ForgetsTheKeysOfIterationsThatAreOver) {
   const RefPtr<Rendezvous> r = NewLocalRendezvous();
-  const std::string once = Rendezvous::Key("a", 1, "b", "x", 0, 0), looped = Rendezvous::Key("a", 1, "b", "x", 7, 3);
+  const std::string once = EdgeKey{5}.ToString(), looped = EdgeKey{5, 7, 3}.ToString();
   for (const std::string& key : {once, looped}) {
     EXPECT_TRUE(r->Send(key, Tensor::Scalar(1.0f), false).ok());
     EXPECT_TRUE(absl::IsAborted(r->Send(key, Tensor::Scalar(1.0f), false)));

@@ -10,31 +10,15 @@ namespace millrace {
 // Delegates, so that a throw here unregisters.
 StopNode::StopNode(StopNode& session, CancellationManager& caller) : StopNode() {
   above_.reserve(2);  // what is registered must find its place
-  const auto follow = [this](CancellationManager& above, auto why) {
-    const auto stop = [this, why] { Stop(why()); };
-    const Token token = above.Register(stop);
-    token == kInvalid ? stop() : static_cast<void>(above_.emplace_back(&above, token));
-  };
-  follow(session, [&session] { return session.reason(); });
-  follow(caller, [] { return Cancelled("the step was cancelled"); });
+  for (CancellationManager* const above : {static_cast<CancellationManager*>(&session), &caller}) {
+    const auto stop = [this, above] { Cancel(above->reason()); };
+    const Token token = above->Register(stop);
+    token == kInvalid ? stop() : static_cast<void>(above_.emplace_back(above, token));
+  }
 }
 
 StopNode::~StopNode() {
   for (const auto& [above, token] : above_) above->Deregister(token);
-}
-
-void StopNode::Stop(const Status& why) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!reason_.ok()) return;
-    reason_ = why;
-  }
-  Cancel();
-}
-
-Status StopNode::reason() const {
-  absl::MutexLock lock(&mu_);
-  return reason_;
 }
 
 Status CausedBy(const Status& cause, const Status& consequence) {

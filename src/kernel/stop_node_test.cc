@@ -15,10 +15,10 @@ TEST(StopNodeTest, TheFirstReasonIsKept) {
   session.Register([&] {
     ++calls;
     EXPECT_TRUE(absl::IsDeadlineExceeded(session.reason()));
-    session.Stop(Internal("later"));  // no lock is held
+    session.Cancel(Internal("later"));  // no lock is held
   });
-  session.Stop(DeadlineExceeded("first"));
-  session.Stop(Cancelled("second"));
+  session.Cancel(DeadlineExceeded("first"));
+  session.Cancel(Cancelled("second"));
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(session.IsCancelled());
   EXPECT_EQ(session.reason().message(), "first");
@@ -29,7 +29,7 @@ TEST(StopNodeTest, AChildStopsWithWhatIsAbove) {
   CancellationManager step;
   {
     StopNode call(session, step);
-    session.Stop(Unavailable("closed"));
+    session.Cancel(Unavailable("closed"));
     EXPECT_TRUE(call.IsCancelled());
     EXPECT_TRUE(absl::IsUnavailable(call.reason()));
     EXPECT_FALSE(step.IsCancelled());
@@ -39,9 +39,9 @@ TEST(StopNodeTest, AChildStopsWithWhatIsAbove) {
   StopNode other;
   StopNode call(other, step);
   StopNode inner(other, call);
-  step.Cancel();
-  EXPECT_TRUE(absl::IsCancelled(call.reason()));
-  EXPECT_TRUE(inner.IsCancelled());
+  step.Cancel(DeadlineExceeded("of the step"));
+  EXPECT_EQ(call.reason(), DeadlineExceeded("of the step"));
+  EXPECT_EQ(inner.reason(), DeadlineExceeded("of the step"));
   EXPECT_TRUE(other.reason().ok());
 }
 
@@ -49,7 +49,7 @@ TEST(StopNodeTest, AChildStopsNobodyElse) {
   StopNode session;
   CancellationManager step;
   StopNode a(session, step), b(session, step);
-  a.Stop(Internal("of the call"));
+  a.Cancel(Internal("of the call"));
   EXPECT_TRUE(b.reason().ok());
   EXPECT_TRUE(session.reason().ok());
   EXPECT_FALSE(step.IsCancelled());
@@ -72,7 +72,7 @@ TEST(StopNodeTest, ChildrenMayEndWhileTheSessionStops) {
         }
       }
     });
-    session.Stop(Cancelled("closed"));
+    session.Cancel(Cancelled("closed"));
     calls.join();
     EXPECT_TRUE(absl::IsCancelled(StopNode(session, step).reason()));
   }

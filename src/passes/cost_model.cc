@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "op/op_cost.h"
 #include "passes/placement_state.h"
 
 namespace millrace {
@@ -20,12 +19,27 @@ constexpr double kNetworkBytes = 1.25, kNetworkStart = 100e3;
 
 }  // namespace
 
-bool CostModel::SharesItsInput(const Node& n) {
+bool CostModel::SharesItsInput(const Node& n) const {
   if (n.num_inputs() == 0 || n.num_outputs() == 0) return false;
   if (n.Is(OpTrait::kPassesOn) || n.Is(OpTrait::kReadsVariable) || n.control_op() != ControlOp::kNone) return true;
-  const bool shapes_only =
-      EstimateOperations(n.op_name(), n.attrs(), {PartialShape::Of({1})}, {PartialShape::Of({1})}) == 0;
-  return shapes_only && BaseType(n.input_type(0)) == BaseType(n.output_type(0));
+  if (CostOf(n, kClient) != &NoCost || BaseType(n.input_type(0)) != BaseType(n.output_type(0))) return false;
+  // Another shape of the same elements; not that of integers as a value.
+  if (!n.input(0) || !n.input(0).shape().IsFullyDefined() || !n.shape(0).IsFullyDefined()) return true;
+  return EstimateElements(n.input(0).shape()) == EstimateElements(n.shape(0));
+}
+
+bool CostModel::LooksAtValues(const Node& n) const {
+  return SharesItsInput(n) || n.Is(OpTrait::kResult) || CostOf(n, kClient) != &NoCost;
+}
+
+OpCost CostModel::Estimate(const Node& n, size_t device) const {
+  if (n.Is(OpTrait::kConstant) || n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult) || SharesItsInput(n)) return {};
+  CostContext context{n.attrs(), {}, {}};
+  for (const Output in : n.inputs()) {
+    if (in) context.inputs.push_back({in.dtype(), in.shape()});
+  }
+  for (int o = 0; o < n.num_outputs(); ++o) context.outputs.push_back({n.output_type(o), n.shape(o)});
+  return CostOf(n, device)(context);
 }
 
 CostModel::Speed CostModel::SpeedOf(size_t device) const {
@@ -37,21 +51,10 @@ double CostModel::Nanos(const Node& n, size_t device) const {
   if (env_.placement) {
     if (const auto measured = env_.placement->FindCost(n.name(), env_.devices[device].type)) return measured->nanos;
   }
-  if (n.Is(OpTrait::kConstant) || n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult)) return 0;
-  std::vector<PartialShape> inputs, outputs;
-  double bytes = 0;
-  for (const Output in : n.inputs()) {
-    inputs.push_back(in ? in.shape() : PartialShape());
-    bytes += in ? Bytes(in) : 0;
-  }
-  for (int o = 0; o < n.num_outputs(); ++o) {
-    outputs.push_back(n.shape(o));
-    bytes += EstimateBytes(n.output_type(o), n.shape(o));
-  }
+  const OpCost cost = Estimate(n, device);
+  if (cost.operations == 0) return 0;
   const Speed speed = SpeedOf(device);
-  const double operations = EstimateOperations(n.op_name(), n.attrs(), inputs, outputs);
-  if (operations == 0) return 0;
-  return speed.start_nanos + std::max(operations / speed.operations_per_nano, bytes / speed.bytes_per_nano);
+  return speed.start_nanos + std::max(cost.operations / speed.operations_per_nano, cost.bytes / speed.bytes_per_nano);
 }
 
 double CostModel::Bytes(Output o) const {

@@ -26,7 +26,7 @@ bool UsesState(const Node& n) {
 
 class Orders {
  public:
-  Orders(const std::vector<Node*>& order, const ValueMemory& memory, int num_ids)
+  Orders(const std::vector<Node*>& order, const ValueMemory& memory, const CostModel& costs, int num_ids)
       : order_(order),
         memory_(memory),
         place_(static_cast<size_t>(num_ids)),
@@ -47,13 +47,13 @@ class Orders {
         std::vector<size_t>& before = reads[at->second];
         if (n.Is(OpTrait::kUpdatesVariable)) {
           for (const size_t r : std::exchange(before, {})) Link(r, k);
-        } else if (!CostModel::SharesItsInput(n)) {
+        } else if (!costs.SharesItsInput(n)) {
           before.push_back(k);
         }
       }
       if (n.Is(OpTrait::kMakesVariable)) {
         variable_of.emplace(&n, &n);
-      } else if (CostModel::SharesItsInput(n) || n.Is(OpTrait::kUpdatesVariable)) {
+      } else if (costs.SharesItsInput(n) || n.Is(OpTrait::kUpdatesVariable)) {
         const auto at = variable_of.find(n.input(0).node);
         if (at != variable_of.end()) variable_of.emplace(&n, at->second);
       }
@@ -187,7 +187,7 @@ Status OrderByMemory(Partition& partition, const PassEnvironment& env, std::vect
   double least = kWorth * before;
   std::vector<Node*> best;
   if (before >= kWorthPeak) {
-    const Orders orders(order, memory, partition.graph->num_node_ids());
+    const Orders orders(order, memory, CostModel(env), partition.graph->num_node_ids());
     for (std::vector<Node*> other : {orders.Greedy(), orders.ByResults()}) {
       if (other.size() != order.size()) return Internal("an order by memory lost nodes");
       const double peak = memory.PeakOf(other).bytes;

@@ -41,6 +41,11 @@ class PassTest : public ::testing::Test {
       env_.incarnations.push_back(static_cast<uint64_t>(i) + 7);
     }
     env_.has_kernel = [](const Node&, const std::string&) { return true; };
+    env_.cost_of = [](const Node& n, const std::string&) {
+      const auto of_idle = {OpTrait::kPlaceholder, OpTrait::kMakesVariable, OpTrait::kTransfer, OpTrait::kDoesNothing};
+      const bool idle = std::any_of(of_idle.begin(), of_idle.end(), [&](OpTrait t) { return n.Is(t); });
+      return idle ? &NoCost : &ElementCost;
+    };
   }
 
   Node* Add(const char* op, const char* name, std::vector<Output> inputs = {}, std::vector<Node*> control = {},

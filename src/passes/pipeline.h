@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "op/arg_memory.h"
 #include "op/device_name.h"
+#include "op/op_cost.h"
 #include "passes/loop_region.h"
 
 namespace millrace {
@@ -37,6 +38,8 @@ struct PassEnvironment {
   std::function<ArgMemory(const Node&, const std::string& device_type)> memory_of;
   // Whether a device type has a kernel for the node.
   std::function<bool(const Node&, const std::string& device_type)> has_kernel;
+  // What the device type's kernel for the node is estimated to work; not given: an operation an element.
+  std::function<CostFunction(const Node&, const std::string& device_type)> cost_of;
   // Runs one stateless node on constant inputs; any error means "do not fold".
   std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
   absl::flat_hash_set<std::string> switched_off;  // stages, by the names of compile.cc

@@ -64,6 +64,7 @@ class Recomputer {
   Recomputer(Graph& graph, const PassEnvironment& env, std::vector<Node*> order)
       : graph_(graph),
         env_(env),
+        costs_(env),
         scope_(env.memory.gradients),
         order_(std::move(order)),
         place_(static_cast<size_t>(graph.num_node_ids())),
@@ -106,31 +107,21 @@ class Recomputer {
            std::none_of(n.inputs().begin(), n.inputs().end(), [&](Output in) { return is_handle(in.dtype()); });
   }
 
-  // Reads more than shapes.
-  static bool LooksAtValues(const Node& n) {
-    const std::vector<PartialShape> one(static_cast<size_t>(n.num_inputs()), PartialShape::Of({1}));
-    return EstimateOperations(n.op_name(), n.attrs(), one, {PartialShape::Of({1})}) > 0 ||
-           CostModel::SharesItsInput(n) || n.Is(OpTrait::kResult);
-  }
   bool IsReadLate(const Node& n) const {
     return std::any_of(n.consumers().begin(), n.consumers().end(), [&](const Consumer& c) {
-      return is_late_[Id(c.node)] && LooksAtValues(*c.node);
+      return is_late_[Id(c.node)] && costs_.LooksAtValues(*c.node);
     });
   }
 
   bool IsCheap(const Node& n) const {
-    std::vector<PartialShape> inputs, outputs;
     double most = 0;
-    for (const Output in : n.inputs()) inputs.push_back(in.shape());
-    for (int o = 0; o < n.num_outputs(); ++o) outputs.push_back(n.shape(o));
-    for (const auto* shapes : {&inputs, &outputs}) {
-      for (const PartialShape& s : *shapes) most = std::max(most, EstimateElements(s));
-    }
-    return EstimateOperations(n.op_name(), n.attrs(), inputs, outputs) <= kCheapOperations * most;
+    for (const Output in : n.inputs()) most = std::max(most, EstimateElements(in.shape()));
+    for (int o = 0; o < n.num_outputs(); ++o) most = std::max(most, EstimateElements(n.shape(o)));
+    return costs_.Estimate(n, CostModel::kClient).operations <= kCheapOperations * most;
   }
   // Is there when gradients are computed, whatever is done here.
   bool IsKept(Output in) const {
-    while (CostModel::SharesItsInput(*in.node) && block_of_[Id(in.node)] < 0) {
+    while (costs_.SharesItsInput(*in.node) && block_of_[Id(in.node)] < 0) {
       if (IsReadLate(*in.node)) return true;
       in = in.node->input(0);
     }
@@ -141,7 +132,7 @@ class Recomputer {
 
   bool IsResultOfBlock(const Node& n) const {
     return std::any_of(n.consumers().begin(), n.consumers().end(), [&](const Consumer& c) {
-      return !is_late_[Id(c.node)] && !InSameBlock(n, *c.node) && LooksAtValues(*c.node);
+      return !is_late_[Id(c.node)] && !InSameBlock(n, *c.node) && costs_.LooksAtValues(*c.node);
     });
   }
 
@@ -184,7 +175,7 @@ class Recomputer {
 
   bool IsCopy(const Node* n) const { return Id(n) >= place_.size(); }
   bool IsReader(const Consumer& c) const {
-    return !IsCopy(c.node) && is_late_[Id(c.node)] && !may_be_dead_[Id(c.node)] && LooksAtValues(*c.node);
+    return !IsCopy(c.node) && is_late_[Id(c.node)] && !may_be_dead_[Id(c.node)] && costs_.LooksAtValues(*c.node);
   }
 
   // The gradient that a late reader waits for, and the place of that reader; those in front of it read what is there.
@@ -271,6 +262,7 @@ class Recomputer {
 
   Graph& graph_;
   const PassEnvironment& env_;
+  const CostModel costs_;
   const ScopeMatcher scope_;
   const std::vector<Node*> order_;
   std::vector<size_t> place_;  // in the order, by node id

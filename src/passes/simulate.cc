@@ -131,7 +131,7 @@ class Simulation {
   }
 
   double OutputBytes(Node& n) const {
-    if (n.Is(OpTrait::kMakesVariable) || CostModel::SharesItsInput(n)) return 0;
+    if (n.Is(OpTrait::kMakesVariable) || costs_.SharesItsInput(n)) return 0;
     double bytes = 0;
     for (int o = 0; o < n.num_outputs(); ++o) bytes += IsRef(n.output_type(o)) ? 0 : costs_.Bytes(n.output(o));
     return bytes;

@@ -11,7 +11,7 @@ ValueMemory::ValueMemory(const std::vector<Node*>& nodes, const PassEnvironment&
   const CostModel costs(env);
   const bool own_memory = device < env.own_memory.size() && env.own_memory[device];
   for (Node* n : nodes) {  // sources first, back edges aside
-    if (CostModel::SharesItsInput(*n) && n->input(0)) {
+    if (costs.SharesItsInput(*n) && n->input(0)) {
       const int from = ValueOf(n->input(0));
       for (int o = 0; from >= 0 && o < n->num_outputs(); ++o) value_of_.emplace(n->output(o), from);
     } else if (!n->Is(OpTrait::kMakesVariable) && !n->Is(OpTrait::kConstant) && !n->Is(OpTrait::kArgument)) {

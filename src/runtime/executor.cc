@@ -75,7 +75,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
     const PlanNode& n = nodes[k];
     stop.may_stop = n.may_stop;
     if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
-      return Cancelled("the step was cancelled");
+      return step.cancellation->reason();
     }
     if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
     const bool dead = n.may_be_dead && IsDead(plan, n, plan.links(k), frame);
@@ -124,9 +124,9 @@ Status RunByReadinessHere(const Plan& plan, Frame& frame, StepContext& step, Exe
     caller.Finish();
   });
   if (caller.Drive(may_be_interrupted)) return result;
-  step.cancellation->Cancel();
+  step.cancellation->Cancel(Interrupted());
   caller.Drive(false);
-  return absl::IsCancelled(result) ? Interrupted() : result;  // or what failed before
+  return result;
 }
 
 StatusOr<Tensor> RetvalOf(const Plan& plan, const Frame& frame, int i) {

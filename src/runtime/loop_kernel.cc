@@ -117,7 +117,7 @@ class LoopKernel : public Kernel {
     Interrupt* const interrupt = CurrentInterrupt();
     for (int64_t iteration = 0;; ++iteration) {
       // Plans look after each node, but a loop may have none.
-      if (step.cancellation && step.cancellation->IsCancelled()) return Cancelled("the step was cancelled");
+      if (step.cancellation && step.cancellation->IsCancelled()) return step.cancellation->reason();
       if (interrupt && interrupt->IsDue() && interrupt->Look()) return Interrupted();
       Carry(into_predicate);
       MR_RETURN_IF_ERROR(RunInOrder(predicate_.plan(), *predicate_frame, step, options));

@@ -258,7 +258,7 @@ class ReadyRun final : public StepWatch::Part {
           RunSegment(plan_, item.node, links.segment_end, *item.iteration->values, item.iteration->step, options_);
       return s.ok() || Fail(s);
     }
-    if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
+    if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(step_.cancellation->reason());
     if (n.dereferences) {
       Frame& values = *item.iteration->values;
       Status s = LoadDereferences(*n.info, links.dereferences, values.slots.data(), values.constants);
@@ -589,7 +589,7 @@ class ReadyRun final : public StepWatch::Part {
   // Others that wait in this step must not wait for what will never come.
   void StopOthers(const Status& why) ABSL_LOCKS_EXCLUDED(mu_) {
     if (step_.rendezvous) step_.rendezvous->Abort(why);
-    if (step_.cancellation) step_.cancellation->Cancel();
+    if (step_.cancellation) step_.cancellation->Cancel(why);
   }
 
   void DropLive() {

@@ -50,6 +50,9 @@ void AskKernels(const KernelRegistry& kernels, Device& host, PassEnvironment* en
   env->has_kernel = [&kernels](const Node& n, const std::string& type) {
     return n.op() && (kernels.Has(*n.op(), n.attrs(), type) || n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult));
   };
+  env->cost_of = [&kernels](const Node& n, const std::string& type) {
+    return n.op() ? kernels.CostOf(*n.op(), n.attrs(), type) : &ElementCost;
+  };
   env->memory_of = [](const Node& n, const std::string& type) { return MemoryOf(n, type); };
   env->evaluate = [&kernels, &host](const Node& n, const std::vector<Tensor>& inputs) {
     return Evaluate(kernels, host, n, inputs);

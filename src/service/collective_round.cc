@@ -122,7 +122,7 @@ void CollectiveRound::Fail(const Status& why, bool tell_others) {
     members.swap(members_);
   }
   pieces_out_->Abort(why);
-  cancellation_.Cancel();
+  cancellation_.Cancel(why);
   for (Member& m : members) std::move(m.done)(why);
   const Status told = WithoutExceptions([&] { return ForOthers(host_->task(), why); });
   if (tell_others) {

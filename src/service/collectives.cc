@@ -62,12 +62,15 @@ class Collectives::Member : public std::enable_shared_from_this<Member> {
     const std::weak_ptr<Member> weak = weak_from_this();
     CancellationManager* const cancellation = call_.cancellation;
     if (cancellation != nullptr) {
-      const std::string& device = call_.device;
-      const auto token = cancellation->Register([weak, device] {
-        const auto self = weak.lock();
-        if (self) self->GiveUp(WithoutExceptions([&] { return Cancelled("member ", device, " was cancelled"); }));
+      const auto why = [cancellation, device = call_.device] {
+        return WithoutExceptions([&] {
+          return Cancelled("member ", device, " was cancelled: ", cancellation->reason().message());
+        });
+      };
+      const auto token = cancellation->Register([why, weak] {
+        if (const auto self = weak.lock()) self->GiveUp(why());
       });
-      if (token == CancellationManager::kInvalid) return Cancelled("member ", device, " was cancelled");
+      if (token == CancellationManager::kInvalid) return why();
     }
     if (call_.timeout < absl::InfiniteDuration()) {
       const Env::TimerId timer = owner_->world_.ScheduleAfter(call_.timeout + kLeaderPatience, [weak] {

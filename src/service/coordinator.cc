@@ -25,8 +25,8 @@ struct Coordinator::StepInFlight : CallInFlight {
     context.trace = trace;
   }
   void Stop(const Status& why) override {
-    joint.Stop(why);  // keeps the reason
-    cancellation.Cancel();
+    joint.Stop(why);
+    cancellation.Cancel(why);
   }
   void Describe(std::vector<std::string>* lines) const override { joint.Describe(lines); }
 
@@ -307,8 +307,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   }
   CancellationManager::Token token = CancellationManager::kInvalid;
   if (options.cancellation) {
-    token = options.cancellation->Register([&step] { step.Stop(Cancelled("the call was cancelled")); });
-    if (token == CancellationManager::kInvalid) return Cancelled("the call was cancelled");
+    token = options.cancellation->Register([&] { step.Stop(options.cancellation->reason()); });
+    if (token == CancellationManager::kInvalid) return options.cancellation->reason();
   }
   const absl::Cleanup forget = [&] {
     if (token != CancellationManager::kInvalid) options.cancellation->Deregister(token);
@@ -371,7 +371,7 @@ Status Coordinator::Close(absl::Duration patience) {
       call = next;
     }
   }
-  CancelCompilations();
+  CancelCompilations(why);
   for (auto& [handle, step] : partial) step->Stop(why);
   for (auto at = partial.begin(); at != partial.end();) {
     at = at->second->WaitFor(left()) ? partial.erase(at) : std::next(at);

@@ -148,7 +148,7 @@ class Coordinator {
   void Registered(Registration& registration, size_t worker, StatusOr<RegisterPartitionsResponse> response);
   // The compilation has left the coordinator when callbacks run.
   void EndCompilation(const std::shared_ptr<Compilation>& mine, StatusOr<CompiledPtr> result);
-  void CancelCompilations();
+  void CancelCompilations(const Status& why);
   bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // than further up on this stack
   // `worker` has refused a message: if it does not know the session any more, nothing that was compiled is of use.
   void NoteRefusal(const WorkerView::Of& worker, const Status& refusal);

@@ -213,7 +213,7 @@ StatusOr<CompiledPtr> Coordinator::AwaitCompiled(const RunSignatureView& view,
     if (at.is_new) Compile(at.compilation, keep_going);
     Status why;
     StatusOr<CompiledPtr> result = answer->Wait(env(), kInterruptPeriod, [&] { return why = keep_going(); });
-    if (at.is_new && !why.ok()) at.compilation->cancellation.Cancel();
+    if (at.is_new && !why.ok()) at.compilation->cancellation.Cancel(why);
     if (result.ok() || at.is_new || !why.ok() || !MayTryAgain(result.status())) return result;
   }
 }
@@ -398,7 +398,7 @@ void Coordinator::EndCompilation(const std::shared_ptr<Compilation>& compilation
   for (CompiledReply& done : when_done) std::move(done)(result, std::exchange(is_own, false));
 }
 
-void Coordinator::CancelCompilations() {
+void Coordinator::CancelCompilations(const Status& why) {
   for (;;) {
     std::shared_ptr<Compilation> next;
     {
@@ -408,7 +408,7 @@ void Coordinator::CancelCompilations() {
       if (at == all_compiling_.end()) return;
       next = *at;
     }
-    next->cancellation.Cancel();
+    next->cancellation.Cancel(why);
   }
 }
 

@@ -126,8 +126,8 @@ Status Coordinator::GoOnWithPartialRun(
   Status s;
   CancellationManager::Token token = CancellationManager::kInvalid;
   if (cancellation) {
-    token = cancellation->Register([&step] { step.Stop(Cancelled("the call was cancelled")); });
-    if (token == CancellationManager::kInvalid) step.Stop(Cancelled("the call was cancelled"));
+    token = cancellation->Register([&] { step.Stop(cancellation->reason()); });
+    if (token == CancellationManager::kInvalid) step.Stop(cancellation->reason());
   }
   const absl::Cleanup forget = [&] {
     if (token != CancellationManager::kInvalid) cancellation->Deregister(token);

@@ -50,7 +50,7 @@ void InlineSteps::Close(const Status& why, StepTable& table, const std::shared_p
         for (auto& callback : table.End(0, /*is_over=*/false)) std::move(callback)();
         continue;
       }
-      reinterpret_cast<CancellationManager*>(step)->Cancel();
+      reinterpret_cast<CancellationManager*>(step)->Cancel(why);
       absl::MutexLock lock(&mu_);
       slot.table = &table;
       slot.owner = owner;

@@ -34,7 +34,7 @@ void CallGate::Close() {
     absl::MutexLock lock(&mu_);
     closed_ = true;
   }
-  session_.Stop(WithoutExceptions([] { return Cancelled("the session was closed"); }));
+  session_.Cancel(WithoutExceptions([] { return Cancelled("the session was closed"); }));
   absl::MutexLock lock(&mu_);
   env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &running_));
 }

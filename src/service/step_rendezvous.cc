@@ -51,7 +51,7 @@ class RemoteRendezvous final : public StepRendezvous {
       asked.swap(asked_);
     }
     for (auto& [id, a] : asked) std::move(a.done)(why, Tensor(), false);
-    cancellation_.Cancel();
+    cancellation_.Cancel(why);
     here_->Abort(why);
   }
 

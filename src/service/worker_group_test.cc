@@ -111,7 +111,7 @@ TEST_F(WorkerGroupTest, WhoGivesUpLosesNoSession) {
     result = view.status();
   });
   EXPECT_EQ(answers, 0);
-  cancellation.Cancel();
+  cancellation.Cancel(Cancelled("enough"));
   EXPECT_TRUE(absl::IsCancelled(result)) << result;
   b_.Answer(std::move(b_.held));
   EXPECT_EQ(answers, 1);
@@ -123,7 +123,7 @@ TEST_F(WorkerGroupTest, ASessionThatComesWhenTheGroupIsGoneIsDeleted) {
   b_.holds = true;
   CancellationManager cancellation;
   group_->Connect(&cancellation, [](const StatusOr<WorkerViewPtr>&) {});
-  cancellation.Cancel();
+  cancellation.Cancel(Cancelled("enough"));
   group_.reset();
   EXPECT_EQ(a_.deleted, 17u);
   EXPECT_EQ(b_.deleted, 0u);

@@ -78,7 +78,7 @@ bool WorkerSession::Uses(absl::Span<const std::string> containers) const {
 void WorkerSession::Close(const Status& why) {
   for (const auto& [id, step] : steps_.Close(why)) step->Abort(why);
   inline_steps_->Close(why, steps_, shared_from_this());
-  call_gate_->session().Stop(why);
+  call_gate_->session().Cancel(why);
   std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
   absl::MutexLock lock(&mu_);
   doomed.swap(partitions_);

@@ -59,7 +59,7 @@ void WorkerStep::End(const Status& why, bool is_consequence) {
     cause_ = why;
     is_consequence_ = is_consequence;
   }
-  cancellation_.Cancel();
+  cancellation_.Cancel(why);
   rendezvous_.Abort(why);
 }
 

@@ -102,7 +102,7 @@ TEST_F(WorkerTest, RegistersAllPartitionsOrNone) {
 TEST_F(WorkerTest, GivesUpARegistrationThatNobodyWaitsFor) {
   Create();
   CancellationManager stopped;
-  stopped.Cancel();
+  stopped.Cancel(Cancelled("enough"));
   CallOptions call;
   call.stop_compiling = &stopped;
   RegisterPartitionsRequest request;

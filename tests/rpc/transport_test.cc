@@ -189,7 +189,7 @@ TEST_P(Transport, EndsACallThatIsCancelled) {
   channel_->Call("Hang", {.cancellation = &cancellation}, {}, pending.Reply());
   AwaitHanging(1);
   EXPECT_FALSE(pending.done());
-  cancellation.Cancel();
+  cancellation.Cancel(Cancelled("enough"));
   EXPECT_EQ(pending.Result().status().code(), StatusCode::kCancelled);
   AwaitHanging(0);
   EXPECT_EQ(handler_.cancelled(), 1);
@@ -202,7 +202,7 @@ TEST_P(Transport, LeavesNothingWithACancellationManagerThatWasNotUsed) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(CallAndWait(*channel_, "Later", absl::Cord("x"), {.cancellation = &cancellation}).ok());
   }
-  cancellation.Cancel();  // calls nobody who is gone
+  cancellation.Cancel(Cancelled("enough"));  // calls nobody who is gone
 }
 
 TEST_P(Transport, RacesCancellationWithReplies) {
@@ -211,7 +211,7 @@ TEST_P(Transport, RacesCancellationWithReplies) {
     Pending pending;
     channel_->Call("Later", {.cancellation = cancellation.get()}, absl::Cord("x"), pending.Reply());
     if (i % 3 != 0) absl::SleepFor(absl::Microseconds(i));
-    cancellation->Cancel();
+    cancellation->Cancel(Cancelled("enough"));
     const auto got = pending.Result();
     EXPECT_TRUE(got.ok() || got.status().code() == StatusCode::kCancelled) << got.status();
   }

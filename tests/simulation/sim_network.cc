@@ -116,7 +116,7 @@ struct SimNetwork::State : std::enable_shared_from_this<State> {
             absl::MutexLock inner(&self->mu);
             servings = call->servings;
           }
-          for (const auto& s : servings) s->context.Cancel();
+          for (const auto& s : servings) s->context.Cancel(Cancelled("the caller gave the call up"));
         });
       }
     }
@@ -223,7 +223,7 @@ class SimNetwork::Server final : public RpcServer {
         if (serving.second == listener_) servings.push_back(serving.first);
       }
     }
-    for (const auto& s : servings) s->context.Cancel();
+    for (const auto& s : servings) s->context.Cancel(Cancelled("the caller gave the call up"));
     absl::MutexLock lock(&state_->mu);
     listener_->env->Await(state_->mu, absl::Condition(+[](int64_t* n) { return *n == 0; }, &listener_->num_calls));
   }
@@ -385,7 +385,7 @@ void SimNetwork::Kill(const std::string& machine) {
     }
   }
   for (const CallPtr& call : own) state_->GiveUp(call, Unavailable("this machine is dead"));
-  for (const auto& s : servings) s->context.Cancel();
+  for (const auto& s : servings) s->context.Cancel(Cancelled("the caller gave the call up"));
 }
 
 void SimNetwork::SetTrace(std::function<void(const std::string&)> trace) { state_->trace = std::move(trace); }

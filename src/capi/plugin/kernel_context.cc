@@ -350,7 +350,7 @@ void MR_OpKernelContext_OnCancel(TF_OpKernelContext* ctx, void (*callback)(void*
       return absl::OkStatus();
     }
     ctx->hook = nullptr;
-    return millrace::Cancelled("the step was cancelled");
+    return cancellation->reason();
   });
 }
 

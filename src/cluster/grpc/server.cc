@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "base/exceptions.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
 #include "cluster/grpc/credentials.h"
@@ -277,7 +278,8 @@ void ServerCall::Refuse(grpc::StatusCode code, const std::string& why) {
 }
 
 void ServerCall::Over(bool) {
-  if (context_.IsCancelled()) cancellation_.Cancel();
+  if (context_.IsCancelled())
+    cancellation_.Cancel(WithoutExceptions([] { return Cancelled("the caller gave the call up"); }));
   Release();
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/exceptions.h"
 #include "cluster/shm/address.h"
 #include "cluster/shm/connection.h"
 #include "cluster/shm/shm_transport.h"
@@ -20,7 +21,7 @@ class Client : public std::enable_shared_from_this<Client> {
       : server_(server), peer_(absl::StrCat("unix:pid ", peer.pid, " of user ", peer.uid)) {}
 
   Status Start(Loop& loop, Descriptor socket, const Connection::Pings& pings);
-  void CancelAll();
+  void CancelAll(const Status& why);
   void Close();
   void Reply(uint64_t id, const StatusOr<absl::Cord>& result);
 
@@ -80,7 +81,8 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
       closing_ = true;
       clients = clients_;
     }
-    for (const auto& client : clients) client->CancelAll();
+    const Status why = WithoutExceptions([] { return Cancelled("the server is being destroyed"); });
+    for (const auto& client : clients) client->CancelAll(why);
     {
       absl::MutexLock lock(&mu_);
       if (loop_ != nullptr) {
@@ -148,8 +150,8 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
 Status Client::Start(Loop& loop, Descriptor socket, const Connection::Pings& pings) {
   Connection::Users users;
   users.received = [self = shared_from_this()](Frame frame) { self->Received(std::move(frame)); };
-  users.closed = [self = shared_from_this()](const Status&) {
-    self->CancelAll();
+  users.closed = [self = shared_from_this()](const Status& why) {
+    self->CancelAll(Cancelled("the caller is gone: ", why.message()));
     self->server_.Gone(self);
   };
   absl::MutexLock lock(&mu_);
@@ -216,16 +218,16 @@ void Client::Cancel(uint64_t id) {
     const auto it = calls_.find(id);
     if (it != calls_.end()) call = it->second;
   }
-  if (call != nullptr) call->cancellation.Cancel();
+  if (call != nullptr) call->cancellation.Cancel(Cancelled("the caller gave the call up"));
 }
 
-void Client::CancelAll() {
+void Client::CancelAll(const Status& why) {
   std::vector<std::shared_ptr<Call>> calls;
   {
     absl::MutexLock lock(&mu_);
     for (const auto& [id, call] : calls_) calls.push_back(call);
   }
-  for (const auto& call : calls) call->cancellation.Cancel();
+  for (const auto& call : calls) call->cancellation.Cancel(why);
 }
 
 void Client::Close() {

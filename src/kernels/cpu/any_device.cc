@@ -20,8 +20,9 @@ constexpr int kBehindTheDevicesOwn = -1;
 
 }  // namespace
 
-void AnyDeviceKernels::AddFactory(absl::string_view op, std::vector<std::string> host_memory, KernelFactory factory) {
-  KernelSpec spec{.op = std::string(op), .device = device_};
+void AnyDeviceKernels::AddFactory(absl::string_view op, std::vector<std::string> host_memory, KernelFactory factory,
+                                  CostFunction cost) {
+  KernelSpec spec{.op = std::string(op), .device = device_, .cost = cost};
   if (device_ != kCpu) {
     spec.priority = kBehindTheDevicesOwn;
     SetHostMemory(spec, std::move(host_memory));

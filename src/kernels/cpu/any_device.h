@@ -25,10 +25,11 @@ class CheapFnKernel final : public Kernel {
 class AnyDeviceKernels {
  public:
   AnyDeviceKernels(KernelRegistry& registry, std::string device) : registry_(registry), device_(std::move(device)) {}
-  void AddFactory(absl::string_view op, std::vector<std::string> host_memory, KernelFactory factory);
+  void AddFactory(absl::string_view op, std::vector<std::string> host_memory, KernelFactory factory,
+                  CostFunction cost = NoCost);
   template <typename K>
-  void Add(absl::string_view op, std::vector<std::string> host_memory = {}) {
-    AddFactory(op, std::move(host_memory), [] { return std::make_unique<K>(); });
+  void Add(absl::string_view op, std::vector<std::string> host_memory = {}, CostFunction cost = NoCost) {
+    AddFactory(op, std::move(host_memory), [] { return std::make_unique<K>(); }, cost);
   }
   void AddCheap(absl::string_view op, std::vector<std::string> host_memory, KernelRegistry::Fn fn) {
     AddFactory(op, std::move(host_memory), [fn] { return std::make_unique<CheapFnKernel>(fn); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: parts of tensors. A part that is one run in memory shares the input's buffer where alignment allows.
 #include "kernels/cpu/array/array_kernels.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
@@ -214,8 +215,8 @@ Status WriteStridedSlice(const KernelContext& ctx, const StridedSlice& slice, co
 }
 
 void RegisterArraySliceKernels(KernelRegistry& r) {
-  r.AddFn({.op = "Slice"}, Slice);
-  r.Add<StridedSliceKernel>({.op = "StridedSlice"});
+  r.AddFn({.op = "Slice", .cost = TakeCost}, Slice);
+  r.Add<StridedSliceKernel>({.op = "StridedSlice", .cost = TakeCost});
   r.Add<StridedSliceGradKernel>({.op = "StridedSliceGrad"});
   r.Add<StridedSliceAssignKernel>({.op = "StridedSliceAssign"});
   r.Add<ResourceStridedSliceAssignKernel>({.op = "ResourceStridedSliceAssign"});

@@ -22,9 +22,7 @@ using Element = std::vector<Tensor>;
 struct DataContext {
   CancellationManager& cancellation;
   Env& env;
-  Status KeepGoing() const {
-    return cancellation.IsCancelled() ? Cancelled("the iterator was cancelled") : absl::OkStatus();
-  }
+  Status KeepGoing() const { return cancellation.reason(); }
 };
 
 class DataIterator {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/exceptions.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
 
@@ -20,7 +21,7 @@ class PrefetchIterator final : public DataIterator {
   PrefetchIterator(Env& env, DatasetRef dataset, DataIteratorPtr input, size_t limit)
       : env_(env), dataset_(std::move(dataset)), input_(std::move(input)), limit_(limit) {}
   ~PrefetchIterator() override {
-    stop_.Cancel();
+    stop_.Cancel(WithoutExceptions([] { return Cancelled("the iterator has ended"); }));
     absl::MutexLock lock(&mu_);
     stopped_ = true;
     env_.Await(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
@@ -149,7 +150,7 @@ class ParallelMapDataset final : public Dataset {
     Iterator(Env& env, RefPtr<const ParallelMapDataset> d, DataIteratorPtr input)
         : env_(env), dataset_(std::move(d)), input_(std::move(input)) {}
     ~Iterator() override {
-      stop_.Cancel();
+      stop_.Cancel(WithoutExceptions([] { return Cancelled("the iterator has ended"); }));
       absl::MutexLock lock(&mu_);
       env_.Await(mu_, absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
     }
@@ -177,7 +178,7 @@ class ParallelMapDataset final : public Dataset {
         absl::MutexLock lock(&mu_);
         const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
         env_.Await(mu_, absl::Condition(&ready));
-        if (!first->over) return Cancelled("the iterator was cancelled");
+        if (!first->over) return ctx.cancellation.reason();
       }
       calls_.pop_front();
       if (absl::IsOutOfRange(first->status)) {

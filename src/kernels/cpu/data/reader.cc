@@ -18,6 +18,8 @@ struct Reader::Request {
   DoneCallback done;
   CancellationManager::Token token = CancellationManager::kInvalid;  // while it stands in line
   Records records{};
+
+  Status WhyCancelled() const { return Annotate(cancellation->reason(), "Read operation was cancelled: "); }
 };
 
 void Reader::Read(int64_t n, RefPtr<Queue> queue, CancellationManager* cancellation, ThreadPool& pool,
@@ -41,7 +43,7 @@ void Reader::Read(int64_t n, RefPtr<Queue> queue, CancellationManager* cancellat
       serving_ = true;
     }
   }
-  if (refused) return std::move(request->done)(Cancelled("Read operation was cancelled"), {});
+  if (refused) return std::move(request->done)(request->WhyCancelled(), {});
   Serve(std::move(request));
 }
 
@@ -53,7 +55,7 @@ void Reader::Cancel(const RequestPtr& request) {
     if (at == line_.end()) return;
     line_.erase(at);
   }
-  std::move(request->done)(Cancelled("Read operation was cancelled"), {});
+  std::move(request->done)(request->WhyCancelled(), {});
 }
 
 // A queue that has a name answers within Dequeue: then the loop goes on. Else the answer goes on with it, on the pool,
@@ -122,7 +124,7 @@ bool Reader::ReadSome(Request& request, Status* status) {
       if (!request.records.empty()) return true;
     }
     if (request.cancellation && request.cancellation->IsCancelled()) {
-      *status = Cancelled("Read operation was cancelled");
+      *status = request.WhyCancelled();
       return true;
     }
   }

@@ -71,11 +71,11 @@ TEST_F(Readers, ServesInTheOrderOfArrival) {
 TEST_F(Readers, EndsThoseThatAreCancelled) {
   CancellationManager step, other;
   const CallPtr active = Read(1, &step), in_line = Read(1, &other), last = Read();
-  other.Cancel();
+  other.Cancel(Cancelled("enough"));
   in_line->done.WaitForNotification();
   EXPECT_EQ(in_line->status.code(), StatusCode::kCancelled);
   EXPECT_FALSE(active->done.HasBeenNotified());
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   active->done.WaitForNotification();
   EXPECT_EQ(active->status.code(), StatusCode::kCancelled);
   const CallPtr refused = Read(1, &step);
@@ -110,7 +110,7 @@ TEST_F(Readers, EveryReadEndsOnceWhateverCancelsIt) {
           if (s.ok()) read.fetch_add(1);
           done.Notify();
         });
-        if ((i + t) % 2 == 0) step.Cancel();
+        if ((i + t) % 2 == 0) step.Cancel(Cancelled("enough"));
         done.WaitForNotification();
       }
     });

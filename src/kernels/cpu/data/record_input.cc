@@ -105,7 +105,7 @@ class RecordInputKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(batch_)));
     absl::MutexLock lock(&mu_);
     for (TString& to : out->mutable_flat<TString>()) {
-      if (ctx.step().cancellation && ctx.step().cancellation->IsCancelled()) return Cancelled("the step was cancelled");
+      if (ctx.step().cancellation) MR_RETURN_IF_ERROR(ctx.step().cancellation->reason());
       std::string record;
       MR_RETURN_IF_ERROR(records_->Next(&record));
       to = record;

@@ -20,7 +20,7 @@ class CallKernel final : public Kernel, public UsesFunctions {
 
   Status Compute(KernelContext& ctx) override {
     if (!source_) return Unimplemented("function '", function_.name, "' cannot be run here");
-    if (ctx.step().cancellation->IsCancelled()) return Cancelled("function '", function_.name, "' was cancelled");
+    MR_RETURN_IF_ERROR(ctx.step().cancellation->reason());
     MR_ASSIGN_OR_RETURN(const RefPtr<StepFunction> called, source_->Shared(function_, arguments_));
     std::vector<Tensor> arguments, results;
     for (int i = 0; i < static_cast<int>(arguments_.size()); ++i) arguments.push_back(ctx.input(i));

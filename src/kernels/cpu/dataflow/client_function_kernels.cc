@@ -65,7 +65,7 @@ class ClientCall {
   }
 
   void Cancel() {
-    if (!ended_.exchange(true)) Deliver(Cancelled("the step was cancelled"), {});
+    if (!ended_.exchange(true)) Deliver(cancellation_->reason(), {});
   }
 
   // The step, and its cancellation with it, lives until Deliver.

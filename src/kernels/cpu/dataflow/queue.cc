@@ -26,6 +26,11 @@ struct Queue::Waiter {
   ElementCallback done_element;
   CancellationManager* cancellation = nullptr;
   CancellationManager::Token token = CancellationManager::kInvalid;
+
+  Status WhyCancelled() const {
+    const char* const what = kind == Kind::kDequeue ? "Dequeue" : "Enqueue";
+    return Annotate(cancellation->reason(), absl::StrCat(what, " operation was cancelled: "));
+  }
 };
 
 Queue::~Queue() = default;
@@ -225,7 +230,7 @@ void Queue::Wait(WaiterPtr waiter) {
       waiter->token =
           waiter->cancellation->Register([queue = RefPtr<Queue>::Share(this), waiter] { queue->Cancel(waiter); });
       if (waiter->token == CancellationManager::kInvalid) {
-        Withdraw(waiter, Cancelled("the step was cancelled"), &ended);
+        Withdraw(waiter, waiter->WhyCancelled(), &ended);
       }
     }
   }
@@ -237,8 +242,7 @@ void Queue::Cancel(const WaiterPtr& waiter) {
   {
     absl::MutexLock lock(&mu_);
     if (waiter->ended) return;
-    const bool dequeue = waiter->kind == Waiter::Kind::kDequeue;
-    Withdraw(waiter, Cancelled(dequeue ? "Dequeue" : "Enqueue", " operation was cancelled"), &ended);
+    Withdraw(waiter, waiter->WhyCancelled(), &ended);
   }
   End(std::move(ended));
 }

@@ -157,18 +157,18 @@ TEST(Queue, ACancelledDequeueGivesBackWhatItTook) {
   EnqueueMany(*q, {1, 2, 3});
   const CallPtr many = DequeueMany(*q, 5, false, &step), next = DequeueMany(*q, 2);
   EXPECT_EQ(q->Size(), 0);
-  step.Cancel();
-  EXPECT_EQ(CodeOf(many), StatusCode::kCancelled);
+  step.Cancel(DeadlineExceeded("late"));
+  EXPECT_EQ(CodeOf(many), StatusCode::kDeadlineExceeded) << "who waits is told the cause";
   EXPECT_EQ(next->values(), (Values{1, 2}));
   EXPECT_EQ(Dequeue(*q)->values(), Values{3});
-  EXPECT_EQ(CodeOf(Dequeue(*q, &step)), StatusCode::kCancelled) << "cancelled before it waits";
+  EXPECT_EQ(CodeOf(Dequeue(*q, &step)), StatusCode::kDeadlineExceeded) << "cancelled before it waits";
 }
 
 TEST(Queue, ACancelledEnqueueLeavesWhatIsIn) {
   const RefPtr<Queue> q = *NewFifoQueue(Scalars(2));
   CancellationManager step;
   const CallPtr many = EnqueueMany(*q, {1, 2, 3}, &step), other = Enqueue(*q, 9);
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   EXPECT_EQ(CodeOf(many), StatusCode::kCancelled);
   EXPECT_EQ(DequeueMany(*q, 3)->values(), (Values{1, 2, 9}));
   EXPECT_TRUE(Ended(other));
@@ -181,7 +181,7 @@ TEST(Queue, OneCancellationEndsManyWaits) {
   std::vector<CallPtr> calls;
   for (int64_t v = 0; v < 20; ++v) calls.push_back(EnqueueMany(*q, {v, v}, &step));
   for (int64_t v = 0; v < 20; ++v) calls.push_back(DequeueMany(*q, 100, false, &step));
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   for (const CallPtr& c : calls) EXPECT_TRUE(Ended(c));
 }
 
@@ -292,7 +292,8 @@ TEST(Queue, ManyThreadsLoseAndDoubleNothing) {
     std::atomic<int> producing{kProducers};
     const auto wait = [](const CallPtr& call, CancellationManager& step, std::minstd_rand& random) {
       if (random() % 4 != 0) return call->done.WaitForNotification();
-      if (!call->done.WaitForNotificationWithTimeout(absl::Microseconds(random() % 50))) step.Cancel();
+      if (!call->done.WaitForNotificationWithTimeout(absl::Microseconds(random() % 50)))
+        step.Cancel(Cancelled("enough"));
       call->done.WaitForNotification();
     };
     std::vector<std::thread> threads;

@@ -126,8 +126,8 @@ void AddTransferKernels(AnyDeviceKernels& r) {
   // What travels is in host memory.
   for (const char* op : {"_Send", "_HostSend"}) r.Add<SendKernel>(op, {"tensor"});
   for (const char* op : {"_Recv", "_HostRecv"}) r.Add<RecvKernel>(op, {"tensor"});
-  r.Add<CopyToHostKernel>("_CopyToHost", {"output"});
-  r.Add<CopyFromHostKernel>("_CopyFromHost", {"input"});
+  r.Add<CopyToHostKernel>("_CopyToHost", {"output"}, ElementCost);
+  r.Add<CopyFromHostKernel>("_CopyFromHost", {"input"}, ElementCost);
 }
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {

@@ -371,12 +371,18 @@ constexpr Entry kSameShape[] = {
     {"EluGrad", "FLT"}, {"SeluGrad", "FLT"},      {"SoftplusGrad", "FLT"}, {"SoftsignGrad", "FLT"},
 };
 
+KernelSpec SpecOf(const Entry& e) {
+  const TileOp tile = ResolveTile(e.op, DType::kFloat);
+  const bool is_costly = tile && tile.fn->cost >= 2;
+  return {.op = e.op, .types = {{"T", Types(e.types)}}, .cost = is_costly ? CostlyElementCost : ElementCost};
+}
+
 }  // namespace
 
 void RegisterUnaryBinaryKernels(KernelRegistry& r) {
-  for (const Entry& e : kUnary) r.Add<UnaryKernel>({.op = e.op, .types = {{"T", Types(e.types)}}});
-  for (const Entry& e : kBinary) r.Add<BinaryKernel>({.op = e.op, .types = {{"T", Types(e.types)}}});
-  for (const Entry& e : kSameShape) r.Add<SameShapeBinaryKernel>({.op = e.op, .types = {{"T", Types(e.types)}}});
+  for (const Entry& e : kUnary) r.Add<UnaryKernel>(SpecOf(e));
+  for (const Entry& e : kBinary) r.Add<BinaryKernel>(SpecOf(e));
+  for (const Entry& e : kSameShape) r.Add<SameShapeBinaryKernel>(SpecOf(e));
   r.Add<UnaryKernel>({.op = "LogicalNot"});
   r.Add<BinaryKernel>({.op = "LogicalAnd"});
   r.Add<BinaryKernel>({.op = "LogicalOr"});

@@ -34,7 +34,7 @@ void WaitingResource::Call(Line line, Attempt attempt, CancellationManager* canc
       if (waiter->token == CancellationManager::kInvalid) {
         std::erase(waiters_, waiter);
         waiter->ended = true;
-        waiter->status = Cancelled("the step was cancelled");
+        waiter->status = cancellation->reason();
         ended.push_back(std::move(waiter));
         Serve(&ended);
       }
@@ -68,7 +68,8 @@ void WaitingResource::Cancel(const WaiterPtr& waiter) {
     if (waiter->ended) return;
     std::erase(waiters_, waiter);
     waiter->ended = true;
-    waiter->status = Cancelled("the step was cancelled while it waited at ", DebugString());
+    waiter->status =
+        Annotate(waiter->cancellation->reason(), absl::StrCat("cancelled while it waited at ", DebugString(), ": "));
     Serve(&ended);  // those behind it in its line
   }
   End(ended);

@@ -70,7 +70,7 @@ TEST(WaitingResource, ACancelledCallLetsThoseBehindItGoOn) {
   const auto large = a->Take(3, Line::kTake, &step), small = a->Take(1);
   a->Add(1);
   EXPECT_TRUE(small->empty());
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   ASSERT_EQ(large->size(), 1u);
   EXPECT_EQ(large->at(0).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(small->size(), 1u);
@@ -82,7 +82,7 @@ TEST(WaitingResource, OneCancellationEndsAllCallsOfItsStep) {
   CancellationManager step;
   std::vector<Account::Result> calls;
   for (int i = 0; i < 10; ++i) calls.push_back(a->Take(1, i % 2 == 0 ? Line::kTake : Line::kNone, &step));
-  step.Cancel();
+  step.Cancel(Cancelled("enough"));
   for (const auto& c : calls) EXPECT_EQ(c->size(), 1u);
 }
 

@@ -169,9 +169,7 @@ class SampleKernel final : public RandomKernel {
     PhiloxWords words(ReserveBlocks(static_cast<uint64_t>(attempts_)));
     const CancellationManager* cancellation = ctx.step().cancellation;
     for (int64_t i = 0; i < attempts_; ++i) {
-      if (i % 1024 == 1023 && cancellation != nullptr && cancellation->IsCancelled()) {
-        return Cancelled("the step was cancelled");
-      }
+      if (i % 1024 == 1023 && cancellation != nullptr) MR_RETURN_IF_ERROR(cancellation->reason());
       const float ratio = UnitFloat(words()) * (ratio_.high - ratio_.low) + ratio_.low;
       const std::optional<Window> window = DrawWindow(image.bottom, image.right, share_, ratio, words);
       if (window && CoversOne(*window, objects, covered)) return *window;

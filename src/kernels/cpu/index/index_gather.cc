@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/index/index_kernels.h"
 
@@ -194,11 +195,12 @@ class ResourceGatherKernel : public Kernel {
 }  // namespace
 
 void RegisterGatherKernels(KernelRegistry& r) {
-  r.Add<GatherKernel>({.op = "Gather"});
-  r.Add<GatherV2Kernel>({.op = "GatherV2"});
-  r.AddFn({.op = "GatherNd"}, [](KernelContext& c) -> Status { return GatherSlices(c, c.input(0), c.input(1)); });
-  r.Add<ResourceGatherKernel>({.op = "ResourceGather"});
-  r.AddFn({.op = "ResourceGatherNd"}, [](KernelContext& c) -> Status {
+  r.Add<GatherKernel>({.op = "Gather", .cost = TakeCost});
+  r.Add<GatherV2Kernel>({.op = "GatherV2", .cost = TakeCost});
+  r.AddFn({.op = "GatherNd", .cost = TakeCost},
+          [](KernelContext& c) -> Status { return GatherSlices(c, c.input(0), c.input(1)); });
+  r.Add<ResourceGatherKernel>({.op = "ResourceGather", .cost = TakeCost});
+  r.AddFn({.op = "ResourceGatherNd", .cost = TakeCost}, [](KernelContext& c) -> Status {
     MR_ASSIGN_OR_RETURN(Tensor value, ReadVariable(c));
     return GatherSlices(c, value, c.input(1));
   });

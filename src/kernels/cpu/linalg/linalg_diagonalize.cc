@@ -142,10 +142,7 @@ size_t BeginOfBlock(absl::Span<const double> d, absl::Span<double> e, size_t hi,
 
 }  // namespace
 
-Status Iteration::Check() const {
-  if (cancellation && cancellation->IsCancelled()) return Cancelled("the step was cancelled");
-  return absl::OkStatus();
-}
+Status Iteration::Check() const { return cancellation ? cancellation->reason() : absl::OkStatus(); }
 
 Status DiagonalizeTridiagonal(absl::Span<double> d, absl::Span<double> e, double epsilon, const Iteration& iteration,
                               RotateRows rotate) {

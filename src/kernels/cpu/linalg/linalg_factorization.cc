@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_batch.h"
 #include "kernels/cpu/linalg/linalg_dense.h"
@@ -347,16 +348,17 @@ void RegisterFactorizationKernels(KernelRegistry& registry) {
   const std::vector<DType> all = Types("FD|CPX"), real = Types("FD"), inverse = Types("HFD|CPX");
   for (const char* batch : {"", "Batch"}) {
     auto name = [&](const char* op) { return absl::StrCat(batch, op); };
-    registry.AddFn({.op = name("Cholesky"), .types = {{"T", all}}}, &CholeskyCompute);
-    registry.AddFn({.op = name("CholeskyGrad"), .types = {{"T", real}}}, &CholeskyGradCompute);
-    registry.AddFn({.op = name("MatrixDeterminant"), .types = {{"T", all}}}, &DeterminantCompute);
+    registry.AddFn({.op = name("Cholesky"), .types = {{"T", all}}, .cost = CubicCost}, &CholeskyCompute);
+    registry.AddFn({.op = name("CholeskyGrad"), .types = {{"T", real}}, .cost = CubicCost}, &CholeskyGradCompute);
+    registry.AddFn({.op = name("MatrixDeterminant"), .types = {{"T", all}}, .cost = CubicCost}, &DeterminantCompute);
     if (!*batch) {
-      registry.AddFn({.op = "LogMatrixDeterminant", .types = {{"T", all}}}, &LogDeterminantCompute);
-      registry.AddFn({.op = "Lu", .types = {{"T", all}}}, &LuCompute);
+      registry.AddFn({.op = "LogMatrixDeterminant", .types = {{"T", all}}, .cost = CubicCost}, &LogDeterminantCompute);
+      registry.AddFn({.op = "Lu", .types = {{"T", all}}, .cost = CubicCost}, &LuCompute);
     }
-    registry.Add<InverseKernel>({.op = name("MatrixInverse"), .types = {{"T", inverse}}});
-    registry.Add<SolveKernel>({.op = name("MatrixSolve"), .types = {{"T", all}}});
-    registry.Add<TriangularSolveKernel>({.op = name("MatrixTriangularSolve"), .types = {{"T", all}}});
+    registry.Add<InverseKernel>({.op = name("MatrixInverse"), .types = {{"T", inverse}}, .cost = CubicCost});
+    registry.Add<SolveKernel>({.op = name("MatrixSolve"), .types = {{"T", all}}, .cost = CubicCost});
+    registry.Add<TriangularSolveKernel>(
+        {.op = name("MatrixTriangularSolve"), .types = {{"T", all}}, .cost = CubicCost});
   }
 }
 

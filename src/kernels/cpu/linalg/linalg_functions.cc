@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/stop_scope.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_dense.h"
 #include "kernels/cpu/linalg/linalg_stack.h"
@@ -323,16 +324,17 @@ Status MatrixSquareRoot(KernelContext& ctx) {
 }  // namespace
 
 void RegisterMatrixFunctionKernels(KernelRegistry& r) {
-  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f32")}}}, MatrixExponential<float>);
-  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f64")}}}, MatrixExponential<double>);
-  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("c64")}}}, MatrixExponential<complex64>);
-  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("c128")}}}, MatrixExponential<complex128>);
-  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c64")}}}, MatrixLogarithm<complex64>);
-  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c128")}}}, MatrixLogarithm<complex128>);
-  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f32")}}}, MatrixSquareRoot<float>);
-  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f64")}}}, MatrixSquareRoot<double>);
-  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c64")}}}, MatrixSquareRoot<complex64>);
-  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c128")}}}, MatrixSquareRoot<complex128>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f32")}}, .cost = CubicCost}, MatrixExponential<float>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f64")}}, .cost = CubicCost}, MatrixExponential<double>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("c64")}}, .cost = CubicCost}, MatrixExponential<complex64>);
+  r.AddFn(
+      {.op = "MatrixExponential", .types = {{"T", Types("c128")}}, .cost = CubicCost}, MatrixExponential<complex128>);
+  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c64")}}, .cost = CubicCost}, MatrixLogarithm<complex64>);
+  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c128")}}, .cost = CubicCost}, MatrixLogarithm<complex128>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f32")}}, .cost = CubicCost}, MatrixSquareRoot<float>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f64")}}, .cost = CubicCost}, MatrixSquareRoot<double>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c64")}}, .cost = CubicCost}, MatrixSquareRoot<complex64>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c128")}}, .cost = CubicCost}, MatrixSquareRoot<complex128>);
 }
 
 }  // namespace millrace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of Qr and MatrixSolveLs.
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_spectral.h"
 #include "kernels/cpu/math/math_convert.h"
@@ -199,9 +200,9 @@ class SolveLsKernel final : public Kernel {
 }  // namespace
 
 void RegisterLeastSquaresKernels(KernelRegistry& registry) {
-  registry.Add<QrKernel>({.op = "Qr", .types = {{"T", Types("HFD|CPX")}}});
-  registry.Add<SolveLsKernel>({.op = "MatrixSolveLs", .types = {{"T", Types("FD|CPX")}}});
-  registry.Add<SolveLsKernel>({.op = "BatchMatrixSolveLs", .types = {{"T", Types("FD")}}});
+  registry.Add<QrKernel>({.op = "Qr", .types = {{"T", Types("HFD|CPX")}}, .cost = CubicCost});
+  registry.Add<SolveLsKernel>({.op = "MatrixSolveLs", .types = {{"T", Types("FD|CPX")}}, .cost = CubicCost});
+  registry.Add<SolveLsKernel>({.op = "BatchMatrixSolveLs", .types = {{"T", Types("FD")}}, .cost = CubicCost});
 }
 
 }  // namespace millrace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of MatMul, BatchMatMul and BatchMatMulV2.
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/fused_ops.h"
 #include "kernels/cpu/linalg/linalg.h"
@@ -187,12 +188,12 @@ class BatchMatMulKernel : public Kernel {
 
 void RegisterMatMulKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("FC|IDX|i16");
-  registry.Add<MatMulKernel>({.op = "MatMul", .types = {{"T", types}}});
-  registry.Add<FusedMatMulKernel>({.op = "_FusedMatMul", .types = {{"T", Types("f32")}}});
-  registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}});
-  registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}});
+  registry.Add<MatMulKernel>({.op = "MatMul", .types = {{"T", types}}, .cost = ProductCost});
+  registry.Add<FusedMatMulKernel>({.op = "_FusedMatMul", .types = {{"T", Types("f32")}}, .cost = ProductCost});
+  registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}, .cost = ProductCost});
+  registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}, .cost = ProductCost});
   registry.Add<SparseMatMulKernel>(
-      {.op = "SparseMatMul", .types = {{"Ta", Types("f32|bf16")}, {"Tb", Types("f32|bf16")}}});
+      {.op = "SparseMatMul", .types = {{"Ta", Types("f32|bf16")}, {"Tb", Types("f32|bf16")}}, .cost = ProductCost});
 }
 
 }  // namespace millrace

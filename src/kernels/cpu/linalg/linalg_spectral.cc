@@ -2,6 +2,7 @@
 // Kernels of SelfAdjointEig, SelfAdjointEigV2 and Svd.
 #include "kernels/cpu/linalg/linalg_spectral.h"
 
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/linalg/linalg.h"
 
 namespace millrace {
@@ -129,9 +130,10 @@ void RegisterSpectralKernels(KernelRegistry& registry) {
   const std::vector<DType> all = Types("FD|CPX"), real = Types("FD");
   for (const char* batch : {"", "Batch"}) {
     auto name = [&](const char* op) { return absl::StrCat(batch, op); };
-    registry.AddFn({.op = name("SelfAdjointEig"), .types = {{"T", real}}}, &OldEigen);
-    registry.Add<EigenKernel>({.op = name("SelfAdjointEigV2"), .types = {{"T", *batch ? real : all}}});
-    registry.Add<SvdKernel>({.op = name("Svd"), .types = {{"T", all}}});
+    registry.AddFn({.op = name("SelfAdjointEig"), .types = {{"T", real}}, .cost = CubicCost}, &OldEigen);
+    registry.Add<EigenKernel>(
+        {.op = name("SelfAdjointEigV2"), .types = {{"T", *batch ? real : all}}, .cost = CubicCost});
+    registry.Add<SvdKernel>({.op = name("Svd"), .types = {{"T", all}}, .cost = CubicCost});
   }
 }
 

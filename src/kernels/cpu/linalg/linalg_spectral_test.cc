@@ -80,7 +80,7 @@ TEST(Spectral, ThreadsDoNotMatter) {
 TEST(Spectral, EndsWithTheStep) {
   KernelRunner runner(RegisterLinalgKernels, 1);
   CancellationManager cancellation;
-  cancellation.Cancel();
+  cancellation.Cancel(Cancelled("enough"));
   runner.step.cancellation = &cancellation;
   for (const char* op : {kEigen, kSvd}) {
     EXPECT_EQ(runner.Run(op, OfDouble(), {Matrix(9, 1)}).status().code(), absl::StatusCode::kCancelled);

@@ -237,10 +237,12 @@ class SparseCrossEntropyKernel : public Kernel {
 
 void RegisterSoftmaxKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("FLT");
-  registry.Add<SoftmaxKernel<false>>({.op = "Softmax", .types = {{"T", types}}});
-  registry.Add<SoftmaxKernel<true>>({.op = "LogSoftmax", .types = {{"T", types}}});
-  registry.Add<CrossEntropyKernel>({.op = "SoftmaxCrossEntropyWithLogits", .types = {{"T", types}}});
-  registry.Add<SparseCrossEntropyKernel>({.op = "SparseSoftmaxCrossEntropyWithLogits", .types = {{"T", types}}});
+  registry.Add<SoftmaxKernel<false>>({.op = "Softmax", .types = {{"T", types}}, .cost = CostlyElementCost});
+  registry.Add<SoftmaxKernel<true>>({.op = "LogSoftmax", .types = {{"T", types}}, .cost = CostlyElementCost});
+  registry.Add<CrossEntropyKernel>(
+      {.op = "SoftmaxCrossEntropyWithLogits", .types = {{"T", types}}, .cost = CostlyElementCost});
+  registry.Add<SparseCrossEntropyKernel>(
+      {.op = "SparseSoftmaxCrossEntropyWithLogits", .types = {{"T", types}}, .cost = CostlyElementCost});
 }
 
 }  // namespace millrace

@@ -235,12 +235,13 @@ class FusedBatchNormGradKernel : public Kernel {
 
 void RegisterBatchNormKernels(KernelRegistry& r) {
   const auto wide = Types("f16|bf16|f32");
-  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNorm", .types = {{"T", Types("f32")}}});
-  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV2", .types = {{"T", wide}}});
-  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV3", .types = {{"T", wide}}});
-  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGrad", .types = {{"T", Types("f32")}}});
-  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV2", .types = {{"T", wide}}});
-  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV3", .types = {{"T", wide}}});
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNorm", .types = {{"T", Types("f32")}}, .cost = CostlyElementCost});
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV2", .types = {{"T", wide}}, .cost = CostlyElementCost});
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV3", .types = {{"T", wide}}, .cost = CostlyElementCost});
+  r.Add<FusedBatchNormGradKernel>(
+      {.op = "FusedBatchNormGrad", .types = {{"T", Types("f32")}}, .cost = CostlyElementCost});
+  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV2", .types = {{"T", wide}}, .cost = CostlyElementCost});
+  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV3", .types = {{"T", wide}}, .cost = CostlyElementCost});
 }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution with the cheap ops that follow it, as the stage `fuse` puts them together.
 #include "absl/strings/match.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/fused_ops.h"
 #include "kernels/cpu/nn/nn_conv_kernel.h"
 
@@ -39,9 +40,9 @@ class FusedConvKernel final : public ConvKernel {
 
 void RegisterFusedConvKernels(KernelRegistry& r) {
   for (const char* op : {"_FusedConv2D", "_FusedDepthwiseConv2dNative"}) {
-    r.AddFactory({.op = op, .types = {{"T", Types("f32")}}}, [depthwise = absl::StrContains(op, "Depthwise")] {
-      return std::make_unique<FusedConvKernel>(depthwise);
-    });
+    r.AddFactory(
+        {.op = op, .types = {{"T", Types("f32")}}, .cost = FusedConvolutionCost},
+        [depthwise = absl::StrContains(op, "Depthwise")] { return std::make_unique<FusedConvKernel>(depthwise); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/epilogue.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
 #include "kernels/cpu/nn/nn_conv_kernel.h"
@@ -349,7 +350,7 @@ Status ConvKernel::Deliver(KernelContext& ctx, Tensor result, bool turned, bool 
 
 void RegisterConvKernels(KernelRegistry& r) {
   const auto add = [&r](const char* op, const char* types, ConvPass pass, bool depthwise = false) {
-    r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [pass, depthwise] {
+    r.AddFactory({.op = op, .types = {{"T", Types(types)}}, .cost = ConvolutionCost}, [pass, depthwise] {
       return std::make_unique<ConvKernel>(pass, depthwise);
     });
   };

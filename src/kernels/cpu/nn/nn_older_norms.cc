@@ -205,8 +205,8 @@ class GlobalNormKernel : public Kernel {
 }  // namespace
 
 void RegisterOlderNormKernels(KernelRegistry& r) {
-  r.Add<LrnKernel>({.op = "LRN", .types = {{"T", Types("f16|bf16|f32")}}});
-  r.Add<LrnKernel>({.op = "LRNGrad", .types = {{"T", Types("f16|bf16|f32")}}});
+  r.Add<LrnKernel>({.op = "LRN", .types = {{"T", Types("f16|bf16|f32")}}, .cost = CostlyElementCost});
+  r.Add<LrnKernel>({.op = "LRNGrad", .types = {{"T", Types("f16|bf16|f32")}}, .cost = CostlyElementCost});
   r.AddFn({.op = "L2Loss", .types = {{"T", Types("FLT")}}}, L2LossKernel);
   r.Add<GlobalNormKernel>({.op = "BatchNormWithGlobalNormalization", .types = {{"T", Types("FLT")}}});
   r.Add<GlobalNormKernel>({.op = "BatchNormWithGlobalNormalizationGrad", .types = {{"T", Types("FLT")}}});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/nn/nn_pool_planes_simd.h"
 #include "kernels/cpu/nn/nn_pool_walk.h"
@@ -319,7 +320,7 @@ class PoolKernel : public Kernel {
 void RegisterPoolKernels(KernelRegistry& r) {
   const auto add =
       [&r](const char* op, const char* types, PoolOp what, int sizes_input = -1, const char* format = "NHWC") {
-        r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [what, sizes_input, format] {
+        r.AddFactory({.op = op, .types = {{"T", Types(types)}}, .cost = WindowCost}, [what, sizes_input, format] {
           return std::make_unique<PoolKernel>(what, sizes_input, format);
         });
       };

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/nn/nn_pool.h"
 #include "kernels/cpu/nn/nn_pool_walk.h"
 
@@ -156,7 +157,7 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
 }  // namespace
 
 void RegisterArgmaxPoolKernels(KernelRegistry& r) {
-  r.Add<MaxPoolWithArgmaxKernel>({.op = "MaxPoolWithArgmax", .types = {{"T", Types("REAL")}}});
+  r.Add<MaxPoolWithArgmaxKernel>({.op = "MaxPoolWithArgmax", .types = {{"T", Types("REAL")}}, .cost = WindowCost});
   r.Add<MaxPoolGradWithArgmaxKernel>({.op = "MaxPoolGradWithArgmax", .types = {{"T", Types("REAL")}}});
   r.Add<MaxPoolGradWithArgmaxKernel>({.op = "MaxPoolGradGradWithArgmax", .types = {{"T", Types("REAL")}}});
 }

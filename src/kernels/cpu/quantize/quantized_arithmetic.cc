@@ -2,6 +2,7 @@
 // CPU kernels: sums, products and matrix products of quantized numbers, activations, bias. Zero is some integer of each
 // operand; what it is follows from the operand's range.
 #include "kernels/cpu/elementwise/elementwise_broadcast.h"
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
 #include "kernels/cpu/quantize/quantize_kernels.h"
 #include "kernels/cpu/quantize/quantize_range.h"
@@ -272,7 +273,8 @@ void RegisterQuantizedArithmeticKernels(KernelRegistry& r) {
   const std::vector<DType> u8 = Types("qu8"), i8 = Types("qi8"), i32 = Types("qi32");
   r.AddFn({.op = "QuantizedAdd", .types = {{"T1", u8}, {"T2", u8}, {"Toutput", i32}}}, Add);
   r.AddFn({.op = "QuantizedMul", .types = {{"T1", u8}, {"T2", u8}, {"Toutput", i32}}}, Mul);
-  r.Add<MatMulKernel>({.op = "QuantizedMatMul", .types = {{"T1", u8}, {"T2", u8}, {"Toutput", i32}}});
+  r.Add<MatMulKernel>(
+      {.op = "QuantizedMatMul", .types = {{"T1", u8}, {"T2", u8}, {"Toutput", i32}}, .cost = ProductCost});
   r.AddFn({.op = "QuantizedBiasAdd", .types = {{"T1", u8}, {"T2", u8}, {"out_type", i32}}}, BiasAddOf<uint8_t>);
   r.AddFn({.op = "QuantizedBiasAdd", .types = {{"T1", i8}, {"T2", i8}, {"out_type", i32}}}, BiasAddOf<int8_t>);
   for (const auto& t : {u8, i32}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: QuantizedConv2D, QuantizedAvgPool, QuantizedMaxPool, QuantizedResizeBilinear. Images are NHWC.
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
 #include "kernels/cpu/quantize/quantize_kernels.h"
 #include "kernels/cpu/quantize/quantize_range.h"
@@ -306,7 +307,9 @@ class ResizeKernel final : public Kernel {
 
 void RegisterQuantizedNnKernels(KernelRegistry& r) {
   const std::vector<DType> u8 = Types("qu8"), narrow = Types("qi8|qu8"), i32 = Types("qi32");
-  r.Add<ConvKernel>({.op = "QuantizedConv2D", .types = {{"Tinput", u8}, {"Tfilter", narrow}, {"out_type", i32}}});
+  r.Add<ConvKernel>({.op = "QuantizedConv2D",
+                     .types = {{"Tinput", u8}, {"Tfilter", narrow}, {"out_type", i32}},
+                     .cost = FusedConvolutionCost});
   r.Add<PoolKernel<true>>({.op = "QuantizedAvgPool", .types = {{"T", narrow}}});
   r.Add<PoolKernel<false>>({.op = "QuantizedMaxPool", .types = {{"T", narrow}}});
   r.Add<ResizeKernel>({.op = "QuantizedResizeBilinear", .types = {{"T", Types("f32|qu8|qi32")}}});

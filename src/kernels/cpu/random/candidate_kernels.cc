@@ -286,8 +286,8 @@ class SamplerKernel final : public RandomKernel {
     KeyMap<int64_t> seen;
     int64_t tries = 0;
     for (size_t i = 0; i < out.size();) {
-      if ((++tries & 0xfffff) == 0 && ctx.step().cancellation != nullptr && ctx.step().cancellation->IsCancelled()) {
-        return absl::CancelledError("the step was cancelled while classes were drawn");
+      if ((++tries & 0xfffff) == 0 && ctx.step().cancellation != nullptr) {
+        MR_RETURN_IF_ERROR(ctx.step().cancellation->reason());
       }
       const int64_t k = sampler_.Draw(words);
       if (seen.Insert(k, 0).second) out[i++] = k;

@@ -276,12 +276,15 @@ class UniformIntKernel : public RandomKernel {
 
 void RegisterRandomKernels(KernelRegistry& r) {
   const std::vector<DType> floats = Types("FLT");
-  r.Add<FillKernel<Uniform>>({.op = "RandomUniform", .types = {{"dtype", floats}}});
-  r.Add<FillKernel<Normal>>({.op = "RandomStandardNormal", .types = {{"dtype", floats}}});
-  r.Add<FillKernel<Truncated>>({.op = "TruncatedNormal", .types = {{"dtype", floats}}});
-  r.AddFn({.op = "StatelessRandomUniform", .types = {{"dtype", floats}}}, FillStateless<Uniform>);
-  r.AddFn({.op = "StatelessRandomNormal", .types = {{"dtype", floats}}}, FillStateless<Normal>);
-  r.AddFn({.op = "StatelessTruncatedNormal", .types = {{"dtype", floats}}}, FillStateless<Truncated>);
+  r.Add<FillKernel<Uniform>>({.op = "RandomUniform", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
+  r.Add<FillKernel<Normal>>({.op = "RandomStandardNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
+  r.Add<FillKernel<Truncated>>({.op = "TruncatedNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
+  r.AddFn({.op = "StatelessRandomUniform", .types = {{"dtype", floats}}, .cost = CostlyElementCost},
+          FillStateless<Uniform>);
+  r.AddFn(
+      {.op = "StatelessRandomNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost}, FillStateless<Normal>);
+  r.AddFn({.op = "StatelessTruncatedNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost},
+          FillStateless<Truncated>);
   r.Add<UniformIntKernel<false>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
   r.Add<UniformIntKernel<true>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
   RegisterRandomSamplers(r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GRUBlockCell and its gradient. The concatenations [x, h] of the definition are never made: a product with them is a
 // sum of two products, with the upper rows of the weights and with the lower ones.
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/rnn/rnn.h"
 #include "kernels/cpu/rnn/rnn_tiles.h"
 
@@ -109,8 +110,8 @@ Status GruCellGrad(KernelContext& ctx) {
 
 void RegisterGruKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("f32");
-  registry.AddFn({.op = "GRUBlockCell", .types = {{"T", types}}}, GruCell);
-  registry.AddFn({.op = "GRUBlockCellGrad", .types = {{"T", types}}}, GruCellGrad);
+  registry.AddFn({.op = "GRUBlockCell", .types = {{"T", types}}, .cost = CellCost}, GruCell);
+  registry.AddFn({.op = "GRUBlockCellGrad", .types = {{"T", types}}, .cost = CellCost}, GruCellGrad);
 }
 
 }  // namespace millrace

@@ -2,6 +2,7 @@
 // One LSTM step (Hochreiter and Schmidhuber 1997; peepholes: Gers and Schmidhuber 2000) and its gradient.
 #include <algorithm>
 
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/rnn/rnn_lstm.h"
 
 namespace millrace {
@@ -79,8 +80,8 @@ class LstmCellGradKernel : public Kernel {
 
 void RegisterLstmCellKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("f16|f32");
-  registry.Add<LstmCellKernel>({.op = "LSTMBlockCell", .types = {{"T", types}}});
-  registry.Add<LstmCellGradKernel>({.op = "LSTMBlockCellGrad", .types = {{"T", types}}});
+  registry.Add<LstmCellKernel>({.op = "LSTMBlockCell", .types = {{"T", types}}, .cost = CellCost});
+  registry.Add<LstmCellGradKernel>({.op = "LSTMBlockCellGrad", .types = {{"T", types}}, .cost = CellCost});
 }
 
 }  // namespace millrace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/nn/nn_simd.h"
 #include "kernels/cpu/rnn/rnn_lstm.h"
 
@@ -189,10 +190,10 @@ class BlockLstmGradKernel : public Kernel {
 
 void RegisterLstmSequenceKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("f16|f32");
-  registry.Add<BlockLstmKernel<kOrderIcfo>>({.op = "BlockLSTM", .types = {{"T", types}}});
-  registry.Add<BlockLstmKernel<kOrderIfco>>({.op = "BlockLSTMV2", .types = {{"T", types}}});
-  registry.Add<BlockLstmGradKernel<kOrderIcfo>>({.op = "BlockLSTMGrad", .types = {{"T", types}}});
-  registry.Add<BlockLstmGradKernel<kOrderIfco>>({.op = "BlockLSTMGradV2", .types = {{"T", types}}});
+  registry.Add<BlockLstmKernel<kOrderIcfo>>({.op = "BlockLSTM", .types = {{"T", types}}, .cost = CellCost});
+  registry.Add<BlockLstmKernel<kOrderIfco>>({.op = "BlockLSTMV2", .types = {{"T", types}}, .cost = CellCost});
+  registry.Add<BlockLstmGradKernel<kOrderIcfo>>({.op = "BlockLSTMGrad", .types = {{"T", types}}, .cost = CellCost});
+  registry.Add<BlockLstmGradKernel<kOrderIfco>>({.op = "BlockLSTMGradV2", .types = {{"T", types}}, .cost = CellCost});
 }
 
 }  // namespace millrace

@@ -357,8 +357,8 @@ void AddVariableKernels(AnyDeviceKernels& r) {
   r.Add<VariableKernel>("Variable");
   r.Add<VariableKernel>("VariableV2");
   r.Add<VarHandleKernel>("VarHandleOp");
-  r.Add<AssignKernel>("Assign");
-  r.Add<AssignResourceKernel>("AssignVariableOp");
+  r.Add<AssignKernel>("Assign", {}, ElementCost);
+  r.Add<AssignResourceKernel>("AssignVariableOp", {}, ElementCost);
   r.AddFn("ReadVariableOp", {}, ReadResource);
   r.AddFn("IsVariableInitialized", {"is_initialized"}, IsInitializedRef);
   r.AddFn("VarIsInitializedOp", {"is_initialized"}, IsInitializedResource);

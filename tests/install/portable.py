@@ -194,7 +194,7 @@ def chroot(wheel, release, sdk=None):
         use,
         "numpy",
     )
-    print(run("chroot", folder, "bash", "-c", DIGITS, env={"PATH": "/usr/bin:/bin", "HOME": "/root"}).strip())
+    print(run("chroot", folder, "bash", "-c", DIGITS, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}).strip())
 
 
 if __name__ == "__main__":

@@ -52,8 +52,7 @@ class WorkerGroupTest : public ::testing::Test {
 
   CountingWorker a_{"/job:x/replica:0/task:0", "/job:x/replica:0/task:0/device:CPU:0"};
   CountingWorker b_{"/job:x/replica:0/task:1", "/job:x/replica:0/task:1/device:CPU:0"};
-  std::unique_ptr<WorkerGroup> group_ =
-      std::make_unique<WorkerGroup>(std::vector<WorkerInterface*>{&a_, &b_}, 17, false);
+  std::unique_ptr<WorkerGroup> group_ = std::make_unique<WorkerGroup>(std::vector<WorkerInterface*>{&a_, &b_}, 17);
 };
 
 TEST_F(WorkerGroupTest, ConnectsOnceAndAgainWhereASessionWasLost) {

@@ -69,6 +69,8 @@ from millrace.framework.tensor_shape import Dimension, TensorShape, scalar, unkn
 from millrace.ops import gen_ops as _gen_ops
 from millrace.ops import operators as _operators
 from millrace.ops.array_ops import *  # noqa: F403
+from millrace.ops.block_ops import *  # noqa: F403
+from millrace.ops.gather_ops import batch_gather, gather, gather_nd
 from millrace.ops.check_ops import *  # noqa: F403
 from millrace.ops.confusion_matrix import confusion_matrix
 from millrace.ops.control_flow_ops import *  # noqa: F403
@@ -158,7 +160,6 @@ if TYPE_CHECKING:  # at run time __getattr__ finds them when they are first name
         exp,
         expm1,
         floor,
-        gather_nd,
         greater,
         greater_equal,
         is_finite,
@@ -200,7 +201,6 @@ for _name in _names.generated():  # ops whose function is the generated one
     globals().setdefault(_name, getattr(_gen_ops, _name))
 _dispatch.install(globals(), _dispatch.NAMES)
 inv = reciprocal
-where_v2 = _gen_ops.select_v2
 
 
 def load_ipython_extension(ipython: _Any) -> None:

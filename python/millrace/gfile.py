@@ -15,7 +15,8 @@ from millrace.framework import errors
 _READS, _WRITES = ("r", "r+", "a+", "w+"), ("a", "w", "r+", "a+", "w+")
 
 
-def _path(path: Any) -> str:
+def as_path(path: Any) -> str:
+    """A path as text, without the prefix file://."""
     path = os.fspath(path)
     path = path.decode() if isinstance(path, bytes) else path
     return path[7:] if path.startswith("file://") else path
@@ -50,7 +51,7 @@ class GFile:
     """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
-        self._name, self._mode = _path(name), mode
+        self._name, self._mode = as_path(name), mode
         self._binary, self._kind = "b" in mode, mode.replace("b", "").replace("t", "")
         self._reader: Any = None
         self._writer: Any = None
@@ -167,35 +168,35 @@ FastGFile = Open = GFile
 
 def Exists(filename: Any) -> bool:
     """Whether a file or folder is there."""
-    return os.path.exists(_path(filename))
+    return os.path.exists(as_path(filename))
 
 
 def IsDirectory(dirname: Any) -> bool:
     """Whether it is a folder."""
-    return os.path.isdir(_path(dirname))
+    return os.path.isdir(as_path(dirname))
 
 
 def MakeDirs(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder and those above it."""
-    with _statuses(_path(dirname)):
-        os.makedirs(_path(dirname), mode, exist_ok=True)
+    with _statuses(as_path(dirname)):
+        os.makedirs(as_path(dirname), mode, exist_ok=True)
 
 
 def MkDir(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder."""
-    with _statuses(_path(dirname)):
-        os.mkdir(_path(dirname), mode)
+    with _statuses(as_path(dirname)):
+        os.mkdir(as_path(dirname), mode)
 
 
 def Remove(filename: Any) -> None:
     """Deletes a file."""
-    with _statuses(_path(filename)):
-        os.remove(_path(filename))
+    with _statuses(as_path(filename)):
+        os.remove(as_path(filename))
 
 
 def DeleteRecursively(dirname: Any) -> None:
     """Deletes a folder and what is in it."""
-    path = _path(dirname)
+    path = as_path(dirname)
     with _statuses(path):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -210,27 +211,27 @@ def _refuse_existing(path: str, overwrite: bool) -> None:
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file. AlreadyExistsError where the new one is there, unless overwrite."""
-    _refuse_existing(_path(newpath), overwrite)
-    with _statuses(_path(oldpath)):
-        shutil.copyfile(_path(oldpath), _path(newpath))
+    _refuse_existing(as_path(newpath), overwrite)
+    with _statuses(as_path(oldpath)):
+        shutil.copyfile(as_path(oldpath), as_path(newpath))
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file. AlreadyExistsError where the new one is there, unless overwrite."""
-    _refuse_existing(_path(newname), overwrite)
-    with _statuses(_path(oldname)):
-        os.replace(_path(oldname), _path(newname))
+    _refuse_existing(as_path(newname), overwrite)
+    with _statuses(as_path(oldname)):
+        os.replace(as_path(oldname), as_path(newname))
 
 
 def Glob(filename: Any) -> List[str]:
     """The files that fit a pattern, or any of several."""
     patterns = filename if isinstance(filename, (list, tuple)) else [filename]
-    return [p for pattern in patterns for p in sorted(_glob.glob(_path(pattern)))]
+    return [p for pattern in patterns for p in sorted(_glob.glob(as_path(pattern)))]
 
 
 def ListDirectory(dirname: Any) -> List[str]:
     """The names of what is in a folder."""
-    path = _path(dirname)
+    path = as_path(dirname)
     if not os.path.isdir(path):
         raise _error(errors.NotFoundError, "Could not find directory %s" % path)
     with _statuses(path):
@@ -249,7 +250,7 @@ class FileStatistics:
 
 def Stat(filename: Any) -> FileStatistics:
     """Length and times of a file."""
-    path = _path(filename)
+    path = as_path(filename)
     with _statuses(path):
         info = os.stat(path)
     return FileStatistics(info.st_size, info.st_mtime_ns, os.path.isdir(path))
@@ -257,12 +258,12 @@ def Stat(filename: Any) -> FileStatistics:
 
 def Walk(top: Any, in_order: bool = True) -> Iterator[Tuple[str, List[str], List[str]]]:
     """(folder, folders in it, files in it) of a folder and those below; those below first unless in_order."""
-    return os.walk(_path(top), topdown=in_order)
+    return os.walk(as_path(top), topdown=in_order)
 
 
 def atomic_write(filename: Any, contents: Any, overwrite: bool = True) -> None:
     """Writes a file that is there whole or not at all."""
-    path = _path(filename)
+    path = as_path(filename)
     temporary = "%s.tmp%s" % (path, uuid.uuid4().hex)
     with GFile(temporary, "wb") as file:
         file.write(contents)

@@ -362,7 +362,7 @@ def resize_image_with_pad(image: Any, target_height: Any, target_width: Any, met
     return pad_to_bounding_box(resized, offset[0], offset[1], target_height, target_width)
 
 
-def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: Optional[str] = None) -> Tensor:
+def adjust_jpeg_quality(image: Any, jpeg_quality: Any, name: Optional[str] = None, dct_method: str = "") -> Tensor:
     """As it looks after having been a JPEG file of a quality."""
     image = convert_to_tensor(image)
     with name_scope(name, "adjust_jpeg_quality", [image]):

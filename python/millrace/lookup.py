@@ -5,6 +5,7 @@
 import types as _types
 
 from millrace.ops.lookup_ops import (  # noqa: F401
+    DenseHashTable,
     KeyValueTensorInitializer,
     MutableDenseHashTable,
     MutableHashTable,
@@ -14,4 +15,4 @@ from millrace.ops.lookup_ops import (  # noqa: F401
     TextFileInitializer,
 )
 
-experimental = _types.SimpleNamespace(DenseHashTable=MutableDenseHashTable, MutableHashTable=MutableHashTable)
+experimental = _types.SimpleNamespace(DenseHashTable=DenseHashTable, MutableHashTable=MutableHashTable)

@@ -41,23 +41,22 @@ VariableAggregation VariableSynchronization UnconnectedGradients = framework.rep
 Module = module:Module
 CriticalSection = ops.critical_section:CriticalSection
 variable_creator_scope = ops.variables:variable_creator_scope
-ctc_loss_v2 = ops.ctc_ops:ctc_loss_v2
 pywrap_tensorflow = compat.pywrap
 ReplicaDeviceSetter = train.cluster:replica_device_setter
-recompute_grad = contrib.layers_memory:recompute_grad
+recompute_grad = contrib.layers_memory:recomputed
 vectorized_map = ops.functional_ops:vectorized_map
 distribute = @
 
 [:generated]
-acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
-check_numerics cholesky cos cosh cross depth_to_space diag diag_part digamma
-dynamic_partition dynamic_stitch ensure_shape erfc exp expm1 extract_image_patches floor
-gather_nd greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
+acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space_nd bitcast broadcast_to ceil
+check_numerics cholesky cos cosh cross diag diag_part digamma
+dynamic_partition dynamic_stitch erfc exp expm1 floor
+greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
 log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant
 matrix_inverse matrix_solve matrix_triangular_solve polygamma prevent_gradient
-reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sin sinh space_to_batch
-space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum squared_difference
-stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max
+reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sin sinh
+space_to_batch_nd squared_difference
+stop_gradient string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max
 unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta scatter_max scatter_min roll matching_files
 mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal
 bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
@@ -92,13 +91,14 @@ row_splits_to_segment_ids segment_ids_to_row_splits = ops.ragged.segments:
 : reduce_euclidean_norm=ops.tensor_scatter.reduce_euclidean_norm
 
 [random]
-: all_candidate_sampler=nn.all_candidate_sampler categorical=multinomial multinomial gamma=random_gamma get_seed
+: all_candidate_sampler=nn.all_candidate_sampler categorical=ops.random_ops.categorical multinomial gamma=random_gamma get_seed
 : log_uniform_candidate_sampler=nn.log_uniform_candidate_sampler fixed_unigram_candidate_sampler=nn.fixed_unigram_candidate_sampler
 : learned_unigram_candidate_sampler=nn.learned_unigram_candidate_sampler uniform_candidate_sampler=nn.uniform_candidate_sampler
 : normal=random_normal poisson=random_poisson set_random_seed shuffle=random_shuffle
-: stateless_categorical=ops.tensor_scatter.stateless_categorical stateless_multinomial=ops.tensor_scatter.stateless_categorical
-: stateless_normal=stateless_random_normal stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
+: truncated_normal
 : uniform=random_uniform
+
+stateless_categorical stateless_multinomial stateless_normal stateless_truncated_normal stateless_uniform = ops.stateless_random_ops:
 
 [io]
 gfile = gfile_names

@@ -26,12 +26,11 @@ from millrace.ops.morphology import dilation2d, erosion2d, nth_element  # noqa: 
 from millrace.ops.gen_ops import fractional_avg_pool, fractional_max_pool, quantized_avg_pool, quantized_conv2d, quantized_max_pool, quantized_relu_x  # noqa: F401
 
 from millrace.ops.gen_ops import conv3d_backprop_filter_v2, conv3d_backprop_filter_v2 as conv3d_backprop_filter  # noqa: F401
-from millrace.ops.gen_ops import depth_to_space, space_to_depth  # noqa: F401
+from millrace.ops.block_ops import depth_to_space, space_to_batch, space_to_depth  # noqa: F401
 from millrace.ops.gen_ops import (  # noqa: F401
     depthwise_conv2d_native_backprop_filter as depthwise_conv2d_backprop_filter,
     depthwise_conv2d_native_backprop_input as depthwise_conv2d_backprop_input,
 )
-from millrace.ops.gen_ops import space_to_batch  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 import millrace._core as _core
 
@@ -20,10 +20,34 @@ class TFRecordCompressionType:
 
 
 class TFRecordOptions:
-    """Options of a file of records."""
+    """Options of a file of records: how it is compressed (a TFRecordCompressionType, or "", "ZLIB" or "GZIP"), and zlib's parameters for it.
 
-    def __init__(self, compression_type: int = TFRecordCompressionType.NONE) -> None:
-        self.compression_type = compression_type
+    TFRecordWriter obeys compression_level (0 to 9, -1: zlib's own choice), window_bits, mem_level and compression_strategy (zlib's numbers); a
+    window_bits beyond 15 makes a gzip file, as in zlib. compression_method is zlib's only one, 8. flush_mode and the sizes of buffers are when
+    and in which parts bytes are written, not which: zlib's own are used.
+    """
+
+    compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
+
+    def __init__(
+        self,
+        compression_type: Any = None,
+        flush_mode: Optional[int] = None,
+        input_buffer_size: Optional[int] = None,
+        output_buffer_size: Optional[int] = None,
+        window_bits: Optional[int] = None,
+        compression_level: Optional[int] = None,
+        compression_method: Optional[int] = None,
+        mem_level: Optional[int] = None,
+        compression_strategy: Optional[int] = None,
+    ) -> None:
+        self.get_compression_type_string(compression_type)
+        if compression_method not in (None, zlib.DEFLATED):
+            raise ValueError("compression_method must be %d (deflate), got %r" % (zlib.DEFLATED, compression_method))
+        self.compression_type, self.flush_mode = compression_type, flush_mode
+        self.input_buffer_size, self.output_buffer_size = input_buffer_size, output_buffer_size
+        self.window_bits, self.compression_level, self.compression_method = window_bits, compression_level, compression_method
+        self.mem_level, self.compression_strategy = mem_level, compression_strategy
 
     @staticmethod
     def get_compression_type_string(options: Any) -> str:
@@ -31,20 +55,43 @@ class TFRecordOptions:
         return ("", "ZLIB", "GZIP")[_kind(options)]
 
 
+_NUMBERS = {None: 0, "": 0, "ZLIB": 1, "GZIP": 2, 0: 0, 1: 1, 2: 2}
+
+
 def _kind(options: Any) -> int:
-    if options is None:
-        return 0
     kind = getattr(options, "compression_type", options)
-    return {"": 0, "ZLIB": 1, "GZIP": 2}.get(kind, 0) if isinstance(kind, str) else kind or 0
+    if isinstance(kind, TFRecordOptions):
+        return _kind(kind)
+    if kind not in _NUMBERS:
+        raise ValueError("Not a valid compression_type: %r" % (kind,))
+    return _NUMBERS[kind]
+
+
+def _compressor(kind: int, options: Any) -> Any:
+    """What compresses a file of a kind; None for none."""
+    if kind == 0:
+        return None
+
+    def or_default(name: str, default: int) -> int:
+        value = getattr(options, name, None)
+        return default if value is None else value
+
+    bits = or_default("window_bits", 15)
+    return zlib.compressobj(
+        or_default("compression_level", -1),
+        zlib.DEFLATED,
+        bits + 16 if kind == 2 and bits <= 15 else bits,
+        or_default("mem_level", 9),
+        or_default("compression_strategy", 0),
+    )
 
 
 class TFRecordWriter:
     """Writes records to a file."""
 
     def __init__(self, path: str, options: Any = None) -> None:
-        self._kind = _kind(options)
-        self._file: Any = gzip.open(path, "wb") if self._kind == 2 else open(path, "wb")
-        self._zlib = zlib.compressobj() if self._kind == 1 else None
+        self._zlib = _compressor(_kind(options), options)
+        self._file: Any = open(path, "wb")
 
     def write(self, record: bytes) -> None:
         """Appends a record."""

@@ -73,17 +73,17 @@ def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collec
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
     """A record of text."""
     metadata = _definitions.SummaryMetadata(plugin_data=_definitions.SummaryMetadata.PluginData(plugin_name="text"))
-    return tensor_summary(name, tensor, metadata, collections)
+    return tensor_summary(name, tensor, collections=collections, summary_metadata=metadata)
 
 
 def tensor_summary(
     name: str,
     tensor: Any,
-    summary_metadata: Any = None,
-    collections: Any = None,
     summary_description: Any = None,
-    display_name: Any = None,
+    collections: Any = None,
+    summary_metadata: Any = None,
     family: Optional[str] = None,
+    display_name: Any = None,
 ) -> Tensor:
     """A record of any tensor, with a name and a description to be shown beside it."""
     metadata = _definitions.SummaryMetadata()

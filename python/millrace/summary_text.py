@@ -16,4 +16,5 @@ def text_summary(name: str, tensor: Any, collections: Any = None) -> Any:
     """A record of text. ValueError unless the tensor is of strings."""
     if tensor.dtype.base_dtype != dtypes.string:
         raise at_user_line(ValueError("Expected tensor %s to have dtype string, got %s" % (tensor.name, tensor.dtype)))
-    return summary.tensor_summary(name, tensor, SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text")), collections)
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+    return summary.tensor_summary(name, tensor, collections=collections, summary_metadata=metadata)

@@ -90,9 +90,9 @@ def get_verbosity() -> int:
     return _log().getEffectiveLevel()
 
 
-def set_verbosity(verbosity: Any) -> None:
+def set_verbosity(v: Any) -> None:
     """Sets the level from which on messages are shown."""
-    _log().setLevel(verbosity)
+    _log().setLevel(v)
 
 
 def TaskLevelStatusMessage(msg: Any) -> None:

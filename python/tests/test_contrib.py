@@ -113,7 +113,7 @@ def test_templates():
 
 def test_namespaces():
     with tf.Graph().as_default(), tf.Session() as sess:
-        assert tf.math.reduce_sum is tf.reduce_sum and tf.random.uniform is tf.random_uniform and tf.io.gfile.exists is tf.gfile.Exists
+        assert tf.math.reduce_sum is tf.reduce_sum and tf.random.uniform is tf.random_uniform and tf.io.gfile.GFile is tf.gfile.GFile
         assert sess.run([tf.math.log(1.0), tf.math.reduce_std([1.0, 3.0]), tf.linalg.trace(tf.eye(3)), tf.math.divide_no_nan(1.0, 0.0)]) == [0, 1, 3, 0]
         assert sess.run(tf.math.unsorted_segment_mean([[2.0], [4.0], [1.0]], [0, 0, 2], 3)).tolist() == [[3.0], [0.0], [1.0]]
         assert sess.run(tf.math.polyval([2.0, 0.0, 1.0], 3.0)) == 19 and sess.run(tf.linalg.logdet(4.0 * tf.eye(2))) == pytest.approx(np.log(16))

@@ -150,8 +150,7 @@ def test_data_experimental(sess, tmp_path):
     assert elements(x.CsvDataset(str(path), [tf.int32, tf.string, 9.0], header=True)) == [(1, b"a,b", 0.5), (2, b"c", 9.0)]
     rows, labels = elements(x.make_csv_dataset(str(path), 2, column_defaults=[0, "", 7.0], label_name="n", num_epochs=1, shuffle=False))[0]
     assert sorted(rows) == ["name", "share"] and labels.tolist() == [1, 2] and rows["share"].tolist() == [0.5, 7.0]
-    with pytest.raises(NotImplementedError, match="pass column_defaults"):
-        x.make_csv_dataset(str(path), 2)
+    assert x.make_csv_dataset(str(path), 2).output_types["share"] == tf.float32
     iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1))
     one = x.get_next_as_optional(iterator)
     assert sess.run([one.has_value(), one.get_value()]) == [True, 0] and not sess.run(one.has_value())

@@ -7,7 +7,6 @@ from typing import Any, Callable
 from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
 from millrace.data import structure as _structure
-from millrace.data.dataset import _int64, _seeds
 from millrace.ops import gen_ops as _gen_ops
 
 from millrace.data.grouping import (  # noqa: F401
@@ -18,6 +17,7 @@ from millrace.data.grouping import (  # noqa: F401
     rejection_resample,
     sample_from_datasets,
     scan,
+    shuffle_and_repeat,
     unique,
 )
 
@@ -43,18 +43,6 @@ def map_and_batch(
     if calls is None and isinstance(batch_size, int):
         calls = batch_size * (num_parallel_batches or 1)
     return lambda dataset: dataset.map(map_func, num_parallel_calls=calls).batch(batch_size, drop_remainder=drop_remainder)
-
-
-def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> _Transformation:
-    """shuffle, then repeat, with a buffer that repetitions share; they do not mix."""
-
-    def apply(dataset: Dataset) -> Dataset:
-        first, second = _seeds(seed)
-        return dataset._same(
-            _gen_ops.shuffle_and_repeat_dataset(dataset._variant, _int64(buffer_size), first, second, _int64(-1 if count is None else count), *dataset._spec)
-        )
-
-    return apply
 
 
 def parallel_interleave(

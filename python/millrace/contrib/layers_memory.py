@@ -36,3 +36,8 @@ def recompute_grad(fn: Callable[..., Any], use_data_dep: Any = None, tupleize_gr
         return results
 
     return call
+
+
+def recomputed(f: Callable[..., Any]) -> Callable[..., Any]:
+    """recompute_grad as `tf` has it: of the function alone."""
+    return recompute_grad(f)

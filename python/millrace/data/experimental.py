@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 from typing import Optional as _Optional
 
 from millrace.framework import not_provided as _not_provided
 from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
 from millrace.data import structure
+from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
 from millrace.data.grouping import (  # noqa: F401
     bucket_by_sequence_length,
@@ -26,14 +27,13 @@ from millrace.data.iterators import Iterator, shape_lists
 from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
-from millrace.data.readers import TextLineDataset, TFRecordDataset
+from millrace.data.readers import TFRecordDataset
 from millrace.framework import dtypes
-from millrace.framework.convert import convert_to_tensor
 from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorArraySpec, TensorSpec, TypeSpec
-from millrace.ops import array_ops, gen_ops, parsing_ops, random_ops
+from millrace.ops import gen_ops, parsing_ops, random_ops
 
 AUTOTUNE = -1
 map_and_batch_with_legacy_function = map_and_batch
@@ -57,32 +57,6 @@ class RandomDataset(Dataset):
 
     def __init__(self, seed: _Optional[int] = None) -> None:
         made = Dataset.from_tensors(0).repeat().map(lambda _: random_ops.random_uniform([], 0, 2**32, dtypes.int64, seed))
-        super().__init__(made._variant, made.output_types, made.output_shapes)
-
-
-class CsvDataset(Dataset):
-    """The lines of files of values that commas separate, as tuples. A quoted value ends on its line."""
-
-    def __init__(
-        self,
-        filenames: Any,
-        record_defaults: Any,
-        compression_type: Any = None,
-        buffer_size: Any = None,
-        header: bool = False,
-        field_delim: str = ",",
-        use_quote_delim: bool = True,
-        na_value: str = "",
-        select_cols: Any = None,
-    ) -> None:
-        defaults = [convert_to_tensor([], d) if isinstance(d, dtypes.DType) else d for d in record_defaults]
-
-        def of_file(name: Any) -> Dataset:
-            lines = TextLineDataset(name, compression_type, buffer_size)
-            return lines.skip(1) if header else lines
-
-        lines = Dataset.from_tensor_slices(array_ops.reshape(convert_to_tensor(filenames, dtypes.string), [-1])).flat_map(of_file)
-        made = lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)))
         super().__init__(made._variant, made.output_types, made.output_shapes)
 
 
@@ -248,66 +222,6 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
     """The next element, or none at the end."""
     made = gen_ops.iterator_get_next_as_optional(iterator._iterator_resource, structure.flatten(iterator.output_types), shape_lists(iterator.output_shapes))
     return Optional(made, iterator.output_types, iterator.output_shapes)
-
-
-def make_csv_dataset(
-    file_pattern: Any,
-    batch_size: int,
-    column_names: Any = None,
-    column_defaults: Any = None,
-    label_name: _Optional[str] = None,
-    select_columns: Any = None,
-    field_delim: str = ",",
-    use_quote_delim: bool = True,
-    na_value: str = "",
-    header: bool = True,
-    num_epochs: _Optional[int] = None,
-    shuffle: bool = True,
-    shuffle_buffer_size: int = 10000,
-    shuffle_seed: _Optional[int] = None,
-    prefetch_buffer_size: int = AUTOTUNE,
-    num_parallel_reads: int = 1,
-) -> Dataset:
-    """Batches of lines of files as dicts of columns; (the dict, the label) with a label_name. Types come from column_defaults."""
-    if column_defaults is None:
-        raise at_user_line(NotImplementedError("make_csv_dataset does not guess types: pass column_defaults, a type or a default for each column."))
-    from millrace import gfile
-
-    files = sorted(f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p))
-    if not files:
-        raise at_user_line(ValueError("No files match `file_pattern` %s." % (file_pattern,)))
-    if column_names is None:
-        if not header:
-            raise at_user_line(ValueError("Cannot infer column names without a header line."))
-        with gfile.GFile(files[0], "r") as opened:
-            column_names = [name.strip('"') for name in opened.readline().rstrip("\r\n").split(field_delim)]
-    columns: List[int] = list(range(len(column_names)))
-    if select_columns is not None:
-        columns = sorted(c if isinstance(c, int) else column_names.index(c) for c in select_columns)
-    names = [column_names[c] for c in columns]
-    defaults = list(column_defaults) if len(column_defaults) == len(names) else [column_defaults[c] for c in columns]
-    if label_name is not None and label_name not in names:
-        raise at_user_line(ValueError("`label_name` provided must be one of the columns."))
-    del num_parallel_reads  # files are read one after the other, in order
-    rows: Any = CsvDataset(
-        files,
-        defaults,
-        header=header,
-        field_delim=field_delim,
-        use_quote_delim=use_quote_delim,
-        na_value=na_value,
-        select_cols=None if select_columns is None else columns,
-    )
-    if shuffle:
-        rows = rows.apply(shuffle_and_repeat(shuffle_buffer_size, num_epochs, shuffle_seed))
-    elif num_epochs != 1:
-        rows = rows.repeat(num_epochs)
-
-    def named(*values: Any) -> Any:
-        made = dict(zip(names, values))
-        return made if label_name is None else (made, made.pop(label_name))
-
-    return rows.batch(batch_size, drop_remainder=num_epochs is None).map(named).prefetch(prefetch_buffer_size)
 
 
 __getattr__ = _not_provided.getter("data.experimental")

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from millrace.data import structure
-from millrace.data.dataset import Dataset, _converted, _dataset
+from millrace.data.dataset import Dataset, _converted, _dataset, _int64, _seeds
 from millrace.data.functions import Function
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -164,6 +164,18 @@ def unique() -> _Transformation:
                 )
             )
         return dataset._same(gen_ops.unique_dataset(dataset._variant, *dataset._spec))
+
+    return apply
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> _Transformation:
+    """shuffle, then repeat, with a buffer that repetitions share; they do not mix."""
+
+    def apply(dataset: Dataset) -> Dataset:
+        first, second = _seeds(seed)
+        return dataset._same(
+            gen_ops.shuffle_and_repeat_dataset(dataset._variant, _int64(buffer_size), first, second, _int64(-1 if count is None else count), *dataset._spec)
+        )
 
     return apply
 

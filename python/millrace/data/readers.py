@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from millrace.data.dataset import Dataset, _int64
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import gen_ops
+from millrace.ops import array_ops, gen_ops
 
 
 class _Records(Dataset):
@@ -29,27 +29,38 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
+def _records(filenames: Any, num_parallel_reads: Any, read: Callable[[Tensor], Tensor]) -> Tensor:
+    """The data set of the records that `read` finds in files, one file after the other; with num_parallel_reads of so many files in turns."""
+    if num_parallel_reads is None and not isinstance(filenames, Dataset):
+        return read(_names(filenames))
+    files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(array_ops.reshape(_names(filenames), [-1]))
+    if num_parallel_reads is None:
+        return files.flat_map(lambda name: _Records(read(name)))._variant
+    return files.interleave(lambda name: _Records(read(name)), num_parallel_reads, 1)._variant
+
+
 class TFRecordDataset(_Records):
-    """The records of record files, one file after the other."""
+    """The records of record files, one file after the other; with num_parallel_reads one record of each of so many files in turns."""
 
     def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None) -> None:
-        del num_parallel_reads
-        if isinstance(filenames, Dataset):
-            nested = filenames.flat_map(lambda name: TFRecordDataset(name, compression_type, buffer_size))
-            super().__init__(nested._variant)
-        else:
-            super().__init__(gen_ops.tf_record_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
+        def read(names: Tensor) -> Tensor:
+            return gen_ops.tf_record_dataset(names, _or(compression_type, ""), _int64(_or(buffer_size, 0)))
+
+        super().__init__(_records(filenames, num_parallel_reads, read))
 
 
 class TextLineDataset(_Records):
-    """The lines of text files, one file after the other."""
+    """The lines of text files, one file after the other; with num_parallel_reads one line of each of so many files in turns."""
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None) -> None:
-        super().__init__(gen_ops.text_line_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None) -> None:
+        def read(names: Tensor) -> Tensor:
+            return gen_ops.text_line_dataset(names, _or(compression_type, ""), _int64(_or(buffer_size, 0)))
+
+        super().__init__(_records(filenames, num_parallel_reads, read))
 
 
 class FixedLengthRecordDataset(_Records):
-    """Records of one length, between a header and a footer of each file."""
+    """Records of one length, between a header and a footer of each file; with num_parallel_reads one of each of so many files in turns."""
 
     def __init__(
         self,
@@ -59,14 +70,11 @@ class FixedLengthRecordDataset(_Records):
         footer_bytes: Any = None,
         buffer_size: Any = None,
         compression_type: Optional[Any] = None,
+        num_parallel_reads: Any = None,
     ) -> None:
-        super().__init__(
-            gen_ops.fixed_length_record_dataset_v2(
-                _names(filenames),
-                _int64(_or(header_bytes, 0)),
-                _int64(record_bytes),
-                _int64(_or(footer_bytes, 0)),
-                _int64(_or(buffer_size, 0)),
-                _or(compression_type, ""),
+        def read(names: Tensor) -> Tensor:
+            return gen_ops.fixed_length_record_dataset_v2(
+                names, _int64(_or(header_bytes, 0)), _int64(record_bytes), _int64(_or(footer_bytes, 0)), _int64(_or(buffer_size, 0)), _or(compression_type, "")
             )
-        )
+
+        super().__init__(_records(filenames, num_parallel_reads, read))

@@ -447,9 +447,9 @@ class DNNLinearCombinedEstimator(Estimator):
         dnn_dropout: Optional[float] = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
+        linear_sparse_combiner: str = "sum",
         warm_start_from: Any = None,
         batch_norm: bool = False,
-        linear_sparse_combiner: str = "sum",
     ) -> None:
         linear, deep = _columns(linear_feature_columns), _columns(dnn_feature_columns)
         _check_columns(linear, deep)
@@ -512,9 +512,9 @@ class DNNLinearCombinedClassifier(DNNLinearCombinedEstimator):
             dnn_dropout,
             input_layer_partitioner,
             config,
+            linear_sparse_combiner,
             warm_start_from,
             batch_norm,
-            linear_sparse_combiner,
         )
 
 
@@ -552,9 +552,9 @@ class DNNLinearCombinedRegressor(DNNLinearCombinedEstimator):
             dnn_dropout,
             input_layer_partitioner,
             config,
+            linear_sparse_combiner,
             warm_start_from,
             batch_norm,
-            linear_sparse_combiner,
         )
 
 

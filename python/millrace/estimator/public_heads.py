@@ -106,7 +106,7 @@ class PoissonRegressionHead(RegressionHead):
     """Counts: the negative logarithm of the Poisson distribution whose mean is the exponential of the logits."""
 
     def __init__(
-        self, label_dimension: int = 1, weight_column: Any = None, compute_full_loss: bool = True, loss_reduction: str = _MEAN, name: Optional[str] = None
+        self, label_dimension: int = 1, weight_column: Any = None, loss_reduction: str = _MEAN, compute_full_loss: bool = True, name: Optional[str] = None
     ) -> None:
         def loss(labels: Any, logits: Any) -> Any:
             return nn_ops.log_poisson_loss(labels, logits, compute_full_loss=compute_full_loss)

@@ -27,6 +27,13 @@ class IndexedSlices:
     device = property(lambda self: self.values.device, doc="The device of its values.")
     op = property(lambda self: self.values.op, doc="The operation that makes its values.")
     dtype = property(lambda self: self.values.dtype, doc="The type of its elements.")
+
+    def _components(self) -> Any:
+        return (self.values, self.indices) if self.dense_shape is None else (self.values, self.indices, self.dense_shape)
+
+    def _of_components(self, parts: Any) -> "IndexedSlices":
+        return IndexedSlices(*parts)
+
     graph = property(lambda self: self.values.graph, doc="Its graph.")
 
     def __neg__(self) -> "IndexedSlices":
@@ -70,6 +77,12 @@ class SparseTensor:
     def from_value(cls, value: Any) -> "SparseTensor":
         """A SparseTensor as it is, or one made of a SparseTensorValue."""
         return value if isinstance(value, SparseTensor) else cls(value[0], value[1], value[2])
+
+    def _components(self) -> Any:
+        return self.indices, self.values, self.dense_shape
+
+    def _of_components(self, parts: Any) -> Any:
+        return SparseTensor(*parts) if all(hasattr(p, "graph") for p in parts) else SparseTensorValue(*parts)
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any = None, shape: Any = None) -> None:
         given = shape if dense_shape is None else dense_shape

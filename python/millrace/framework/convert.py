@@ -232,9 +232,12 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
     return constant(value, dtype, name=name or "Const")
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, preferred_dtype: Any = None) -> Tensor:
-    """A tensor as it is, or one made of a value: a number, a string, an array, nested lists of these and tensors."""
-    return internal_convert_to_tensor(value, dtype, name, False, preferred_dtype)
+def convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, preferred_dtype: Any = None, dtype_hint: Any = None) -> Tensor:
+    """A tensor as it is, or one made of a value: a number, a string, an array, nested lists of these and tensors.
+
+    Without a dtype it is of dtype_hint (preferred_dtype is its older name), where the value can be that, else of the type that the value says.
+    """
+    return internal_convert_to_tensor(value, dtype, name, False, preferred_dtype if dtype_hint is None else dtype_hint)
 
 
 def shape_tensor(shape: Any, name: str = "shape") -> Tensor:

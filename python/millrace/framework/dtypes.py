@@ -74,10 +74,10 @@ class DType:
 
     __slots__ = ("_number",)
 
-    def __init__(self, number: int) -> None:
-        self._number = int(number)
+    def __init__(self, type_enum: int) -> None:
+        self._number = int(type_enum)
         if (self._number - _REF if self._number > _REF else self._number) not in _NAMES:
-            raise TypeError("type_enum is not a valid types_pb2.DataType: %r" % (number,))
+            raise TypeError("type_enum is not a valid types_pb2.DataType: %r" % (type_enum,))
 
     @property
     def as_datatype_enum(self) -> int:
@@ -245,22 +245,22 @@ dtype_range = {
 }
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(type_value: Any) -> DType:
     """The DType that a DType, a number, a name, a NumPy type or a Python type means."""
-    if isinstance(value, DType):
-        return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return from_number(int(value))
-    if isinstance(value, str):
-        found = _BY_NAME.get(value)
+    if isinstance(type_value, DType):
+        return type_value
+    if isinstance(type_value, (int, np.integer)) and not isinstance(type_value, bool):
+        return from_number(int(type_value))
+    if isinstance(type_value, str):
+        found = _BY_NAME.get(type_value)
         if found is not None:
             return found
-    elif isinstance(value, type) and value in _BY_TYPE:
-        return _BY_TYPE[value]
+    elif isinstance(type_value, type) and type_value in _BY_TYPE:
+        return _BY_TYPE[type_value]
     try:
-        numpy_type = np.dtype(value)
+        numpy_type = np.dtype(type_value)
     except TypeError:
-        raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (value,))) from None
+        raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (type_value,))) from None
     found = _BY_NUMPY.get(numpy_type)
     if found is not None:
         return found
@@ -272,7 +272,7 @@ def as_dtype(value: Any) -> DType:
         return {1: int8, 2: int16, 4: int32, 8: int64}[numpy_type.itemsize]
     if numpy_type.kind == "u":
         return {1: uint8, 2: uint16, 4: uint32, 8: uint64}[numpy_type.itemsize]
-    raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)))
+    raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (type_value,)))
 
 
 def dtype_number(value: Any) -> int:

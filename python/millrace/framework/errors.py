@@ -77,9 +77,9 @@ UnavailableError = _define("UnavailableError", UNAVAILABLE, "A task cannot be re
 DataLossError = _define("DataLossError", DATA_LOSS, "Stored data is damaged.")
 
 
-def exception_type_from_error_code(code: int) -> Type[OpError]:
+def exception_type_from_error_code(error_code: int) -> Type[OpError]:
     """The class of a number."""
-    return _CLASSES[code]
+    return _CLASSES[error_code]
 
 
 def _make_specific_exception(node_def: Any, op: Any, message: str, error_code: int) -> OpError:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections.abc
+import importlib
 from typing import Any, Callable, Dict, Iterator, List
 
 from millrace.framework.composite_tensors import SparseTensorValue
@@ -34,11 +35,18 @@ def _parts(structure: Any) -> Iterator[Any]:
     return iter(structure)
 
 
-def flatten(nest: Any) -> List[Any]:
-    """The leaves; of dicts in the order of the keys."""
-    if not is_sequence(nest):
-        return [nest]
-    return [leaf for part in _parts(nest) for leaf in flatten(part)]
+def _opened(value: Any) -> Any:
+    """A SparseTensor, RaggedTensor or IndexedSlices as the tuple of its components; others as they are."""
+    opened = getattr(value, "_components", None)
+    return opened() if callable(opened) else value
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> List[Any]:
+    """The leaves; of dicts in the order of the keys. With expand_composites sparse and ragged tensors are structures of their components."""
+    structure = _opened(structure) if expand_composites else structure
+    if not is_sequence(structure):
+        return [structure]
+    return [leaf for part in _parts(structure) for leaf in flatten(part, expand_composites)]
 
 
 def listed(value: Any) -> List[Any]:
@@ -58,17 +66,17 @@ def _like(structure: Any, parts: List[Any]) -> Any:
     return type(structure)(parts) if isinstance(structure, (list, tuple)) else parts
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Any) -> Any:
-    """Leaves in the structure of another value."""
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+    """Leaves in the structure of another value. With expand_composites the components of sparse and ragged tensors are leaves."""
     if not isinstance(flat_sequence, (list, tuple)):
         if isinstance(flat_sequence, (str, bytes)) or not isinstance(flat_sequence, collections.abc.Iterable):
             raise TypeError("flat_sequence must be a sequence")
         flat_sequence = list(flat_sequence)
-    if not is_sequence(structure):
+    if not is_sequence(_opened(structure) if expand_composites else structure):
         if len(flat_sequence) != 1:
             raise ValueError("Structure is a scalar but len(flat_sequence) == %d > 1" % len(flat_sequence))
         return flat_sequence[0]
-    count = len(flatten(structure))
+    count = len(flatten(structure, expand_composites))
     if count != len(flat_sequence):
         raise ValueError(
             "Could not pack sequence. Structure had %d elements, but flat_sequence had %d elements.  Structure: %s, flat_sequence: %s."
@@ -77,6 +85,8 @@ def pack_sequence_as(structure: Any, flat_sequence: Any) -> Any:
     leaves = iter(flat_sequence)
 
     def build(part: Any) -> Any:
+        if expand_composites and _opened(part) is not part:
+            return part._of_components(build(_opened(part)))
         return _like(part, [build(p) for p in _parts(part)]) if is_sequence(part) else next(leaves)
 
     return build(structure)
@@ -88,19 +98,36 @@ def map_structure(func: Callable[..., Any], *structure: Any, **check_types_dict:
         raise TypeError("func must be callable, got: %s" % (func,))
     if not structure:
         raise ValueError("Must provide at least one structure")
-    if check_types_dict.keys() - {"check_types"}:
-        raise ValueError("Only valid keyword argument is check_types")
+    if check_types_dict.keys() - {"check_types", "expand_composites"}:
+        raise ValueError("Only valid keyword argument is check_types and expand_composites")
+    expand = bool(check_types_dict.get("expand_composites", False))
     for other in structure[1:]:
-        assert_same_structure(structure[0], other, check_types_dict.get("check_types", True))
-    return pack_sequence_as(structure[0], [func(*leaves) for leaves in zip(*(flatten(s) for s in structure))])
+        assert_same_structure(structure[0], other, check_types_dict.get("check_types", True), expand)
+    return pack_sequence_as(structure[0], [func(*leaves) for leaves in zip(*(flatten(s, expand) for s in structure))], expand)
 
 
-def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """ValueError unless both have the same parts; with check_types, TypeError unless these are of the same types."""
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    """ValueError unless both have the same parts; with check_types, TypeError unless these are of the same types.
+
+    With expand_composites sparse and ragged tensors have parts too, of types and shapes that must be compatible.
+    """
+    if expand_composites:
+        _assert_same_composites(nest1, nest2)
+        nest1, nest2 = (pack_sequence_as(n, [0] * len(flatten(n))) for n in (nest1, nest2))  # what is left to compare
     both = "\n\nFirst structure: %s\n\nSecond structure: %s" % (nest1, nest2)
     if len(flatten(nest1)) != len(flatten(nest2)):
         raise ValueError("The two structures don't have the same number of elements." + both)
     _assert_same(nest1, nest2, check_types, both)
+
+
+def _assert_same_composites(nest1: Any, nest2: Any) -> None:
+    type_spec = importlib.import_module("millrace.framework.type_spec")  # which stands above
+    for first, second in zip(flatten(nest1), flatten(nest2)):
+        if not callable(getattr(first, "_components", None)) and not callable(getattr(second, "_components", None)):
+            continue
+        specs = [type_spec.type_spec_from_value(s) for s in (first, second)]
+        if not specs[0].is_compatible_with(specs[1]) and not specs[1].is_compatible_with(specs[0]):
+            raise ValueError("Incompatible CompositeTensor TypeSpecs: %s vs. %s" % (specs[0], specs[1]))
 
 
 def _assert_same(nest1: Any, nest2: Any, check_types: bool, both: str) -> None:

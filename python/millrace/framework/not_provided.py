@@ -33,6 +33,8 @@ ragged: cross cross_hashed
     what TensorFlow 1.x has: this came with 2.x
 : index_table_from_file index_to_string_table_from_file
     the function of this name in tf.contrib.lookup
+: ctc_loss_v2
+    tf.nn.ctc_loss_v2
 : InvalidArgumentError
     tf.errors.InvalidArgumentError
 : Saver Supervisor SyncReplicasOptimizer LegacySyncReplicasOptimizer

@@ -47,8 +47,10 @@ _AS_BYTES = (
 )
 
 
-def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False) -> Any:
-    """A TensorProto of values. With a shape of more elements the last value stands for the rest."""
+def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False) -> Any:
+    """A TensorProto of values. With a shape of more elements the last value stands for the rest; with allow_broadcast only a single one does."""
+    if allow_broadcast and verify_shape:
+        raise at_user_line(ValueError("allow_broadcast and verify_shape are not both allowed."))
     if isinstance(values, definitions.TensorProto):
         return values
     if values is None:
@@ -68,6 +70,8 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_
     elif verify_shape and sizes != list(array.shape):
         raise at_user_line(TypeError("Expected Tensor's shape: %s, got %s." % (tuple(sizes), array.shape)))
     count = int(np.prod(sizes, dtype=np.int64))
+    if allow_broadcast and array.shape not in ((), (1,)) and array.size != count:
+        raise at_user_line(TypeError("Expected Tensor's shape: %s, got %s." % (tuple(sizes), array.shape)))
     if array.size > count:
         raise at_user_line(ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size)))
     made = definitions.TensorProto(dtype=kind.as_datatype_enum, tensor_shape=TensorShape(sizes).as_proto())

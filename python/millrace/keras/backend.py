@@ -40,6 +40,23 @@ from millrace.keras.backend_windows import (  # noqa: F401
     spatial_3d_padding,
     temporal_padding,
 )
+from millrace.keras.backend_tensors import (  # noqa: F401
+    expand_dims,
+    gather,
+    one_hot,
+    ones_like,
+    pow,
+    reshape,
+    reverse,
+    shape,
+    softmax,
+    softplus,
+    softsign,
+    stack,
+    tile,
+    transpose,
+    zeros_like,
+)
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops import variables as variables_module  # noqa: F401
 from millrace.keras.backend_settings import epsilon, floatx, image_data_format, set_epsilon, set_floatx, set_image_data_format  # noqa: F401
@@ -58,8 +75,9 @@ def _of_graph() -> Dict[str, Any]:
     return get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
 
 
-def get_session() -> Any:
+def get_session(op_input_list: Any = ()) -> Any:
     """The default session, or one of the backend's own on the default graph; its variables have their first values."""
+    del op_input_list  # from it TensorFlow finds the graph of functions that run eagerly; there is one graph here, the default
     session = get_default_session()
     if session is None:
         own = _state["session"]
@@ -242,9 +260,9 @@ def set_value(x: Any, value: Any) -> None:
     x.load(np.asarray(value, x.dtype.base_dtype.as_numpy_dtype), get_session())
 
 
-def batch_set_value(pairs: Any) -> None:
-    """Sets several variables."""
-    for x, value in pairs:
+def batch_set_value(tuples: Any) -> None:
+    """Sets several variables: pairs of a variable and its value."""
+    for x, value in tuples:
         set_value(x, value)
 
 
@@ -264,10 +282,21 @@ def cast_to_floatx(x: Any) -> Any:
 # ---- tensors ----
 
 
-def placeholder(shape: Any = None, ndim: Optional[int] = None, dtype: Any = None, sparse: bool = False, name: Optional[str] = None) -> Any:
-    """A placeholder; of a sparse tensor with sparse."""
+def placeholder(
+    shape: Any = None, ndim: Optional[int] = None, dtype: Any = None, sparse: bool = False, name: Optional[str] = None, ragged: bool = False
+) -> Any:
+    """A placeholder; with sparse of a sparse tensor, with ragged of a ragged one, whose ragged dimensions are those of no size after the first."""
     sizes = shape if shape is not None or ndim is None else [None] * ndim
     sizes = None if sizes is None else list(sizes)
+    if ragged:
+        if sparse:
+            raise at_user_line(ValueError("Cannot set both sparse and ragged to True when creating a placeholder."))
+        if sizes is None:
+            raise at_user_line(ValueError("A ragged placeholder needs a shape or ndim."))
+        from millrace.ops.ragged.functions import placeholder as ragged_placeholder
+
+        count = next((i for i, size in enumerate(sizes[1:]) if size is not None), len(sizes) - 1)
+        return ragged_placeholder(dtypes.as_dtype(dtype or floatx()), count, sizes[count + 1 :], name)
     if not sparse:
         made: Any = array_ops.placeholder(dtype or floatx(), sizes, name)
     else:
@@ -353,9 +382,9 @@ square, sqrt, exp, log, abs, sign, sin, cos, round = (
     gen_ops.cos,
     math_ops.round,
 )
-softmax, softplus, softsign, sigmoid, tanh = nn_ops.softmax, gen_ops.softplus, gen_ops.softsign, math_ops.sigmoid, math_ops.tanh
+sigmoid, tanh = math_ops.sigmoid, math_ops.tanh
 greater_equal, less_equal, in_top_k = gen_ops.greater_equal, gen_ops.less_equal, nn_ops.in_top_k
-logsumexp, cumsum, cumprod, reverse = math_ops.reduce_logsumexp, math_ops.cumsum, math_ops.cumprod, array_ops.reverse
+logsumexp, cumsum, cumprod = math_ops.reduce_logsumexp, math_ops.cumsum, math_ops.cumprod
 
 
 def relu(x: Any, alpha: Any = 0.0, max_value: Any = None, threshold: float = 0) -> Any:
@@ -377,32 +406,8 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return made if alpha == 1.0 else array_ops.where(gen_ops.greater(x, 0.0), made, alpha * made)
 
 
-pow, maximum, minimum, equal, not_equal, greater, less = (
-    math_ops.pow,
-    math_ops.maximum,
-    math_ops.minimum,
-    math_ops.equal,
-    gen_ops.not_equal,
-    gen_ops.greater,
-    gen_ops.less,
-)
-reshape, shape, expand_dims, transpose, tile, gather, stack = (
-    array_ops.reshape,
-    array_ops.shape,
-    array_ops.expand_dims,
-    array_ops.transpose,
-    array_ops.tile,
-    array_ops.gather,
-    array_ops.stack,
-)
-cast, identity, l2_normalize, one_hot, zeros_like, ones_like = (
-    math_ops.cast,
-    array_ops.identity,
-    nn_ops.l2_normalize,
-    array_ops.one_hot,
-    array_ops.zeros_like,
-    array_ops.ones_like,
-)
+maximum, minimum, equal, not_equal, greater, less = (math_ops.maximum, math_ops.minimum, math_ops.equal, gen_ops.not_equal, gen_ops.greater, gen_ops.less)
+cast, identity, l2_normalize = math_ops.cast, array_ops.identity, nn_ops.l2_normalize
 
 
 def argmax(x: Any, axis: int = -1) -> Any:
@@ -547,8 +552,12 @@ def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: A
     return nn_ops.batch_normalization(x, *wide, epsilon), mean_, variance  # type: ignore[arg-type, call-arg]
 
 
-def batch_normalization(x: Any, mean: Any, var: Any, beta: Any, gamma: Any, epsilon: float = 1e-3) -> Any:
-    """Normalised by a mean and a variance."""
+def batch_normalization(x: Any, mean: Any, var: Any, beta: Any, gamma: Any, axis: int = -1, epsilon: float = 1e-3) -> Any:
+    """Normalised by a mean and a variance: numbers for each place along an axis, or tensors that broadcast."""
+    rank = ndim(x)
+    if rank is not None and axis not in (-1, rank - 1):
+        size = [-1 if i == axis % rank else 1 for i in range(rank)]
+        mean, var, beta, gamma = (v if v is None or ndim(convert_to_tensor(v)) != 1 else array_ops.reshape(v, size) for v in (mean, var, beta, gamma))
     return nn_ops.batch_normalization(x, mean, var, beta, gamma, epsilon)
 
 
@@ -631,13 +640,18 @@ def hard_sigmoid(x: Any) -> Any:
 def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
     """Of probabilities, or of logits."""
     if from_logits:
-        return nn_ops.softmax_cross_entropy_with_logits(labels=target, logits=output)
+        return nn_ops.softmax_cross_entropy_with_logits(labels=target, logits=output, axis=axis)
     output = output / math_ops.reduce_sum(output, axis, True)
     return -math_ops.reduce_sum(target * gen_ops.log(clip(output, epsilon(), 1 - epsilon())), axis)
 
 
-def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
-    """Of numbers of classes, [..., classes] and [...] or [..., 1]."""
+def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
+    """Of numbers of classes, [...] or [..., 1], and outputs [..., classes], or with the classes along another axis."""
+    rank = ndim(output)
+    if rank is not None and axis not in (-1, rank - 1):
+        if not -rank <= axis < rank:
+            raise at_user_line(ValueError("axis = %d is none of an output of rank %d" % (axis, rank)))
+        output = array_ops.transpose(output, [i for i in range(rank) if i != axis % rank] + [axis % rank])
     logits = output if from_logits else gen_ops.log(clip(output, epsilon(), 1 - epsilon()))
     flat = array_ops.reshape(math_ops.cast(target, dtypes.int64), [-1])
     sizes = logits.get_shape().as_list()

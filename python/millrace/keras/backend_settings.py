@@ -35,8 +35,8 @@ def image_data_format() -> str:
     return str(_state["format"])
 
 
-def set_image_data_format(value: str) -> None:
+def set_image_data_format(data_format: str) -> None:
     """Sets it."""
-    if value not in ("channels_last", "channels_first"):
-        raise ValueError("Unknown data_format: %s" % value)
-    _state["format"] = value
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError("Unknown data_format: %s" % data_format)
+    _state["format"] = data_format

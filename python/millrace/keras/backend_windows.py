@@ -103,19 +103,19 @@ def transposed_sizes(x: Any, kernel_size: Any, strides: Any, padding: str, first
     return [v if v is not None else of(dynamic[at + i], k, s) for i, (v, k, s) in enumerate(zip(known, kernel_size, strides))], known
 
 
-def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any) -> Any:
+def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any, rate: Any = 1) -> Any:
     first, step = layout(data_format) == "channels_first", _sized(strides, n, "strides")
     op = nn_ops.conv2d_transpose if n == 2 else nn_ops.conv3d_transpose
     shape = output_shape if not isinstance(output_shape, (list, tuple)) else array_ops.stack(list(output_shape))
-    made = op(
-        convert_to_tensor(x), convert_to_tensor(kernel), shape, [1, 1, *step] if first else [1, *step, 1], _padding(padding), data_format=_FORMATS[n][first]
-    )
-    return made
+    steps, rates = ([1, 1, *s] if first else [1, *s, 1] for s in (step, _sized(rate, n, "dilation_rate")))
+    return op(convert_to_tensor(x), convert_to_tensor(kernel), shape, steps, _padding(padding), data_format=_FORMATS[n][first], dilations=rates)
 
 
-def conv2d_transpose(x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None) -> Any:
+def conv2d_transpose(
+    x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1)
+) -> Any:
     """The transpose of a convolution of images."""
-    return _transposed(x, kernel, output_shape, 2, strides, padding, data_format)
+    return _transposed(x, kernel, output_shape, 2, strides, padding, data_format, dilation_rate)
 
 
 def conv3d_transpose(x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None) -> Any:
@@ -179,9 +179,17 @@ def repeat_elements(x: Any, rep: int, axis: int) -> Any:
     return made
 
 
-def resize_images(x: Any, height_factor: int, width_factor: int, data_format: Any) -> Any:
-    """Each row and column several times."""
+def resize_images(x: Any, height_factor: int, width_factor: int, data_format: Any, interpolation: str = "nearest") -> Any:
+    """Images so many times as high and wide: each row and column several times, or bilinear between them."""
+    if interpolation not in ("nearest", "bilinear"):
+        raise at_user_line(ValueError("interpolation should be one of nearest or bilinear, got %r" % (interpolation,)))
     at = 2 if layout(data_format) == "channels_first" else 1
+    if interpolation == "bilinear":
+        x = convert_to_tensor(x)
+        images = array_ops.transpose(x, [0, 2, 3, 1]) if at == 2 else x
+        sizes = [factor * (images.get_shape()[i].value or array_ops.shape(images)[i]) for i, factor in ((1, height_factor), (2, width_factor))]
+        made = gen_ops.resize_bilinear(images, array_ops.stack(sizes), half_pixel_centers=False)
+        return array_ops.transpose(made, [0, 3, 1, 2]) if at == 2 else made
     return repeat_elements(repeat_elements(x, height_factor, at), width_factor, at + 1)
 
 
@@ -239,23 +247,26 @@ def rnn(
     constants: Any = None,
     unroll: bool = False,
     input_length: Optional[int] = None,
+    time_major: bool = False,
+    zero_output_for_mask: bool = False,
     output_like: Any = None,
 ) -> Tuple[Any, Any, List[Any]]:
-    """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...]. Steps that a mask
-    leaves out repeat the output before and keep the states."""
+    """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...], or with time_major
+    [steps, batch, ...]. Steps that a mask leaves out keep the states, and repeat the output before or with zero_output_for_mask put out zeros."""
     del input_length  # that of the inputs
     inputs = convert_to_tensor(inputs)
     rank = inputs.get_shape().ndims
     if rank < 3:
         raise at_user_line(ValueError("Input should be at least 3D."))
     order = [1, 0, *range(2, rank)]
-    along = array_ops.transpose(inputs, order)
+    along = inputs if time_major else array_ops.transpose(inputs, order)
     states = [convert_to_tensor(s) for s in initial_states]
     constants = list(constants or [])
     flags: Any = None
     if mask is not None:
         mask = math_ops.cast(convert_to_tensor(mask), dtypes.bool_)
-        flags = array_ops.transpose(mask if mask.get_shape().ndims == 2 else array_ops.reshape(mask, array_ops.shape(mask)[:2]), [1, 0])
+        flags = mask if mask.get_shape().ndims == 2 else array_ops.reshape(mask, array_ops.shape(mask)[:2])
+        flags = flags if time_major else array_ops.transpose(flags, [1, 0])
     if go_backwards:
         along = array_ops.reverse(along, [0])
         flags = None if flags is None else array_ops.reverse(flags, [0])
@@ -274,7 +285,7 @@ def rnn(
         for i, x in enumerate(array_ops.unstack(along)):
             output, new = step_function(x, states + constants)
             if flags is not None:
-                output = chosen(flags[i], output, made[-1] if made else array_ops.zeros_like(output))
+                output = chosen(flags[i], output, made[-1] if made and not zero_output_for_mask else array_ops.zeros_like(output))
                 new = [chosen(flags[i], n, s) for n, s in zip(new, states)]
             made.append(output)
             states = list(new)
@@ -295,7 +306,7 @@ def rnn(
             if kept_flags is not None:
                 flag = kept_flags.read(time)
                 flag.set_shape(flags.get_shape()[1:])
-                output = chosen(flag, output, before)
+                output = chosen(flag, output, zero if zero_output_for_mask else before)
                 new = [chosen(flag, n, s) for n, s in zip(new, now)]
             for n, s in zip(new, now):
                 n.set_shape(s.get_shape())
@@ -311,6 +322,7 @@ def rnn(
         )
         outputs, last, states = found[1].stack(), found[2], list(found[3:])
         outputs.set_shape([steps, *(shape.as_list() if shape.ndims is not None else [])])
-    outputs = array_ops.transpose(outputs, [1, 0, *range(2, outputs.get_shape().ndims or 2)])
-    last.set_shape(outputs.get_shape()[:1].concatenate(outputs.get_shape()[2:]))
+    last.set_shape(outputs.get_shape()[1:])
+    if not time_major:
+        outputs = array_ops.transpose(outputs, [1, 0, *range(2, outputs.get_shape().ndims or 2)])
     return last, outputs, states

@@ -105,7 +105,30 @@ class CallbackList:
 
 
 class BaseLogger(Callback):
-    """The means of the measures over an epoch (models compute them)."""
+    """The means of the measures over an epoch, by batch sizes; of the stateful ones the last values. It fills in the epoch's logs that lack them."""
+
+    def __init__(self, stateful_metrics: Any = None) -> None:
+        super().__init__()
+        self.stateful_metrics = set(stateful_metrics or ())
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Starts at nothing."""
+        self.seen, self.totals = 0, {}  # type: int, Dict[str, Any]
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Counts a batch."""
+        logs = logs or {}
+        size = logs.get("size", 0)
+        self.seen += size
+        for key, value in logs.items():
+            self.totals[key] = value if key in self.stateful_metrics else self.totals.get(key, 0) + value * size
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Puts the means where the logs have none."""
+        if logs is not None:
+            for key in self.params.get("metrics", []):
+                if key in self.totals:
+                    logs.setdefault(key, self.totals[key] if key in self.stateful_metrics else self.totals[key] / max(self.seen, 1))
 
 
 class History(Callback):
@@ -126,10 +149,10 @@ class History(Callback):
 class ProgbarLogger(Callback):
     """Prints how far the training has got: with verbose=1 a bar on a terminal, and a line for each epoch."""
 
-    def __init__(self, count_mode: str = "samples") -> None:
+    def __init__(self, count_mode: str = "samples", stateful_metrics: Any = None) -> None:
         if count_mode not in ("samples", "steps"):
             raise ValueError("Unknown `count_mode`: %s" % count_mode)
-        self._samples = count_mode == "samples"
+        self._samples, self.stateful_metrics = count_mode == "samples", set(stateful_metrics or ())
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Prints its number."""
@@ -138,7 +161,8 @@ class ProgbarLogger(Callback):
         self._start, self._seen = time.time(), 0
         print("Epoch %d/%d" % (epoch + 1, self.params["epochs"]))
         target = self.params.get("samples") if self._samples else self.params.get("steps")
-        self._bar = Progbar(target, verbose=1) if self.params.get("verbose") == 1 and sys.stdout.isatty() else None
+        bar = {"stateful_metrics": self.stateful_metrics, "unit_name": "sample" if self._samples else "step"}
+        self._bar = Progbar(target, verbose=1, **bar) if self.params.get("verbose") == 1 and sys.stdout.isatty() else None
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Moves the bar on."""
@@ -202,7 +226,7 @@ class EarlyStopping(Callback):
 
 
 class ModelCheckpoint(Callback):
-    """Saves the weights after epochs."""
+    """Saves the weights after epochs: after each `period` of them, or with a number as save_freq whenever so many samples have been trained."""
 
     def __init__(
         self,
@@ -212,17 +236,36 @@ class ModelCheckpoint(Callback):
         save_best_only: bool = False,
         save_weights_only: bool = False,
         mode: str = "auto",
+        save_freq: Any = "epoch",
         period: int = 1,
     ) -> None:
+        if save_freq != "epoch" and (isinstance(save_freq, (bool, str)) or int(save_freq) < 1):
+            raise ValueError("Unrecognized save_freq: %r" % (save_freq,))
         self.filepath, self.monitor, self.verbose, self.save_best_only, self.period = filepath, monitor, verbose, save_best_only, period
-        self.save_weights_only = save_weights_only
+        self.save_weights_only, self.save_freq = save_weights_only, save_freq
         self._is_better, self.best = _better(monitor, mode), None  # type: Any, Any
+        self._epoch = self._samples = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Notes its number, for the names of files."""
+        self._epoch = epoch
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Saves, where save_freq counts samples."""
+        if self.save_freq != "epoch":
+            self._samples += (logs or {}).get("size", 1)
+            if self._samples >= self.save_freq:
+                self._samples = 0
+                self._save(self._epoch, logs or {})
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves."""
-        logs = logs or {}
+        """Saves, where save_freq counts epochs."""
+        if self.save_freq == "epoch" and (epoch + 1) % self.period == 0:
+            self._save(epoch, logs or {})
+
+    def _save(self, epoch: int, logs: Any) -> None:
         value = logs.get(self.monitor)
-        if (epoch + 1) % self.period or self.save_best_only and not (value is not None and (self.best is None or self._is_better(value, self.best))):
+        if self.save_best_only and not (value is not None and (self.best is None or self._is_better(value, self.best))):
             return
         self.best = value
         path = self.filepath.format(epoch=epoch + 1, **logs)
@@ -362,10 +405,12 @@ class CSVLogger(Callback):
 
 
 class RemoteMonitor(Callback):
-    """Sends the loss and metrics of each epoch to a server."""
+    """Sends the loss and metrics of each epoch to a server: in a field of a form, or with send_as_json as the whole message."""
 
-    def __init__(self, root: str = "http://localhost:9000", path: str = "/publish/epoch/end/", field: str = "data", headers: Any = None) -> None:
-        self.root, self.path, self.field, self.headers = root, path, field, headers
+    def __init__(
+        self, root: str = "http://localhost:9000", path: str = "/publish/epoch/end/", field: str = "data", headers: Any = None, send_as_json: bool = False
+    ) -> None:
+        self.root, self.path, self.field, self.headers, self.send_as_json = root, path, field, headers, send_as_json
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Sends them; a server that is not there is only warned of."""
@@ -373,8 +418,10 @@ class RemoteMonitor(Callback):
             import requests  # type: ignore[import-untyped]
         except ImportError:
             raise ImportError("RemoteMonitor requires the `requests` library.") from None
+        text = json.dumps({"epoch": epoch, **(logs or {})}, default=float)
+        content: Dict[str, Any] = {"json": json.loads(text)} if self.send_as_json else {"data": {self.field: text}}
         try:
-            requests.post(self.root + self.path, {self.field: json.dumps({"epoch": epoch, **(logs or {})}, default=float)}, headers=self.headers, timeout=10)
+            requests.post(self.root + self.path, headers=self.headers, timeout=10, **content)
         except requests.exceptions.RequestException:
             print("Warning: could not reach RemoteMonitor root server at %s" % self.root)
 

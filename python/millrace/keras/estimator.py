@@ -131,9 +131,18 @@ def _write_first_checkpoint(recipe: _Recipe, model: Any, folder: str, weights: L
 
 
 def model_to_estimator(
-    keras_model: Any = None, keras_model_path: Optional[str] = None, custom_objects: Any = None, model_dir: Optional[str] = None, config: Any = None
+    keras_model: Any = None,
+    keras_model_path: Optional[str] = None,
+    custom_objects: Any = None,
+    model_dir: Optional[str] = None,
+    config: Any = None,
+    checkpoint_format: Optional[str] = "saver",
 ) -> Any:
-    """An Estimator that trains a copy of a compiled model, from its weights on."""
+    """An Estimator that trains a copy of a compiled model, from its weights on. Its checkpoints hold variables by name ("saver")."""
+    if checkpoint_format not in (None, "saver"):
+        raise at_user_line(
+            NotImplementedError("checkpoint_format=%r is not provided: checkpoints of estimators are those of tf.train.Saver." % checkpoint_format)
+        )
     if keras_model is None and keras_model_path is None:
         raise at_user_line(ValueError("Either keras_model or keras_model_path needs to be provided."))
     if keras_model is not None and keras_model_path is not None:

@@ -34,8 +34,8 @@ class RandomUniform(init_ops.RandomUniform):
 
 
 def _scaling(name: str, doc: str, scale: float, mode: str, distribution: str) -> Any:
-    def make(seed: Optional[int] = None) -> VarianceScaling:
-        return VarianceScaling(scale, mode, distribution, seed)
+    def make(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
+        return VarianceScaling(scale, mode, distribution, seed, dtype)
 
     make.__name__, make.__doc__ = name, doc
     return make

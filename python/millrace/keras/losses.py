@@ -80,9 +80,9 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
     return K.categorical_crossentropy(y_true, y_pred, from_logits)
 
 
-def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Any:
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, axis: int = -1) -> Any:
     """Of numbers of classes."""
-    return K.sparse_categorical_crossentropy(y_true, y_pred, from_logits)
+    return K.sparse_categorical_crossentropy(y_true, y_pred, from_logits, axis)
 
 
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
@@ -103,9 +103,9 @@ def poisson(y_true: Any, y_pred: Any) -> Any:
     return math_ops.reduce_mean(y_pred - y_true * gen_ops.log(y_pred + K.epsilon()), -1)
 
 
-def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
+def cosine_proximity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     """Less the cosine of the angle between."""
-    return -math_ops.reduce_sum(nn_ops.l2_normalize(y_true, -1) * nn_ops.l2_normalize(y_pred, -1), -1)
+    return -math_ops.reduce_sum(nn_ops.l2_normalize(y_true, axis) * nn_ops.l2_normalize(y_pred, axis), axis)
 
 
 mse = MSE = mean_squared_error

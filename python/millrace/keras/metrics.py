@@ -162,9 +162,9 @@ def serialize(metric: Any) -> Any:
     return {"class_name": type(metric).__name__, "config": metric.get_config()} if isinstance(metric, Metric) else metric.__name__
 
 
-def deserialize(name: Any, custom_objects: Any = None) -> Any:
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """The metric of a name."""
-    return deserialize_keras_object(name, globals(), custom_objects, "metric function")
+    return deserialize_keras_object(config, globals(), custom_objects, "metric function")
 
 
 def get(identifier: Any) -> Any:

@@ -238,7 +238,8 @@ def _cloned(layer: Any) -> Any:
     return type(layer).from_config(layer.get_config())
 
 
-def _clone_functional_model(model: Any, input_tensors: Any = None) -> Any:
+def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = None) -> Any:
+    clone = clone or _cloned
     if not isinstance(model, Model):
         raise at_user_line(ValueError("Expected `model` argument to be a `Model` instance, got %s" % (model,)))
     if isinstance(model, Sequential):
@@ -257,17 +258,18 @@ def _clone_functional_model(model: Any, input_tensors: Any = None) -> Any:
         if not node.inbound_layers:
             continue
         if id(layer) not in copies:
-            copies[id(layer)] = clone_model(layer) if isinstance(layer, Model) else _cloned(layer)
+            copies[id(layer)] = clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer)
         values = [known[id(t)] for t in node.input_tensors]
         made = copies[id(layer)](values if node.many else values[0], **node.arguments)
         known.update((id(t), x) for t, x in zip(node.output_tensors, listed(made)))
     return Model(inputs, [known[id(t)] for t in model.outputs], name=model.name)
 
 
-def _clone_sequential_model(model: Any, input_tensors: Any = None) -> Any:
+def _clone_sequential_model(model: Any, input_tensors: Any = None, clone: Any = None) -> Any:
     if not isinstance(model, Sequential):
         raise at_user_line(ValueError("Expected `model` argument to be a `Sequential` model instance, but got: %s" % (model,)))
-    layers = [clone_model(layer) if isinstance(layer, Model) else _cloned(layer) for layer in model._stack]
+    clone = clone or _cloned
+    layers = [clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer) for layer in model._stack]
     if input_tensors is None:
         return Sequential(layers, name=model.name)
     given = listed(input_tensors)
@@ -283,6 +285,8 @@ def _clone_sequential_model(model: Any, input_tensors: Any = None) -> Any:
     return Sequential([start._keras_history.layer, *layers], name=model.name)
 
 
-def clone_model(model: Any, input_tensors: Any = None) -> Any:
-    """A model of the same layers with weights of its own."""
-    return (_clone_sequential_model if isinstance(model, Sequential) else _clone_functional_model)(model, input_tensors)
+def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None) -> Any:
+    """A model of the same layers with weights of its own. clone_function(layer) makes the copies, and may return the layer itself."""
+    if clone_function is not None and not callable(clone_function):
+        raise at_user_line(ValueError("Expected `clone_function` argument to be a callable."))
+    return (_clone_sequential_model if isinstance(model, Sequential) else _clone_functional_model)(model, input_tensors, clone_function or _cloned)

@@ -26,13 +26,13 @@ class Optimizer:
     """Base: _update(parameter, gradient) gives the operations of a step."""
 
     def __init__(
-        self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None, **unused: Any
+        self, name: Optional[str] = None, lr: Any = 0.0, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, **unused: Any
     ) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
-        for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
+        for what, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
-                raise at_user_line(ValueError("%s must not be negative, got %s" % (name, value)))
+                raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
         self._name, self._schedule = name or type(self).__name__, lr if isinstance(lr, LearningRateSchedule) else None
         lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
@@ -204,7 +204,7 @@ class SGD(Optimizer):
     settings = ("momentum", "nesterov")
 
     def __init__(self, lr: float = 0.01, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.momentum, self.nesterov = momentum, nesterov
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -221,7 +221,7 @@ class RMSprop(Optimizer):
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 0.001, rho: float = 0.9, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -237,7 +237,7 @@ class Adagrad(Optimizer):
     settings = ("epsilon",)
 
     def __init__(self, lr: float = 0.01, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.epsilon = K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -253,7 +253,7 @@ class Adadelta(Optimizer):
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 1.0, rho: float = 0.95, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -279,7 +279,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.amsgrad = amsgrad
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
@@ -304,7 +304,7 @@ class Adamax(Optimizer):
     def __init__(
         self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -324,7 +324,7 @@ class Nadam(Optimizer):
     def __init__(
         self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004, **kwargs: Any
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), 0.0, **kwargs)
+        super().__init__(lr=kwargs.pop("learning_rate", lr), **kwargs)
         self._given.pop("decay")
         self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
 
@@ -373,7 +373,7 @@ class Ftrl(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), name=name, **kwargs)
+        super().__init__(name, kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), **kwargs)
         for what, value, most in (("learning_rate_power", learning_rate_power, 0.0),):
             if value > most:
                 raise at_user_line(ValueError("%s %f needs to be less than or equal to zero" % (what, value)))
@@ -407,7 +407,7 @@ class TFOptimizer(Optimizer):
     """An optimizer of tf.train."""
 
     def __init__(self, optimizer: Any) -> None:
-        super().__init__(0.0)
+        super().__init__()
         self.optimizer = optimizer
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:

@@ -18,6 +18,7 @@ from millrace.framework.static_values import constant_value
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
 from millrace.ops.dialects import shown_as as _shown_as
+from millrace.ops.gather_ops import batch_gather, gather, gather_nd  # noqa: F401
 
 newaxis = None
 
@@ -254,8 +255,8 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
         return op(a, perm, name=scope)
 
 
-def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
-    """The last two axes exchanged."""
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """The last two axes exchanged; with conjugate, of the conjugates."""
     with name_scope(name, "matrix_transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
         ndims = a.get_shape().ndims
@@ -266,7 +267,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
         else:
             n = rank(a)
             perm = concat([gen_ops.range(0, n - 2, 1), [n - 1, n - 2]], 0)
-        return transpose(a, perm, scope)
+        return transpose(a, perm, scope, conjugate)
 
 
 # ---- joining and splitting ----
@@ -555,31 +556,6 @@ def _index_vector(values: List[Any]) -> Any:
     wide = any(getattr(v, "dtype", None) == dtypes.int64 for v in values)
     dtype = dtypes.int64 if wide else dtypes.int32
     return gen_ops.pack([gen_ops.cast(v, dtype) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype else convert_to_tensor(v, dtype) for v in values])
-
-
-def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = 0) -> Tensor:
-    """The slices of `params` at `indices` along an axis.
-
-    Shapes: params [a..., n, b...], indices [i...] -> [a..., i..., b...].
-    Raises: InvalidArgumentError in the step when an index is not in [0, n).
-    """
-    if isinstance(axis, int) and axis == 0:
-        if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
-            return params.sparse_read(indices, name)
-        return gen_ops.gather(params, indices, validate_indices=validate_indices is not False, name=name)
-    return gen_ops.gather_v2(params, indices, axis, name=name)
-
-
-def batch_gather(params: Any, indices: Any, name: Optional[str] = None) -> Tensor:
-    """The elements along the last axis of `indices`, in each of the batches that its other axes number."""
-    with name_scope(name, "BatchGather", [params, indices]):
-        indices, params = convert_to_tensor(indices, name="indices"), convert_to_tensor(params, name="params")
-        rank = indices.get_shape().ndims
-        if rank is None:
-            raise at_user_line(ValueError("batch_gather does not allow indices with unknown shape."))
-        if rank == 0:
-            raise at_user_line(ValueError("batch_gather needs indices with at least one dimension."))
-        return gen_ops.gather_v2(params, indices, rank - 1, batch_dims=rank - 1)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optional[int] = None) -> Tensor:

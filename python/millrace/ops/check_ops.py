@@ -156,12 +156,12 @@ def assert_proper_iterable(values: Any) -> None:
         raise at_user_line(TypeError('Expected argument "values" to be iterable.  Found: %s' % type(values)))
 
 
-def assert_scalar(tensor: Any, name: Optional[str] = None) -> Any:
+def assert_scalar(tensor: Any, name: Optional[str] = None, message: Optional[str] = None) -> Any:
     """The tensor; ValueError unless it is a scalar."""
     with name_scope(name, "assert_scalar", [tensor]):
         tensor = convert_to_tensor(tensor)
     if tensor.get_shape().ndims not in (None, 0):
-        raise at_user_line(ValueError("Expected scalar shape for %s, saw shape: %s." % (tensor.name, tensor.get_shape())))
+        raise at_user_line(ValueError("%sExpected scalar shape for %s, saw shape: %s." % (message or "", tensor.name, tensor.get_shape())))
     return tensor
 
 

@@ -18,6 +18,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import shape_list
 from millrace.ops import array_ops, gen_ops
+from millrace.ops.dialects import given
 from millrace.ops.control_flow_contexts import BuiltBranches, CondContext, ControlFlowContext, WhileContext  # noqa: F401
 from millrace.ops.tensor_array_ops import TensorArray
 
@@ -110,8 +111,9 @@ def Print(
     )
 
 
-def verify_tensor_all_finite(t: Any, msg: str, name: Optional[str] = None) -> Tensor:
-    """The tensor; an error when it has an infinity or NaN."""
+def verify_tensor_all_finite(t: Any = None, msg: Optional[str] = None, name: Optional[str] = None, x: Any = None, message: Optional[str] = None) -> Tensor:
+    """The tensor; an error with a message when it has an infinity or NaN."""
+    t, msg = given("verify_tensor_all_finite", t=t, x=x), given("verify_tensor_all_finite", msg=msg, message=message)
     return gen_ops.check_numerics(t, msg, name=name or "VerifyFinite")
 
 

@@ -103,10 +103,13 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
         return gen_ops.unsorted_segment_sum(data, segment_ids, num_segments) / gen_ops.sqrt(_segment_counts(data, segment_ids, num_segments))
 
 
-def matvec(a: Any, b: Any, transpose_a: bool = False, name: Optional[str] = None) -> Tensor:
+def matvec(
+    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None
+) -> Tensor:
     """Matrices times vectors."""
     with name_scope(name, "MatVec", [a, b]):
-        product = matrix_ops.matmul(a, array_ops.expand_dims(convert_to_tensor(b), -1), transpose_a=transpose_a)
+        column = array_ops.expand_dims(convert_to_tensor(b), -1)
+        product = matrix_ops.matmul(a, column, transpose_a=transpose_a, adjoint_a=adjoint_a, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse)
         return array_ops.squeeze(product, [-1])
 
 

@@ -19,6 +19,16 @@ def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None
     return default if value is None else value
 
 
+def given(function: str, **spellings: Any) -> Any:
+    """The one of several spellings of an argument that was given. TypeError when none was, ValueError when two were."""
+    found = [name for name, value in spellings.items() if value is not None]
+    if not found:
+        raise at_user_line(TypeError("%s() missing the argument '%s'" % (function, next(iter(spellings)))))
+    if len(found) > 1:
+        raise at_user_line(ValueError("%s(): cannot specify both '%s' and '%s'" % (function, found[0], found[1])))
+    return spellings[found[0]]
+
+
 def is_axis(value: Any) -> bool:
     """Whether a first argument is an axis (0.x) and not a tensor or a list (1.x)."""
     return isinstance(value, int) and not isinstance(value, bool)

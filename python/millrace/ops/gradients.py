@@ -218,8 +218,8 @@ def NotDifferentiable(op_type: str) -> None:
 NoGradient = NotDifferentiable
 
 
-def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: `function(*tensors)` returns (results, a function of their gradients that returns those of the tensors).
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: `f(*tensors)` returns (results, a function of their gradients that returns those of the tensors).
 
     Where the function reads resource variables, the second one takes `variables=` as well, and returns (gradients of the tensors, list of
     gradients of the variables).
@@ -230,7 +230,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [convert_to_tensor(a) for a in args]
         inside = [gen_ops.identity(t) for t in tensors]
         known = len(graph.get_operations())
-        results, backward = function(*inside, **kwargs)
+        results, backward = f(*inside, **kwargs)
         variables = _variables_read(graph, known, {t.op for t in tensors})
         parameters = inspect.signature(backward).parameters.values()
         takes_variables = any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)

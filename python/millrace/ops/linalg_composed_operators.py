@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -11,46 +11,114 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
-from millrace.ops import array_ops, gen_ops, linalg_ops, math_ops, matrix_ops
-from millrace.ops.linalg_operators import LinearOperator
+from millrace.ops import array_ops, check_ops, gen_ops, linalg_ops, math_ops, matrix_ops
+from millrace.ops.linalg_operators import HINTS, LinearOperator, LinearOperatorDiag, LinearOperatorIdentity, hints, identity_sizes
 
 
 class LinearOperatorZeros(LinearOperator):
     """Matrices of zeros."""
 
     def __init__(
-        self, num_rows: int, num_columns: Optional[int] = None, batch_shape: Any = None, dtype: Any = None, name: str = "LinearOperatorZeros", **unused: Any
+        self,
+        num_rows: Any,
+        num_columns: Any = None,
+        batch_shape: Any = None,
+        dtype: Any = None,
+        is_non_singular: Optional[bool] = False,
+        is_self_adjoint: Optional[bool] = True,
+        is_positive_definite: Optional[bool] = False,
+        is_square: Optional[bool] = True,
+        assert_proper_shapes: bool = False,
+        name: str = "LinearOperatorZeros",
     ) -> None:
-        batch = [] if batch_shape is None else list(batch_shape)
-        super().__init__(array_ops.zeros([*batch, num_rows, num_rows if num_columns is None else num_columns], dtype or dtypes.float32), name)
+        if is_non_singular or is_positive_definite:
+            raise at_user_line(ValueError("A zero operator is never %s." % ("non-singular" if is_non_singular else "positive-definite")))
+        columns = num_rows if num_columns is None else num_columns
+        sizes = identity_sizes(batch_shape, num_rows, assert_proper_shapes)
+        sizes = [*sizes, columns] if isinstance(sizes, list) and not hasattr(columns, "graph") else array_ops.concat([sizes, [columns]], 0)
+        square = columns is num_rows or columns == num_rows
+        given = hints(False, is_self_adjoint and square, False, is_square and square)
+        self._of(array_ops.zeros(sizes, dtypes.float32 if dtype is None else dtype), [], given, name)
 
 
 class LinearOperatorScaledIdentity(LinearOperator):
     """The identity of so many rows times a number for each matrix."""
 
-    def __init__(self, num_rows: int, multiplier: Any, name: str = "LinearOperatorScaledIdentity", **unused: Any) -> None:
-        scale = convert_to_tensor(multiplier)
-        super().__init__(array_ops.expand_dims(array_ops.expand_dims(scale, -1), -1) * matrix_ops.eye(num_rows, dtype=scale.dtype.base_dtype), name)
+    def __init__(
+        self,
+        num_rows: Any,
+        multiplier: Any,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = True,
+        assert_proper_shapes: bool = False,
+        name: str = "LinearOperatorScaledIdentity",
+    ) -> None:
+        if not is_square:
+            raise at_user_line(ValueError("A ScaledIdentity operator is always square."))
+        self._multiplier = convert_to_tensor(multiplier)
+        rows = identity_sizes(None, num_rows, assert_proper_shapes)[0]
+        wide = array_ops.expand_dims(array_ops.expand_dims(self._multiplier, -1), -1)
+        real = {} if self._multiplier.dtype.is_complex else {"is_self_adjoint": True}
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **real)
+        self._of(wide * matrix_ops.eye(rows, dtype=self._multiplier.dtype.base_dtype), [self._multiplier], given, name)
+
+    multiplier = property(lambda self: self._multiplier, doc="The numbers on the diagonals.")
 
 
-class LinearOperatorAdjoint(LinearOperator):
+class _OfOne(LinearOperator):
+    """An operator made of another, with the same hints."""
+
+    def __init__(
+        self,
+        operator: LinearOperator,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
+        name: Optional[str] = None,
+    ) -> None:
+        self._operator = operator
+        known = {key: value for key in HINTS for value in [getattr(operator, key)] if value is not None}
+        for key, value in zip(HINTS, (is_non_singular, is_self_adjoint, is_positive_definite, is_square)):
+            if value is not None and known.get(key, value) != value:
+                raise at_user_line(ValueError("%s=%s contradicts the operator %s" % (key, value, operator.name)))
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **known)
+        self._of(self._computed(operator), list(operator.graph_parents), given, name or operator.name + self._suffix)
+
+    _suffix = ""
+
+    @staticmethod
+    def _computed(operator: LinearOperator) -> Tensor:
+        raise NotImplementedError
+
+    operator = property(lambda self: self._operator, doc="The operator that it is made of.")
+
+
+class LinearOperatorAdjoint(_OfOne):
     """The adjoint of an operator."""
 
-    def __init__(self, operator: LinearOperator, name: Optional[str] = None, **unused: Any) -> None:
-        self.operator = operator
-        super().__init__(linalg_ops.adjoint(operator.to_dense()), name or operator.name + "_adjoint")
+    _suffix = "_adjoint"
+
+    @staticmethod
+    def _computed(operator: LinearOperator) -> Tensor:
+        return linalg_ops.adjoint(operator.to_dense())
 
 
-class LinearOperatorInversion(LinearOperator):
+class LinearOperatorInversion(_OfOne):
     """The inverse of an operator."""
 
-    def __init__(self, operator: LinearOperator, name: Optional[str] = None, **unused: Any) -> None:
-        self.operator = operator
-        super().__init__(gen_ops.matrix_inverse(operator.to_dense()), name or operator.name + "_inv")
+    _suffix = "_inv"
 
-    def solve(self, rhs: Any, adjoint: bool = False) -> Tensor:
-        """What the matrices times x give rhs: the operator itself times rhs."""
-        return self.operator.matmul(rhs, adjoint=adjoint)
+    @staticmethod
+    def _computed(operator: LinearOperator) -> Tensor:
+        if operator.is_non_singular is False or operator.is_square is False:
+            raise at_user_line(ValueError("%s has no inverse: it is not square, or said to be singular." % operator.name))
+        return gen_ops.matrix_inverse(operator.to_dense())
+
+    def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
+        return self._operator.matmul(rhs, adjoint=adjoint, adjoint_arg=adjoint_arg)
 
 
 def _listed(operators: Sequence[LinearOperator]) -> List[LinearOperator]:
@@ -59,23 +127,51 @@ def _listed(operators: Sequence[LinearOperator]) -> List[LinearOperator]:
     return list(operators)
 
 
+def _every(operators: Sequence[LinearOperator], *keys: str) -> Dict[str, bool]:
+    """The hints that hold of all operators."""
+    return {key: True for key in keys if all(getattr(o, key) for o in operators)}
+
+
+def _parents(operators: Sequence[LinearOperator]) -> List[Any]:
+    return [p for o in operators for p in o.graph_parents]
+
+
 class LinearOperatorComposition(LinearOperator):
     """The product of operators, the last one applied first."""
 
-    def __init__(self, operators: Sequence[LinearOperator], name: Optional[str] = None, **unused: Any) -> None:
-        self.operators = _listed(operators)
-        made = self.operators[0].to_dense()
-        for operator in self.operators[1:]:
+    def __init__(
+        self,
+        operators: Sequence[LinearOperator],
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
+        name: Optional[str] = None,
+    ) -> None:
+        self._operators = _listed(operators)
+        made = self._operators[0].to_dense()
+        for operator in self._operators[1:]:
             made = matrix_ops.matmul(made, operator.to_dense())
-        super().__init__(made, name or "_o_".join(o.name for o in self.operators))
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **_every(self._operators, "is_non_singular"))
+        self._of(made, _parents(self._operators), given, name or "_o_".join(o.name for o in self._operators))
+
+    operators = property(lambda self: list(self._operators), doc="The operators that it is made of.")
 
 
 class LinearOperatorBlockDiag(LinearOperator):
     """Operators along the diagonal."""
 
-    def __init__(self, operators: Sequence[LinearOperator], name: Optional[str] = None, **unused: Any) -> None:
-        self.operators = _listed(operators)
-        blocks = [o.to_dense() for o in self.operators]
+    def __init__(
+        self,
+        operators: Sequence[LinearOperator],
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = True,
+        name: Optional[str] = None,
+    ) -> None:
+        self._operators = _listed(operators)
+        blocks = [o.to_dense() for o in self._operators]
         width = sum(array_ops.shape(b)[-1] for b in blocks)
         rows: List[Tensor] = []
         at: Any = 0
@@ -86,31 +182,56 @@ class LinearOperatorBlockDiag(LinearOperator):
             )
             rows.append(array_ops.pad(block, padding))
             at = at + size[-1]
-        super().__init__(array_ops.concat(rows, -2), name or "_ds_".join(o.name for o in self.operators))
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **_every(self._operators, *HINTS))
+        self._of(array_ops.concat(rows, -2), _parents(self._operators), given, name or "_ds_".join(o.name for o in self._operators))
+
+    operators = property(lambda self: list(self._operators), doc="The operators that it is made of.")
 
 
 class LinearOperatorKronecker(LinearOperator):
     """The Kronecker product of operators."""
 
-    def __init__(self, operators: Sequence[LinearOperator], name: Optional[str] = None, **unused: Any) -> None:
-        self.operators = _listed(operators)
-        made = self.operators[0].to_dense()
-        for operator in self.operators[1:]:
+    def __init__(
+        self,
+        operators: Sequence[LinearOperator],
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
+        name: Optional[str] = None,
+    ) -> None:
+        self._operators = _listed(operators)
+        made = self._operators[0].to_dense()
+        for operator in self._operators[1:]:
             other = operator.to_dense()
             a, b = array_ops.shape(made), array_ops.shape(other)
             product = made[..., :, None, :, None] * other[..., None, :, None, :]
             made = array_ops.reshape(product, array_ops.concat([array_ops.shape(product)[:-4], [a[-2] * b[-2], a[-1] * b[-1]]], 0))
-        super().__init__(made, name or "_x_".join(o.name for o in self.operators))
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **_every(self._operators, *HINTS))
+        self._of(made, _parents(self._operators), given, name or "_x_".join(o.name for o in self._operators))
+
+    operators = property(lambda self: list(self._operators), doc="The operators that it is made of.")
 
 
 class LinearOperatorHouseholder(LinearOperator):
     """Reflections at the plane that stands on a vector."""
 
-    def __init__(self, reflection_axis: Any, name: str = "LinearOperatorHouseholder", **unused: Any) -> None:
-        axis = convert_to_tensor(reflection_axis)
+    def __init__(
+        self,
+        reflection_axis: Any,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
+        name: str = "LinearOperatorHouseholder",
+    ) -> None:
+        axis = self._reflection_axis = convert_to_tensor(reflection_axis)
         unit = array_ops.expand_dims(axis / gen_ops.sqrt(math_ops.reduce_sum(math_ops.square(axis), -1, keepdims=True)), -1)
         size = array_ops.shape(axis)[-1]
-        super().__init__(matrix_ops.eye(size, dtype=axis.dtype.base_dtype) - 2 * matrix_ops.matmul(unit, unit, adjoint_b=True), name)
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True, is_non_singular=True, is_self_adjoint=True)
+        self._of(matrix_ops.eye(size, dtype=axis.dtype.base_dtype) - 2 * matrix_ops.matmul(unit, unit, adjoint_b=True), [axis], given, name)
+
+    reflection_axis = property(lambda self: self._reflection_axis, doc="The vector that it turns around.")
 
 
 class LinearOperatorLowRankUpdate(LinearOperator):
@@ -123,52 +244,125 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         diag_update: Any = None,
         v: Any = None,
         is_diag_update_positive: Optional[bool] = None,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
         name: str = "LinearOperatorLowRankUpdate",
-        **unused: Any,
     ) -> None:
-        del is_diag_update_positive  # nothing is faster by it
-        left = convert_to_tensor(u)
-        right = left if v is None else convert_to_tensor(v, left.dtype.base_dtype)
-        scaled = left if diag_update is None else left * array_ops.expand_dims(convert_to_tensor(diag_update, left.dtype.base_dtype), -2)
-        self.base_operator = base_operator
-        super().__init__(base_operator.to_dense() + matrix_ops.matmul(scaled, right, adjoint_b=True), name)
+        left = self._u = convert_to_tensor(u)
+        right = self._v = left if v is None else convert_to_tensor(v, left.dtype.base_dtype)
+        self._diag_update = None if diag_update is None else convert_to_tensor(diag_update, left.dtype.base_dtype)
+        scaled = left if self._diag_update is None else left * array_ops.expand_dims(self._diag_update, -2)
+        self._base_operator = base_operator
+        self._positive = True if diag_update is None else is_diag_update_positive
+        grows = base_operator.is_positive_definite and self._positive and v is None  # then the sum is positive definite too
+        known = {"is_positive_definite": True, "is_self_adjoint": True, "is_non_singular": True} if grows and base_operator.is_self_adjoint else {}
+        parents = [*base_operator.graph_parents, left, *([] if self._diag_update is None else [self._diag_update]), *([] if v is None else [right])]
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **known)
+        self._of(base_operator.to_dense() + matrix_ops.matmul(scaled, right, adjoint_b=True), parents, given, name)
+
+    base_operator = property(lambda self: self._base_operator, doc="The operator that it updates.")
+    u = property(lambda self: self._u, doc="The left factor.")
+    v = property(lambda self: self._v, doc="The right factor, u where none was given.")
+    diag_update = property(lambda self: self._diag_update, doc="The diagonal between the factors; None for ones.")
+    is_diag_update_positive = property(lambda self: self._positive, doc="Whether that diagonal is positive; None: nobody says.")
+
+    @property
+    def diag_operator(self) -> LinearOperator:
+        """The diagonal between the factors, as an operator."""
+        if self._diag_update is None:
+            return LinearOperatorIdentity(array_ops.shape(self._u)[-1], dtype=self.dtype)
+        return LinearOperatorDiag(self._diag_update, is_positive_definite=self._positive)
 
 
 class LinearOperatorToeplitz(LinearOperator):
     """Matrices that are constant along diagonals: of a first column and a first row."""
 
-    def __init__(self, col: Any, row: Any, name: str = "LinearOperatorToeplitz", **unused: Any) -> None:
-        col, row = convert_to_tensor(col), convert_to_tensor(row)
+    def __init__(
+        self,
+        col: Any,
+        row: Any,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = None,
+        name: str = "LinearOperatorToeplitz",
+    ) -> None:
+        col, row = self._col, self._row = convert_to_tensor(col), convert_to_tensor(row)
         size = col.get_shape()[-1].value
         if size is None or size != row.get_shape()[-1].value:
             raise at_user_line(ValueError("col and row must have the same known size, got shapes %s and %s" % (col.get_shape(), row.get_shape())))
         line = array_ops.concat([col, row[..., 1:]], -1)
         i, j = np.arange(size)[:, None], np.arange(size)[None, :]
-        super().__init__(array_ops.gather(line, np.where(i >= j, i - j, size - 1 + j - i), axis=-1), name)
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)
+        self._of(array_ops.gather(line, np.where(i >= j, i - j, size - 1 + j - i), axis=-1), [col, row], given, name)
+
+    col = property(lambda self: self._col, doc="The first column.")
+    row = property(lambda self: self._row, doc="The first row.")
 
 
 class _Circulant(LinearOperator):
     _dimensions = 1
 
-    def __init__(self, spectrum: Any, input_output_dtype: Any = dtypes.complex64, name: Optional[str] = None, **unused: Any) -> None:
-        self.spectrum = convert_to_tensor(spectrum)
-        sizes: Any = self.spectrum.get_shape().as_list()[-self._dimensions :]
+    def _set_up(self, spectrum: Any, input_output_dtype: Any, given: Dict[str, Any], name: str) -> None:
+        self._spectrum = convert_to_tensor(spectrum)
+        sizes: Any = self._spectrum.get_shape().as_list()[-self._dimensions :]
         if len(sizes) < self._dimensions or None in sizes:
-            raise at_user_line(ValueError("The last %d sizes of the spectrum must be known, got shape %s" % (self._dimensions, self.spectrum.get_shape())))
+            raise at_user_line(ValueError("The last %d sizes of the spectrum must be known, got shape %s" % (self._dimensions, self._spectrum.get_shape())))
         out = dtypes.as_dtype(input_output_dtype)
-        wide = dtypes.complex128 if self.spectrum.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+        wide = dtypes.complex128 if self._spectrum.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
         inverse = (gen_ops.ifft, gen_ops.ifft2d, gen_ops.ifft3d)[self._dimensions - 1]
-        kernel = inverse(math_ops.cast(self.spectrum, wide))
+        kernel = inverse(math_ops.cast(self._spectrum, wide))
         kernel = math_ops.cast(kernel if out.is_complex else math_ops.real(kernel), out)
         total = int(np.prod(sizes))
         places = np.stack(np.unravel_index(np.arange(total), sizes), -1)
         apart = (places[:, None] - places[None, :]) % np.array(sizes)  # which element of the kernel stands where
         flat = array_ops.reshape(kernel, array_ops.concat([array_ops.shape(kernel)[: -self._dimensions], [total]], 0))
-        super().__init__(array_ops.gather(flat, np.ravel_multi_index(tuple(np.moveaxis(apart, -1, 0)), sizes), axis=-1), name)
+        if not self._spectrum.dtype.is_complex and given.get("is_self_adjoint") is None and out.is_complex:
+            given["is_self_adjoint"] = True  # a real spectrum makes it so
+        self._kernel = kernel
+        self._of(array_ops.gather(flat, np.ravel_multi_index(tuple(np.moveaxis(apart, -1, 0)), sizes), axis=-1), [self._spectrum], given, name)
+
+    spectrum = property(lambda self: self._spectrum, doc="The Fourier transform of the first columns.")
+    block_depth = property(lambda self: self._dimensions, doc="How many dimensions the spectrum has.")
+    block_shape = property(lambda self: self._spectrum.get_shape()[-self._dimensions :], doc="The sizes of these dimensions.")
+
+    def block_shape_tensor(self, name: str = "block_shape_tensor") -> Tensor:
+        """block_shape as a tensor."""
+        with self._scope(name):
+            return array_ops.shape(self._spectrum)[-self._dimensions :]
+
+    def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
+        """What it convolves with: the inverse transform of the spectrum."""
+        with self._scope(name):
+            return array_ops.identity(self._kernel)
+
+    def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Any:
+        """An operation that fails where the spectrum is not Hermitian, the operator not real."""
+        with self._scope(name):
+            wide = dtypes.complex128 if self._spectrum.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+            inverse = (gen_ops.ifft, gen_ops.ifft2d, gen_ops.ifft3d)[self._dimensions - 1]
+            unreal = math_ops.abs(math_ops.imag(inverse(math_ops.cast(self._spectrum, wide))))
+            bound = np.finfo(unreal.dtype.base_dtype.as_numpy_dtype).eps * 5.0 * float(self.domain_dimension.value or 1)
+            return check_ops.assert_less_equal(unreal, convert_to_tensor(bound, unreal.dtype.base_dtype), message="Spectrum was not Hermitian")
 
 
 class LinearOperatorCirculant(_Circulant):
     """Circulant matrices, by the Fourier transform of their first columns."""
+
+    def __init__(
+        self,
+        spectrum: Any,
+        input_output_dtype: Any = dtypes.complex64,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = True,
+        name: str = "LinearOperatorCirculant",
+    ) -> None:
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)
+        self._set_up(spectrum, input_output_dtype, given, name)
 
 
 class LinearOperatorCirculant2D(_Circulant):
@@ -176,8 +370,34 @@ class LinearOperatorCirculant2D(_Circulant):
 
     _dimensions = 2
 
+    def __init__(
+        self,
+        spectrum: Any,
+        input_output_dtype: Any = dtypes.complex64,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = True,
+        name: str = "LinearOperatorCirculant2D",
+    ) -> None:
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)
+        self._set_up(spectrum, input_output_dtype, given, name)
+
 
 class LinearOperatorCirculant3D(_Circulant):
     """Nested block circulant matrices, by a spectrum of three dimensions."""
 
     _dimensions = 3
+
+    def __init__(
+        self,
+        spectrum: Any,
+        input_output_dtype: Any = dtypes.complex64,
+        is_non_singular: Optional[bool] = None,
+        is_self_adjoint: Optional[bool] = None,
+        is_positive_definite: Optional[bool] = None,
+        is_square: Optional[bool] = True,
+        name: str = "LinearOperatorCirculant3D",
+    ) -> None:
+        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)
+        self._set_up(spectrum, input_output_dtype, given, name)

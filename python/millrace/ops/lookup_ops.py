@@ -580,6 +580,23 @@ class MutableDenseHashTable(_ChangingTable):
             values.set_shape(front.concatenate(self._default_value.get_shape()))
 
 
+class DenseHashTable(MutableDenseHashTable):
+    """MutableDenseHashTable as tf.lookup.experimental has it: always with a deleted_key, shared under no other name."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: Optional[int] = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets, None, name, checkpoint)
+
+
 def tables_initializer(name: str = "init_all_tables") -> Any:
     """An operation that fills the tables."""
     found: List[Any] = get_collection(GraphKeys.TABLE_INITIALIZERS)

@@ -16,7 +16,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops
-from millrace.ops.dialects import either
+from millrace.ops.dialects import either, given
 
 
 # ---- arithmetic ----
@@ -50,10 +50,10 @@ class _Reduction(_Protocol):
         self,
         input_tensor: Any,
         axis: Any = None,
-        keep_dims: Optional[bool] = None,
+        keepdims: Optional[bool] = None,
         name: Optional[str] = None,
         reduction_indices: Any = None,
-        keepdims: Optional[bool] = None,
+        keep_dims: Optional[bool] = None,
     ) -> Tensor: ...
 
 
@@ -395,7 +395,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
 
 def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
     def reduce(
-        input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keepdims: Any = None
+        input_tensor: Any, axis: Any = None, keepdims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keep_dims: Any = None
     ) -> Tensor:
         axis = either("axis", axis, "reduction_indices", reduction_indices)
         keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
@@ -416,23 +416,25 @@ reduce_any = _reduction(gen_ops.any, "Whether any is true", dtypes.bool_)
 
 
 def count_nonzero(
-    input_tensor: Any,
+    input_tensor: Any = None,
     axis: Any = None,
-    keep_dims: Any = None,
+    keepdims: Any = None,
     dtype: Any = dtypes.int64,
     name: Optional[str] = None,
     reduction_indices: Any = None,
-    keepdims: Any = None,
+    keep_dims: Any = None,
+    input: Any = None,
 ) -> Tensor:
     """How many elements are not zero, along axes."""
+    input_tensor = given("count_nonzero", input_tensor=input_tensor, input=input)
     with name_scope(name, "count_nonzero", [input_tensor]):
         x = convert_to_tensor(input_tensor)
         flags = cast(gen_ops.not_equal(x, cast(0, x.dtype.base_dtype)), dtypes.int64)
-        return cast(reduce_sum(flags, axis, keep_dims, None, reduction_indices, keepdims), dtype)
+        return cast(reduce_sum(flags, axis, keepdims, None, reduction_indices, keep_dims), dtype)
 
 
 def reduce_logsumexp(
-    input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keepdims: Any = None
+    input_tensor: Any, axis: Any = None, keepdims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """log(sum(exp(x))) along axes, without overflow."""
     axis = either("axis", axis, "reduction_indices", reduction_indices)

@@ -177,7 +177,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 _VECTOR_NORMS, _MATRIX_NORMS = ["euclidean", 1, 2, np.inf], ["euclidean", "fro", 1, 2, np.inf]
 
 
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any = None, name: Optional[str] = None, keepdims: Any = None) -> Tensor:
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, name: Optional[str] = None, keep_dims: Any = None) -> Tensor:
     """The norm of vectors along an axis, of matrices along two, or of all elements."""
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
     of_matrix = isinstance(axis, (list, tuple)) and len(axis) == 2

@@ -8,10 +8,21 @@ from typing import Any, Optional
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import gen_ops
+from millrace.ops.dialects import given
 
 
-def dilation2d(input: Any, filter: Any, strides: Any, rates: Any, padding: str, name: Optional[str] = None) -> Tensor:
-    """The largest sums of cells of a window and the filter's."""
+def dilation2d(
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    rates: Any = None,
+    padding: Any = None,
+    name: Optional[str] = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
+    """The largest sums of cells of a window and the filter's, whose cells are `rates` apart (dilations is its later name)."""
+    filter, rates = given("dilation2d", filter=filter, filters=filters), given("dilation2d", rates=rates, dilations=dilations)
     return gen_ops.dilation2d(input, filter, strides, rates, padding, name=name)
 
 

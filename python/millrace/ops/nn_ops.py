@@ -14,13 +14,12 @@ from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor, colocate_with, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
-from millrace.ops.dialects import either
+from millrace.ops.conv_ops import *  # noqa: F403
+from millrace.ops.dialects import either, given
 from millrace.ops.moments import *  # noqa: F403
 from millrace.ops.variables import PartitionedVariable
 from millrace.ops.window_ops import *  # noqa: F403
 from millrace.ops.window_ops import conv1d  # noqa: F401
-from millrace.ops.window_ops import dilated as _dilated
-from millrace.ops.window_ops import spatial_size as _spatial_size
 
 
 # ---- activations ----
@@ -124,13 +123,9 @@ def softmax_cross_entropy_with_logits(
     return _softmax_cross_entropy(gen_ops.stop_gradient(convert_to_tensor(labels)), logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), name)
 
 
-def softmax_cross_entropy_with_logits_v2(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, axis: Any = None, name: Optional[str] = None, dim: Any = None
-) -> Tensor:
-    """The cross entropy of class probabilities. By position: labels, logits."""
-    if _sentinel is not None and logits is None:
-        _sentinel, labels, logits = None, _sentinel, labels
-    logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
+def softmax_cross_entropy_with_logits_v2(labels: Any, logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """The cross entropy of class probabilities; gradients flow back into both."""
+    logits, labels = _logits_and_labels(None, labels, logits, None)
     return _softmax_cross_entropy(labels, logits, either("axis", axis, "dim", dim, -1), name)
 
 
@@ -232,8 +227,13 @@ def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
         return gen_ops.add(clipped - logits * labels, gen_ops.log1p(gen_ops.exp(minus_size)), name=scope)
 
 
-def weighted_cross_entropy_with_logits(targets: Any, logits: Any, pos_weight: Any, name: Optional[str] = None) -> Tensor:
+def weighted_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: Optional[str] = None, targets: Any = None
+) -> Tensor:
     """sigmoid_cross_entropy_with_logits in which errors on positives count pos_weight times."""
+    targets = given("weighted_cross_entropy_with_logits", labels=labels, targets=targets)
+    if logits is None or pos_weight is None:
+        raise at_user_line(TypeError("weighted_cross_entropy_with_logits() needs logits and pos_weight"))
     with name_scope(name, "logistic_loss", [logits, targets]) as scope:
         logits = convert_to_tensor(logits)
         targets = convert_to_tensor(targets, logits.dtype.base_dtype)
@@ -320,159 +320,6 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
         return result
 
 
-# ---- convolution and pooling ----
-
-
-def _format(data_format: Optional[str], default: str) -> str:
-    return default if data_format is None else data_format
-
-
-def _window(sizes: Any, data_format: str) -> Any:
-    """The size of a 2-D window for each of the four axes, of one, two or four numbers."""
-    if isinstance(sizes, (int, np.integer)):
-        sizes = [sizes]
-    if not isinstance(sizes, (list, tuple)) or len(sizes) not in (1, 2):
-        return sizes
-    pair = list(sizes) * (2 // len(sizes))
-    return [1, 1] + pair if data_format.startswith("NC") else [1] + pair + [1]
-
-
-def conv2d(
-    input: Any,
-    filter: Any = None,
-    strides: Any = None,
-    padding: Any = None,
-    use_cudnn_on_gpu: bool = True,
-    data_format: Optional[str] = None,
-    dilations: Any = (1, 1, 1, 1),
-    name: Optional[str] = None,
-    filters: Any = None,
-) -> Tensor:
-    """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out].
-
-    Shapes: input [b, h, w, in], filter [fh, fw, in, out] -> [b, h', w', out]; SAME: h' = ceil(h / stride), VALID: ceil((h - fh + 1) / stride).
-    Raises: ValueError when the input is not of rank 4, the channels are not the filter's, or the padding is neither SAME, VALID nor a list.
-    """
-    filter = either("filter", filter, "filters", filters)
-    layout = _format(data_format, "NHWC")
-    return gen_ops.conv2d(
-        input,
-        filter,
-        _window(strides, layout),
-        padding,
-        use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
-        data_format=layout,
-        dilations=_window(dilations, layout),
-        name=name,
-    )
-
-
-def conv3d(
-    input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1), name: Optional[str] = None
-) -> Tensor:
-    """A 3-D convolution."""
-    return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations, name=name)
-
-
-def conv2d_transpose(
-    value: Any = None,
-    filter: Any = None,
-    output_shape: Any = None,
-    strides: Any = None,
-    padding: str = "SAME",
-    data_format: Optional[str] = None,
-    name: Optional[str] = None,
-    input: Any = None,
-    filters: Any = None,
-) -> Tensor:
-    """The transpose (gradient) of conv2d; filter [height, width, out, in]."""
-    value, filter = either("input", input, "value", value), either("filters", filters, "filter", filter)
-    with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
-        value, filter = convert_to_tensor(value), convert_to_tensor(filter)
-        channel = 3 if _format(data_format, "NHWC") == "NHWC" else 1
-        if not value.get_shape()[channel].is_compatible_with(filter.get_shape()[3]):
-            raise at_user_line(
-                ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3]))
-            )
-        sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
-        result = gen_ops.conv2d_backprop_input(
-            sizes, filter, value, _window(strides, _format(data_format, "NHWC")), padding, data_format=_format(data_format, "NHWC"), name=scope
-        )
-        if isinstance(output_shape, (list, tuple)):
-            result.set_shape([d if isinstance(d, (int, np.integer)) else None for d in output_shape])
-        return result
-
-
-def conv3d_transpose(
-    value: Any, filter: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: Optional[str] = None, name: Optional[str] = None
-) -> Tensor:
-    """The transpose (gradient) of conv3d."""
-    return gen_ops.conv3d_backprop_input_v2(
-        convert_to_tensor(output_shape, dtypes.int32), filter, value, strides, padding, data_format=_format(data_format, "NDHWC"), name=name
-    )
-
-
-def depthwise_conv2d(
-    input: Any, filter: Any, strides: Any, padding: Any, rate: Any = None, name: Optional[str] = None, data_format: Optional[str] = None
-) -> Tensor:
-    """Each channel convolved with filters of its own."""
-    if rate is not None and list(rate) != [1, 1]:
-        if _format(data_format, "NHWC") == "NCHW":
-            last = depthwise_conv2d(gen_ops.transpose(input, [0, 2, 3, 1]), filter, [strides[i] for i in (0, 2, 3, 1)], padding, rate, name)
-            return gen_ops.transpose(last, [0, 3, 1, 2])
-        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), _spatial_size(filter))
-    return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
-
-
-def separable_conv2d(
-    input: Any,
-    depthwise_filter: Any,
-    pointwise_filter: Any,
-    strides: Any,
-    padding: Any,
-    rate: Any = None,
-    name: Optional[str] = None,
-    data_format: Optional[str] = None,
-) -> Tensor:
-    """depthwise_conv2d, then a 1x1 convolution."""
-    with name_scope(name, "separable_conv2d", [input]) as scope:
-        between = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise", data_format)
-        return gen_ops.conv2d(between, pointwise_filter, [1, 1, 1, 1], "VALID", data_format=_format(data_format, "NHWC"), name=scope)
-
-
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: Optional[str] = None) -> Tensor:
-    """A convolution whose filter has holes: elements are `rate` apart."""
-    with name_scope(name, "atrous_conv2d", [value, filters]):
-        if rate == 1:
-            return gen_ops.conv2d(value, filters, [1, 1, 1, 1], padding)
-        return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), _spatial_size(filters))
-
-
-def max_pool(
-    value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC", name: Optional[str] = None, input: Any = None
-) -> Tensor:
-    """The largest value of each window."""
-    with name_scope(name, "MaxPool", [value]) as scope:
-        return gen_ops.max_pool(
-            value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding, data_format=data_format, name=scope
-        )
-
-
-def avg_pool(
-    value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC", name: Optional[str] = None, input: Any = None
-) -> Tensor:
-    """The mean of each window."""
-    with name_scope(name, "AvgPool", [value]) as scope:
-        return gen_ops.avg_pool(
-            value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding, data_format=data_format, name=scope
-        )
-
-
-def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Targmax: Any = dtypes.int64, name: Optional[str] = None) -> Any:
-    """max_pool, and where each maximum was."""
-    return gen_ops.max_pool_with_argmax(input, ksize, strides, padding, Targmax=Targmax, name=name)
-
-
 # ---- normalisation ----
 
 
@@ -515,9 +362,22 @@ def fused_batch_norm(
 
 
 def batch_norm_with_global_normalization(
-    t: Any, m: Any, v: Any, beta: Any, gamma: Any, variance_epsilon: float, scale_after_normalization: bool, name: Optional[str] = None
+    t: Any = None,
+    m: Any = None,
+    v: Any = None,
+    beta: Any = None,
+    gamma: Any = None,
+    variance_epsilon: Any = None,
+    scale_after_normalization: Optional[bool] = None,
+    name: Optional[str] = None,
+    input: Any = None,
+    mean: Any = None,
+    variance: Any = None,
 ) -> Tensor:
     """Batch normalisation with the arguments of the old op."""
+    t, m, v = (
+        given("batch_norm_with_global_normalization", **names) for names in ({"t": t, "input": input}, {"m": m, "mean": mean}, {"v": v, "variance": variance})
+    )
     return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name)
 
 
@@ -640,10 +500,3 @@ def embedding_lookup_sparse(
         if combiner == "mean":
             return gen_ops.real_div(total, gen_ops.segment_sum(spread, segments), name=scope)
         return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)
-
-
-conv2d_backprop_input = gen_ops.conv2d_backprop_input
-conv2d_backprop_filter = gen_ops.conv2d_backprop_filter
-depthwise_conv2d_native = gen_ops.depthwise_conv2d_native
-depthwise_conv2d_native_backprop_input = gen_ops.depthwise_conv2d_native_backprop_input
-depthwise_conv2d_native_backprop_filter = gen_ops.depthwise_conv2d_native_backprop_filter

@@ -93,6 +93,11 @@ def multinomial(logits: Any, num_samples: Any, seed: Optional[int] = None, name:
     return gen_ops.multinomial(logits, num_samples, seed=seed1, seed2=seed2, output_dtype=output_dtype or dtypes.int64, name=name)
 
 
+def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """multinomial, with its arguments in another order."""
+    return multinomial(logits, num_samples, seed, name, dtype)
+
+
 def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """Gamma distributed values, for each alpha."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):

@@ -104,7 +104,7 @@ def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True
     return _operation(gen_ops.py_func if stateful else gen_ops.py_func_stateless, func, inp, Tout, name)
 
 
-def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:
+def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None, stateful: bool = True) -> Any:
     """py_func."""
     return py_func(func, inp, Tout, stateful, name)
 

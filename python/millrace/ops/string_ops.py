@@ -11,7 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, name_scope
 from millrace.ops import gen_ops, math_ops
-from millrace.ops.dialects import either
+from millrace.ops.dialects import either, given
 
 __all__ = [
     "as_string",
@@ -44,17 +44,14 @@ def string_join(inputs: Any, separator: str = "", name: Optional[str] = None) ->
 
 
 def string_split(
-    source: Any, delimiter: Any = " ", skip_empty: bool = True, sep: Any = None, result_type: str = "SparseTensor", name: Optional[str] = None
+    source: Any, sep: Any = None, skip_empty: bool = True, delimiter: Any = None, result_type: str = "SparseTensor", name: Optional[str] = None
 ) -> Any:
     """The parts of strings between delimiters, as a sparse matrix, or ragged with result_type="RaggedTensor"."""
     if result_type not in ("SparseTensor", "RaggedTensor"):
         raise at_user_line(ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'."))
+    sep = either("sep", sep, "delimiter", delimiter, " ")
     with name_scope(name, "StringSplit", [source]):
-        made = SparseTensor(
-            *gen_ops.string_split(
-                convert_to_tensor(source, dtypes.string), convert_to_tensor(delimiter if sep is None else sep, dtypes.string), skip_empty=skip_empty
-            )
-        )
+        made = SparseTensor(*gen_ops.string_split(convert_to_tensor(source, dtypes.string), convert_to_tensor(sep, dtypes.string), skip_empty=skip_empty))
         if result_type == "SparseTensor":
             return made
         from millrace.ops.ragged.tensor import RaggedTensor
@@ -62,9 +59,9 @@ def string_split(
         return RaggedTensor.from_value_rowids(made.values, made.indices[:, 0], made.dense_shape[0], validate=False)
 
 
-def string_to_number(string_tensor: Any, out_type: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+def string_to_number(string_tensor: Any = None, out_type: Any = dtypes.float32, name: Optional[str] = None, input: Any = None) -> Tensor:
     """The numbers that strings spell."""
-    return gen_ops.string_to_number(string_tensor, out_type=out_type, name=name)
+    return gen_ops.string_to_number(given("string_to_number", string_tensor=string_tensor, input=input), out_type=out_type, name=name)
 
 
 def substr(input: Any, pos: Any, len: Any, name: Optional[str] = None, unit: str = "BYTE") -> Tensor:
@@ -95,9 +92,11 @@ def string_length(input: Any, name: Optional[str] = None, unit: str = "BYTE") ->
     return gen_ops.string_length(input, unit=unit, name=name)
 
 
-def decode_raw(bytes: Any, out_type: Any, little_endian: bool = True, name: Optional[str] = None) -> Tensor:
+def decode_raw(input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Optional[str] = None, bytes: Any = None) -> Tensor:
     """The numbers whose bytes strings hold."""
-    return gen_ops.decode_raw(bytes, out_type=out_type, little_endian=little_endian, name=name)
+    if out_type is None:
+        raise at_user_line(TypeError("decode_raw() missing the argument 'out_type'"))
+    return gen_ops.decode_raw(given("decode_raw", input_bytes=input_bytes, bytes=bytes), out_type=out_type, little_endian=little_endian, name=name)
 
 
 def encode_base64(input: Any, pad: bool = False, name: Optional[str] = None) -> Tensor:
@@ -121,10 +120,12 @@ def write_file(filename: Any, contents: Any, name: Optional[str] = None) -> Oper
 
 
 def regex_replace(
-    source: Any = None, pattern: Any = None, rewrite: Any = None, replace_global: bool = True, name: Optional[str] = None, input: Any = None
+    input: Any = None, pattern: Any = None, rewrite: Any = None, replace_global: bool = True, name: Optional[str] = None, source: Any = None
 ) -> Tensor:
     """Strings with the matches of a pattern replaced; \\0 to \\9 in the rewrite are the match and its groups."""
-    text = convert_to_tensor(either("input", input, "source", source), dtypes.string)
+    text = convert_to_tensor(given("regex_replace", input=input, source=source), dtypes.string)
+    if pattern is None or rewrite is None:
+        raise at_user_line(TypeError("regex_replace() needs a pattern and a rewrite"))
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return gen_ops.static_regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[arg-type]
     return gen_ops.regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)

@@ -176,8 +176,3 @@ def sobel_edges(image: Any) -> Tensor:
     made = array_ops.reshape(made, array_ops.concat([array_ops.shape(image), [2]], 0))
     made.set_shape(image.get_shape().concatenate([2]))
     return made
-
-
-def stateless_categorical(logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: Optional[str] = None) -> Tensor:
-    """Classes drawn by unnormalized log-probabilities [batch, classes], the same ones for the same seed of two integers."""
-    return gen_ops.stateless_multinomial(logits, num_samples, seed, output_dtype=output_dtype, name=name)

@@ -678,14 +678,14 @@ def variable_op_scope(
     reuse: Any = None,
     dtype: Any = None,
     use_resource: Optional[bool] = None,
+    constraint: Any = None,
 ) -> Iterator[VariableScope]:
     """variable_scope with the arguments of TensorFlow 0.x."""
     with variable_scope(
-        name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource
+        name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource, constraint
     ) as scope:
         yield scope
 
 
-def no_regularizer(value: Any) -> None:
+def no_regularizer(_: Any) -> None:
     """The regularizer of variables that have none, whatever their scope says."""
-    del value

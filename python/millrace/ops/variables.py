@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
-from millrace.framework import convert, dtypes, session, tensor_shape
+from millrace.framework import convert, dtypes, replication, session, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.library_names import prepend_name_scope, register_dense_tensor_like_type, strip_name_scope
@@ -117,7 +117,7 @@ class Variable(metaclass=_ByCreators):
     def __init__(
         self,
         initial_value: Any = None,
-        trainable: Any = True,
+        trainable: Any = None,
         collections: Any = None,
         validate_shape: bool = True,
         caching_device: Any = None,
@@ -128,8 +128,12 @@ class Variable(metaclass=_ByCreators):
         import_scope: Optional[str] = None,
         constraint: Any = None,
         use_resource: Optional[bool] = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
         shape: Any = None,
     ) -> None:
+        trainable = replication.trainable(trainable, synchronization, aggregation)
+        trainable = True if trainable is None else trainable
         if constraint is not None and not callable(constraint):
             raise at_user_line(ValueError("The `constraint` argument must be a callable."))
         self._constraint = constraint

@@ -13,6 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops
+from millrace.ops.dialects import either, given
 
 __all__ = ["conv1d", "convolution", "max_pool3d", "avg_pool3d", "pool", "with_space_to_batch", "atrous_conv2d_transpose"]
 
@@ -66,13 +67,19 @@ def conv1d(
     data_format: Optional[str] = None,
     name: Optional[str] = None,
     input: Any = None,
+    dilations: Any = None,
 ) -> Tensor:
-    """A convolution of sequences [batch, width, channels] with a filter [width, in, out]."""
+    """A convolution of sequences [batch, width, channels] with a filter [width, in, out], whose taps are `dilations` apart."""
+    value = given("conv1d", value=value, input=input)
     with name_scope(name, "conv1d", [value, filters]):
         channels_first = data_format in ("NCHW", "NCW")
         spatial = 2 if channels_first else 1
-        step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
-        x = array_ops.expand_dims(value if input is None else input, spatial)
+
+        def along(sizes: Any) -> Any:
+            return sizes if isinstance(sizes, (int, np.integer)) else sizes[0] if len(sizes) == 1 else sizes[spatial]
+
+        step, rate = along(stride), along(1 if dilations is None else dilations)
+        x = array_ops.expand_dims(value, spatial)
         result = gen_ops.conv2d(
             x,
             array_ops.expand_dims(filters, 0),
@@ -80,14 +87,24 @@ def conv1d(
             padding,
             use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
             data_format="NCHW" if channels_first else "NHWC",
+            dilations=[1, 1, 1, rate] if channels_first else [1, 1, rate, 1],
         )
         return array_ops.squeeze(result, [spatial])
 
 
 def convolution(
-    input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None, data_format: Optional[str] = None
+    input: Any,
+    filter: Any = None,
+    padding: Any = None,
+    strides: Any = None,
+    dilation_rate: Any = None,
+    name: Optional[str] = None,
+    data_format: Optional[str] = None,
+    filters: Any = None,
+    dilations: Any = None,
 ) -> Tensor:
     """A convolution of 1, 2 or 3 spatial dimensions."""
+    filter, dilation_rate = given("convolution", filter=filter, filters=filters), either("dilations", dilations, "dilation_rate", dilation_rate)
     filter, input = convert_to_tensor(filter), convert_to_tensor(input)
     count = (filter.get_shape().ndims or 4) - 2
     steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
@@ -131,8 +148,10 @@ def pool(
     strides: Any = None,
     name: Optional[str] = None,
     data_format: Optional[str] = None,
+    dilations: Any = None,
 ) -> Tensor:
     """The largest values ("MAX") or the means ("AVG") of windows of 1, 2 or 3 spatial dimensions."""
+    dilation_rate = either("dilations", dilations, "dilation_rate", dilation_rate)
     count = len(window_shape)
     ops = {"MAX": (gen_ops.max_pool, gen_ops.max_pool3d), "AVG": (gen_ops.avg_pool, gen_ops.avg_pool3d)}
     if pooling_type not in ops:

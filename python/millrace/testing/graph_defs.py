@@ -25,14 +25,19 @@ def assert_ops_in_graph(expected_ops: Dict[str, str], graph: Any) -> Dict[str, A
     return found
 
 
-def assert_equal_graph_def(actual: Any, expected: Any, checkpoint_v2: bool = False) -> None:
-    """AssertionError unless two GraphDefs have the same nodes. The order of nodes, attributes and control inputs does not count, nor do versions."""
+def assert_equal_graph_def(actual: Any, expected: Any, checkpoint_v2: bool = False, hash_table_shared_name: bool = False) -> None:
+    """AssertionError unless two GraphDefs have the same nodes. The order of nodes, attributes and control inputs does not count, nor do versions,
+    nor with hash_table_shared_name the shared names of tables."""
     for what, given in (("actual", actual), ("expected", expected)):
         if not isinstance(given, definitions.GraphDef):
             raise TypeError("Expected tf.GraphDef for %s, got %s" % (what, type(given).__name__))
     if checkpoint_v2:
         strip_sharded_names(actual)
         strip_sharded_names(expected)
+    if hash_table_shared_name:
+        for node in (*actual.node, *expected.node):
+            if node.op in ("HashTable", "HashTableV2") and "shared_name" in node.attr:
+                del node.attr["shared_name"]
     difference = _graph_difference(actual, expected)
     if difference:
         raise AssertionError(difference)

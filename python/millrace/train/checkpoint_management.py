@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import time
 from typing import Any, Dict, List, Optional
 
 from millrace import gfile, tf_logging
@@ -63,17 +64,32 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = _
 # ---- the state file ----
 
 
-def generate_checkpoint_state_proto(save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None) -> Any:
-    """A CheckpointState. Paths are relative to the folder when that is a relative one."""
-    paths = list(all_model_checkpoint_paths or [])
+def generate_checkpoint_state_proto(
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Any = None,
+    all_model_checkpoint_timestamps: Any = None,
+    last_preserved_timestamp: Optional[float] = None,
+) -> Any:
+    """A CheckpointState. Paths are relative to the folder when that is a relative one; timestamps are seconds, one for each path."""
+    paths, times = list(all_model_checkpoint_paths or []), list(all_model_checkpoint_timestamps or [])
+    if times and len(times) != len(paths):
+        raise at_user_line(
+            ValueError("Number of timestamps, if provided, must match checkpoint paths (given %d paths and %d timestamps)" % (len(paths), len(times)))
+        )
     if not paths or paths[-1] != model_checkpoint_path:
         tf_logging.info("%s is not in all_model_checkpoint_paths. Manually adding it.", model_checkpoint_path)
         paths.append(model_checkpoint_path)
+        if times:
+            times.append(time.time())
     if not os.path.isabs(save_dir):
         paths = [p if os.path.isabs(p) else os.path.relpath(p, save_dir) for p in paths]
         if not os.path.isabs(model_checkpoint_path):
             model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir)
-    return definitions.CheckpointState(model_checkpoint_path=model_checkpoint_path, all_model_checkpoint_paths=paths)
+    more = {} if last_preserved_timestamp is None else {"last_preserved_timestamp": last_preserved_timestamp}
+    return definitions.CheckpointState(
+        model_checkpoint_path=model_checkpoint_path, all_model_checkpoint_paths=paths, all_model_checkpoint_timestamps=times, **more
+    )
 
 
 def _below(folder: str, path: str) -> str:
@@ -81,11 +97,19 @@ def _below(folder: str, path: str) -> str:
 
 
 def update_checkpoint_state(
-    save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None, latest_filename: Optional[str] = None, save_relative_paths: bool = False
+    save_dir: str,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Any = None,
+    latest_filename: Optional[str] = None,
+    all_model_checkpoint_timestamps: Any = None,
+    last_preserved_timestamp: Optional[float] = None,
+    save_relative_paths: bool = False,
 ) -> None:
     """Writes the state file of a folder. RuntimeError when the checkpoint has the path of the state file."""
     file = os.path.join(save_dir, latest_filename or "checkpoint")
-    state = generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_checkpoint_paths)
+    state = generate_checkpoint_state_proto(
+        save_dir, model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps, last_preserved_timestamp
+    )
     if save_relative_paths and os.path.isabs(save_dir):
         state.model_checkpoint_path = _below(save_dir, state.model_checkpoint_path)
         paths = [_below(save_dir, p) for p in state.all_model_checkpoint_paths]

@@ -11,7 +11,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph
 from millrace.ops import gen_ops
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables
-from millrace.train.saver import _reader_of, latest_checkpoint, list_variables, load_checkpoint, load_variable
+from millrace.train.saver import latest_checkpoint, list_variables, load_checkpoint, load_variable
 
 __all__ = ["load_checkpoint", "load_variable", "list_variables", "init_from_checkpoint", "wait_for_new_checkpoint", "checkpoints_iterator"]
 
@@ -53,7 +53,7 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Any) -> None:
     The map leads from names in the checkpoint to variables or their names; names that end in a slash are scopes.
     """
     path = latest_checkpoint(ckpt_dir_or_file) or ckpt_dir_or_file
-    reader = _reader_of(path)
+    reader = load_checkpoint(path)
     shapes = reader.get_variable_to_shape_map()
     for old, new in dict(assignment_map).items():
         if isinstance(new, (Variable, PartitionedVariable)) or isinstance(new, (list, tuple)) and all(isinstance(v, Variable) for v in new):

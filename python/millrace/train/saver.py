@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import millrace._core as _core
 from millrace import tf_logging
 from millrace.framework import errors
+from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
@@ -183,7 +184,7 @@ class Saver:
             if not write_state:
                 return
             self._RecordLastCheckpoint(written)
-            update_checkpoint_state(folder, written, self.last_checkpoints, latest_filename, self._save_relative_paths)
+            update_checkpoint_state(folder, written, self.last_checkpoints, latest_filename, save_relative_paths=self._save_relative_paths)
             if self._keep_best:
                 self._note_score(folder, latest_filename, written, score)
             self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
@@ -396,8 +397,10 @@ def export_meta_graph(
     clear_devices: bool = False,
     clear_extraneous_savers: bool = False,
     strip_default_attrs: bool = False,
+    save_debug_info: bool = False,
 ) -> Any:
     """Writes a graph with its collections; the MetaGraphDef."""
+    only(False, save_debug_info=save_debug_info)
     return meta_graph.export_scoped_meta_graph(
         filename=filename,
         meta_info_def=meta_info_def,
@@ -453,24 +456,22 @@ class CheckpointReader:
 NewCheckpointReader = CheckpointReader
 
 
-def list_variables(checkpoint_dir: str) -> List[Tuple[str, List[int]]]:
+def list_variables(ckpt_dir_or_file: str) -> List[Tuple[str, List[int]]]:
     """(name, shape) of the variables of a checkpoint or of the newest one of a folder."""
-    return sorted(_reader_of(checkpoint_dir).get_variable_to_shape_map().items())
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
-def load_variable(checkpoint_dir: str, name: str) -> Any:
+def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
     """The value of a variable of a checkpoint or of the newest one of a folder."""
-    return _reader_of(checkpoint_dir).get_tensor(name.rsplit(":0", 1)[0])
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name.rsplit(":0", 1)[0])
 
 
-def _reader_of(path: str) -> CheckpointReader:
-    found = latest_checkpoint(path) if os.path.isdir(path) else path
+def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
+    """A reader of a checkpoint or of the newest one of a folder."""
+    found = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
     if found is None:
-        raise at_user_line(ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % path))
+        raise at_user_line(ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % ckpt_dir_or_file))
     return CheckpointReader(found)
-
-
-load_checkpoint = _reader_of
 
 
 def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:

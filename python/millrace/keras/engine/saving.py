@@ -143,8 +143,14 @@ def _training_config(model: Any) -> Dict[str, Any]:
     }
 
 
-def save_model(model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
+def save_model(
+    model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
+) -> None:
     """Writes a model, its weights and how it is trained to an HDF5 file."""
+    if save_format not in (None, "h5", "hdf5", "keras") or signatures is not None:
+        raise at_user_line(
+            NotImplementedError("Models are saved as HDF5: leave out save_format=%r and signatures, or use tf.saved_model.simple_save." % (save_format,))
+        )
     library = h5py()
     if not overwrite and os.path.isfile(filepath):
         raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))

@@ -166,10 +166,10 @@ class SequenceEnqueuer:
 class GeneratorEnqueuer(SequenceEnqueuer):
     """Makes the batches of a generator ahead."""
 
-    def __init__(self, generator: Any, use_multiprocessing: bool = False, wait_time: float = 0.05, random_seed: Any = None) -> None:
-        del random_seed  # threads share the state of NumPy
+    def __init__(self, sequence: Any, use_multiprocessing: bool = False, random_seed: Any = None, wait_time: float = 0.05) -> None:
+        del random_seed  # it is for worker processes; threads share the state of NumPy
         super().__init__(use_multiprocessing, wait_time)
-        self._generator, self._lock = iter(generator), threading.Lock()
+        self._generator, self._lock = iter(sequence), threading.Lock()
 
     def _work(self) -> None:
         while not self._stop.is_set():

@@ -92,8 +92,11 @@ def has_arg(fn: Any, name: str, accept_all: bool = False) -> bool:
 class Progbar:
     """Prints how far something has got: on a terminal in one line that changes, else a line at the end."""
 
-    def __init__(self, target: Optional[int], width: int = 30, verbose: int = 1, interval: float = 0.05, stateful_metrics: Any = None) -> None:
+    def __init__(
+        self, target: Optional[int], width: int = 30, verbose: int = 1, interval: float = 0.05, stateful_metrics: Any = None, unit_name: str = "step"
+    ) -> None:
         self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
+        self.unit_name = unit_name
         self._stateful, self._sums, self._order = set(stateful_metrics or ()), {}, []  # type: Any, Dict[str, Any], List[str]
         self._start, self._last, self.seen_so_far = time.time(), 0.0, 0
 
@@ -112,7 +115,8 @@ class Progbar:
         self._last = now
         shown = "".join(" - %s: %.4f" % (n, float(np.mean(self._sums[n][0] / max(1, self._sums[n][1])))) for n in self._order)
         if self.verbose == 1:
-            line = "%s%s - %ds%s" % ("%d/%s" % (current, "Unknown" if self.target is None else self.target), self._bar(current), now - self._start, shown)
+            counted = "%d/%s" % (current, "Unknown" if self.target is None else self.target)
+            line = "%s%s - %ds%s%s" % (counted, self._bar(current), now - self._start, self._each(current, now) if finished or force else "", shown)
             live = sys.stdout.isatty()
             if live or finished or force:
                 sys.stdout.write(("\r" if live else "") + line + ("\n" if finished or not live else ""))
@@ -120,6 +124,12 @@ class Progbar:
         elif self.verbose == 2 and (finished or force):
             sys.stdout.write("%d/%s%s\n" % (current, "Unknown" if self.target is None else self.target, shown))
             sys.stdout.flush()
+
+    def _each(self, current: int, now: float) -> str:
+        """How long a unit took."""
+        seconds = (now - self._start) / max(current, 1)
+        number, name = next(((seconds * f, n) for f, n in ((1, "s"), (1e3, "ms")) if seconds * f >= 1), (seconds * 1e6, "us"))
+        return " %d%s/%s" % (number, name, self.unit_name)
 
     def _bar(self, current: int) -> str:
         if self.target is None:

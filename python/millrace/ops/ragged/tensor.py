@@ -33,13 +33,28 @@ class RaggedTensor:
 
     dispatches = True  # functions of tensors hand calls with it to ops/ragged (framework/dispatch.py)
 
-    def __init__(self, values: Any, row_splits: Any, internal: bool = False, cached_value_rowids: Any = None, cached_nrows: Any = None) -> None:
+    def __init__(
+        self, values: Any, row_splits: Any, cached_row_lengths: Any = None, cached_value_rowids: Any = None, cached_nrows: Any = None, internal: bool = False
+    ) -> None:
         if not internal:
             raise at_user_line(
                 ValueError("RaggedTensor constructor is private; please use one of the factory methods instead (e.g., RaggedTensor.from_row_lengths())")
             )
-        self._values, self._row_splits = values, row_splits
+        self._values, self._row_splits, self._lengths = values, row_splits, cached_row_lengths
         self._rowids, self._nrows = cached_value_rowids, cached_nrows
+
+    def _components(self) -> Any:
+        return (self.flat_values, *self.nested_row_splits)
+
+    def _of_components(self, parts: Any) -> Any:
+        if all(hasattr(p, "graph") for p in parts):
+            return RaggedTensor.from_nested_row_splits(parts[0], parts[1:], validate=False)
+        from millrace.ops.ragged.value import RaggedTensorValue
+
+        made = parts[0]
+        for splits in reversed(parts[1:]):
+            made = RaggedTensorValue(made, splits)
+        return made
 
     # ---- factories ----
 
@@ -53,7 +68,7 @@ class RaggedTensor:
         if isinstance(values, Tensor):
             values.get_shape().with_rank_at_least(1)
         splits.set_shape([None])
-        return cls(values, splits, True, rowids, nrows)
+        return cls(values, splits, None, rowids, nrows, True)
 
     @classmethod
     def from_row_splits(cls, values: Any, row_splits: Any, name: Optional[str] = None, validate: bool = True) -> "RaggedTensor":

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.linalg.LinearOperator...: products, solutions and hints, against NumPy's matrices."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+L = tf.linalg
+R = np.random.RandomState(3)
+A = R.rand(3, 3) + 3 * np.eye(3)
+S = A @ A.T
+
+
+def operators():
+    full = L.LinearOperatorFullMatrix(S, is_self_adjoint=True, is_positive_definite=True)
+    diag = L.LinearOperatorDiag(np.array([1.0, 2.0, 3.0]))
+    scaled = L.LinearOperatorScaledIdentity(3, np.float64(2))
+    axis = np.array([1.0, 2.0, 2.0])
+    u = R.rand(3, 1)
+    lower = L.LinearOperatorLowerTriangular(A)
+    circulant = np.fft.ifft([1.0, 2.0, 3.0])
+    return [
+        (full, S),
+        (diag, np.diag([1.0, 2.0, 3.0])),
+        (L.LinearOperatorIdentity(3, [2], tf.float64), np.stack([np.eye(3)] * 2)),
+        (lower, np.tril(A)),
+        (L.LinearOperatorZeros(3, dtype=tf.float64), np.zeros((3, 3))),
+        (scaled, 2 * np.eye(3)),
+        (L.LinearOperatorToeplitz(np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 5.0])), np.array([[1.0, 4, 5], [2, 1, 4], [3, 2, 1]])),
+        (L.LinearOperatorCirculant(np.array([1.0, 2.0, 3.0]), tf.complex128), np.array([[circulant[(i - j) % 3] for j in range(3)] for i in range(3)])),
+        (L.LinearOperatorHouseholder(axis), np.eye(3) - 2 * np.outer(axis, axis) / 9),
+        (L.LinearOperatorLowRankUpdate(diag, u), np.diag([1.0, 2.0, 3.0]) + u @ u.T),
+        (L.LinearOperatorComposition([full, diag]), S @ np.diag([1.0, 2.0, 3.0])),
+        (L.LinearOperatorBlockDiag([diag, scaled]), np.diag([1.0, 2, 3, 2, 2, 2])),
+        (L.LinearOperatorKronecker([diag, scaled]), np.kron(np.diag([1.0, 2.0, 3.0]), 2 * np.eye(3))),
+        (lower.adjoint(), np.tril(A).T),
+        (lower.inverse(), np.linalg.inv(np.tril(A))),
+        (full.cholesky(), np.linalg.cholesky(S)),
+        (full.matmul(diag), S @ np.diag([1.0, 2.0, 3.0])),
+    ]
+
+
+def test_what_they_compute():
+    with tf.Graph().as_default(), tf.Session() as session:
+        fetches, wants = [], []
+        for operator, matrix in operators():
+            x = R.rand(matrix.shape[-1], 2).astype(matrix.dtype)
+            rows = np.swapaxes(matrix, -1, -2).conj()
+            pairs = [
+                (operator.to_dense(name="d"), matrix),
+                (operator.matmul(x, name="m"), matrix @ x),
+                (operator.matmul(x.T.conj(), adjoint=True, adjoint_arg=True), rows @ x),
+                (operator.matvec(x[:, 0]), matrix @ x[:, 0]),
+                (operator.shape_tensor(), matrix.shape),
+                (operator.batch_shape_tensor(), matrix.shape[:-2]),
+                (operator.range_dimension_tensor(), matrix.shape[-2]),
+                (operator.tensor_rank_tensor(), matrix.ndim),
+                (operator.diag_part(), np.diagonal(matrix, axis1=-2, axis2=-1)),
+                (operator.trace(), np.trace(matrix, axis1=-2, axis2=-1)),
+                (operator.add_to_tensor(matrix), 2 * matrix),
+                (operator.determinant(), np.linalg.det(matrix)),
+            ]
+            if operator.is_non_singular is not False:
+                pairs.append((operator.solve(x, name="s"), np.linalg.solve(matrix, np.broadcast_to(x, (*matrix.shape[:-2], *x.shape)))))
+                pairs.append((operator.solvevec(x[:, 0]), np.linalg.solve(matrix, np.broadcast_to(x[:, :1], (*matrix.shape[:-2], len(x), 1)))[..., 0]))
+                pairs.append((operator.log_abs_determinant(), np.log(np.abs(np.linalg.det(matrix)))))
+            assert operator.shape.as_list() == list(matrix.shape) and operator.is_square
+            fetches.append([p[0] for p in pairs])
+            wants.append([p[1] for p in pairs])
+        for found, want in zip(session.run(fetches), wants):
+            for f, w in zip(found, want):
+                np.testing.assert_allclose(f, w, rtol=1e-7, atol=1e-9)
+
+
+def test_hints():
+    with tf.Graph().as_default():
+        full = L.LinearOperatorFullMatrix(A, is_positive_definite=True)
+        assert full.is_self_adjoint and full.is_non_singular and full.is_square and full.adjoint() is full
+        assert L.LinearOperatorDiag([1.0, 2.0]).is_self_adjoint and L.LinearOperatorDiag([1.0, 2.0]).is_positive_definite is None
+        singular = L.LinearOperatorFullMatrix(A, is_non_singular=False)
+        with pytest.raises(NotImplementedError, match="singular"):
+            singular.solve(A)
+        with pytest.raises(ValueError, match="singular"):
+            singular.inverse()
+        with pytest.raises(ValueError, match="Cholesky"):
+            singular.cholesky()
+        with pytest.raises(ValueError, match="positive definite"):
+            L.LinearOperatorFullMatrix(A, is_positive_definite=True, is_self_adjoint=False)
+        with pytest.raises(ValueError, match="conflicted"):
+            L.LinearOperatorFullMatrix(A, is_square=False).is_square
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            L.LinearOperatorDiag([1.0], is_diagonal=True)
+        with pytest.raises(ValueError, match="always"):
+            L.LinearOperatorIdentity(2, is_square=False)
+
+
+def test_checks_in_the_step():
+    with tf.Graph().as_default(), tf.Session() as session:
+        good, skew = L.LinearOperatorFullMatrix(S), L.LinearOperatorFullMatrix([[1.0, 2.0], [0.5, 1.0]])
+        session.run([good.assert_non_singular(), good.assert_self_adjoint(), good.assert_positive_definite()])
+        for check in (skew.assert_non_singular, skew.assert_self_adjoint, L.LinearOperatorFullMatrix([[1.0, 2.0], [2.0, 1.0]]).assert_positive_definite):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(check())
+
+
+def test_one_of_your_own():
+    class Twice(L.LinearOperator):
+        def __init__(self, rows):
+            self.scale = tf.Variable(2.0)
+            self.rows = rows
+            super().__init__(tf.float32, [], is_non_singular=True, name="Twice")
+
+        def _shape(self):
+            return tf.TensorShape([self.rows, self.rows])
+
+        def _shape_tensor(self):
+            return tf.constant([self.rows, self.rows])
+
+        def _matmul(self, x, adjoint=False, adjoint_arg=False):
+            return self.scale * (tf.linalg.adjoint(x) if adjoint_arg else x)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        twice = Twice(3)
+        assert twice.variables == (twice.scale,)
+        session.run(tf.global_variables_initializer())
+        dense, solved, det = session.run([twice.to_dense(), twice.solvevec([2.0, 4.0, 6.0]), twice.determinant()])
+        np.testing.assert_array_equal(dense, 2 * np.eye(3))
+        np.testing.assert_allclose(solved, [1, 2, 3])
+        assert abs(det - 8) < 1e-5

@@ -26,13 +26,13 @@ class Optimizer:
     """Base: _update(parameter, gradient) gives the operations of a step."""
 
     def __init__(
-        self, name: Optional[str] = None, lr: Any = 0.0, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, **unused: Any
+        self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None, **unused: Any
     ) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
-        for what, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
+        for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
-                raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
+                raise at_user_line(ValueError("%s must not be negative, got %s" % (name, value)))
         self._name, self._schedule = name or type(self).__name__, lr if isinstance(lr, LearningRateSchedule) else None
         lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
@@ -68,6 +68,7 @@ class Optimizer:
             array_ops.fill(parameter.get_shape().as_list(), math_ops.cast(start, parameter.dtype.base_dtype)),
             trainable=False,
             name="training/%s/%s" % (type(self).__name__, parameter.op.name),
+            use_resource=bool(parameter._is_resource),
         )
         self.weights.append(made)
         kept.append(made)
@@ -151,6 +152,20 @@ class Optimizer:
         constraint = getattr(parameter, "constraint", None)
         return parameter.assign(constraint(value) if constraint is not None else value)
 
+    def _apply(self, op: str, parameter: Any, slots: List[Any], *inputs: Any) -> List[Any]:
+        """The library's op of this name changes a parameter and its slots; then the constraint holds."""
+        dtype, held = parameter.dtype.base_dtype, [parameter, *slots]
+        given = [math_ops.cast(value, dtype) for value in inputs]
+        if parameter._is_resource:
+            done = getattr(gen_ops, "resource_apply_" + op)(*[v.handle for v in held], *given)
+        else:
+            done = getattr(gen_ops, "apply_" + op)(*held, *given).op
+        constraint = getattr(parameter, "constraint", None)
+        if constraint is None:
+            return [done]
+        with control_dependencies([done]):
+            return [parameter.assign(constraint(parameter.read_value()))]
+
     def _update(self, parameter: Any, gradient: Any) -> List[Any]:
         raise NotImplementedError
 
@@ -204,7 +219,7 @@ class SGD(Optimizer):
     settings = ("momentum", "nesterov")
 
     def __init__(self, lr: float = 0.01, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, **kwargs: Any) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.momentum, self.nesterov = momentum, nesterov
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -221,7 +236,7 @@ class RMSprop(Optimizer):
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 0.001, rho: float = 0.9, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -237,13 +252,11 @@ class Adagrad(Optimizer):
     settings = ("epsilon",)
 
     def __init__(self, lr: float = 0.01, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.epsilon = K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        slot = self._slot(p)
-        total = slot + gen_ops.square(g)
-        return [slot.assign(total), self._assign(p, p - self._rate * g / (gen_ops.sqrt(total) + self.epsilon))]
+        return self._apply("adagrad_v2", p, [self._slot(p)], self._rate, self.epsilon, g)
 
 
 class Adadelta(Optimizer):
@@ -253,14 +266,11 @@ class Adadelta(Optimizer):
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 1.0, rho: float = 0.95, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        squares, steps = self._slot(p), self._slot(p)
-        mean = self.rho * squares + (1 - self.rho) * gen_ops.square(g)
-        step = g * gen_ops.sqrt(steps + self.epsilon) / gen_ops.sqrt(mean + self.epsilon)
-        return [squares.assign(mean), steps.assign(self.rho * steps + (1 - self.rho) * gen_ops.square(step)), self._assign(p, p - self._rate * step)]
+        return self._apply("adadelta", p, [self._slot(p), self._slot(p)], self._rate, self.rho, self.epsilon, g)
 
 
 class Adam(Optimizer):
@@ -279,17 +289,18 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.amsgrad = amsgrad
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
         first, second = self._slot(p), self._slot(p)
+        powers = [math_ops.pow(beta, self._step) for beta in (self.beta_1, self.beta_2)]
+        if not self.amsgrad:
+            return self._apply("adam", p, [first, second], *powers, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
         m = self.beta_1 * first + (1 - self.beta_1) * g
         v = self.beta_2 * second + (1 - self.beta_2) * gen_ops.square(g)
-        rate = self._rate * gen_ops.sqrt(1 - math_ops.pow(self.beta_2, self._step)) / (1 - math_ops.pow(self.beta_1, self._step))
-        if not self.amsgrad:
-            return [first.assign(m), second.assign(v), self._assign(p, p - rate * m / (gen_ops.sqrt(v) + self.epsilon))]
+        rate = self._rate * gen_ops.sqrt(1 - powers[1]) / (1 - powers[0])
         most = self._slot(p)
         largest = gen_ops.maximum(most, v)
         return [first.assign(m), second.assign(v), most.assign(largest), self._assign(p, p - rate * m / (gen_ops.sqrt(largest) + self.epsilon))]
@@ -304,15 +315,12 @@ class Adamax(Optimizer):
     def __init__(
         self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any
     ) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), decay=decay, **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        first, largest = self._slot(p), self._slot(p)
-        m = self.beta_1 * first + (1 - self.beta_1) * g
-        u = gen_ops.maximum(self.beta_2 * largest, math_ops.abs(g))
-        rate = self._rate / (1 - math_ops.pow(self.beta_1, self._step))
-        return [first.assign(m), largest.assign(u), self._assign(p, p - rate * m / (u + self.epsilon))]
+        power = math_ops.pow(self.beta_1, self._step)
+        return self._apply("ada_max", p, [self._slot(p), self._slot(p)], power, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
 
 
 class Nadam(Optimizer):
@@ -324,7 +332,7 @@ class Nadam(Optimizer):
     def __init__(
         self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004, **kwargs: Any
     ) -> None:
-        super().__init__(lr=kwargs.pop("learning_rate", lr), **kwargs)
+        super().__init__(kwargs.pop("learning_rate", lr), 0.0, **kwargs)
         self._given.pop("decay")
         self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
 
@@ -373,7 +381,7 @@ class Ftrl(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(name, kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), **kwargs)
+        super().__init__(kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), name=name, **kwargs)
         for what, value, most in (("learning_rate_power", learning_rate_power, 0.0),):
             if value > most:
                 raise at_user_line(ValueError("%s %f needs to be less than or equal to zero" % (what, value)))
@@ -390,24 +398,16 @@ class Ftrl(Optimizer):
         self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        squares, linear = self._slot(p, self.initial_accumulator_value), self._slot(p)
-        total = squares + gen_ops.square(g)
-        rate, power = self._rate, -self.learning_rate_power
-        share = (math_ops.pow(total, power) - math_ops.pow(squares, power)) / rate
-        kept = linear + g + 2 * self.l2_shrinkage_regularization_strength * p - share * p
-        l1 = self.l1_regularization_strength
-        over = gen_ops.sign(kept) * l1 - kept
-        made = over / (math_ops.pow(total, power) / rate + 2 * self.l2_regularization_strength)
-        with control_dependencies([made]):  # the step is made of the values before it
-            value = array_ops.where(math_ops.abs(kept) > l1, made, array_ops.zeros_like(made))
-            return [squares.assign(total), linear.assign(kept), self._assign(p, value)]
+        slots = [self._slot(p, self.initial_accumulator_value), self._slot(p)]
+        l1, l2, shrinkage = self.l1_regularization_strength, self.l2_regularization_strength, self.l2_shrinkage_regularization_strength
+        return self._apply("ftrl_v2", p, slots, g, self._rate, l1, l2, shrinkage, self.learning_rate_power)
 
 
 class TFOptimizer(Optimizer):
     """An optimizer of tf.train."""
 
     def __init__(self, optimizer: Any) -> None:
-        super().__init__()
+        super().__init__(0.0)
         self.optimizer = optimizer
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:

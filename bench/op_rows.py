@@ -23,6 +23,7 @@ import families
 import programs
 import special  # noqa: F401
 from dtypes import F32, BY_NAME, DType
+import op_shapes
 from op_cases import CASES
 from reasons import REASONS
 from runner import Flat, Runner, main_attr
@@ -56,6 +57,7 @@ class Declared:
 
     declared: dict[str, Op]
     registered: list[Kernel]
+    shapes: bool = False  # with the rows of op_shapes.py
 
     def ops(self) -> dict[str, Op]:
         return self.declared
@@ -100,16 +102,20 @@ class Rows:
         large: dict[str, list[Any]] = {}
         for case in CASES:
             large.setdefault(case.op, []).append(case)
+        shapes: dict[str, list[Any]] = {}
+        for case in op_shapes.CASES if declared.shapes else ():
+            shapes.setdefault(case.op, []).append(case)
         for op in sorted(self.runner.ops):
             made = [self._large(op, case) for case in large.get(op, ())]
             if not made or any(case.label[0] == "2" and op in ("Add", "Mul", "Maximum") for case in large.get(op, ())):
                 made += self._from_table(op)
+            made += [self._large(op, case) for case in shapes.get(op, ())]
             self.rows += made
             if not made:
                 self.reasons[op] = _why_not(op)
-        unknown = sorted(large.keys() - self.runner.ops.keys())
+        unknown = sorted((large.keys() | shapes.keys()) - self.runner.ops.keys())
         if unknown:
-            raise SystemExit(f"op_cases.py has cases of ops that the library does not have: {', '.join(unknown)}")
+            raise SystemExit(f"op_cases.py or op_shapes.py has cases of ops that the library does not have: {', '.join(unknown)}")
 
     def _types(self, op: str, row: Row | None, main: str) -> dict[str, DType]:
         """The dtypes of a case: `main` for the main attribute where kernels take it, the first that they take else."""

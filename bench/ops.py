@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times every op, and says how exact the functions and reductions are.
 
-  ops.py OURS.so [--peer LIB.so] [--only REGEX] [--threads 1,2] [--rounds 7] [--goal RATIO] [--json OUT] [--list]
+  ops.py OURS.so [--peer LIB.so] [--only REGEX] [--threads 1,2] [--rounds 7] [--goal RATIO] [--json OUT] [--shapes] [--list]
 
 Rows come from the registry of the library: op_rows.py says how. With a peer, TensorFlow's C library (found by itself where
 this Python has the wheel) or another build of ours, both are timed in turns, a process for each library and thread count,
@@ -190,11 +190,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="timings of a row (7)")
     parser.add_argument("--goal", type=float, default=0.0, metavar="RATIO")
     parser.add_argument("--json", metavar="OUT", help="all figures")
+    parser.add_argument("--shapes", action="store_true", help="also awkward shapes and other dtypes, of op_shapes.py")
     parser.add_argument("--list", action="store_true", help="the rows, and the ops without one; nothing is timed")
     args = parser.parse_args()
     ours = os.path.abspath(args.ours)
     library = open_library(ours)
-    declared = Declared(library.ops(), library.kernels())
+    declared = Declared(library.ops(), library.kernels(), args.shapes)
     rows = Rows(declared)
     unexplained = sorted(op for op, why in rows.reasons.items() if not why)
     for op in unexplained:

@@ -446,3 +446,72 @@ def test_places(name):
         found = getattr(found, part)
     want = PLACES[name].split()
     assert list(inspect.signature(found).parameters)[: len(want)] == want
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_rows_of_variables(use_resource):
+    with tf.Graph().as_default(), tf.Session() as session:
+        start = np.array([[1.0, 2], [3, 4], [5, 6]], np.float32)
+        rows, at = np.array([[2.0, 8], [4, 1]], np.float32), [2, 0]
+        for method, want in [
+            ("scatter_add", start[at] + rows),
+            ("scatter_sub", start[at] - rows),
+            ("scatter_mul", start[at] * rows),
+            ("scatter_div", start[at] / rows),
+            ("scatter_max", np.maximum(start[at], rows)),
+            ("scatter_min", np.minimum(start[at], rows)),
+            ("scatter_update", rows),
+        ]:
+            v = tf.Variable(start, use_resource=use_resource)
+            session.run(v.initializer)
+            made = session.run(getattr(v, method)(tf.IndexedSlices(rows, at)))
+            full = start.copy()
+            full[at] = want
+            np.testing.assert_array_equal(made, full)
+            with pytest.raises(TypeError, match="IndexedSlices"):
+                getattr(v, method)(rows)
+        v = tf.Variable(start, use_resource=use_resource)
+        session.run(v.initializer)
+        assert session.run(v.scatter_nd_add([[1, 1], [0, 0]], [10.0, 20.0])).tolist() == [[21, 2], [3, 14], [5, 6]]
+        assert session.run(v.scatter_nd_sub([[1, 1]], [10.0])).tolist() == [[21, 2], [3, 4], [5, 6]]
+        assert session.run(v.scatter_nd_update([[2]], [[0.0, 9.0]])).tolist() == [[21, 2], [3, 4], [0, 9]]
+        assert session.run(v.gather_nd([[2, 1], [0, 0]])).tolist() == [9, 21]
+        assert session.run(v.batch_scatter_update(tf.IndexedSlices([[7.0], [8.0], [9.0]], [[0], [1], [0]]))).tolist() == [[7, 2], [3, 8], [9, 9]]
+        assert v.synchronization is tf.VariableSynchronization.AUTO and v.aggregation is tf.VariableAggregation.NONE
+
+
+def stepped(optimizer, steps=3):
+    """A parameter after some steps down the gradients 1, 2, 3 ..."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        p, g = tf.Variable([1.0, 2.0]), tf.placeholder(tf.float32, [2])
+        train = optimizer.apply_gradients([(g, p)])
+        session.run(tf.global_variables_initializer())
+        for i in range(steps):
+            session.run(train, {g: [i + 1.0, -i - 1.0]})
+        return session.run(p)
+
+
+def test_optimizers_of_keras():
+    O = tf.keras.optimizers
+    p, mean, middle, kept = np.array([1.0, 2.0]), 0.0, 0.0, 0.0
+    for i in range(3):
+        g = np.array([i + 1.0, -i - 1.0])
+        mean, middle = 0.5 * mean + 0.5 * g * g, 0.5 * middle + 0.5 * g
+        kept = 0.9 * kept + 0.1 * g / np.sqrt(mean - middle**2 + 1e-7)
+        p = p - kept
+    np.testing.assert_allclose(stepped(O.RMSprop(0.1, 0.5, 0.9, centered=True)), p, rtol=1e-4)
+    p, total = np.array([1.0, 2.0]), 0.5
+    for i in range(3):
+        g = np.array([i + 1.0, -i - 1.0])
+        total = total + g * g
+        p = p - 0.1 * g / (np.sqrt(total) + 1e-7)
+    np.testing.assert_allclose(stepped(O.Adagrad(learning_rate=0.1, initial_accumulator_value=0.5)), p, rtol=1e-5)
+    p, v = np.array([1.0, 2.0]), 0.0
+    for i in range(3):
+        g = np.array([i + 1.0, -i - 1.0])
+        v = 0.9 * v - 0.1 * g
+        p = p + 0.9 * v - 0.1 * g
+    np.testing.assert_allclose(stepped(O.SGD(0.1, 0.9, True)), p, rtol=1e-5)
+    np.testing.assert_allclose(stepped(O.SGD(0.1, 0.9, 0.0, True)), p, rtol=1e-5)  # lr, momentum, decay, nesterov: as up to 1.12
+    np.testing.assert_allclose(stepped(O.SGD(lr=0.1, momentum=0.9, nesterov=True)), p, rtol=1e-5)
+    assert O.Adam(0.1, 0.9, 0.99, 1e-7, True, "mine").amsgrad and O.Adam(0.1, 0.9, 0.99, 1e-7, 0.5).initial_decay == 0.5

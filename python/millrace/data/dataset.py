@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, List, Optional
 
 import numpy as np
@@ -154,11 +155,11 @@ class Dataset:
         return names.shuffle(1 << 30, seed=seed)
 
     @staticmethod
-    def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = ()) -> "Dataset":
+    def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = None) -> "Dataset":
         """What a generator yields; each iteration begins a new one."""
         from millrace.data.generator import from_generator
 
-        return from_generator(Dataset, generator, output_types, output_shapes, args)  # type: ignore[no-any-return]
+        return from_generator(Dataset, generator, output_types, output_shapes, () if args is None else args)  # type: ignore[no-any-return]
 
     # ---- iterators ----
 
@@ -300,9 +301,12 @@ class Dataset:
         inner: Dataset = f.returned
         return inner._same(gen_ops.flat_map_dataset(self._variant, f.captured, f.name, *inner._spec))
 
-    def interleave(self, map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, num_parallel_calls: Any = None) -> "Dataset":
-        """The elements of the data sets that a function gives: of cycle_length of them in turn, block_length at a time."""
-        del num_parallel_calls
+    def interleave(self, map_func: Callable[..., Any], cycle_length: Any = -1, block_length: Any = 1, num_parallel_calls: Any = None) -> "Dataset":
+        """The elements of the data sets that a function gives: of cycle_length of them in turn (-1: as many as there are processors), block_length
+        at a time."""
+        del num_parallel_calls  # a hint: the order is the same with any
+        if isinstance(cycle_length, int) and cycle_length == -1:
+            cycle_length = os.cpu_count() or 1
         f = self._function(map_func, "Dataset_interleave", _dataset)
         inner: Dataset = f.returned
         return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, _int64(cycle_length), _int64(block_length), f.name, *inner._spec))

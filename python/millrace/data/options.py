@@ -29,11 +29,11 @@ class _Hints:
             raise at_user_line(NotImplementedError("Options.%s: no statistics of data sets are kept" % name))
         self._given[name] = value
 
-    def merge(self, other: "_Hints") -> "_Hints":
+    def merge(self, options: "_Hints") -> "_Hints":
         """These, with those that the other has been given."""
         made = type(self)()
         made._given.update(self._given)
-        made._given.update(other._given)
+        made._given.update(options._given)
         return made
 
     def __eq__(self, other: Any) -> bool:

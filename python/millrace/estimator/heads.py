@@ -93,11 +93,11 @@ class _Head:
         mode: str,
         logits: Any,
         labels: Any = None,
-        train_op_fn: Optional[Callable[[Any], Any]] = None,
         optimizer: Any = None,
-        regularization_losses: Any = None,
         trainable_variables: Any = None,
+        train_op_fn: Optional[Callable[[Any], Any]] = None,
         update_ops: Any = None,
+        regularization_losses: Any = None,
     ) -> EstimatorSpec:
         """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, after update_ops."""
         with name_scope("head"):

@@ -38,7 +38,7 @@ class Head(heads._Head):
         del regularization_losses
         raise at_user_line(NotImplementedError("metrics as objects are not provided: create_estimator_spec gives those of an evaluation"))
 
-    def update_metrics(self, eval_metrics: Any, features: Any, logits: Any, labels: Any, mode: Any = None, regularization_losses: Any = None) -> Any:
+    def update_metrics(self, eval_metrics: Any, features: Any, logits: Any, labels: Any, regularization_losses: Any = None, mode: Any = None) -> Any:
         """Not provided: create_estimator_spec makes the metrics of an evaluation."""
         del eval_metrics, features, logits, labels, mode
         return self.metrics(regularization_losses)

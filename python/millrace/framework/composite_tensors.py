@@ -28,6 +28,10 @@ class IndexedSlices:
     op = property(lambda self: self.values.op, doc="The operation that makes its values.")
     dtype = property(lambda self: self.values.dtype, doc="The type of its elements.")
 
+    def consumers(self) -> Any:
+        """The operations that read its values."""
+        return self.values.consumers()
+
     def _components(self) -> Any:
         return (self.values, self.indices) if self.dense_shape is None else (self.values, self.indices, self.dense_shape)
 
@@ -74,9 +78,14 @@ class SparseTensor:
     """A tensor of which only some elements are stored: indices [n, rank], values [n], dense_shape [rank]."""
 
     @classmethod
-    def from_value(cls, value: Any) -> "SparseTensor":
+    def from_value(cls, sparse_tensor_value: Any) -> "SparseTensor":
         """A SparseTensor as it is, or one made of a SparseTensorValue."""
+        value = sparse_tensor_value
         return value if isinstance(value, SparseTensor) else cls(value[0], value[1], value[2])
+
+    def consumers(self) -> Any:
+        """The operations that read its values."""
+        return self.values.consumers()
 
     def _components(self) -> Any:
         return self.indices, self.values, self.dense_shape

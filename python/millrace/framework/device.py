@@ -58,9 +58,9 @@ class DeviceSpec:
             return False
         return True
 
-    def merge_from(self, other: "DeviceSpec") -> None:
-        """Parts that `other` has win."""
-        for name, value in vars(other).items():
+    def merge_from(self, dev: "DeviceSpec") -> None:
+        """Parts that `dev` has win."""
+        for name, value in vars(dev).items():
             if value is not None:
                 setattr(self, name, value)
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from millrace.framework import dtypes
+from millrace.framework import replication, dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import control_dependencies
@@ -26,13 +26,13 @@ class Optimizer:
     """Base: _update(parameter, gradient) gives the operations of a step."""
 
     def __init__(
-        self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None, **unused: Any
+        self, name: Optional[str] = None, lr: Any = 0.0, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, **unused: Any
     ) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
-        for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
+        for what, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
-                raise at_user_line(ValueError("%s must not be negative, got %s" % (name, value)))
+                raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
         self._name, self._schedule = name or type(self).__name__, lr if isinstance(lr, LearningRateSchedule) else None
         lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
@@ -78,12 +78,12 @@ class Optimizer:
         """The names of what it keeps for each parameter."""
         return list(self.slot_names)
 
-    def get_slot(self, var: Any, name: str) -> Any:
+    def get_slot(self, var: Any, slot_name: str) -> Any:
         """What it keeps for a parameter under a name; None before the first step was built."""
-        if (var, name) in self._named_slots:
-            return self._named_slots[var, name]
+        if (var, slot_name) in self._named_slots:
+            return self._named_slots[var, slot_name]
         kept = self._slots.get(var, [])
-        at = list(self.slot_names).index(name)
+        at = list(self.slot_names).index(slot_name)
         return kept[at] if at < len(kept) else None
 
     def numbers(self) -> Dict[str, Any]:
@@ -133,8 +133,18 @@ class Optimizer:
         """The variables that it keeps."""
         return list(self.weights)
 
-    def add_weight(self, name: str, shape: Any, dtype: Any = None, initializer: Any = "zeros", trainable: bool = False) -> Any:
+    def add_weight(
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Any = "zeros",
+        trainable: Optional[bool] = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+    ) -> Any:
         """Makes a variable of the optimizer."""
+        trainable = bool(replication.trainable(trainable, synchronization, aggregation))
         start = initializers.get(initializer)
         made = Variable(lambda: start(list(shape), dtype=dtypes.as_dtype(dtype or K.floatx())), trainable=trainable, name="%s/%s" % (self._name, name))
         self.weights.append(made)
@@ -186,10 +196,10 @@ class Optimizer:
         return made
 
     @classmethod
-    def from_config(cls, config: Dict[str, Any]) -> Any:
-        """An optimizer of what get_config gave."""
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """An optimizer of what get_config gave; custom_objects are schedules by name."""
         if isinstance(config.get("lr"), dict):
-            config = {**config, "lr": deserialize_schedule(config["lr"])}
+            config = {**config, "lr": deserialize_schedule(config["lr"], custom_objects)}
         return cls(**config)
 
     def get_weights(self) -> List[Any]:
@@ -212,14 +222,28 @@ class Optimizer:
         K.batch_set_value(pairs)
 
 
+def _rate(learning_rate: Any, kwargs: Dict[str, Any]) -> Any:
+    """The learning rate: the argument, or `lr` as it was called before."""
+    return kwargs.pop("lr", learning_rate)
+
+
+def _without_decay(flag: Any, name: Any, default: str, kwargs: Dict[str, Any]) -> Tuple[bool, str]:
+    """(a flag, a name) of arguments by place, which up to 1.12 were (the decay, the flag)."""
+    if isinstance(flag, (bool, np.bool_)):
+        return bool(flag), name
+    kwargs["decay"] = flag
+    return (bool(name), default) if isinstance(name, (bool, np.bool_)) else (False, name)
+
+
 class SGD(Optimizer):
     """Steps down the gradient, with momentum."""
 
     slot_names = ("momentum",)
     settings = ("momentum", "nesterov")
 
-    def __init__(self, lr: float = 0.01, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+    def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: Any = False, name: Any = "SGD", **kwargs: Any) -> None:
+        nesterov, name = _without_decay(nesterov, name, "SGD", kwargs)
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
         self.momentum, self.nesterov = momentum, nesterov
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -230,33 +254,56 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients divided by the root of their mean square."""
+    """Gradients divided by the root of their mean square, or centered of their variance; with momentum."""
 
-    slot_names = ("rms",)
-    settings = ("rho", "epsilon")
+    settings = ("rho", "momentum", "epsilon", "centered")
 
-    def __init__(self, lr: float = 0.001, rho: float = 0.9, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
-        self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: Optional[float] = 1e-7,
+        centered: bool = False,
+        name: str = "RMSprop",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
+        self.rho, self.momentum, self.centered, self.epsilon = rho, momentum, centered, K.epsilon() if epsilon is None else epsilon
+        self.slot_names = ("rms", *(("mg",) if centered else ()), *(("momentum",) if momentum else ()))
 
     def _update(self, p: Any, g: Any) -> List[Any]:
         slot = self._slot(p)
-        mean = self.rho * slot + (1 - self.rho) * gen_ops.square(g)
-        return [slot.assign(mean), self._assign(p, p - self._rate * g / (gen_ops.sqrt(mean) + self.epsilon))]
+        mean = spread = self.rho * slot + (1 - self.rho) * gen_ops.square(g)
+        made = [slot.assign(mean)]
+        if self.centered:
+            middle = self._slot(p)
+            moved = self.rho * middle + (1 - self.rho) * g
+            spread = mean - gen_ops.square(moved)
+            made.append(middle.assign(moved))
+        if not self.momentum:
+            return [*made, self._assign(p, p - self._rate * g / (gen_ops.sqrt(spread) + self.epsilon))]
+        kept = self._slot(p)
+        step = self.momentum * kept + self._rate * g / gen_ops.sqrt(spread + self.epsilon)
+        return [*made, kept.assign(step), self._assign(p, p - step)]
 
 
 class Adagrad(Optimizer):
     """Gradients divided by the root of the sum of their squares."""
 
     slot_names = ("accumulator",)
-    settings = ("epsilon",)
+    settings = ("initial_accumulator_value", "epsilon")
 
-    def __init__(self, lr: float = 0.01, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
-        self.epsilon = K.epsilon() if epsilon is None else epsilon
+    def __init__(
+        self, learning_rate: Any = 0.01, initial_accumulator_value: float = 0.0, epsilon: Optional[float] = 1e-7, name: str = "Adagrad", **kwargs: Any
+    ) -> None:
+        if initial_accumulator_value < 0.0:
+            raise at_user_line(ValueError("initial_accumulator_value must be non-negative: %s" % initial_accumulator_value))
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
+        self.initial_accumulator_value, self.epsilon = initial_accumulator_value, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        return self._apply("adagrad_v2", p, [self._slot(p)], self._rate, self.epsilon, g)
+        return self._apply("adagrad_v2", p, [self._slot(p, self.initial_accumulator_value)], self._rate, self.epsilon, g)
 
 
 class Adadelta(Optimizer):
@@ -265,8 +312,8 @@ class Adadelta(Optimizer):
     slot_names = ("accum_grad", "accum_var")
     settings = ("rho", "epsilon")
 
-    def __init__(self, lr: float = 1.0, rho: float = 0.95, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+    def __init__(self, learning_rate: Any = 1.0, rho: float = 0.95, epsilon: Optional[float] = 1e-7, name: str = "Adadelta", **kwargs: Any) -> None:
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -281,15 +328,16 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        lr: float = 0.001,
+        learning_rate: Any = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
-        epsilon: Optional[float] = None,
-        decay: float = 0.0,
-        amsgrad: bool = False,
+        epsilon: Optional[float] = 1e-7,
+        amsgrad: Any = False,
+        name: Any = "Adam",
         **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        amsgrad, name = _without_decay(amsgrad, name, "Adam", kwargs)
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
         self.amsgrad = amsgrad
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
@@ -313,9 +361,9 @@ class Adamax(Optimizer):
     settings = ("beta_1", "beta_2", "epsilon")
 
     def __init__(
-        self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any
+        self, learning_rate: Any = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = 1e-7, name: str = "Adamax", **kwargs: Any
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -330,9 +378,16 @@ class Nadam(Optimizer):
     settings = ("beta_1", "beta_2", "epsilon", "schedule_decay")
 
     def __init__(
-        self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004, **kwargs: Any
+        self,
+        learning_rate: Any = 0.002,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: Optional[float] = 1e-7,
+        name: str = "Nadam",
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("learning_rate", lr), 0.0, **kwargs)
+        super().__init__(name, _rate(learning_rate, kwargs), **kwargs)
         self._given.pop("decay")
         self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
 
@@ -381,7 +436,7 @@ class Ftrl(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), name=name, **kwargs)
+        super().__init__(name, kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), **kwargs)
         for what, value, most in (("learning_rate_power", learning_rate_power, 0.0),):
             if value > most:
                 raise at_user_line(ValueError("%s %f needs to be less than or equal to zero" % (what, value)))
@@ -407,7 +462,7 @@ class TFOptimizer(Optimizer):
     """An optimizer of tf.train."""
 
     def __init__(self, optimizer: Any) -> None:
-        super().__init__(0.0)
+        super().__init__()
         self.optimizer = optimizer
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
@@ -437,7 +492,7 @@ class TFOptimizer(Optimizer):
         raise at_user_line(NotImplementedError("An optimizer of tf.train has no config: use one of tf.keras.optimizers."))
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
+    def from_config(cls, config: Any, custom_objects: Any = None) -> Any:
         """Not known."""
         raise at_user_line(NotImplementedError("An optimizer of tf.train has no config: use one of tf.keras.optimizers."))
 

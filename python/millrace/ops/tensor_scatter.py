@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from millrace.framework import dtypes
-from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import Dimension
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, variables
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.gradients import custom_gradient
 
 __all__ = [
@@ -39,17 +39,7 @@ tensor_scatter_sub = tensor_scatter_nd_sub = gen_ops.tensor_scatter_sub
 
 def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: Optional[str] = None) -> Any:
     """Sets elements of a variable: indices [batch..., n] say which along the dimension behind the batch's."""
-    with name_scope(name, "batch_scatter_update"):
-        indices = math_ops.cast(convert_to_tensor(indices), dtypes.int32)
-        shape, count = array_ops.shape(indices), indices.get_shape().ndims
-        if count is None:
-            raise at_user_line(ValueError("indices of batch_scatter_update must have a known rank"))
-        places = []
-        for axis in range(count - 1):  # where in the batch each index stands
-            along = array_ops.reshape(math_ops.range(shape[axis]), [-1 if i == axis else 1 for i in range(count)])
-            places.append(gen_ops.broadcast_to(along, shape))
-        full = array_ops.stack([*places, indices], -1)
-        return variables.scatter_nd_update(ref, full, updates, use_locking=use_locking)
+    return ref.batch_scatter_update(IndexedSlices(updates, indices), use_locking, name)
 
 
 def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[str] = None) -> Tensor:

@@ -187,7 +187,7 @@ class VariableScope:
         initializer: Any = None,
         regularizer: Any = None,
         reuse: Any = None,
-        trainable: Any = True,
+        trainable: Any = None,
         collections: Any = None,
         caching_device: Any = None,
         partitioner: Any = None,
@@ -195,8 +195,12 @@ class VariableScope:
         use_resource: Optional[bool] = None,
         custom_getter: Any = None,
         constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
     ) -> Any:
         """The variable of a name below this scope: found or made."""
+        trainable = replication.trainable(trainable, synchronization, aggregation)
+        trainable = True if trainable is None else trainable
         full_name = self._name + "/" + name if self._name else name
         if initializer is None:
             initializer = self._initializer

@@ -16,6 +16,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.library_names import prepend_name_scope, register_dense_tensor_like_type, strip_name_scope
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collections, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, operators
+from millrace.ops.variable_scatter import ScatteredRows
 
 
 _resources_by_default = False
@@ -71,7 +72,7 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         graph.__dict__["_variable_creators"] = outer
 
 
-class Variable(metaclass=_ByCreators):
+class Variable(ScatteredRows, metaclass=_ByCreators):
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
     _snapshot: Any
@@ -133,6 +134,8 @@ class Variable(metaclass=_ByCreators):
         shape: Any = None,
     ) -> None:
         trainable = replication.trainable(trainable, synchronization, aggregation)
+        self._synchronization = synchronization or replication.VariableSynchronization.AUTO
+        self._aggregation = aggregation or replication.VariableAggregation.NONE
         trainable = True if trainable is None else trainable
         if constraint is not None and not callable(constraint):
             raise at_user_line(ValueError("The `constraint` argument must be a callable."))
@@ -172,6 +175,7 @@ class Variable(metaclass=_ByCreators):
         add_to_collections(collections, self)
 
     _is_resource = False
+    _synchronization, _aggregation = replication.VariableSynchronization.AUTO, replication.VariableAggregation.NONE
     _cached: Any = None  # its value on another device
     _first_value: Any = None  # the initial value, also where the variables that it reads have none
 
@@ -364,9 +368,8 @@ class Variable(metaclass=_ByCreators):
         with self.graph.control_dependencies([operation]):
             return gen_ops.read_variable_op(self._variable, self._dtype)
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: Optional[str] = None) -> Tensor:
-        """An operation that subtracts rows (IndexedSlices) from it."""
-        return gen_ops.scatter_sub(self._variable, sparse_delta.indices, sparse_delta.values, use_locking=use_locking, name=name)
+    synchronization = property(lambda self: self._synchronization, doc="How copies of it are kept alike: there is one.")
+    aggregation = property(lambda self: self._aggregation, doc="How values of copies of it become one: there is one.")
 
     def count_up_to(self, limit: int) -> Tensor:
         """An operation that counts it up; OutOfRangeError at the limit."""

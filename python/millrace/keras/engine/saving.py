@@ -201,9 +201,11 @@ class SavedWeights:
             group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
             (load_weights_from_hdf5_group_by_name if by_name else load_weights_from_hdf5_group)(group, self.layers)
 
-    def save(self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
+    def save(
+        self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
+    ) -> None:
         """Writes the model, its weights and how it is trained to an HDF5 file."""
-        save_model(self, filepath, overwrite, include_optimizer)
+        save_model(self, filepath, overwrite, include_optimizer, save_format, signatures)
 
     def _updated_config(self: Any) -> Dict[str, Any]:
         return {"class_name": type(self).__name__, "config": self.get_config(), "keras_version": _VERSION, "backend": "tensorflow"}

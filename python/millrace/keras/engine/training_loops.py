@@ -270,20 +270,33 @@ class TrainingLoops:
         sample_weight: Any = None,
         steps: Optional[int] = None,
         callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
     ) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
         del verbose  # no progress is drawn
         if _is_stream(x):
-            return self._watched_by(callbacks, lambda: self.evaluate_generator(x, steps))
+            return self._watched_by(callbacks, lambda: self.evaluate_generator(x, steps, max_queue_size, workers, use_multiprocessing))
         size = batch_size or 32
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
         return _loss_or_all(self._watched_by(callbacks, lambda: self._evaluate_arrays(x, y, weights, size, steps)))
 
-    def predict(self: Any, x: Any = None, batch_size: Optional[int] = None, verbose: int = 0, steps: Optional[int] = None, callbacks: Any = None) -> Any:
+    def predict(
+        self: Any,
+        x: Any = None,
+        batch_size: Optional[int] = None,
+        verbose: int = 0,
+        steps: Optional[int] = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
         """The outputs for arrays, a data set or tensors."""
         del verbose  # no progress is drawn
         if _is_stream(x):
-            return self._watched_by(callbacks, lambda: self.predict_generator(x, steps))
+            return self._watched_by(callbacks, lambda: self.predict_generator(x, steps, max_queue_size, workers, use_multiprocessing))
         return self._watched_by(callbacks, lambda: self._predict_arrays(x, batch_size, steps))
 
     def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int]) -> Any:

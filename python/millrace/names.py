@@ -478,6 +478,9 @@ rnn.python.ops.core_rnn_cell = ops.rnn_cell
 seq2seq.python.ops.beam_search_decoder = ops.beam_search contrib.seq2seq
 rnn.python.ops.lstm_ops = contrib.rnn_block_cells
 
+[nn]
+rnn_cell = ops.rnn_cell
+
 [models.rnn]
 rnn_cell = ops.rnn_cell
 rnn = ops.rnn

@@ -2,6 +2,7 @@
 # mypy: implicit-reexport
 """tf.nn: what neural networks are made of."""
 
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from millrace import names as _names
@@ -19,7 +20,6 @@ from millrace.ops.candidate_sampling import (  # noqa: F401
 )
 from millrace.ops.math_ops import sigmoid, tanh  # noqa: F401
 from millrace.ops.nn_ops import *  # noqa: F403
-from millrace.ops import rnn_cell  # noqa: F401
 from millrace.ops.rnn import *  # noqa: F403
 from millrace.ops.pool_ops import *  # noqa: F403
 from millrace.ops.morphology import dilation2d, erosion2d, nth_element  # noqa: F401
@@ -34,7 +34,14 @@ from millrace.ops.gen_ops import (  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 
 
+if TYPE_CHECKING:  # loaded when it is first named, with the layers that cells are
+    from millrace.ops import rnn_cell  # noqa: F401
+del TYPE_CHECKING
+
+
 def _later(name: str) -> _Any:
+    if name == "rnn_cell":
+        return _names.find("nn.rnn_cell")
     if name == "seq2seq":
         return _names.find("contrib.legacy_seq2seq")
     raise AttributeError("module 'millrace.nn' has no attribute %r" % name)

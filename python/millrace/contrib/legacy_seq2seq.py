@@ -11,7 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops, rnn, rnn_cell
-from millrace.ops.rnn_cell import _linear
+from millrace.ops.rnn_parts import _linear
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 

@@ -14,7 +14,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.layers.scoped import Dense
 from millrace.ops import array_ops, functional_ops, gen_ops, init_ops, math_ops, matrix_ops, random_ops
-from millrace.ops.rnn_cell import RNNCell
+from millrace.ops.rnn_cells import RNNCell
+from millrace.ops.rnn_parts import _zeros
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, variable_scope
 
@@ -395,7 +396,6 @@ class AttentionWrapper(RNNCell):
 
     def zero_state(self, batch_size: Any, dtype: Any) -> AttentionWrapperState:
         """Zeros, or the initial_cell_state for the cell."""
-        from millrace.ops.rnn_cell import _zeros
 
         with name_scope(type(self).__name__ + "ZeroState"):
             cell_state = self._initial_cell_state if self._initial_cell_state is not None else self._cell.zero_state(batch_size, dtype)

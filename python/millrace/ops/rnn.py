@@ -10,7 +10,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
-from millrace.ops.rnn_cell import _zeros, make_variables
+from millrace.ops.rnn_parts import _zeros
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
@@ -25,6 +25,12 @@ __all__ = [
     "bidirectional_rnn",
     "state_saving_rnn",
 ]
+
+
+def _make_variables(cell: Any, inputs: Any) -> None:
+    """Lets a cell make its variables before the loop, where it can."""
+    if isinstance(inputs, Tensor) and inputs.get_shape().ndims is not None and inputs.get_shape()[-1].value is not None and hasattr(cell, "prepared"):
+        cell.prepared(int(inputs.get_shape()[-1].value), inputs.dtype.base_dtype)
 
 
 def _batch(x: Tensor, axis: int = 0) -> Any:
@@ -53,7 +59,7 @@ def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = N
         raise at_user_line(ValueError("inputs must not be empty"))
     outputs = []
     with variable_scope(scope or "rnn") as varscope:
-        make_variables(cell, inputs[0])
+        _make_variables(cell, inputs[0])
         first = nest.flatten(inputs[0])[0]
         if initial_state is not None:
             state = initial_state
@@ -148,7 +154,7 @@ def dynamic_rnn(
 ) -> Any:
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
     with variable_scope(scope or "rnn"):
-        make_variables(cell, inputs)
+        _make_variables(cell, inputs)
         flat = [convert_to_tensor(i) for i in nest.flatten(inputs)]
         if not flat:
             raise at_user_line(ValueError("dynamic_rnn needs inputs [batch, time, ...], got %r" % (inputs,)))

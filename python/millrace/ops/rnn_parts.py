@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What recurrent cells are made of: states of zeros, products with weights."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.framework.static_values import constant_value
+from millrace.ops import array_ops, init_ops, matrix_ops, nn_ops
+from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
+
+
+def _zeros(size: Any, batch_size: Any, dtype: Any) -> Tensor:
+    dims = tensor_shape.as_shape(size).as_list()
+    batch = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
+    if isinstance(batch, tensor_shape.Dimension):
+        batch = batch.value
+    if batch is not None:
+        return array_ops.zeros([int(batch)] + dims, dtype)
+    made = array_ops.zeros(array_ops.concat([array_ops.expand_dims(batch_size, 0), convert_to_tensor(dims, dtypes.int32)], 0), dtype)
+    made.set_shape([None] + dims)
+    return made
+
+
+def _depth(inputs: Any) -> int:
+    size = inputs.get_shape()[-1].value
+    if size is None:
+        raise at_user_line(ValueError("Expected inputs.shape[-1] to be known, saw shape: %s" % inputs.get_shape()))
+    return int(size)
+
+
+_WEIGHTS_VARIABLE_NAME, _BIAS_VARIABLE_NAME = "kernel", "bias"
+
+
+class _Linear:
+    """[args] kernel + bias: makes the variables, and computes for these or other tensors of the same widths."""
+
+    def __init__(self, args: Any, output_size: int, build_bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None) -> None:
+        listed = list(args) if isinstance(args, (list, tuple)) else [] if args is None else [args]
+        if not listed:
+            raise at_user_line(ValueError("`args` must be specified"))
+        shapes = [a.get_shape() for a in listed]
+        if any(shape.ndims not in (None, 2) for shape in shapes):
+            raise at_user_line(ValueError("linear is expecting 2D arguments: %s" % shapes))
+        dtype = listed[0].dtype.base_dtype
+        self._kernel = get_variable(_WEIGHTS_VARIABLE_NAME, [sum(_depth(a) for a in listed), output_size], dtype, kernel_initializer)
+        self._bias = None
+        if build_bias:
+            with variable_scope(get_variable_scope(), auxiliary_name_scope=False) as inner:
+                inner.set_partitioner(None)
+                self._bias = get_variable(_BIAS_VARIABLE_NAME, [output_size], dtype, bias_initializer or init_ops.zeros_initializer(dtype))
+
+    def __call__(self, args: Any) -> Tensor:
+        listed = list(args) if isinstance(args, (list, tuple)) else [args]
+        product = matrix_ops.matmul(listed[0] if len(listed) == 1 else array_ops.concat(listed, 1), self._kernel)
+        return nn_ops.bias_add(product, self._bias) if self._bias is not None else product
+
+
+def _linear(
+    args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None, bias_start: float = 0.0
+) -> Tensor:
+    """[args] kernel + bias."""
+    if isinstance(bias_initializer, (int, float)):
+        bias_start, bias_initializer = float(bias_initializer), None
+    with contextlib.ExitStack() as inside:
+        if scope is not None:
+            inside.enter_context(variable_scope(scope))
+        return _Linear(args, output_size, bias, bias_initializer or init_ops.constant_initializer(bias_start), kernel_initializer)(args)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent cells around others: dropout, residues, devices, projections."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Callable, Optional
+
+from millrace.framework import arguments, nest, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
+from millrace.ops import array_ops, gen_ops, init_ops, nn_ops, random_ops
+from millrace.ops.rnn_cells import LSTMStateTuple, RNNCell, call_shared, flat_sizes
+from millrace.ops.rnn_parts import _linear
+from millrace.ops.tensor_array_ops import TensorArray
+from millrace.ops.variable_scope import get_variable, get_variable_scope
+
+
+def _spares_memories(part: Any) -> Any:
+    """What of a state is dropped: all but what an LSTM's c holds, and lists."""
+    if isinstance(part, LSTMStateTuple):
+        return LSTMStateTuple(c=False, h=True)
+    return not isinstance(part, TensorArray)
+
+
+class DropoutWrapper(RNNCell):
+    """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
+
+    def __init__(
+        self,
+        cell: Any,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: Optional[int] = None,
+        dropout_state_filter_visitor: Any = None,
+    ) -> None:
+        super().__init__()
+        if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
+            raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
+        for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
+            known = keep if isinstance(keep, (int, float)) else constant_value(convert_to_tensor(keep))
+            if known is not None and not 0 <= known <= 1:
+                raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
+        self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
+        self._filter = dropout_state_filter_visitor or _spares_memories
+        self._noise: Any = {}
+        if not variational_recurrent:
+            return
+        if dtype is None:
+            raise at_user_line(ValueError("When variational_recurrent=True, dtype must be provided"))
+        if self._on(input_keep_prob) and input_size is None:
+            raise at_user_line(ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided"))
+        for place, keep, sizes in (
+            ("input", input_keep_prob, input_size),
+            ("state", state_keep_prob, cell.state_size),
+            ("output", output_keep_prob, cell.output_size),
+        ):
+            if self._on(keep):
+                self._noise[place] = [
+                    random_ops.random_uniform([1] + tensor_shape.as_shape(s).as_list(), seed=self._gen_seed(place, i), dtype=dtype)
+                    for i, s in enumerate(flat_sizes(sizes))
+                ]
+
+    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
+    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+
+    def prepared(self, width: int, dtype: Any) -> Any:
+        """The variables of the cell, made before a loop."""
+        return self._cell.prepared(width, dtype) if type(self) is DropoutWrapper and isinstance(self._cell, RNNCell) else None
+
+    wrapped_cell = property(lambda self: self._cell, doc="The cell.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
+
+    @staticmethod
+    def _on(keep: Any) -> bool:
+        return isinstance(keep, Tensor) or not isinstance(keep, (int, float)) or keep < 1
+
+    def _gen_seed(self, place: str, index: int) -> Optional[int]:
+        """A seed for each place, so that no two drop alike."""
+        if self._seed is None:
+            return None
+        text = (str(self._seed) + "%s_%d" % (place, index)).encode("utf-8")
+        return int(hashlib.md5(text).hexdigest()[:8], 16) & 0x7FFFFFFF
+
+    def _drop(self, value: Any, keep: Any, place: str, index: int) -> Any:
+        if not self._noise:
+            return nn_ops.dropout(value, keep, seed=self._gen_seed(place, index))
+        keep = convert_to_tensor(keep, value.dtype.base_dtype)
+        made = value / keep * gen_ops.floor(keep + self._noise[place][index])
+        made.set_shape(value.get_shape())
+        return made
+
+    def _drop_all(self, values: Any, keep: Any, place: str) -> Any:
+        return nest.pack_sequence_as(values, [self._drop(v, keep, place, i) for i, v in enumerate(nest.flatten(values))])
+
+    def _drop_state(self, state: Any) -> Any:
+        count = iter(range(len(nest.flatten(state))))
+
+        def walk(part: Any, wanted: Any) -> Any:
+            answer = self._filter(part) if wanted else False
+            if not nest.is_sequence(part):
+                index = next(count)
+                return self._drop(part, self._state, "state", index) if answer else part
+            inner = list(nest._parts(part))
+            answers = list(nest._parts(answer)) if nest.is_sequence(answer) else [answer] * len(inner)
+            return nest._like(part, [walk(p, a) for p, a in zip(inner, answers)])
+
+        return walk(state, True)
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        if self._on(self._input):
+            inputs = self._drop_all(inputs, self._input, "input")
+        output, new = call_shared(self._cell, inputs, state) if scope is None else self._cell(inputs, state, scope)
+        if self._on(self._state):
+            new = self._drop_state(new)
+        if self._on(self._output):
+            output = self._drop_all(output, self._output, "output")
+        return output, new
+
+
+class _Wrapper(RNNCell):
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self._cell = cell
+
+    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
+    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
+
+
+class ResidualWrapper(_Wrapper):
+    """A cell whose inputs are added to its outputs."""
+
+    def __init__(self, cell: Any, residual_fn: Any = None) -> None:
+        super().__init__(cell)
+        self._residual: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
+
+    def prepared(self, width: int, dtype: Any) -> Any:
+        """The variables of the cell, made before a loop."""
+        return self._cell.prepared(width, dtype) if type(self) is ResidualWrapper and isinstance(self._cell, RNNCell) else None
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        output, new = self._cell(inputs, state, scope)
+        return self._residual(inputs, output), new
+
+
+class DeviceWrapper(_Wrapper):
+    """A cell on a device."""
+
+    def __init__(self, cell: Any, device: Any) -> None:
+        super().__init__(cell)
+        self._device = device
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        from millrace.framework.graph import device
+
+        with device(self._device):
+            return self._cell(inputs, state, scope)
+
+
+class OutputProjectionWrapper(_Wrapper):
+    """A cell with a linear layer on its outputs."""
+
+    def __init__(self, cell: Any, output_size: int, activation: Any = None, reuse: Any = None) -> None:
+        super().__init__(cell)
+        self._reuse = reuse
+        self._size, self._activation = output_size, activation
+
+    output_size = property(lambda self: self._size, doc="The size of the projection.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        output, new = self._cell(inputs, state)
+        projected = _linear(output, self._size, True)
+        return self._activation(projected) if self._activation else projected, new
+
+
+class InputProjectionWrapper(_Wrapper):
+    """A cell with a linear layer on its inputs."""
+
+    def __init__(self, cell: Any, num_proj: int, activation: Any = None, input_size: Any = None, reuse: Any = None) -> None:
+        arguments.deprecated(input_size=input_size)
+        super().__init__(cell)
+        self._reuse = reuse
+        self._size, self._activation = num_proj, activation
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        projected = _linear(inputs, self._size, True)
+        return self._cell(self._activation(projected) if self._activation else projected, state)
+
+
+class EmbeddingWrapper(_Wrapper):
+    """A cell whose inputs are numbers of rows of a table."""
+
+    def __init__(self, cell: Any, embedding_classes: int, embedding_size: int, initializer: Any = None, reuse: Any = None) -> None:
+        super().__init__(cell)
+        self._reuse = reuse
+        self._classes, self._size, self._initializer = embedding_classes, embedding_size, initializer
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        initializer = self._initializer or get_variable_scope().initializer or init_ops.random_uniform_initializer(-(3**0.5), 3**0.5)
+        dtype = nest.flatten(state)[0].dtype.base_dtype
+        table = get_variable("embedding", [self._classes, self._size], dtype, initializer)
+        return self._cell(nn_ops.embedding_lookup(table, array_ops.reshape(inputs, [-1])), state)
+
+
+class _SlimRNNCell(RNNCell):
+    """A function (inputs, state, scope) -> (output, state) as a cell; called with None for both it says the sizes."""
+
+    def __init__(self, cell_fn: Any) -> None:
+        super().__init__()
+        if not callable(cell_fn):
+            raise at_user_line(TypeError("cell_fn %s needs to be callable" % (cell_fn,)))
+        self._function, self._name = cell_fn, getattr(getattr(cell_fn, "func", cell_fn), "__name__", None)
+        output, state = cell_fn(None, None)
+        self._sizes = nest.map_structure(lambda part: part.get_shape()[-1].value, (output, state))
+
+    output_size = property(lambda self: self._sizes[0], doc="The size of the output.")
+    state_size = property(lambda self: self._sizes[1], doc="The sizes of the state.")
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        return self._function(inputs, state, scope=scope or self._name)

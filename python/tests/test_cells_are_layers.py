@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent cells are layers of tf.layers: variables, weights, losses, settings, and build of subclasses."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+CELLS = tf.nn.rnn_cell
+R = np.random.RandomState(5)
+
+
+@pytest.mark.parametrize(
+    "make,names",
+    [
+        (lambda: CELLS.BasicRNNCell(3), ["kernel", "bias"]),
+        (lambda: CELLS.GRUCell(3), ["gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias"]),
+        (lambda: CELLS.BasicLSTMCell(3), ["kernel", "bias"]),
+        (lambda: CELLS.LSTMCell(3, use_peepholes=True, num_proj=2), ["kernel", "bias", "w_f_diag", "w_i_diag", "w_o_diag", "projection/kernel"]),
+    ],
+)
+def test_variables(make, names):
+    with tf.Graph().as_default():
+        cell = make()
+        assert isinstance(cell, tf.layers.Layer) and not cell.built and cell.variables == []
+        cell(tf.zeros([2, 4]), cell.zero_state(2, tf.float32))
+        stem = cell.scope_name
+        assert [v.op.name for v in cell.trainable_weights] == ["%s/%s" % (stem, n) for n in names]
+        assert cell.variables == cell.weights == cell.trainable_variables == tf.trainable_variables() and cell.non_trainable_variables == []
+        assert cell.built and cell.count_params() == sum(v.shape.num_elements() for v in cell.weights)
+        assert cell.dtype == tf.float32 and cell.graph is tf.get_default_graph() and cell.losses == [] and cell.updates == []
+        with tf.Session().as_default():
+            values = [R.rand(*v.shape.as_list()) for v in cell.weights]
+            cell.set_weights(values)
+            for got, want in zip(cell.get_weights(), values):
+                np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_build_before_calls():
+    with tf.Graph().as_default():
+        cell = CELLS.BasicLSTMCell(3)
+        cell.build([None, 4])
+        assert [v.op.name for v in cell.variables] == ["basic_lstm_cell/kernel", "basic_lstm_cell/bias"] and cell.built
+        cell(tf.zeros([2, 4]), cell.zero_state(2, tf.float32))
+        assert len(tf.global_variables()) == 2
+        with pytest.raises(ValueError, match="to be known"):
+            CELLS.GRUCell(3).build([None, None])
+
+
+def test_cells_that_are_not_trained():
+    with tf.Graph().as_default():
+        cell = CELLS.GRUCell(3, trainable=False)
+        cell(tf.zeros([2, 4]), tf.zeros([2, 3]))
+        assert tf.trainable_variables() == [] and cell.trainable_weights == [] and len(cell.non_trainable_weights) == 4
+
+
+def test_stacks_and_wrappers():
+    with tf.Graph().as_default():
+        inner = [CELLS.GRUCell(3), CELLS.BasicRNNCell(2)]
+        stack = CELLS.MultiRNNCell([CELLS.DropoutWrapper(inner[0], 0.5), CELLS.ResidualWrapper(inner[1], lambda i, o: o)])
+        tf.nn.dynamic_rnn(stack, tf.zeros([2, 5, 4]), dtype=tf.float32)
+        assert len(stack.trainable_weights) == 6 and set(stack.trainable_weights) == {*inner[0].weights, *inner[1].weights}
+        alone = CELLS.DropoutWrapper(CELLS.GRUCell(3), 0.5)
+        alone(tf.zeros([2, 4]), tf.zeros([2, 3]))
+        assert len(alone.variables) == 4
+
+
+def test_cells_of_ones_own():
+    class Built(CELLS.RNNCell):
+        state_size = output_size = 3
+
+        def build(self, inputs_shape):
+            self.w = self.add_variable("w", [inputs_shape[-1].value, 3], initializer=tf.ones_initializer(), regularizer=tf.nn.l2_loss)
+            self.still = self.add_weight("still", [3], initializer=tf.zeros_initializer(), trainable=False)
+            self.built = True
+
+        def call(self, inputs, state):
+            made = tf.matmul(inputs, self.w) + state + self.still
+            return made, made
+
+    class InCall(CELLS.RNNCell):  # as many are written: without a constructor of the base
+        def __init__(self, units):
+            self.units = units
+
+        state_size = output_size = property(lambda self: self.units)
+
+        def call(self, inputs, state):
+            w = tf.get_variable("w", [inputs.shape[-1].value, self.units], initializer=tf.ones_initializer())
+            return (tf.matmul(inputs, w) + state,) * 2
+
+    class Old(CELLS.RNNCell):
+        state_size = output_size = 2
+
+        def __call__(self, inputs, state, scope=None):
+            with tf.variable_scope(scope or "old"):
+                return inputs * tf.get_variable("s", [], initializer=tf.ones_initializer()) + state, state
+
+    x = R.rand(2, 4, 3).astype("f")
+    with tf.Graph().as_default(), tf.Session() as session:
+        built = Built()
+        outputs, _ = tf.nn.dynamic_rnn(built, x, dtype=tf.float32)
+        assert [v.op.name for v in built.weights] == ["rnn/built/w", "rnn/built/still"] and len(built.losses) == 1
+        assert built.trainable_weights == [built.w] and built.non_trainable_weights == [built.still]
+        assert tf.losses.get_regularization_losses() == built.losses
+        again, _ = built(tf.zeros([2, 3]), tf.zeros([2, 3]))
+        assert len(tf.global_variables()) == 2 and again.shape.as_list() == [2, 3]
+        inside, _ = tf.nn.dynamic_rnn(InCall(3), x, dtype=tf.float32, scope="second")
+        old, _ = tf.nn.static_rnn(Old(), [tf.zeros([2, 2])], dtype=tf.float32)
+        session.run(tf.global_variables_initializer())
+        want = np.cumsum(np.repeat(x.sum(-1, keepdims=True), 3, -1), 1)
+        for made in (outputs, inside):
+            np.testing.assert_allclose(session.run(made), want, rtol=1e-5)
+        assert session.run(old[0]).tolist() == [[0, 0], [0, 0]]
+
+
+def test_settings():
+    cell = CELLS.LSTMCell(3, use_peepholes=True, activation=tf.nn.relu, name="mine")
+    config = cell.get_config()
+    assert config["num_units"] == 3 and config["use_peepholes"] and config["activation"] == "relu" and config["name"] == "mine"
+    assert CELLS.GRUCell(2).get_config()["activation"] == "tanh"
+    twin = CELLS.LSTMCell.from_config(config)
+    with tf.Graph().as_default():
+        x = tf.constant(R.rand(2, 4).astype("f"))
+        with tf.variable_scope("a"):
+            one, _ = cell(x, cell.zero_state(2, tf.float32))
+        with tf.variable_scope("a", reuse=True):
+            two, _ = twin(x, twin.zero_state(2, tf.float32))
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            np.testing.assert_array_equal(*session.run([one, two]))
+    with pytest.raises(TypeError, match="not understood"):
+        CELLS.GRUCell(3, sharing=True)
+    with tf.Graph().as_default():
+        state = CELLS.GRUCell(3).get_initial_state(inputs=tf.zeros([5, 2]))
+        assert state.shape.as_list() == [5, 3] and state.dtype == tf.float32

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "kernels/cpu/engine/linalg_small_simd.h"
+#include "kernels/cpu/engine/linalg_thin_simd.h"
 #include "kernels/cpu/engine/onednn_scope.h"
 #include "tensor/prepared.h"
 
@@ -195,7 +196,7 @@ class PackedFactor {
     GemmArgs tile = g_;
     tile.m = tiling_.rows;
     tile.n = n;
-    if (tile.m < kLeastRows || n < kLeastColumns || IsTinyGemm(tile) || IsSmallGemm(tile)) return false;
+    if (tile.m < kLeastRows || n < kLeastColumns || IsTinyGemm(tile) || IsSmallGemm(DType::kFloat, tile)) return false;
     const onednn::OneThread one_thread;
     bool pays = false;
     if (dnnl::impl::cpu::sgemm_pack_get_size("A", "N", "N", &n, &tile.m, &g_.k, &g_.ldb, &g_.lda, bytes, &pays) !=
@@ -273,8 +274,8 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     (void)BFloat16Gemm(g);  // HasBFloat16Gemm has seen it work
     return;
   }
-  if (dtype == DType::kFloat && IsSmallGemm(g)) return SmallGemm(g);
-  if (dtype == DType::kFloat && IsRowGemm(g)) return RowGemm(g);
+  if (IsSmallGemm(dtype, g)) return SmallGemm(dtype, g);
+  if (IsThinGemm(dtype, g)) return ThinGemm(dtype, g);
   if (IsTinyGemm(g)) {
     switch (dtype) {
       case DType::kFloat: return TinyGemm<float>(g);

@@ -8,25 +8,18 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_lrn_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/engine/vector_runs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class Fn>
-HWY_INLINE void ForEach(size_t n, Fn fn) {
-  const hn::ScalableTag<float> d;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) fn(d, i);
-  for (; i < n; ++i) fn(hn::CappedTag<float, 1>(), i);
-}
-
 // The sum of the 2 * radius + 1 values around c; `padded` holds value c at c + radius.
-template <class D>
-HWY_INLINE hn::Vec<D> Around(D d, const float* padded, size_t c, size_t radius) {
-  auto sum = hn::LoadU(d, padded + c);
-  for (size_t k = 1; k <= 2 * radius; ++k) sum = hn::Add(sum, hn::LoadU(d, padded + c + k));
+template <class How>
+HWY_INLINE typename How::V Around(const How& how, const float* padded, int64_t c, size_t radius) {
+  auto sum = how.Load(padded + c);
+  for (size_t k = 1; k <= 2 * radius; ++k) sum = hn::Add(sum, how.Load(padded + c + k));
   return sum;
 }
 
@@ -38,12 +31,14 @@ void Clear(float* p, size_t n) {
 void Norms(const LrnParameters& p, const float* x, size_t channels, float* padded, float* norm) {
   Clear(padded, p.radius);
   Clear(padded + p.radius + channels, p.radius);
-  ForEach(channels, [&](auto d, size_t c) {
-    const auto v = hn::LoadU(d, x + c);
-    hn::StoreU(hn::Mul(v, v), d, padded + p.radius + c);
+  const auto n = static_cast<int64_t>(channels);
+  ForVectors<float>(n, [&](auto how, int64_t c) HWY_ATTR {
+    const auto v = how.Load(x + c);
+    how.Store(hn::Mul(v, v), padded + p.radius + c);
   });
-  ForEach(channels, [&](auto d, size_t c) {
-    hn::StoreU(hn::MulAdd(Around(d, padded, c, p.radius), hn::Set(d, p.alpha), hn::Set(d, p.bias)), d, norm + c);
+  ForVectors<float>(n, [&](auto how, int64_t c) HWY_ATTR {
+    const auto alpha = hn::Set(how.d, p.alpha), bias = hn::Set(how.d, p.bias);
+    how.Store(hn::MulAdd(Around(how, padded, c, p.radius), alpha, bias), norm + c);
   });
 }
 
@@ -63,8 +58,8 @@ HWY_INLINE hn::Vec<D> InversePower(D d, hn::Vec<D> v, float beta) {
 void ForwardT(const LrnParameters& p, const float* x, size_t channels, float* scratch, float* y) {
   float* norm = scratch + channels + 2 * p.radius;
   Norms(p, x, channels, scratch, norm);
-  ForEach(channels, [&](auto d, size_t c) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + c), InversePower(d, hn::LoadU(d, norm + c), p.beta)), d, y + c);
+  ForVectors<float>(static_cast<int64_t>(channels), [&](auto how, int64_t c) HWY_ATTR {
+    how.Store(hn::Mul(how.Load(x + c), InversePower(how.d, how.Load(norm + c), p.beta)), y + c);
   });
 }
 
@@ -72,14 +67,15 @@ void BackwardT(const LrnParameters& p, const float* g, const float* x, const flo
                float* dx) {
   float* norm = scratch + channels + 2 * p.radius;
   Norms(p, x, channels, scratch, norm);
-  ForEach(channels, [&](auto d, size_t c) {
-    const auto gy = hn::Mul(hn::LoadU(d, g + c), hn::LoadU(d, y + c));
-    hn::StoreU(hn::Div(gy, hn::LoadU(d, norm + c)), d, scratch + p.radius + c);
+  const auto n = static_cast<int64_t>(channels);
+  ForVectors<float>(n, [&](auto how, int64_t c) HWY_ATTR {
+    const auto gy = hn::Mul(how.Load(g + c), how.Load(y + c));
+    how.Store(hn::Div(gy, how.Load(norm + c)), scratch + p.radius + c);
   });
-  ForEach(channels, [&](auto d, size_t c) {
-    const auto own = hn::Mul(hn::LoadU(d, g + c), InversePower(d, hn::LoadU(d, norm + c), p.beta));
-    const auto factor = hn::Mul(hn::LoadU(d, x + c), hn::Set(d, -2.0f * p.alpha * p.beta));
-    hn::StoreU(hn::MulAdd(factor, Around(d, scratch, c, p.radius), own), d, dx + c);
+  ForVectors<float>(n, [&](auto how, int64_t c) HWY_ATTR {
+    const auto own = hn::Mul(how.Load(g + c), InversePower(how.d, how.Load(norm + c), p.beta));
+    const auto factor = hn::Mul(how.Load(x + c), hn::Set(how.d, -2.0f * p.alpha * p.beta));
+    how.Store(hn::MulAdd(factor, Around(how, scratch, c, p.radius), own), dx + c);
   });
 }
 

@@ -8,45 +8,91 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_pool_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/engine/vector_runs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls fn(tag, cell offset of (window, channel), result offset) for all channels of all windows.
+// Calls fn(how, cell offset of (window, channel), result offset) for all channels of all windows.
 template <typename T, class Fn>
 HWY_INLINE void ForRun(const WindowRun& run, Fn fn) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
   for (size_t w = 0; w < run.windows; ++w) {
     const int64_t at = static_cast<int64_t>(w) * run.step;
     const size_t to = w * run.channels_stride;
-    size_t c = 0;
-    for (; c + lanes <= run.channels; c += lanes) fn(d, at + static_cast<int64_t>(c), to + c);
-    for (; c < run.channels; ++c) fn(hn::CappedTag<T, 1>(), at + static_cast<int64_t>(c), to + c);
+    ForVectors<T>(static_cast<int64_t>(run.channels), [&](auto how, int64_t c) HWY_ATTR {
+      fn(how, at + c, to + static_cast<size_t>(c));
+    });
+  }
+}
+
+// Windows that lie side by side, and whose results do, as one of all their channels. Not for sums into cells, which
+// would be in another order.
+HWY_INLINE WindowRun Joined(const WindowRun& run) {
+  if (run.step != static_cast<int64_t>(run.channels) || run.channels_stride != run.channels) return run;
+  WindowRun one = run;
+  one.channels = one.channels_stride = run.channels * run.windows;
+  one.windows = 1;
+  return one;
+}
+
+// Windows of many cells of many channels are read as the cells lie, some channels at a time.
+template <typename T>
+constexpr size_t kChannelsAtOnce = 4096 / sizeof(T);
+template <typename T>
+bool HasManyCells(const WindowRun& run) {
+  constexpr size_t kManyCells = 16, kWide = 128;  // bytes of the channels
+  return run.cells >= kManyCells && run.channels * sizeof(T) >= kWide;
+}
+// Calls fn(offset of window and channel, result offset, channels).
+template <typename T, class Fn>
+HWY_INLINE void ForChannelBlocks(const WindowRun& run, Fn fn) {
+  for (size_t w = 0; w < run.windows; ++w) {
+    for (size_t first = 0; first < run.channels; first += kChannelsAtOnce<T>) {
+      fn(static_cast<int64_t>(w) * run.step + static_cast<int64_t>(first), w * run.channels_stride + first,
+         static_cast<int64_t>(std::min(kChannelsAtOnce<T>, run.channels - first)));
+    }
   }
 }
 
 // The processor's maximum may drop a NaN. A sum does not: where it is a number, so are all cells.
-template <class D, typename T>
-HWY_INLINE hn::Vec<D> Largest(D d, const WindowRun& run, const T* cell) {
-  auto best = hn::LoadU(d, cell + run.offsets[0]);
+template <class How, typename T>
+HWY_INLINE typename How::V Largest(const How& how, const WindowRun& run, const T* cell) {
+  const auto d = how.d;
+  auto best = how.Load(cell + run.offsets[0]);
   auto sum = best;
   for (size_t i = 1; i < run.cells; ++i) {
-    const auto here = hn::LoadU(d, cell + run.offsets[i]);
+    const auto here = how.Load(cell + run.offsets[i]);
     best = hn::Max(best, here);
     sum = hn::Add(sum, here);
   }
   if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return best;
-  auto is_nan = hn::IsNaN(hn::LoadU(d, cell + run.offsets[0]));  // or infinities of both signs
-  for (size_t i = 1; i < run.cells; ++i) is_nan = hn::Or(is_nan, hn::IsNaN(hn::LoadU(d, cell + run.offsets[i])));
+  auto is_nan = hn::IsNaN(how.Load(cell + run.offsets[0]));  // or infinities of both signs
+  for (size_t i = 1; i < run.cells; ++i) is_nan = hn::Or(is_nan, hn::IsNaN(how.Load(cell + run.offsets[i])));
   return hn::IfThenElse(is_nan, hn::NaN(d), best);
 }
 
 template <typename T>
-void MaxT(const WindowRun& run, const T* image, T* out) {
-  ForRun<T>(run, [&](auto d, int64_t at, size_t to) { hn::StoreU(Largest(d, run, image + at), d, out + to); });
+void MaxOfManyCells(const WindowRun& run, const T* image, T* out) {
+  ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
+    T* const to = out + result;
+    std::copy_n(image + at + run.offsets[0], n, to);
+    for (size_t i = 1; i < run.cells; ++i) {
+      const T* const cell = image + at + run.offsets[i];
+      ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
+        const auto best = how.Load(to + c), here = how.Load(cell + c);
+        how.Store(hn::IfThenElse(hn::Or(hn::Gt(here, best), hn::IsNaN(here)), here, best), to + c);
+      });
+    }
+  });
+}
+
+template <typename T>
+void MaxT(const WindowRun& windows, const T* image, T* out) {
+  const WindowRun run = Joined(windows);
+  if (HasManyCells<T>(windows)) return MaxOfManyCells<T>(windows, image, out);
+  ForRun<T>(run, [&](auto how, int64_t at, size_t to) { how.Store(Largest(how, run, image + at), out + to); });
 }
 
 // v / n, correctly rounded but for subnormal results: where multiplication and addition fuse, the remainder of the
@@ -63,101 +109,106 @@ HWY_INLINE hn::Vec<D> Share(D, hn::Vec<D> v, hn::Vec<D> n, hn::Vec<D> inverse) {
 #endif
 }
 
-// Windows of many cells, each read as it lies: sums are kept in the result, some channels at a time.
 template <typename T>
 void MeanOfManyCells(const WindowRun& run, const T* image, T* out) {
-  constexpr size_t kChannels = 4096 / sizeof(T);
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
-  const auto for_all = [&](size_t n, auto fn) HWY_ATTR {
-    size_t c = 0;
-    for (; c + lanes <= n; c += lanes) fn(d, c);
-    for (; c < n; ++c) fn(hn::CappedTag<T, 1>(), c);
-  };
-  for (size_t w = 0; w < run.windows; ++w) {
-    for (size_t first = 0; first < run.channels; first += kChannels) {
-      const size_t n = std::min(kChannels, run.channels - first);
-      const T* from = image + static_cast<int64_t>(w) * run.step + first;
-      T* to = out + w * run.channels_stride + first;
-      std::copy_n(from + run.offsets[0], n, to);
-      size_t i = 1;
-      for (; i + 2 <= run.cells; i += 2) {
-        const T *a = from + run.offsets[i], *b = from + run.offsets[i + 1];
-        for_all(n, [&](auto dd, size_t c) HWY_ATTR {
-          const auto sum = hn::Add(hn::LoadU(dd, to + c), hn::LoadU(dd, a + c));
-          hn::StoreU(hn::Add(sum, hn::LoadU(dd, b + c)), dd, to + c);
-        });
-      }
-      for (; i < run.cells; ++i) {
-        const T* a = from + run.offsets[i];
-        for_all(n, [&](auto dd, size_t c) HWY_ATTR {
-          hn::StoreU(hn::Add(hn::LoadU(dd, to + c), hn::LoadU(dd, a + c)), dd, to + c);
-        });
-      }
-      for_all(n, [&](auto dd, size_t c) HWY_ATTR {
-        hn::StoreU(Share(dd, hn::LoadU(dd, to + c), hn::Set(dd, cells), hn::Set(dd, inverse)), dd, to + c);
+  ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
+    const T* const from = image + at;
+    T* const to = out + result;
+    std::copy_n(from + run.offsets[0], n, to);
+    size_t i = 1;
+    for (; i + 2 <= run.cells; i += 2) {
+      const T *a = from + run.offsets[i], *b = from + run.offsets[i + 1];
+      ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
+        how.Store(hn::Add(hn::Add(how.Load(to + c), how.Load(a + c)), how.Load(b + c)), to + c);
       });
     }
-  }
+    for (; i < run.cells; ++i) {
+      const T* a = from + run.offsets[i];
+      ForVectors<T>(
+          n, [&](auto how, int64_t c) HWY_ATTR { how.Store(hn::Add(how.Load(to + c), how.Load(a + c)), to + c); });
+    }
+    ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
+      how.Store(Share(how.d, how.Load(to + c), hn::Set(how.d, cells), hn::Set(how.d, inverse)), to + c);
+    });
+  });
 }
 
 template <typename T>
-void MeanT(const WindowRun& run, const T* image, T* out) {
-  constexpr size_t kManyCells = 16, kWide = 128;  // bytes of the channels
-  if (run.cells >= kManyCells && run.channels * sizeof(T) >= kWide) return MeanOfManyCells<T>(run, image, out);
+void MeanT(const WindowRun& windows, const T* image, T* out) {
+  const WindowRun run = Joined(windows);
+  if (HasManyCells<T>(windows)) return MeanOfManyCells<T>(windows, image, out);
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
-  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
-    auto sum = hn::LoadU(d, image + at + run.offsets[0]);
-    for (size_t i = 1; i < run.cells; ++i) sum = hn::Add(sum, hn::LoadU(d, image + at + run.offsets[i]));
-    hn::StoreU(Share(d, sum, hn::Set(d, cells), hn::Set(d, inverse)), d, out + to);
+  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
+    auto sum = how.Load(image + at + run.offsets[0]);
+    for (size_t i = 1; i < run.cells; ++i) sum = hn::Add(sum, how.Load(image + at + run.offsets[i]));
+    how.Store(Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse)), out + to);
   });
 }
 
 template <typename T>
 void ScatterT(const WindowRun& run, const T* image, T* into, const T* g) {
-  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
-    const auto best = Largest(d, run, image + at);
+  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
+    const auto best = Largest(how, run, image + at);
     const auto by_nan = hn::IsNaN(best);
-    const bool some_nan = !hn::AllFalse(d, by_nan);
-    auto left = hn::LoadU(d, g + to);  // what no cell has taken yet
+    const bool some_nan = !hn::AllFalse(how.d, by_nan);
+    auto left = how.Load(g + to);  // what no cell has taken yet
     for (size_t i = 0; i < run.cells; ++i) {
       const int64_t cell = at + run.offsets[i];
-      const auto x = hn::LoadU(d, image + cell);
+      const auto x = how.Load(image + cell);
       auto here = hn::Eq(x, best);
       if (HWY_UNLIKELY(some_nan)) here = hn::Or(here, hn::And(by_nan, hn::IsNaN(x)));
-      hn::StoreU(hn::Add(hn::LoadU(d, into + cell), hn::IfThenElseZero(here, left)), d, into + cell);
+      how.Store(hn::Add(how.Load(into + cell), hn::IfThenElseZero(here, left)), into + cell);
       left = hn::IfThenZeroElse(here, left);
     }
   });
 }
 
 template <typename T>
-void GatherT(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {
-  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
-    const auto best = hn::LoadU(d, y + to);
+void GatherT(const WindowRun& windows, const T* image, const T* from, const T* y, T* out) {
+  const WindowRun run = Joined(windows);
+  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
+    const auto best = how.Load(y + to);
     const auto by_nan = hn::IsNaN(best);
-    const bool some_nan = !hn::AllFalse(d, by_nan);
-    auto found = hn::Zero(d);
+    const bool some_nan = !hn::AllFalse(how.d, by_nan);
+    auto found = hn::Zero(how.d);
     for (size_t i = run.cells; i-- > 0;) {
       const int64_t cell = at + run.offsets[i];
-      const auto x = hn::LoadU(d, image + cell);
+      const auto x = how.Load(image + cell);
       auto here = hn::Eq(x, best);
       if (HWY_UNLIKELY(some_nan)) here = hn::Or(here, hn::And(by_nan, hn::IsNaN(x)));
-      found = hn::IfThenElse(here, hn::LoadU(d, from + cell), found);
+      found = hn::IfThenElse(here, how.Load(from + cell), found);
     }
-    hn::StoreU(found, d, out + to);
+    how.Store(found, out + to);
+  });
+}
+
+template <typename T>
+void SpreadToManyCells(const WindowRun& run, T* into, const T* g) {
+  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  HWY_ALIGN T share[kChannelsAtOnce<T>];
+  ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
+    ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
+      how.Store(Share(how.d, how.Load(g + result + c), hn::Set(how.d, cells), hn::Set(how.d, inverse)), share + c);
+    });
+    for (size_t i = 0; i < run.cells; ++i) {
+      T* const cell = into + at + run.offsets[i];
+      ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
+        how.Store(hn::Add(how.Load(cell + c), how.Load(share + c)), cell + c);
+      });
+    }
   });
 }
 
 template <typename T>
 void SpreadT(const WindowRun& run, T* into, const T* g) {
+  if (HasManyCells<T>(run)) return SpreadToManyCells<T>(run, into, g);
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
-  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
-    const auto share = Share(d, hn::LoadU(d, g + to), hn::Set(d, cells), hn::Set(d, inverse));
+  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
+    const auto share = Share(how.d, how.Load(g + to), hn::Set(how.d, cells), hn::Set(how.d, inverse));
     for (size_t i = 0; i < run.cells; ++i) {
       T* cell = into + at + run.offsets[i];
-      hn::StoreU(hn::Add(hn::LoadU(d, cell), share), d, cell);
+      how.Store(hn::Add(how.Load(cell), share), cell);
     }
   });
 }

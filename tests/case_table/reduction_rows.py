@@ -132,6 +132,10 @@ def sorted_segments(low: float, high: float, apart: bool = False) -> Cases:
             ids = np.sort(d.rng.integers(0, max(1, count // 2), count))
             yield Case([_times(d, (count, *rest), low, high, apart), ids])
         yield Case([_times(d, (4, 2), low, high, apart), np.array([1, 1, 4, 4])], label="ids with gaps")
+        most = 1 if d.kind in "iu" and high == 4 else high  # a sum of bytes must not wrap
+        for width in (1, 3, 7, 16):
+            values = _times(d, (170, width), low if most == high else 0, most, apart)
+            yield Case([values, np.repeat([0, 1, 3], [140, 9, 21])], label="long segments of narrow rows", gradient=False)
 
     return cases
 

@@ -30,29 +30,16 @@ void FinishRow(SegmentFinish finish, int64_t count, T* acc, int64_t n) {
   }
 }
 
-// Long columns of numbers: independent lanes are faster and lose fewer digits than one running sum.
-template <typename A, typename T>
-A SumColumn(const T* p, int64_t n) {
-  if constexpr (std::is_same_v<A, T> && std::is_floating_point_v<T>) {
-    static const std::shared_ptr<const Reducer> sum = FindReducer(ReduceKind::kSum, DTypeOf<T>::value);
-    alignas(16) char acc[kReduceAccumulatorBytes];
-    T result;
-    sum->Init(acc, 1);
-    sum->Inner(p, 1, n, acc);
-    sum->Finish(acc, 1, n, &result);
-    return result;
-  }
-  constexpr int64_t kLanes = 16;
-  A lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) CombineInto<RowOp::kAdd>(lanes[k], p[i + k]);
-  }
-  for (int64_t step = kLanes / 2; step > 0; step /= 2) {
-    for (int64_t k = 0; k < step; ++k) CombineInto<RowOp::kAdd>(lanes[k], lanes[k + step]);
-  }
-  for (; i < n; ++i) CombineInto<RowOp::kAdd>(lanes[0], p[i]);
-  return lanes[0];
+// Long columns of numbers, by the lanes of a reduction.
+template <typename T>
+T SumColumn(const T* p, int64_t n) {
+  static const std::shared_ptr<const Reducer> sum = FindReducer(ReduceKind::kSum, DTypeOf<T>::value);
+  alignas(16) char acc[kReduceAccumulatorBytes];
+  T result;
+  sum->Init(acc, 1);
+  sum->Inner(p, 1, n, acc);
+  sum->Finish(acc, 1, n, &result);
+  return result;
 }
 
 template <RowOp op, typename T>
@@ -103,20 +90,40 @@ class SegmentReducer {
   }
 
   void Reduce(int64_t i, int64_t stop, int64_t c0, int64_t count, A* acc) const {
-    if constexpr (op == RowOp::kAdd) {
+    if constexpr (op == RowOp::kAdd && std::is_floating_point_v<T>) {
       if (s_.width == 1 && !s_.rows && stop - i >= 32) {
-        *acc = SumColumn<A>(data_ + i, stop - i);
+        *acc = SumColumn<T>(data_ + i, stop - i);
         return FinishRow(s_.finish, stop - i, acc, 1);
       }
     }
-    CombineRow<RowOp::kAssign>(acc, Row(i, c0), count);
-    for (int64_t r = i + 1; r < stop; ++r) {
+    int64_t r = i;
+    if (!s_.rows && s_.width <= kNarrow) r += ReduceNarrow(Row(i, 0), stop - i, acc);
+    if (r == i) CombineRow<RowOp::kAssign>(acc, Row(r++, c0), count);
+    for (; r < stop; ++r) {
       if (s_.rows && r + 4 < stop) __builtin_prefetch(Row(r + 4, c0));
       CombineRow<op>(acc, Row(r, c0), count);
     }
     FinishRow(s_.finish, stop - i, acc, count);
   }
 
+  // Rows of few numbers, some at a time as if they were one: independent lanes are faster, and lose fewer digits, than
+  // one running sum. Gives how many of the rows are in acc: none when they are few.
+  int64_t ReduceNarrow(const T* rows, int64_t n, A* acc) const {
+    constexpr int64_t kLanes = 64;
+    const int64_t width = s_.width;
+    int64_t together = kLanes / kNarrow;
+    while (2 * together * width <= kLanes) together *= 2;
+    if (n < 2 * together) return 0;
+    A lanes[kLanes];
+    CombineRow<RowOp::kAssign>(lanes, rows, together * width);
+    int64_t r = together;
+    for (; r + together <= n; r += together) CombineRow<op>(lanes, rows + r * width, together * width);
+    for (int64_t half = together / 2; half > 0; half /= 2) CombineRow<op>(lanes, lanes + half * width, half * width);
+    std::copy(lanes, lanes + width, acc);
+    return r;
+  }
+
+  static constexpr int64_t kNarrow = 16;
   const SegmentReduction& s_;
   const T* data_;
   T* out_;

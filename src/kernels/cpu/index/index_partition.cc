@@ -25,6 +25,19 @@ StatusOr<Shape> SlicesShape(int64_t count, const Shape& whole, int from) {
   return Shape::Make(dims);
 }
 
+// Calls fn(T()) where slices are single elements of the size of T; false for others.
+template <typename Fn>
+bool ForOneElement(DType dtype, int64_t width, Fn fn) {
+  if (!IsPlain(dtype) || width != 1) return false;
+  switch (DTypeSize(dtype)) {
+    case 1: fn(uint8_t()); return true;
+    case 2: fn(uint16_t()); return true;
+    case 4: fn(uint32_t()); return true;
+    case 8: fn(uint64_t()); return true;
+    default: return false;
+  }
+}
+
 Status DynamicPartition(KernelContext& ctx) {
   const Tensor& data = ctx.input(0);
   const Tensor& parts = ctx.input(1);
@@ -45,6 +58,14 @@ Status DynamicPartition(KernelContext& ctx) {
   }
   const int64_t width = DimProduct(data.shape(), parts.rank(), data.rank());
   if (data.num_elements() == 0) return absl::OkStatus();
+  const bool done = ForOneElement(data.dtype(), width, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T*> next(static_cast<size_t>(count));
+    for (size_t k = 0; k < next.size(); ++k) next[k] = static_cast<T*>(outputs[k]);
+    const T* from = static_cast<const T*>(data.raw());
+    for (int32_t p : parts.flat<int32_t>()) *next[static_cast<size_t>(p)]++ = *from++;
+  });
+  if (done) return absl::OkStatus();
   const RunCopier copier(data.dtype(), width);
   std::vector<int64_t> next(static_cast<size_t>(count));
   int64_t from = 0;
@@ -95,17 +116,27 @@ Status DynamicStitch(KernelContext& ctx) {
   if (shape.num_elements() == 0) return absl::OkStatus();
   const int64_t width = shape.num_elements() / rows;
   const RunCopier copier(out->dtype(), width);
-  std::vector<bool> written(static_cast<size_t>(rows));
+  std::vector<uint8_t> written(static_cast<size_t>(rows));
   for (int i = 0; i < n; ++i) {
     const Tensor& data = ctx.input(n + i);
+    const bool done = ForOneElement(out->dtype(), width, [&](auto zero) {
+      using T = decltype(zero);
+      T* const to = static_cast<T*>(out->mutable_raw());
+      const T* from = static_cast<const T*>(data.raw());
+      for (int32_t v : ctx.input(i).flat<int32_t>()) {
+        to[v] = *from++;
+        written[static_cast<size_t>(v)] = 1;
+      }
+    });
+    if (done) continue;
     int64_t from = 0;
     for (int32_t v : ctx.input(i).flat<int32_t>()) {
       copier.CopyOne(out->mutable_raw(), v * width, data.raw(), from++ * width);
-      written[static_cast<size_t>(v)] = true;
+      written[static_cast<size_t>(v)] = 1;
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
-    if (!written[static_cast<size_t>(r)]) ZeroElements(out->dtype(), out->mutable_raw(), r * width, width);
+    if (written[static_cast<size_t>(r)] == 0) ZeroElements(out->dtype(), out->mutable_raw(), r * width, width);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of narrow types that gain from no detour over a wide one: arithmetic and comparison of 8- and 16-bit integers
-// and of uint32, which wrap, and arithmetic of halves and bfloat16s, in float and rounded once.
+// and of uint32, which wrap, and arithmetic of halves and bfloat16s, in float and rounded once, or by their bits.
 #include <type_traits>
 
 #include "kernels/cpu/engine/simd_targets.h"
@@ -52,6 +52,41 @@ struct SquareOp {
   }
 };
 
+// Of signed integers; they wrap.
+struct NegOp {
+  template <typename T>
+  static inline T Do(T a) {
+    return static_cast<T>(0 - a);
+  }
+};
+struct AbsOp {
+  template <typename T>
+  static inline T Do(T a) {
+    return static_cast<T>(a < 0 ? 0 - a : a);
+  }
+};
+struct SignOp {
+  template <typename T>
+  static inline T Do(T a) {
+    return static_cast<T>((a > 0) - (a < 0));
+  }
+};
+
+// Of the bits of a half or a bfloat16, whose infinity is `kInfinity`.
+template <uint16_t kInfinity>
+struct Bits {
+#define MR_BITS_OP(Name, R, expr)                                   \
+  struct Name {                                                     \
+    static inline R Do(uint16_t a) { return static_cast<R>(expr); } \
+  };
+  MR_BITS_OP(Neg, uint16_t, a ^ 0x8000u)
+  MR_BITS_OP(Abs, uint16_t, a & 0x7fffu)
+  MR_BITS_OP(IsNan, bool, (a & 0x7fffu) > kInfinity)
+  MR_BITS_OP(IsInf, bool, (a & 0x7fffu) == kInfinity)
+  MR_BITS_OP(IsFinite, bool, (a & 0x7fffu) < kInfinity)
+#undef MR_BITS_OP
+};
+
 // What looks at all bits alike, with U unsigned; the signed type of its size shares it.
 template <typename U>
 void AddForBits(TileTable& t) {
@@ -86,6 +121,29 @@ void AddForOrder(TileTable& t) {
   AddBinary<GreaterEqualOp, T, bool>(t, "GreaterEqual");
 }
 
+template <typename T>
+void AddForSigns(TileTable& t) {
+  AddUnary<NegOp, T>(t, "Neg");
+  AddUnary<AbsOp, T>(t, "Abs");
+  AddUnary<SignOp, T>(t, "Sign");
+}
+template <DType kType, uint16_t kInfinity>
+void AddForFloatBits(TileTable& t) {
+  const auto add = [&t](const char* op, DType out, UnaryTile run) {
+    TileFn f;
+    f.in = kType;
+    f.out = out;
+    f.unary = run;
+    t.Add(op, f);
+  };
+  using Of = Bits<kInfinity>;
+  add("Neg", kType, &UnaryLoop<typename Of::Neg, uint16_t, uint16_t>::Run);
+  add("Abs", kType, &UnaryLoop<typename Of::Abs, uint16_t, uint16_t>::Run);
+  add("IsNan", DType::kBool, &UnaryLoop<typename Of::IsNan, uint16_t, bool>::Run);
+  add("IsInf", DType::kBool, &UnaryLoop<typename Of::IsInf, uint16_t, bool>::Run);
+  add("IsFinite", DType::kBool, &UnaryLoop<typename Of::IsFinite, uint16_t, bool>::Run);
+}
+
 #define MR_VECTOR_OP(Name, expr)       \
   struct Name {                        \
     template <class V>                 \
@@ -101,6 +159,29 @@ MR_VECTOR_OP(VDiv, hn::Div(a, b))
 MR_VECTOR_OP(VMaximum, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 MR_VECTOR_OP(VMinimum, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
 #undef MR_VECTOR_OP
+
+// The quotient rounds to T before it loses its fraction.
+template <typename T, class V>
+HWY_INLINE V NarrowQuotient(V a, V b) {
+  const hn::DFromV<V> d;
+  T quotient[hn::MaxLanes(d)];
+  StoreNarrow(hn::Div(a, b), d, quotient);
+  return LoadWide(d, quotient);
+}
+template <typename T>
+struct VFloorDiv {
+  template <class V>
+  static HWY_INLINE V Do(V a, V b) {
+    return hn::Floor(NarrowQuotient<T>(a, b));
+  }
+};
+template <typename T>
+struct VTruncateDiv {
+  template <class V>
+  static HWY_INLINE V Do(V a, V b) {
+    return hn::Trunc(NarrowQuotient<T>(a, b));
+  }
+};
 
 // Steps are 1, or 0 for an operand that is one element.
 template <class Op, typename T, int AStep, int BStep>
@@ -140,6 +221,8 @@ void AddForNarrowFloats(TileTable& t) {
     AddNarrowBinary<VSub, T>(t, "Sub");
     AddNarrowBinary<VMul, T>(t, "Mul");
     AddNarrowBinary<VDiv, T>(t, "RealDiv");
+    AddNarrowBinary<VFloorDiv<T>, T>(t, "FloorDiv");
+    AddNarrowBinary<VTruncateDiv<T>, T>(t, "TruncateDiv");
     AddNarrowBinary<VMaximum, T>(t, "Maximum");
     AddNarrowBinary<VMinimum, T>(t, "Minimum");
   }
@@ -154,6 +237,10 @@ void AddTiles(TileTable& t) {
   AddForOrder<uint16_t>(t);
   AddForOrder<int16_t>(t);
   AddForOrder<uint32_t>(t);
+  AddForSigns<int8_t>(t);
+  AddForSigns<int16_t>(t);
+  AddForFloatBits<DType::kHalf, 0x7c00>(t);
+  AddForFloatBits<DType::kBFloat16, 0x7f80>(t);
   AddForNarrowFloats<BFloat16>(t);
   AddForNarrowFloats<Half>(t);
 }

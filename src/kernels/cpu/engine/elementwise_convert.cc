@@ -114,6 +114,15 @@ ConvertTile Step(DType from, DType to) {
       {D::kInt32, D::kUInt8, &Convert<int32_t, uint8_t>},
       {D::kInt32, D::kUInt16, &Convert<int32_t, uint16_t>},
       {D::kInt64, D::kUInt32, &Convert<int64_t, uint32_t>},
+      {D::kBool, D::kUInt8, &Convert<uint8_t, uint8_t>},
+      {D::kInt8, D::kUInt8, &Convert<uint8_t, uint8_t>},
+      {D::kUInt8, D::kUInt8, &Convert<uint8_t, uint8_t>},
+      {D::kInt16, D::kUInt16, &Convert<uint16_t, uint16_t>},
+      {D::kUInt16, D::kUInt16, &Convert<uint16_t, uint16_t>},
+      {D::kInt8, D::kBool, &ToBool<uint8_t>},
+      {D::kUInt8, D::kBool, &ToBool<uint8_t>},
+      {D::kInt16, D::kBool, &ToBool<uint16_t>},
+      {D::kUInt16, D::kBool, &ToBool<uint16_t>},
       {D::kUInt8, D::kFloat, &Convert<uint8_t, float>},
       {D::kBool, D::kFloat, &Convert<uint8_t, float>},
       {D::kFloat, D::kComplex64, &RealToComplex<float, float>},
@@ -200,8 +209,9 @@ ConvertRoute FindConvert(DType from, DType to) {
   }
   // The chain of types: from, its wide neighbour, that of `to`, `to`; without repeats, and direct where there is a
   // step.
-  const DType mid1 = from == DType::kBool ? DType::kInt32 : WideNeighbour(from);
+  DType mid1 = from == DType::kBool ? DType::kInt32 : WideNeighbour(from);
   const DType mid2 = to == DType::kBool ? mid1 : WideNeighbour(to);
+  if (HWY_DYNAMIC_DISPATCH(Step)(from, mid2) != nullptr) mid1 = mid2;
   const DType chain[4] = {from, mid1, mid2, to};
   auto add = [&r](DType a, DType b) {
     if (a == b) return true;

@@ -100,19 +100,33 @@ class BiasAddKernel : public Kernel {
 
   template <typename T>
   static void AddPlain(KernelContext& ctx, const BiasShape& s, const T* value, const T* bias, T* out) {
-    const int64_t unit = s.inner == 1 ? s.channels : s.inner;
-    ctx.ParallelFor(s.outer * s.channels * s.inner / unit, static_cast<double>(unit), [&](int64_t begin, int64_t end) {
-      for (int64_t u = begin; u < end; ++u) {
-        const T* from = value + u * unit;
-        T* to = out + u * unit;
-        if (s.inner == 1) {
-          for (int64_t i = 0; i < unit; ++i) to[i] = Sum(from[i], bias[i]);
-        } else {
-          const T shift = bias[u % s.channels];
-          for (int64_t i = 0; i < unit; ++i) to[i] = Sum(from[i], shift);
+    if (s.inner == 1) {
+      // Some rows of few channels are one.
+      constexpr int64_t kLong = 256;
+      const int64_t rows = std::clamp<int64_t>(kLong / s.channels, 1, s.outer), unit = rows * s.channels;
+      std::vector<T> repeated(static_cast<size_t>(unit));
+      for (int64_t i = 0; i < unit; ++i) repeated[static_cast<size_t>(i)] = bias[i % s.channels];
+      const int64_t n = s.outer * s.channels;
+      ctx.ParallelFor((n + unit - 1) / unit, static_cast<double>(unit), [&](int64_t begin, int64_t end) {
+        for (int64_t at = begin * unit; at < std::min(end * unit, n); at += unit) {
+          AddRun(value + at, repeated.data(), std::min(unit, n - at), out + at);
         }
+      });
+      return;
+    }
+    ctx.ParallelFor(s.outer * s.channels, static_cast<double>(s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        const T* from = value + u * s.inner;
+        T* to = out + u * s.inner;
+        const T shift = bias[u % s.channels];
+        for (int64_t i = 0; i < s.inner; ++i) to[i] = Sum(from[i], shift);
       }
     });
+  }
+  template <typename T>
+  static void AddRun(const T* a, const T* b, int64_t n, T* out) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = Sum(a[i], b[i]);
   }
 
   bool channels_first_ = false;

@@ -76,9 +76,15 @@ constexpr int64_t kLossBlock = 16384;
 double SquaresOfBlock(const Tensor& t, int64_t offset, size_t n) {
   if (t.dtype() != DType::kDouble) return static_cast<double>(SumSquares(ReadBlock(t, offset, n, 0), n));
   const double* p = t.data<double>() + offset;
-  double sum[4] = {0, 0, 0, 0};
-  for (size_t i = 0; i < n; ++i) sum[i % 4] += p[i] * p[i];
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  constexpr size_t kLanes = 16;
+  double sums[kLanes] = {}, sum = 0;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) sums[k] += p[i + k] * p[i + k];
+  }
+  for (; i < n; ++i) sum += p[i] * p[i];
+  for (const double s : sums) sum += s;
+  return sum;
 }
 
 Status L2LossKernel(KernelContext& ctx) {

@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
@@ -68,11 +67,11 @@ class DecodeRawKernel final : public Kernel {
 template <typename T>
 bool Parse(absl::string_view text, T* out) {
   text = absl::StripAsciiWhitespace(text);
-  if constexpr (std::is_integral_v<T>) return absl::SimpleAtoi(text, out);
   const absl::string_view digits = text.substr(!text.empty() && text[0] == '+' ? 1 : 0);
   const char* const stop = digits.data() + digits.size();
   const std::from_chars_result read = std::from_chars(digits.data(), stop, *out);
   if (read.ec == std::errc() && read.ptr == stop && (digits.size() == text.size() || digits[0] != '-')) return true;
+  if constexpr (std::is_integral_v<T>) return false;
   const std::string s(text);  // hexadecimal, or beyond the type's range
   char* end = nullptr;
   *out = std::is_same_v<T, float> ? static_cast<T>(std::strtof(s.c_str(), &end))

@@ -66,6 +66,7 @@ const TileTable& Tiles() {
     AddIntegerTiles(*t);
     AddNarrowTiles(*t);
     AddComplexTiles(*t);
+    AddComplexFunctionTiles(*t);
     AddBoolTiles(*t);
     AddObjectTiles(*t);
     AddSpecialTiles(*t);

@@ -101,6 +101,7 @@ void AddScalarFunctionTiles(TileTable& t);     // functions of the C library, f3
 void AddIntegerTiles(TileTable& t);            // division, modulo, powers, shifts, bits counted, u64
 void AddNarrowTiles(TileTable& t);             // i8 i16 u8 u16 u32 f16 bf16: arithmetic and comparison
 void AddComplexTiles(TileTable& t);
+void AddComplexFunctionTiles(TileTable& t);  // those that are vector code
 void AddBoolTiles(TileTable& t);
 void AddObjectTiles(TileTable& t);           // string
 void AddSpecialTiles(TileTable& t);          // special functions

@@ -30,9 +30,7 @@ MR_UNARY_OP(ImagOp, a.imag())
 MR_UNARY_OP(AbsOp, std::hypot(a.real(), a.imag()))
 MR_UNARY_OP(AngleOp, std::arg(a))
 MR_UNARY_OP(ReciprocalOp, C(1) / a)
-MR_UNARY_OP(SqrtOp, std::sqrt(a))
 MR_UNARY_OP(RsqrtOp, C(1) / std::sqrt(a))
-MR_UNARY_OP(ExpOp, std::exp(a))
 MR_UNARY_OP(LogOp, std::log(a))
 MR_UNARY_OP(SinOp, std::sin(a))
 MR_UNARY_OP(CosOp, std::cos(a))
@@ -81,7 +79,6 @@ struct Log1pOp {
 MR_BINARY_OP(AddOp, C, a + b)
 MR_BINARY_OP(SubOp, C, a - b)
 MR_BINARY_OP(MulOp, C, Times(a, b))
-MR_BINARY_OP(DivOp, C, a / b)
 MR_BINARY_OP(DivNoNanOp, C, b == C(0) ? C(0) : a / b)
 MR_BINARY_OP(MulNoNanOp, C, b == C(0) ? C(0) : Times(a, b))
 MR_BINARY_OP(XdivyOp, C, a == C(0) ? C(0) : a / b)
@@ -117,7 +114,6 @@ void AddBasic(TileTable& t) {
   AddBinary<AddOp, C>(t, "Add");
   AddBinary<SubOp, C>(t, "Sub");
   AddBinary<MulOp, C>(t, "Mul", 2);
-  AddBinary<DivOp, C>(t, "RealDiv", 5);
   AddBinary<EqualOp, C, bool>(t, "Equal");
   AddBinary<NotEqualOp, C, bool>(t, "NotEqual");
   AddBinary<MakeComplexOp, R, C>(t, "Complex");
@@ -134,9 +130,7 @@ void AddComplexTiles(TileTable& t) {
   // The rest only in complex128; complex64 converts.
   AddUnary<AngleOp, C, double>(t, "Angle", 20);
   AddUnary<ReciprocalOp, C>(t, "Reciprocal", 5);
-  AddUnary<SqrtOp, C>(t, "Sqrt", 20);
   AddUnary<RsqrtOp, C>(t, "Rsqrt", 30);
-  AddUnary<ExpOp, C>(t, "Exp", 30);
   AddUnary<Expm1Op, C>(t, "Expm1", 40);
   AddUnary<LogOp, C>(t, "Log", 30);
   AddUnary<Log1pOp, C>(t, "Log1p", 40);

@@ -122,56 +122,70 @@ void Radix5(const FourierPass<T>& f) {
   }
 }
 
-// Odd radices: pairs of inputs from both ends, whose sums meet cosines and whose differences meet sines.
-template <bool kTurn, typename T>
-void RadixOdd(const FourierPass<T>& f) {
-  const int64_t r = f.radix, half = r / 2, step = f.step, far = step * f.count;
-  for (int64_t p = 0; p < f.count; ++p) {
-    const T* w = f.turns + 2 * (r - 1) * p;
-    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
-    T *yr = f.yr + r * step * p, *yi = f.yi + r * step * p;
-    constexpr int64_t kRun = 16;
-    for (int64_t from = 0; from < step; from += kRun) {
-      const int64_t n = step - from < kRun ? step - from : kRun;
-      T mr[kRun], mi[kRun], nr[kRun], ni[kRun];
-      for (int64_t q = 0; q < n; ++q) {
-        mr[q] = xr[from + q];
-        mi[q] = xi[from + q];
-      }
-      for (int64_t j = 1; j < r; ++j) {
-        for (int64_t q = 0; q < n; ++q) {
-          mr[q] += xr[from + q + j * far];
-          mi[q] += xi[from + q + j * far];
-        }
-      }
-      for (int64_t q = 0; q < n; ++q) {
-        yr[from + q] = mr[q];
-        yi[from + q] = mi[q];
-      }
-      for (int64_t k = 1; k <= half; ++k) {
-        for (int64_t q = 0; q < n; ++q) {
-          mr[q] = xr[from + q];
-          mi[q] = xi[from + q];
-          nr[q] = ni[q] = 0;
-        }
-        for (int64_t j = 1; j <= half; ++j) {
-          const T c = f.roots[2 * (j * k % r)], s = -f.roots[2 * (j * k % r) + 1];
-          const T *ar = xr + from + j * far, *ai = xi + from + j * far;
-          const T *br = xr + from + (r - j) * far, *bi = xi + from + (r - j) * far;
-          for (int64_t q = 0; q < n; ++q) {
-            mr[q] += c * (ar[q] + br[q]);
-            mi[q] += c * (ai[q] + bi[q]);
-            nr[q] += s * (ar[q] - br[q]);
-            ni[q] += s * (ai[q] - bi[q]);
-          }
-        }
-        const T *near = w + 2 * (k - 1), *opposite = w + 2 * (r - k - 1);
-        for (int64_t q = 0; q < n; ++q) {
-          Put<kTurn>(yr, yi, from + q + k * step, near, mr[q] + ni[q], mi[q] - nr[q]);
-          Put<kTurn>(yr, yi, from + q + (r - k) * step, opposite, mr[q] - ni[q], mi[q] + nr[q]);
-        }
-      }
+#if HWY_TARGET == HWY_SSE2
+constexpr int kVectorBytes = 16;
+#elif HWY_TARGET <= HWY_AVX3
+constexpr int kVectorBytes = 64;
+#else
+constexpr int kVectorBytes = 32;
+#endif
+
+// Odd radices: pairs of inputs from both ends, whose sums meet cosines and whose differences meet sines. V is a vector
+// of T, or T.
+template <bool kTurn, int kRadix, typename V, typename T>
+HWY_INLINE void OddButterfly(const FourierPass<T>& f, int64_t p, int64_t q) {
+  constexpr int kHalf = kRadix / 2;
+  const int64_t step = f.step, far = step * f.count;
+  const T *w = f.turns + 2 * (kRadix - 1) * p, *xr = f.xr + step * p + q, *xi = f.xi + step * p + q;
+  T *yr = f.yr + kRadix * step * p + q, *yi = f.yi + kRadix * step * p + q;
+  V sr[kHalf], si[kHalf], dr[kHalf], di[kHalf], first_r, first_i;
+  std::memcpy(&first_r, xr, sizeof(V));
+  std::memcpy(&first_i, xi, sizeof(V));
+  V re = first_r, im = first_i;
+#pragma GCC unroll 6
+  for (int j = 0; j < kHalf; ++j) {
+    V ar, ai, br, bi;
+    std::memcpy(&ar, xr + (j + 1) * far, sizeof(V));
+    std::memcpy(&ai, xi + (j + 1) * far, sizeof(V));
+    std::memcpy(&br, xr + (kRadix - 1 - j) * far, sizeof(V));
+    std::memcpy(&bi, xi + (kRadix - 1 - j) * far, sizeof(V));
+    sr[j] = ar + br, si[j] = ai + bi;
+    dr[j] = ar - br, di[j] = ai - bi;
+    re += sr[j], im += si[j];
+  }
+  std::memcpy(yr, &re, sizeof(V));
+  std::memcpy(yi, &im, sizeof(V));
+  const auto put = [&](int k, V out_r, V out_i) HWY_ATTR {
+    if constexpr (kTurn) {
+      const T c = w[2 * (k - 1)], s = w[2 * (k - 1) + 1];
+      const V turned = out_r * c - out_i * s;
+      out_i = out_r * s + out_i * c;
+      out_r = turned;
     }
+    std::memcpy(yr + k * step, &out_r, sizeof(V));
+    std::memcpy(yi + k * step, &out_i, sizeof(V));
+  };
+#pragma GCC unroll 6
+  for (int k = 1; k <= kHalf; ++k) {
+    V mr = first_r, mi = first_i, nr = {}, ni = {};
+#pragma GCC unroll 6
+    for (int j = 1; j <= kHalf; ++j) {
+      const T c = f.roots[2 * (j * k % kRadix)], s = -f.roots[2 * (j * k % kRadix) + 1];
+      mr += c * sr[j - 1], mi += c * si[j - 1];
+      nr += s * dr[j - 1], ni += s * di[j - 1];
+    }
+    put(k, mr + ni, mi - nr);
+    put(kRadix - k, mr - ni, mi + nr);
+  }
+}
+template <bool kTurn, int kRadix, typename T>
+void RadixOdd(const FourierPass<T>& f) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t p = 0; p < f.count; ++p) {
+    int64_t q = 0;
+    for (; q + kLanes <= f.step; q += kLanes) OddButterfly<kTurn, kRadix, Vector>(f, p, q);
+    for (; q < f.step; ++q) OddButterfly<kTurn, kRadix, T>(f, p, q);
   }
 }
 
@@ -182,7 +196,9 @@ void Run(const FourierPass<T>& f) {
     case 3: return Radix3<kTurn>(f);
     case 4: return Radix4<kTurn>(f);
     case 5: return Radix5<kTurn>(f);
-    default: return RadixOdd<kTurn>(f);
+    case 7: return RadixOdd<kTurn, 7>(f);
+    case 11: return RadixOdd<kTurn, 11>(f);
+    default: return RadixOdd<kTurn, 13>(f);
   }
 }
 

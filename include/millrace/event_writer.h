@@ -4,6 +4,7 @@
 
 #include "millrace/c_api_io.h"
 #include "millrace/session.h"
+#include "millrace/wire.h"
 
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
@@ -36,6 +37,19 @@ class EventWriter {
     if (status.ok()) MR_EventWriterFlush(writer_.get(), status);
     return internal::Finish(status.Get());
   }
+  // A number that the program knows, by the name that TensorBoard shows.
+  Done AddScalar(const std::string& tag, float value, int64_t step) {
+    return internal::Finish(TryAddScalar(tag, value, step));
+  }
+  Status TryAddScalar(const std::string& tag, float value, int64_t step) const {
+    const internal::Encoder one = internal::Encoder().Text(1, tag).Fixed32(2, value);
+    return TryAddEvent(internal::Encoder().Message(5, internal::Encoder().Message(1, one)), step);
+  }
+  // What a step did: TensorBoard's graph shows its times and memory under `tag`, which no other step has.
+  Done AddRunMetadata(const RunMetadata& metadata, const std::string& tag, int64_t step) {
+    const internal::Encoder tagged = internal::Encoder().Text(1, tag).Message(2, metadata.encoded);
+    return internal::Finish(TryAddEvent(internal::Encoder().Message(8, tagged), step));
+  }
   // Of a fetched summary; with a status where others throw.
   Status TryAddSummary(const Tensor& summary, int64_t step) const {
     if (!writer_) return error_;
@@ -50,6 +64,16 @@ class EventWriter {
   }
 
  private:
+  // `what`: the event's only other field.
+  Status TryAddEvent(const internal::Encoder& what, int64_t step) const {
+    if (!writer_) return error_;
+    const std::string event = internal::Encoder().Int(2, step).bytes() + what.bytes();
+    internal::CallStatus status;
+    MR_EventWriterAddEvent(writer_.get(), event.data(), event.size(), status);
+    if (status.ok()) MR_EventWriterFlush(writer_.get(), status);
+    return status.Get();
+  }
+
   std::shared_ptr<MR_EventWriter> writer_;
   Status error_;
 };

@@ -45,7 +45,8 @@ struct Total {
   Operation reset;
 };
 inline Total AddTotal(Scope s, const std::string& name, Output value, const Shape& shape = {}) {
-  const size_t size = static_cast<size_t>(shape.empty() ? 1 : shape[0]);
+  size_t size = 1;
+  for (const int64_t n : shape) size *= static_cast<size_t>(n);
   const Output zero = s.WithName(name + "/zero").Const(Tensor::Of(shape, std::vector<float>(size, 0)));
   const LocalVariable v = AddLocalVariable(s, name, zero);
   return {v.read, s.WithName(name + "/update").Op("AssignAdd", {v.ref, value}), v.initializer};
@@ -109,6 +110,55 @@ inline Metric Recall(const Scope& scope, Output labels, Output predictions, Outp
   Scope s = scope.SubScope("recall");
   const Output l = Bool(s, labels), p = Bool(s, predictions);
   return SumsRatio(s, Sum(s, Weighted(s, And(s, l, p), weights)), Sum(s, Weighted(s, Float(s, l), weights)));
+}
+
+namespace detail {
+inline Metric CountOf(const Scope& scope, const char* name, bool label, bool said, Output labels, Output predictions,
+                      Output weights) {
+  Scope s = scope.SubScope(name);
+  const auto is = [&](Output x, bool wanted) { return wanted ? Bool(s, x) : Not(s, Bool(s, x)); };
+  const Total t = AddTotal(s, "count", Sum(s, Weighted(s, And(s, is(labels, label), is(predictions, said)), weights)));
+  return {t.read, t.update, t.reset};
+}
+}  // namespace detail
+
+// How many elements are true and predicted to be, and so on; numbers other than 0 are true.
+inline Metric TruePositives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
+  return detail::CountOf(s, "true_positives", true, true, labels, predictions, weights);
+}
+inline Metric FalsePositives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
+  return detail::CountOf(s, "false_positives", false, true, labels, predictions, weights);
+}
+inline Metric TrueNegatives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
+  return detail::CountOf(s, "true_negatives", false, false, labels, predictions, weights);
+}
+inline Metric FalseNegatives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
+  return detail::CountOf(s, "false_negatives", true, false, labels, predictions, weights);
+}
+
+// The mean over classes of how many elements are of the class and predicted to be, over how many are one of both;
+// classes that none is are left out. Labels and predictions: integers from 0 to num_classes - 1, of one shape. As
+// TensorFlow's tf.metrics.mean_iou.
+inline Metric MeanIou(const Scope& scope, Output labels, Output predictions, int64_t num_classes, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("mean_iou");
+  const auto column = [&](Output x) {
+    return s.Op("Cast", {s.Op("Reshape", {x, Tensor({-1, 1})})}, {{"DstT", DType::kInt64}});
+  };
+  const Output pairs = s.Op("ConcatV2", {Outputs{column(labels), column(predictions)}, 1});
+  Output each = s.Op("OnesLike", {Float(s, predictions)});
+  each = s.Op("Reshape", {Weighted(s, each, weights), Tensor({-1})});
+  const Output now = s.Op("ScatterNd", {pairs, each, Tensor({num_classes, num_classes})});
+  const Total t = AddTotal(s, "total_confusion_matrix", now, {num_classes, num_classes});
+  const auto mean = [&](const char* name, Output matrix) {
+    Scope m = s.SubScope(name);
+    const Output both = m.Op("MatrixDiagPart", {matrix});
+    const Output either =
+        m.Op("Sub", {m.Op("Add", {m.Op("Sum", {matrix, Tensor({0})}), m.Op("Sum", {matrix, Tensor({1})})}), both});
+    const Output classes = Sum(m, Float(m, m.Op("Greater", {either, 0.f})));
+    return Ratio(m, Sum(m, Ratio(m, both, either)), classes);
+  };
+  return {mean("value", t.read), mean("update_op", t.update), t.reset};
 }
 
 // The area under the curve of true over false positives (ROC), by the trapezoids between `num_thresholds` thresholds.

@@ -109,6 +109,58 @@ inline Hook NanTensorHook(Output loss) {
   return h;
 }
 
+// Writes "global_step/sec", how many steps a second there were, every so many steps.
+inline Hook StepCounterHook(const EventWriter& writer, int64_t every_steps = 100) {
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    int64_t step = 0;
+    Clock::time_point at;
+  };
+  const auto state = std::make_shared<State>();
+  Hook h;
+  h.after_create_session = [state](const Session&, int64_t step) {
+    *state = {step, Clock::now()};
+    return Status();
+  };
+  h.after_run = [=](const RunContext& run) {
+    const int64_t steps = run.step - state->step;
+    if (steps < every_steps) return Status();
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - state->at).count();
+    *state = {run.step, now};
+    if (!(seconds > 0)) return Status();
+    return writer.TryAddScalar("global_step/sec", static_cast<float>(static_cast<double>(steps) / seconds), run.step);
+  };
+  return h;
+}
+
+// Writes "loss = 0.25, accuracy = 0.9 (step 100)" to standard error every so many steps: the name and value of tensors
+// of one float each.
+inline Hook LoggingTensorHook(const std::vector<std::pair<std::string, Output>>& tensors, int64_t every_steps) {
+  Hook h;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) {
+    names.push_back(name);
+    h.fetches.push_back(tensor);
+  }
+  const auto last = std::make_shared<int64_t>(-1);
+  h.after_run = [names, every_steps, last](const RunContext& run) {
+    if (*last >= 0 && run.step - *last < every_steps) return Status();
+    *last = run.step;
+    std::string line;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const float* value = run.values[i].data<float>();
+      if (!value || run.values[i].num_elements() != 1) return Status(TF_INVALID_ARGUMENT, names[i] + " is no float");
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", static_cast<double>(*value));
+      line += (i > 0 ? ", " : "") + names[i] + " = " + text;
+    }
+    std::fprintf(stderr, "%s (step %lld)\n", line.c_str(), static_cast<long long>(run.step));
+    return Status();
+  };
+  return h;
+}
+
 // "step 30 of 100, 12.5 steps/s, 0:06 left".
 inline std::string ProgressLine(int64_t first, int64_t step, int64_t total, double seconds) {
   std::string line = "step " + std::to_string(step) + " of " + std::to_string(total);

@@ -2,7 +2,9 @@
 // The training loop of the C++ client. Compiled twice, as client_test.cc.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "client_modes.h"
 #include "millrace/monitored_session.h"
@@ -144,6 +146,68 @@ CLIENT_TEST(SummariesAndProgress) {
   EXPECT_EQ(millrace::ProgressLine(0, 30, 100, 2), "step 30 of 100, 15.0 steps/s, 0:05 left");
   EXPECT_EQ(millrace::ProgressLine(20, 30, 100030, 10), "step 30 of 100030, 1.0 steps/s, 27:46:40 left");
   EXPECT_EQ(millrace::ProgressLine(5, 5, 10, 0), "step 5 of 10");
+}
+
+// The events of the only event file in a folder, encoded.
+std::vector<std::string> EventsIn(const std::string& folder) {
+  std::vector<std::string> events;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().find("tfevents") == std::string::npos) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    uint64_t size = 0;
+    char checksum[4];
+    while (file.read(reinterpret_cast<char*>(&size), sizeof size) && file.read(checksum, sizeof checksum)) {
+      std::string& event = events.emplace_back(static_cast<size_t>(size), '\0');
+      file.read(event.data(), static_cast<std::streamsize>(size)).read(checksum, sizeof checksum);
+    }
+  }
+  return events;
+}
+
+// The bytes of a field of a message, empty where it has none.
+std::string Field(const std::string& message, uint32_t field) {
+  millrace::internal::Decoder d(message);
+  while (d.Next()) {
+    if (d.field() == field) return d.text();
+  }
+  return "";
+}
+
+CLIENT_TEST(NumbersOfTheProgramAndTracesAreEvents) {
+  Halving net("events");
+  const millrace::EventWriter writer(net.folder);
+  testing::internal::CaptureStderr();
+  MonitoredSession training(
+      net.graph, net.Options(),
+      {millrace::StepCounterHook(writer, 2), millrace::LoggingTensorHook({{"loss", net.loss}}, 2),
+       millrace::StopAtStepHook(4)});
+  while (!training.ShouldStop()) Value(training.Run({}, {}, {net.train}));
+  millrace::RunMetadata metadata;
+  const millrace::RunOptions options = {.trace_level = millrace::TraceLevel::kFull};
+  Value(training.session().Run({}, {net.loss}, {}, options, &metadata));
+  MUST(training.Close());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "loss = 0.5 (step 1)\nloss = 0.03125 (step 3)\n");
+  millrace::EventWriter own = writer;
+  MUST(own.AddScalar("examples", 64, 4));
+  MUST(own.AddRunMetadata(metadata, "step 4", 4));
+  const std::vector<std::string> events = EventsIn(net.folder);
+  ASSERT_EQ(events.size(), 5u) << "the version, two rates, one number, one trace";
+  for (const size_t i : {1u, 2u}) EXPECT_EQ(Field(Field(Field(events[i], 5), 1), 1), "global_step/sec");
+  const std::string number = Field(Field(events[3], 5), 1);
+  float value = 0;
+  ASSERT_EQ(Field(number, 2).size(), sizeof value);
+  std::memcpy(&value, Field(number, 2).data(), sizeof value);
+  EXPECT_EQ(Field(number, 1), "examples");
+  EXPECT_EQ(value, 64);
+  EXPECT_EQ(Field(Field(events[4], 8), 1), "step 4");
+  EXPECT_EQ(Field(Field(events[4], 8), 2), metadata.encoded);
+  EXPECT_FALSE(metadata.encoded.empty());
+}
+
+CLIENT_TEST(OnlyFloatsAreLogged) {
+  Halving net("logs");
+  MonitoredSession training(net.graph, net.Options(), {millrace::LoggingTensorHook({{"step", net.step.read}}, 1)});
+  EXPECT_EQ(CodeOf([&] { return training.Run({}, {}, {net.train}); }), TF_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "client_modes.h"
+#include "millrace/initializers.h"
 #include "millrace/io.h"
 #include "millrace/layers.h"
 #include "millrace/metrics.h"
@@ -259,6 +260,92 @@ CLIENT_TEST(MetricsCountOverSteps) {
   EXPECT_EQ(second, (std::vector<float>{0.5f, 0.75f, 2 / 3.f, 2 / 3.f, 2}));
   MUST(session.RunTargets({accuracy.reset}));
   EXPECT_EQ(net.Float(session, accuracy.value), 0);
+}
+
+CLIENT_TEST(ConfusionIsCounted) {
+  Net net;
+  const Output labels = net.s.Placeholder(DType::kInt64, {-1}), said = net.s.Placeholder(DType::kInt64, {-1}),
+               weights = net.s.Placeholder(DType::kFloat, {-1});
+  const Metric tp = metrics::TruePositives(net.s, labels, said), fp = metrics::FalsePositives(net.s, labels, said),
+               tn = metrics::TrueNegatives(net.s, labels, said, weights),
+               fn = metrics::FalseNegatives(net.s, labels, said), iou = metrics::MeanIou(net.s, labels, said, 4),
+               weighted = metrics::MeanIou(net.s, labels, said, 4, weights);
+  const Session session(net.graph);
+  const std::vector<Metric> all = {tp, fp, tn, fn, iou, weighted};
+  for (const Metric& m : all) MUST(session.RunTargets({m.reset}));
+  EXPECT_EQ(net.Float(session, iou.value), 0);
+  const auto update = [&](const Tensor& l, const Tensor& p, const Tensor& w) {
+    for (const Metric& m : all) Value(session.Run({{labels, l}, {said, p}, {weights, w}}, {m.update}));
+  };
+  update({int64_t{0}, int64_t{1}, int64_t{2}}, {int64_t{0}, int64_t{2}, int64_t{0}}, {3.f, 1.f, 2.f});
+  update({int64_t{2}, int64_t{0}}, {int64_t{2}, int64_t{1}}, {1.f, 1.f});
+  EXPECT_EQ(net.Float(session, tp.value), 2);  // (1, 2) and (2, 2)
+  EXPECT_EQ(net.Float(session, fp.value), 1);  // (0, 1)
+  EXPECT_EQ(net.Float(session, fn.value), 1);  // (2, 0)
+  EXPECT_EQ(net.Float(session, tn.value), 3);  // (0, 0) of weight 3
+  // Class 0: one of (0,0), (2,0), (0,1); class 1: none of two; class 2: one of three; class 3 is nowhere.
+  EXPECT_NEAR(net.Float(session, iou.value), (1 / 3.0 + 0 + 1 / 3.0) / 3, 1e-6);
+  EXPECT_NEAR(net.Float(session, weighted.value), (3 / 6.0 + 0 + 1 / 4.0) / 3, 1e-6);
+  const std::vector<millrace::Feed> none_such = {{labels, {int64_t{4}}}, {said, {int64_t{0}}}};
+  EXPECT_EQ(CodeOf([&] { return session.Run(none_such, {iou.update}); }), TF_INVALID_ARGUMENT);
+}
+
+CLIENT_TEST(VariablesBeginWithValuesOfManyKinds) {
+  namespace initializers = millrace::initializers;
+  Net net;
+  const auto begin = [&](const char* name, Output value) { return net.model.AddVariable(name, value).read; };
+  const millrace::Shape shape = {300, 200};
+  struct Case {
+    const char* name;
+    Output value;
+    double mean, deviation, most;  // no value is further from the mean
+  };
+  const double normal = 1 / 0.8796;  // of a normal number without what lies beyond two deviations: 0.8796
+  const std::vector<Case> cases = {
+      {"constant", begin("constant", initializers::Constant(net.s, shape, 2.5f)), 2.5, 0, 0},
+      {"normal", begin("normal", initializers::RandomNormal(net.s, shape, 1, 2, 5)), 1, 2, 20},
+      {"truncated", begin("truncated", initializers::TruncatedNormal(net.s, shape, 0, 2, 5)), 0, 2 / normal, 4},
+      {"uniform", begin("uniform", initializers::RandomUniform(net.s, shape, -1, 3, 5)), 1, 4 / std::sqrt(12), 2},
+      {"glorot", begin("glorot", initializers::GlorotUniform(net.s, shape, 5)), 0, std::sqrt(2 / 500.0),
+       std::sqrt(6 / 500.0) * 1.00001},
+      {"he", begin("he", initializers::HeNormal(net.s, shape, 5)), 0, std::sqrt(2 / 300.0),
+       2 * std::sqrt(2 / 300.0) * normal * 1.001},
+      {"lecun", begin("lecun", initializers::LecunUniform(net.s, shape, 5)), 0, std::sqrt(1 / 300.0),
+       std::sqrt(3 / 300.0) * 1.00001},
+  };
+  const Output tall = begin("tall", initializers::Orthogonal(net.s, {2, 10, 7}, 3, 5));
+  const Output wide = begin("wide", initializers::Orthogonal(net.s, {7, 20}, 1, 5));
+  Net other;
+  EXPECT_EQ(CodeOf([&] { return initializers::Orthogonal(other.s, {7}), other.s.status(); }), TF_INVALID_ARGUMENT);
+  const Operation init = net.model.Initializer();
+  const Session session(net.graph);
+  MUST(session.RunTargets({init}));
+  for (const Case& c : cases) {
+    const std::vector<float> values = net.Floats(session, c.value);
+    ASSERT_EQ(values.size(), 60000u);
+    double sum = 0, squares = 0, most = 0;
+    for (const float v : values) {
+      sum += v;
+      squares += (v - c.mean) * (v - c.mean);
+      most = std::max(most, std::abs(v - c.mean));
+    }
+    EXPECT_NEAR(sum / 60000, c.mean, 0.02 * c.deviation + 1e-9) << c.name;
+    EXPECT_NEAR(std::sqrt(squares / 60000), c.deviation, 0.02 * c.deviation + 1e-9) << c.name;
+    EXPECT_LE(most, c.most) << c.name;
+  }
+  // Columns (or rows) have the length of the gain and are at right angles.
+  const auto product = [](const std::vector<float>& m, size_t a, size_t b, size_t count, size_t step, size_t next) {
+    double sum = 0;
+    for (size_t i = 0; i < count; ++i) sum += double{m[a * step + i * next]} * double{m[b * step + i * next]};
+    return sum;
+  };
+  const std::vector<float> t = net.Floats(session, tall), w = net.Floats(session, wide);
+  for (size_t a = 0; a < 7; ++a) {
+    for (size_t b = 0; b < 7; ++b) {
+      EXPECT_NEAR(product(t, a, b, 20, 1, 7), a == b ? 9 : 0, 1e-4);
+      EXPECT_NEAR(product(w, a, b, 20, 20, 1), a == b ? 1 : 0, 1e-5);
+    }
+  }
 }
 
 CLIENT_TEST(ErrorsAndAreasAreMeasured) {

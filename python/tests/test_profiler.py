@@ -11,9 +11,11 @@ import sys
 import numpy as np
 import pytest
 
+import browser
 import millrace as tf
 from millrace import profiler
 from millrace.cli import main
+from millrace.profiler import report
 from millrace.protos import definitions
 
 
@@ -89,6 +91,50 @@ def test_threads_off_their_cpus():
     assert (runs["long"].preempted, runs["long"].asleep) == (5_000, 0) and runs["c"].preempted == 0
     assert runs["d"].wait == "other threads of the machine had its thread's CPU"
     assert "others had its threads' CPUs for 8.0 us" in profiler.Trace([definitions.RunMetadata(step_stats=stats)]).text()
+
+
+def test_parts_of_ops_on_other_threads():
+    stats = _stats(*_ROWS, threads={1: "main 1", 2: "pool 2"})
+    pool = stats.dev_stats.add(device="/device:CPU:0 pool threads")
+    pool.thread_names.update({2: "millrace 2", 3: "millrace 3"})
+    for name, thread, asked, start, end in (("long", 3, 22, 25, 50), ("long", 2, 22, 40, 55), ("c", 3, 60, 61, 70)):
+        pool.node_stats.add(
+            node_name=name + " (part)",
+            timeline_label=name + " (part) = Part()",
+            thread_id=thread,
+            scheduled_micros=1000 + asked,
+            all_start_micros=1000 + start,
+            all_end_rel_micros=end - start,
+        )
+    step = profiler.Step(stats)
+    assert [r.name for r in step.runs] == ["a", "b", "long", "c", "d"] and step.devices == ["/device:CPU:0"]
+    assert step.threads == {1: "main 1", 2: "pool 2", 3: "millrace 3"}
+    assert [(p.run.name, p.thread, p.delay, p.start, p.end) for p in step.parts] == [
+        ("long", 3, 3_000, 25_000, 50_000),
+        ("long", 2, 18_000, 40_000, 55_000),
+        ("c", 3, 1_000, 61_000, 70_000),
+    ]
+    idle = step.idle()
+    waited_for_c = [(i.start, i.end) for i in idle if i.thread == 2 and i.what == "c"]
+    assert waited_for_c == [(30_000, 40_000), (55_000, 70_000)]  # but for its part of `long`
+    assert [(i.start, i.end, i.why) for i in idle if i.thread == 3] == [
+        (start, end, "no op had a part for it") for start, end in ((0, 25_000), (50_000, 61_000), (70_000, 100_000))
+    ]
+    data = json.loads(report.html([step]).split("const DATA=")[1].split(';\n"use strict"')[0])
+    assert data["steps"][0]["parts"] == [[2, 3, 22_000, 25_000, 50_000], [2, 2, 22_000, 40_000, 55_000], [3, 3, 60_000, 61_000, 70_000]]
+
+
+def test_ops_that_are_split_tell_who_took_parts():
+    x = tf.placeholder(tf.float32, [512, 512])
+    y = tf.matmul(tf.matmul(x, x), x)
+    with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=2)) as session, profiler.record() as trace:
+        for _ in range(4):
+            session.run(y, {x: np.ones([512, 512], np.float32)})
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("skipped: one CPU, no pool")
+    parts = [p for step in trace.steps for p in step.parts]
+    assert parts and all(p.run.op == "MatMul" and p.thread != p.run.thread for p in parts)
+    assert all(p.run.start <= p.asked <= p.start <= p.end <= p.run.end for p in parts)
 
 
 def test_memory_is_held_until_the_last_reader_has_ended():
@@ -167,6 +213,33 @@ def test_steps_are_recorded_and_reported(tmp_path):
     assert "critical path" in trace.text() and "MatMul" in trace.text() and "iframe" in trace._repr_html_()
     with pytest.raises(ValueError, match=r"want \.html"):
         trace.save(tmp_path / "r.txt")
+
+
+@pytest.mark.skipif(not browser.CHROMIUM, reason="skipped: no chromium")
+def test_a_report_in_a_browser(tmp_path):
+    _train(steps=4).save(tmp_path / "r.html")
+    with browser.Browser(tmp_path / "profile") as page:
+        page.go("file://%s" % (tmp_path / "r.html"))
+        page.wait("document.readyState === 'complete' && typeof DATA !== 'undefined' && view[1] === step.length")
+        painted = "(id => {const c = $(id); return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length})"
+        for canvas in ("bars", "overview", "timeline", "close"):  # the steps; one of them by device, by thread; one op of it
+            assert page.ask("%s('%s')" % (painted, canvas)) > 500, canvas
+        longest = page.ask("N[runs[step.critical.reduce((a, b) => b[1] > a[1] ? b : a)[0]][NAME]]")
+        assert page.ask("$('detail').querySelector('b').textContent") == longest
+        # Dragging over the whole step chooses what the timeline shows.
+        mouse = "$('overview').dispatchEvent(new MouseEvent('%s', {bubbles: true, clientX: $('overview').getBoundingClientRect().left + LEFT + %d}))"
+        for kind, x in (("mousedown", 100), ("mousemove", 200), ("mouseup", 200)):
+            page.ask(mouse % (kind, x))
+        width = page.ask("$('overview').clientWidth - LEFT - 10")
+        begin, end = page.ask("view.map(t => t / step.length)")
+        assert begin == pytest.approx(100 / width, rel=0.03) and end == pytest.approx(200 / width, rel=0.03)
+        page.ask("$('fit').click()")
+        assert page.ask("view") == [0, page.ask("step.length")]
+        page.ask("$('choice').value = 2, $('choice').onchange({target: $('choice')})")
+        assert page.ask("DATA.steps.indexOf(step)") == 2
+        name = page.ask("(row => (row.click(), N[runs[+row.dataset.go][NAME]]))(document.querySelector('#nodes tr.go'))")
+        assert page.ask("$('detail').querySelector('b').textContent") == name
+        assert page.errors == []
 
 
 def test_only_the_steps_that_are_asked_for(tmp_path):

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace millrace {
 
@@ -56,20 +58,30 @@ class WorkFor {
   HelpPoint* const outer_;
 };
 
-// While it lives, measures the time that other threads spend on this thread's ParallelFor calls.
+// What another thread did of a ParallelFor call. Times as RealNanos() says.
+struct HelpPart {
+  uint32_t thread = 0;      // as CurrentThread() says
+  int64_t asked_nanos = 0;  // when the call began
+  int64_t start_nanos = 0;
+  int64_t end_nanos = 0;
+};
+
+// While it lives, measures what other threads do of this thread's ParallelFor calls.
 class HelpMeter {
  public:
   HelpMeter();
   ~HelpMeter();
   HelpMeter(const HelpMeter&) = delete;
   HelpMeter& operator=(const HelpMeter&) = delete;
-  // In nanoseconds, since the last call.
-  int64_t Take() { return std::exchange(nanos_, 0); }
-  void Add(int64_t nanos) { nanos_ += nanos; }
+  // Since the last call of Take; between ParallelFor calls. Parts for which there was no memory are missing.
+  std::vector<HelpPart> Take() { return std::exchange(parts_, {}); }
+  int64_t TakeNanos();                      // their sum
+  void Add(const HelpPart& part) noexcept;  // on any thread
 
  private:
   HelpMeter* const outer_;
-  int64_t nanos_ = 0;
+  std::mutex mu_;  // held by those who help
+  std::vector<HelpPart> parts_;
 };
 
 }  // namespace millrace

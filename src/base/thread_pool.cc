@@ -30,6 +30,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -38,6 +39,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "base/current_thread.h"
 #include "base/env.h"
 #include "base/futex.h"
 #include "base/help_point.h"
@@ -47,6 +49,7 @@
 #include "base/signal_state.h"
 #include "base/stop_scope.h"
 #include "base/stopwatch.h"
+#include "base/thread_switches.h"
 
 namespace millrace {
 namespace {
@@ -111,6 +114,8 @@ struct Job {
         chunk(chunk_size),
         num_chunks((total - 1) / chunk_size + 1),
         made_for(work_for),
+        meter(help_meter),
+        asked_nanos(meter ? RealNanos() : 0),
         helpers_wanted(helpers) {}
 
   const absl::FunctionRef<void(int64_t, int64_t)> fn;
@@ -118,6 +123,8 @@ struct Job {
   const int64_t chunk;
   const int64_t num_chunks;
   HelpPoint* const made_for;
+  HelpMeter* const meter;
+  const int64_t asked_nanos;
   std::atomic<int64_t> next{0};
   std::atomic<int> helpers_wanted;
   std::atomic<bool> failed{false};
@@ -133,6 +140,16 @@ struct Job {
       if (!failed.exchange(true)) error = std::current_exception();
       next.store(num_chunks, std::memory_order_relaxed);
     }
+  }
+
+  // By a thread that is not the caller.
+  void Help() {
+    if (meter == nullptr) return RunChunks();
+    if (next.load(std::memory_order_relaxed) >= num_chunks) return;
+    ThreadSwitches::Get().WatchThisThread();
+    const int64_t start = RealNanos();
+    RunChunks();
+    meter->Add({CurrentThread(), asked_nanos, start, RealNanos()});
   }
 };
 
@@ -215,7 +232,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
       const int wanted = job->helpers_wanted.fetch_sub(1, std::memory_order_relaxed);
       if (wanted <= 1) open_slots.fetch_and(~bit);
       if (wanted >= 1) {
-        job->RunChunks();
+        job->Help();
         open_slots.fetch_and(~bit);
         helped = true;
       }
@@ -283,8 +300,6 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
   void RunJob(Job& job, int helpers) {
     Slot* const slot = TakeSlot();
     if (slot == nullptr) return job.RunChunks();
-    HelpMeter* const meter = help_meter;
-    const int64_t start = meter ? RealNanos() : 0;
     const uint64_t bit = uint64_t{1} << (slot - slots);
     slot->job.store(&job);
     open_slots.fetch_or(bit);
@@ -295,7 +310,6 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     slot->job.store(nullptr);
     WaitForUsers(*slot);
     slot->taken.store(false, std::memory_order_release);
-    if (meter) meter->Add((RealNanos() - start) * (helpers - std::max(job.helpers_wanted.load(), 0)));
   }
 };
 
@@ -304,6 +318,22 @@ WorkFor::~WorkFor() { work_for = outer_; }
 
 HelpMeter::HelpMeter() : outer_(std::exchange(help_meter, this)) {}
 HelpMeter::~HelpMeter() { help_meter = outer_; }
+
+void HelpMeter::Add(const HelpPart& part) noexcept {
+  const std::lock_guard<std::mutex> lock(mu_);
+  try {
+    parts_.push_back(part);
+  } catch (const std::bad_alloc&) {
+    // It is missing.
+  }
+}
+
+int64_t HelpMeter::TakeNanos() {
+  int64_t sum = 0;
+  for (const HelpPart& part : parts_) sum += part.end_nanos - part.start_nanos;
+  parts_.clear();
+  return sum;
+}
 
 // As where workers park: news and work are published first, then a sleeper is looked for; who goes to sleep says so
 // first, then looks again.

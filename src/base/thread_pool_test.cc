@@ -11,9 +11,11 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "base/current_thread.h"
 #include "base/env.h"
 #include "base/help_point.h"
 #include "base/stop_scope.h"
+#include "base/stopwatch.h"
 #include "gtest/gtest.h"
 
 namespace millrace {
@@ -79,20 +81,32 @@ TEST(ThreadPoolTest, WhoWaitsHelpsItsOwnWork) {
   release.Notify();
 }
 
-TEST(ThreadPoolTest, TheMeterCountsTheTimeOfHelpers) {
+TEST(ThreadPoolTest, TheMeterTellsWhatHelpersDid) {
   ThreadPool pool(2);
+  const uint32_t caller = CurrentThread();
   HelpMeter meter;
   pool.ParallelFor(1, kExpensive, [](int64_t, int64_t) {});
-  EXPECT_EQ(meter.Take(), 0);
+  EXPECT_TRUE(meter.Take().empty());
+  const int64_t start = RealNanos();
+  uint32_t helper = 0;
   std::atomic<int> there{0};
   pool.ParallelFor(2, kExpensive, [&](int64_t, int64_t) {
     there.fetch_add(1);
     while (there.load() < 2) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (CurrentThread() != caller) helper = CurrentThread();
   });
-  EXPECT_GE(meter.Take(), 2'000'000);
-  EXPECT_EQ(meter.Take(), 0);
+  const std::vector<HelpPart> parts = meter.Take();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].thread, helper);
+  EXPECT_LE(start, parts[0].asked_nanos);
+  EXPECT_LE(parts[0].asked_nanos, parts[0].start_nanos);
+  EXPECT_GE(parts[0].end_nanos, parts[0].start_nanos + 2'000'000);
+  EXPECT_LE(parts[0].end_nanos, RealNanos());
+  meter.Add(parts[0]);
+  EXPECT_EQ(meter.TakeNanos(), parts[0].end_nanos - parts[0].start_nanos);
+  EXPECT_EQ(meter.TakeNanos(), 0);
 }
 
 TEST(ThreadPoolTest, RangesBeyond32Bits) {

@@ -140,7 +140,7 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   t.thread = 3;
   t.thread_name = "pool 3";
   t.inputs = {"a", "^b"};
-  t.helped_nanos = 12;
+  t.parts.push_back({4, 18, 19, 31});
   t.is_asynchronous = true;
   t.outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 77, true});
   m.trace.emplace_back();
@@ -156,7 +156,11 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   EXPECT_EQ(back.trace[0].thread, 3u);
   EXPECT_EQ(back.trace[0].thread_name, "pool 3");
   EXPECT_EQ(back.trace[0].inputs, (std::vector<std::string>{"a", "^b"}));
-  EXPECT_EQ(back.trace[0].helped_nanos, 12);
+  ASSERT_EQ(back.trace[0].parts.size(), 1u);
+  EXPECT_EQ(back.trace[0].parts[0].thread, 4u);
+  EXPECT_EQ(back.trace[0].parts[0].asked_nanos, 18);
+  EXPECT_EQ(back.trace[0].parts[0].start_nanos, 19);
+  EXPECT_EQ(back.trace[0].parts[0].end_nanos, 31);
   EXPECT_TRUE(back.trace[0].is_asynchronous);
   EXPECT_FALSE(back.trace[1].is_asynchronous);
   EXPECT_EQ(back.trace[0].outputs[0].buffer, 77u);

@@ -142,6 +142,13 @@ void VisitFields(V& v, NodeTrace::OutputTrace& m) {
   }
 }
 template <typename V>
+void VisitFields(V& v, HelpPart& m) {
+  v(1, m.thread);
+  v(2, m.asked_nanos);
+  v(3, m.start_nanos);
+  v(4, m.end_nanos);
+}
+template <typename V>
 void VisitFields(V& v, NodeTrace& m) {
   v(1, m.node);
   v(2, m.op);
@@ -155,7 +162,7 @@ void VisitFields(V& v, NodeTrace& m) {
   uint64_t edge = static_cast<uint64_t>(m.edge) + 1;  // 0: none
   v(10, edge);
   m.edge = static_cast<int64_t>(edge - 1);
-  v(11, m.helped_nanos);
+  v(11, m.parts);
   v(12, m.is_asynchronous);
 }
 void VisitRetvals(WireEncoder& v, uint32_t number, std::vector<std::vector<Tensor>>& retvals);

@@ -109,7 +109,7 @@ Status RunMeasured(const Plan& plan, Frame& frame, StepContext& step, const Exec
     MR_RETURN_IF_ERROR(RunSegment(plan, static_cast<int>(k), static_cast<int>(k) + 1, frame, step, options));
     const int64_t now = RealNanos();
     costs->wall[k] = static_cast<double>(now - std::exchange(last, now));
-    costs->work[k] = costs->wall[k] + static_cast<double>(help.Take());
+    costs->work[k] = costs->wall[k] + static_cast<double>(help.TakeNanos());
   }
   return absl::OkStatus();
 }

@@ -82,8 +82,7 @@ Status ComputeTraced(const PlanNode& n, Slot* const* inputs, Slot* outputs, uint
   HelpMeter help;
   const int64_t start = RealNanos();
   MR_RETURN_IF_ERROR(ComputeNode(n, inputs, outputs, dies, step));
-  trace.Record({.node = n.info, .start_nanos = start, .helped_nanos = help.Take()},
-               {outputs, static_cast<size_t>(n.num_outputs)});
+  trace.Record({.node = n.info, .start_nanos = start}, {outputs, static_cast<size_t>(n.num_outputs)}, help.Take());
   return absl::OkStatus();
 }
 

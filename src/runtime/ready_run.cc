@@ -286,7 +286,7 @@ class ReadyRun final : public StepWatch::Part {
     KernelContext& context() { return context_; }
     void End(Status s) {
       ended_ = true;
-      run_.EndAsync(item_, {run_.Node(item_.node).info, start_, 0, thread_, true}, std::move(s));
+      run_.EndAsync(item_, {run_.Node(item_.node).info, start_, thread_, true}, std::move(s));
     }
     void LetGo() {
       if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;

@@ -66,12 +66,12 @@ void StepTrace::NoteThread(uint32_t thread) {
   ThreadSwitches::Get().WatchThisThread();
 }
 
-void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs) noexcept {
+void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs, absl::Span<const HelpPart> parts) noexcept {
   const int64_t now = RealNanos();
   absl::MutexLock lock(&mu_);
-  const size_t before = outputs_.size();
+  const size_t before = outputs_.size(), parts_before = parts_.size();
   try {
-    Entry e{run, now, 0};
+    Entry e{run, now, 0, 0};
     if (run.thread == 0) NoteThread(e.run.thread = CurrentThread());
     for (const Slot& slot : outputs) {
       const Tensor& v = slot.tensor;
@@ -84,9 +84,12 @@ void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs) noexcept 
            .is_shared = !v.OwnsBufferAlone()});
     }
     e.outputs_end = outputs_.size();
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
+    e.parts_end = parts_.size();
     entries_.push_back(e);
   } catch (const std::bad_alloc&) {
     outputs_.erase(outputs_.begin() + static_cast<std::ptrdiff_t>(before), outputs_.end());
+    parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(parts_before), parts_.end());
   }
 }
 
@@ -104,7 +107,6 @@ NodeTrace StepTrace::Described(const Entry& e, const PlanGraph& graph) const {
   }
   t.inputs = WaitedFor(graph, node);
   t.edge = node.edge;
-  t.helped_nanos = e.run.helped_nanos;
   t.is_asynchronous = e.run.is_asynchronous;
   t.is_of_this_process = true;
   return t;
@@ -114,18 +116,21 @@ std::vector<NodeTrace> StepTrace::Take() {
   absl::MutexLock lock(&mu_);
   std::vector<NodeTrace> all = std::exchange(taken_, {});
   all.reserve(all.size() + entries_.size());
-  size_t output = 0;
+  size_t output = 0, part = 0;
   for (const Entry& e : entries_) {
     const auto graph =
         std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& g) { return NodeOf(*g, e.run.node) != nullptr; });
     if (graph != graphs_.end()) {
       NodeTrace& t = all.emplace_back(Described(e, **graph));
       for (size_t o = output; o < e.outputs_end; ++o) t.outputs.push_back(outputs_[o]);
+      for (size_t p = part; p < e.parts_end; ++p) t.parts.push_back(parts_[p]);
     }
     output = e.outputs_end;
+    part = e.parts_end;
   }
   entries_.clear();
   outputs_.clear();
+  parts_.clear();
   graphs_.clear();
   return all;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/help_point.h"
 #include "kernel/kernel.h"
 
 namespace millrace {
@@ -32,7 +33,7 @@ struct NodeTrace {
   std::string thread_name;
   std::vector<std::string> inputs;  // the nodes of the compiled step that it waited for, "^node" for an order alone
   int64_t edge = -1;                // of a Send or Recv: the same number on both sides
-  int64_t helped_nanos = 0;         // what other threads did of its ParallelFor calls
+  std::vector<HelpPart> parts;      // what other threads did of its ParallelFor calls
   bool is_asynchronous = false;     // its thread did something else before it ended
   bool is_of_this_process = false;  // messages do not say it
 };
@@ -49,12 +50,11 @@ class StepTrace {
   struct Run {
     const NodeInfo* node;  // of a watched graph
     int64_t start_nanos;
-    int64_t helped_nanos = 0;
     uint32_t thread = 0;  // 0: this one
     bool is_asynchronous = false;
   };
-  // It has ended now.
-  void Record(const Run& run, absl::Span<const Slot> outputs) noexcept;
+  // It has ended now. `parts`: what other threads did of it.
+  void Record(const Run& run, absl::Span<const Slot> outputs, absl::Span<const HelpPart> parts = {}) noexcept;
   void Add(NodeTrace t) {  // that another trace had
     absl::MutexLock lock(&mu_);
     taken_.push_back(std::move(t));
@@ -67,6 +67,7 @@ class StepTrace {
     Run run;
     int64_t end_nanos;
     size_t outputs_end;  // in outputs_
+    size_t parts_end;    // in parts_
   };
   void NoteThread(uint32_t thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   NodeTrace Described(const Entry& e, const PlanGraph& graph) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -76,6 +77,7 @@ class StepTrace {
   std::vector<std::pair<uint32_t, std::string>> threads_ ABSL_GUARDED_BY(mu_);
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::vector<NodeTrace::OutputTrace> outputs_ ABSL_GUARDED_BY(mu_);
+  std::vector<HelpPart> parts_ ABSL_GUARDED_BY(mu_);
   std::vector<NodeTrace> taken_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -15,7 +15,8 @@
 namespace millrace {
 namespace {
 
-constexpr char kSource[] = "_SOURCE", kSink[] = "_SINK", kSwitches[] = "/host:CPU thread switches";
+constexpr char kSource[] = "_SOURCE", kSink[] = "_SINK", kSwitches[] = "/host:CPU thread switches",
+               kParts[] = " pool threads";
 
 // The runs of each node, by the time of their end: nodes of loops have several.
 class RunsOfNodes {
@@ -76,7 +77,9 @@ bool IsFresh(const NodeTrace& t, const NodeTrace::OutputTrace& output, const Run
 
 std::string Label(const NodeTrace& t) {
   std::string label = absl::StrCat(t.node, " = ", t.op, "(", absl::StrJoin(t.inputs, ", "), ")");
-  if (t.helped_nanos >= 1000) absl::StrAppend(&label, " [helpers ", t.helped_nanos / 1000, " us]");
+  int64_t helped_nanos = 0;
+  for (const HelpPart& part : t.parts) helped_nanos += part.end_nanos - part.start_nanos;
+  if (helped_nanos >= 1000) absl::StrAppend(&label, " [helpers ", helped_nanos / 1000, " us]");
   return label;
 }
 
@@ -131,13 +134,29 @@ wire::NodeExecStats Entry(const NodeTrace& t, const RunsOfNodes& runs, int64_t f
   return n;
 }
 
+// As the pool calls its threads.
+std::string PoolThread(uint32_t thread) { return absl::StrCat("millrace ", thread); }
+
+// What other threads did of a node.
+void AddParts(const NodeTrace& t, const Epoch& epoch, wire::DeviceStepStats* d) {
+  for (const HelpPart& part : t.parts) {
+    wire::NodeExecStats& n = d->node_stats.emplace_back();
+    n.node_name = absl::StrCat(t.node, " (part)");  // no node has this name
+    n.timeline_label = absl::StrCat(n.node_name, " = Part()");
+    n.thread_id = part.thread;
+    epoch.SetTimes(part.asked_nanos, part.start_nanos, part.end_nanos, part.end_nanos, &n);
+    d->thread_names.try_emplace(part.thread, PoolThread(part.thread));
+  }
+}
+
 wire::DeviceStepStats Switches(const std::vector<NodeTrace>& nodes, const std::vector<OffCpu>& off_cpu,
                                const Epoch& epoch) {
   wire::DeviceStepStats d;
   d.device = kSwitches;
   for (const NodeTrace& t : nodes) {
-    if (t.thread != 0 && t.is_of_this_process)
-      d.thread_names.insert_or_assign(t.thread, absl::StrCat(t.thread_name, " ", t.thread));
+    if (!t.is_of_this_process) continue;
+    if (t.thread != 0) d.thread_names.insert_or_assign(t.thread, absl::StrCat(t.thread_name, " ", t.thread));
+    for (const HelpPart& part : t.parts) d.thread_names.try_emplace(part.thread, PoolThread(part.thread));
   }
   for (const OffCpu& off : off_cpu) {
     if (d.thread_names.find(off.thread) == d.thread_names.end()) continue;  // another step's
@@ -174,8 +193,9 @@ void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fe
   const RunsOfNodes runs(nodes);
   int64_t first_start = nodes.front().start_nanos;
   for (const NodeTrace& t : nodes) first_start = std::min(first_start, t.start_nanos);
-  std::map<std::string, wire::DeviceStepStats> devices;
+  std::map<std::string, wire::DeviceStepStats> devices, parts;
   for (const NodeTrace& t : nodes) {
+    if (!t.parts.empty()) AddParts(t, epoch, &parts[t.device + kParts]);
     wire::DeviceStepStats& d = devices[t.device];
     d.node_stats.push_back(Entry(t, runs, first_start, epoch));
     if (t.thread != 0) d.thread_names.insert_or_assign(t.thread, absl::StrCat(t.thread_name, " ", t.thread));
@@ -203,9 +223,11 @@ void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fe
     epoch.SetTimes(end_nanos_, end_nanos_, end_nanos_, end_nanos_, &sink);
   }
   wire::DeviceStepStats switches = Switches(nodes, off_cpu_, epoch);
-  for (auto& [name, d] : devices) {
-    d.device = name;
-    stats->dev_stats.push_back(std::move(d));
+  for (auto* const part_of_all : {&devices, &parts}) {
+    for (auto& [name, d] : *part_of_all) {
+      d.device = name;
+      stats->dev_stats.push_back(std::move(d));
+    }
   }
   if (!switches.node_stats.empty()) stats->dev_stats.push_back(std::move(switches));
 }

@@ -32,8 +32,10 @@ class StepMeasure {
   //   memory         the bytes of outputs that nothing else had yet
   // Of the first device `_SOURCE` is the step as a whole (memory: of the host, by how much it grew; other steps of the
   // process count too), and `_SINK` waits for what was fetched.
-  // Where the system tells, the device "/host:CPU thread switches" has an entry for each time in which the threads
-  // that ran nodes in this process were off their CPUs: "preempted" when others took it, "asleep" when they waited.
+  // Where threads took parts of the work of others' nodes, "DEVICE pool threads" has an entry for each part, "NODE
+  // (part)"; scheduled: when the node had split its work. Where the system tells, the device "/host:CPU thread
+  // switches" has an entry for each time in which the threads that ran nodes in this process were off their CPUs:
+  // "preempted" when others took it, "asleep" when they waited.
   void Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fetches, absl::Time now,
             wire::StepStats* stats) const;
 

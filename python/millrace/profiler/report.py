@@ -70,6 +70,7 @@ def _told(step: Step, names: _Names, devices: _Names) -> Dict[str, Any]:
             ]
             for r in step.runs
         ],
+        "parts": [[p.run.number, p.thread, p.asked, p.start, p.end] for p in step.parts],
         "off_cpu": [[o.thread, o.start, o.end, int(o.is_preempted)] for o in step.off_cpu],
         "critical": [[r.number, nanos, gap] for r, nanos, gap in path],
         "idle": idle_sums(step)[:_IDLE_ROWS],

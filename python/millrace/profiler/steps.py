@@ -14,6 +14,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 _LABEL = re.compile(r"^(?P<name>.*?) = (?P<op>[^\s(]+)(?:\((?P<inputs>.*?)\))?(?: \[helpers (?P<helped>\d+) us\])?$")
 _SHORT = 1000  # a delay below it is nobody's fault
 _SWITCHES = " thread switches"  # what the device's name ends with that has the times of threads off their CPUs
+_POOL = " pool threads"  # and what that of a device does which has the parts that other threads took of its nodes
+_PART = " (part)"  # what a part's name ends with, behind the node's
 
 
 class Label(NamedTuple):
@@ -66,6 +68,21 @@ class Run:
 
     def __repr__(self) -> str:
         return "<%s '%s' from %.1f us for %.1f us>" % (self.op, self.name, self.start / 1e3, (self.end - self.start) / 1e3)
+
+
+class Part(NamedTuple):
+    """A part of an op's work that another thread took."""
+
+    run: Run
+    thread: int
+    asked: int  # when the op had split its work
+    start: int
+    end: int
+
+    @property
+    def delay(self) -> int:
+        """How long it lay in the pool's queue."""
+        return self.start - self.asked
 
 
 class _Output(NamedTuple):
@@ -121,12 +138,17 @@ class Step:
         whole: Optional[Tuple[int, int]] = None
         entries: List[Tuple[str, Any, Label]] = []
         switches: List[Any] = []
+        parts: List[Tuple[str, Any]] = []
         for device in stats.dev_stats:
             if device.device.endswith(_SWITCHES):
                 switches += device.node_stats
                 continue
+            for thread, of_thread in device.thread_names.items():
+                self.threads.setdefault(int(thread), of_thread)
+            if device.device.endswith(_POOL):
+                parts += [(device.device[: -len(_POOL)], node) for node in device.node_stats]
+                continue
             self.devices.append(device.device)
-            self.threads.update({int(k): v for k, v in device.thread_names.items()})
             for node in device.node_stats:
                 label = read_label(node.timeline_label) or Label(node.node_name, node.node_name, [], 0)
                 if label.name == "_SOURCE":
@@ -149,6 +171,7 @@ class Step:
             )
         self._connect()
         self._by_thread = self._threads()
+        self.parts = self._parts(parts)
         self.off_cpu: List[OffCpu] = [
             OffCpu(n.thread_id, _start(n) - self.start, _start(n) - self.start + _length(n, "all_end_rel"), n.node_name == "preempted") for n in switches
         ]
@@ -188,6 +211,19 @@ class Step:
             if run.thread and not run.is_asynchronous:
                 by_thread.setdefault(run.thread, []).append(run)
         return by_thread
+
+    def _parts(self, entries: List[Tuple[str, Any]]) -> List[Part]:
+        """By time. An entry's run is the one that was under way when it was asked for."""
+        runs: Dict[Tuple[str, str], List[Run]] = {}
+        for run in self.runs:
+            runs.setdefault((run.device, run.name), []).append(run)
+        found = []
+        for device, node in entries:
+            asked, start = (node.scheduled_nanos or 1000 * node.scheduled_micros) - self.start, _start(node) - self.start
+            for run in runs.get((device, node.node_name[: -len(_PART)]), []):
+                if run.start <= asked <= run.end:
+                    found.append(Part(run, node.thread_id, asked, start, start + _length(node, "all_end_rel")))
+        return sorted(found, key=lambda p: p.start)
 
     def _busy(self, thread: int, start: int, end: int) -> List[Tuple[int, Run]]:
         """(nanoseconds, run) of what a thread did in a time."""
@@ -260,9 +296,11 @@ class Step:
 
     def idle(self) -> List[Idle]:
         """The times in which threads ran no op, and why."""
-        helped = [r for r in self.runs if r.helped]
         first = min((r.start for r in self.runs), default=0)
         last = max((r.end for r in self.runs), default=0)
+        helps: Dict[int, List[Part]] = {}
+        for part in self.parts:
+            helps.setdefault(part.thread, []).append(part)
         found: List[Idle] = []
 
         def add(thread: int, start: int, end: int, why: str, what: str = "") -> None:
@@ -270,16 +308,15 @@ class Step:
                 found.append(Idle(thread, start, end, why, what))
 
         def no_op(thread: int, start: int, end: int, why: str, what: str = "") -> None:
-            """Meanwhile it may have taken parts of the work of ops of other threads."""
-            if end - start < _SHORT:
-                return
-            for run in helped:
-                if run.thread != thread and run.start < end and run.end > start:
-                    add(thread, start, max(start, run.start), why, what)
-                    add(thread, max(start, run.start), min(end, run.end), "may have helped", run.name)
-                    start = min(end, run.end)
+            """But for what it did of the work of ops of other threads."""
+            for part in helps.get(thread, []):
+                if part.start < end and part.end > start:
+                    add(thread, start, part.start, why, what)
+                    start = part.end
             add(thread, start, end, why, what)
 
+        for thread in helps.keys() - self._by_thread.keys():
+            no_op(thread, 0, self.length, "no op had a part for it")
         for thread, runs in self._by_thread.items():
             add(thread, 0, first, "before the first op: feeds, and of a new step its compilation")
             at = first

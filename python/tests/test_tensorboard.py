@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorBoard's own readers find in our files. MILLRACE_TENSORBOARD_PYTHON names a Python that has TensorBoard."""
+"""What TensorBoard's own readers find in our files, and what its pages show in Chromium where that is installed.
+MILLRACE_TENSORBOARD_PYTHON names a Python that has TensorBoard."""
 
 import importlib.util
 import json
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+import browser
 import millrace as tf
 
 _PYTHON = os.environ.get("MILLRACE_TENSORBOARD_PYTHON") or (sys.executable if importlib.util.find_spec("tensorboard") else None)
@@ -67,7 +69,8 @@ print("TOLD" + json.dumps(told))
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def logs(tmp_path_factory):
+    """A folder of event files with something for each tab."""
     folder = str(tmp_path_factory.mktemp("logs"))
     with tf.Graph().as_default() as graph, tf.Session() as session:
         x = tf.placeholder(tf.float32, [None, 3], name="x")
@@ -92,16 +95,25 @@ def told(tmp_path_factory):
 
         config = projector.ProjectorConfig()
         embedding = config.embeddings.add()
-        embedding.tensor_name, embedding.metadata_path = w.name, "labels.tsv"
-        embedding.tensor_path = "w.tsv"  # a TensorBoard without TensorFlow reads no checkpoints
-        np.savetxt(os.path.join(folder, "w.tsv"), session.run(w), delimiter="\t")
+        points = tf.get_variable("points", initializer=np.random.RandomState(0).rand(4, 5).astype(np.float32))
+        embedding.tensor_name, embedding.metadata_path = points.name, "labels.tsv"
+        embedding.tensor_path = "points.tsv"  # a TensorBoard without TensorFlow reads no checkpoints
+        session.run(points.initializer)
+        np.savetxt(os.path.join(folder, "points.tsv"), session.run(points), delimiter="\t")
+        with open(os.path.join(folder, "sprite.png"), "wb") as sprite:  # two rows of two pictures
+            sprite.write(session.run(tf.image.encode_png(tf.zeros([56, 56, 3], tf.uint8))))
         embedding.sprite.image_path = "sprite.png"
         embedding.sprite.single_image_dim.extend([28, 28])
         projector.visualize_embeddings(writer, config)
         with open(os.path.join(folder, "labels.tsv"), "w") as labels:
-            labels.write("a\nb\nc\n")
+            labels.write("a\nb\nc\nd\n")
         writer.close()
-    ran = subprocess.run([_PYTHON, "-c", _READ, folder], capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(logs):
+    ran = subprocess.run([_PYTHON, "-c", _READ, logs], capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
     assert "TOLD" in ran.stdout, ran.stderr[-3000:]
     return json.loads(ran.stdout.split("TOLD")[1])
 
@@ -128,4 +140,35 @@ def test_the_graph_with_times_memory_and_shapes(told):
 
 
 def test_the_projector_finds_its_configuration(told):
-    assert list(told["projector"].values()) == [[["w", [3, 2], "labels.tsv", "sprite.png", [28, 28]]]]
+    assert list(told["projector"].values()) == [[["points", [4, 5], "labels.tsv", "sprite.png", [28, 28]]]]
+
+
+@pytest.fixture(scope="module")
+def served(logs):
+    """The address of a TensorBoard."""
+    program = "import sys; from tensorboard.main import run_main; sys.exit(run_main())"
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    with subprocess.Popen([_PYTHON, "-c", program, "--logdir", logs, "--port", "0"], stderr=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            yield next(line for line in server.stderr if " at http://" in line).split(" at ")[1].split()[0]
+        finally:
+            server.kill()
+
+
+@pytest.mark.skipif(not browser.CHROMIUM, reason="skipped: no chromium")
+def test_its_pages_show_all_of_it(served, tmp_path):
+    with browser.Browser(tmp_path / "profile") as page:
+        for tab, texts in (
+            ("scalars", ["tag: loss"]),
+            ("images", ["picture/image/0", "step"]),
+            ("audio", ["sound/audio/0"]),
+            ("text", ["a note"]),
+            ("histograms", ["tag: weights"]),
+            ("distributions", ["weights"]),
+            ("graphs", ["Main Graph", "MergeSummary"]),
+            ("projector", ["1 tensor found", "Points: 4", "Dimension: 5"]),
+        ):
+            page.go("%s#%s" % (served, tab))
+            page.wait_for(*texts)
+            if "MILLRACE_PICTURES" in os.environ:  # a folder: to look at them
+                page.picture(os.path.join(os.environ["MILLRACE_PICTURES"], tab + ".png"))

@@ -163,7 +163,7 @@ class GFile:
             pass
 
 
-FastGFile = Open = GFile
+FastGFile = OpenFast = Open = GFile
 
 
 def Exists(filename: Any) -> bool:

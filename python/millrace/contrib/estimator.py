@@ -14,6 +14,7 @@ from millrace.estimator.heads import (
     _multi_class_head_with_softmax_cross_entropy_loss,
     _regression_head_with_mean_squared_error_loss,
 )
+from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
 from millrace.framework import missing as _missing
 
 _MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE
@@ -60,7 +61,5 @@ _missing.fill(
         "logistic_regression_head": "regression_head with loss_fn=tf.nn.sigmoid_cross_entropy_with_logits",
         "RNNClassifier": "an estimator with tf.nn.dynamic_rnn",
         "RNNEstimator": "an estimator with tf.nn.dynamic_rnn",
-        "replicate_model_fn": "the model_fn itself: there is one device",
-        "TowerOptimizer": "the optimizer itself: there is one device",
     },
 )

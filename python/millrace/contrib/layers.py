@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Optional
 
+from millrace import names as _names
 from millrace.framework import not_provided as _not_provided
 from millrace.layers import scoped as _layers
 from millrace.layers.utils import normalize_tuple
@@ -663,4 +664,10 @@ def repeat(inputs: Any, repetitions: int, layer: Any, *args: Any, **kwargs: Any)
     return inputs
 
 
-__getattr__ = _not_provided.getter("contrib.layers")
+def _later(name: str) -> Any:
+    if "contrib.layers." + name in _names.TABLE:
+        return _names.find("contrib.layers." + name)
+    raise AttributeError("module 'millrace.contrib.layers' has no attribute %r" % name)
+
+
+__getattr__ = _not_provided.getter("contrib.layers", _later)

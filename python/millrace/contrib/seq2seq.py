@@ -31,6 +31,14 @@ from millrace.ops.beam_search import (  # noqa: F401
     gather_tree,
     tile_batch,
 )
+from millrace.contrib.seq2seq_functions import (  # noqa: F401
+    attention_decoder_fn_inference,
+    attention_decoder_fn_train,
+    dynamic_rnn_decoder,
+    prepare_attention,
+    simple_decoder_fn_inference,
+    simple_decoder_fn_train,
+)
 from millrace.ops.decoders import (  # noqa: F401
     BasicDecoder,
     BasicDecoderOutput,
@@ -80,19 +88,4 @@ def sequence_loss(
         return value
 
 
-_missing.fill(
-    globals(),
-    "contrib.seq2seq.",
-    {
-        n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn"
-        for n in (
-            "DynamicAttentionWrapper",
-            "simple_decoder_fn_train",
-            "simple_decoder_fn_inference",
-            "attention_decoder_fn_train",
-            "attention_decoder_fn_inference",
-            "dynamic_rnn_decoder",
-            "prepare_attention",
-        )
-    },
-)
+_missing.fill(globals(), "contrib.seq2seq.", {"DynamicAttentionWrapper": "AttentionWrapper"})

@@ -16,6 +16,7 @@ import millrace.contrib.slim_data.tfexample_decoder as tfexample_decoder  # noqa
 import millrace.contrib.slim_model_analyzer as model_analyzer  # noqa: F401
 import millrace.contrib.slim_evaluation as evaluation  # noqa: F401
 import millrace.contrib.slim_learning as learning  # noqa: F401
+import millrace.contrib.slim_summaries as summaries  # noqa: F401
 import millrace.contrib.losses as losses  # noqa: F401 - logits before labels, unlike tf.losses
 import millrace.contrib.metrics as metrics  # noqa: F401
 from millrace.contrib.framework import *  # noqa: F403

@@ -12,7 +12,7 @@ from millrace.framework.graph import GraphKeys, Operation, control_dependencies,
 from millrace.ops import array_ops, control_flow_ops, math_ops
 from millrace.ops.variables import trainable_variables
 from millrace.train.global_step import get_or_create_global_step
-from millrace.train import saver as tf_saver  # noqa: F401 - programs take it from here
+from millrace.train import saver as tf_saver, supervisor  # noqa: F401 - programs take them from here
 from millrace.train.supervisor import Supervisor
 
 _USE_GLOBAL_STEP = 0
@@ -145,7 +145,7 @@ def train(
         global_step = get_or_create_global_step() if global_step is None else global_step
     keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps)
     keywords.update(train_step_kwargs or {})
-    supervisor = Supervisor(
+    watcher = Supervisor(
         graph=graph,
         is_chief=is_chief,
         logdir=logdir,
@@ -162,12 +162,12 @@ def train(
         summary_writer=summary_writer,
     )
     loss = None
-    with supervisor.managed_session(master, config=session_config) as sess:
+    with watcher.managed_session(master, config=session_config) as sess:
         if session_wrapper is not None:
             sess = session_wrapper(sess)
         stop = False
-        while not stop and not supervisor.should_stop():
+        while not stop and not watcher.should_stop():
             loss, stop = train_step_fn(sess, train_op, global_step, keywords)
-        if logdir and supervisor.is_chief and supervisor.saver:
-            supervisor.saver.save(sess, supervisor.save_path, global_step=global_step)
+        if logdir and watcher.is_chief and watcher.saver:
+            watcher.saver.save(sess, watcher.save_path, global_step=global_step)
     return loss

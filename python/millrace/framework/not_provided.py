@@ -31,28 +31,18 @@ ragged: cross cross_hashed
     tf.nn and tf.raw_ops
 : fftnd ifftnd rfftnd irfftnd check_pinned is_symbolic_tensor
     what TensorFlow 1.x has: this came with 2.x
-: index_table_from_file index_to_string_table_from_file
-    the function of this name in tf.contrib.lookup
 : ctc_loss_v2
     tf.nn.ctc_loss_v2
 : InvalidArgumentError
     tf.errors.InvalidArgumentError
 : Saver Supervisor SyncReplicasOptimizer LegacySyncReplicasOptimizer
     tf.train.Saver, tf.train.Supervisor and tf.train.SyncReplicasOptimizer
-: SequenceExample
-    tf.train.SequenceExample
 : softmax
     tf.nn.softmax
-: init_variable
-    tf.get_variable, or tf.Variable
 : RegisterShape
     tf.load_op_library: the library of an op knows its shapes
-: RecordInput
-    tf.data.TFRecordDataset
 nn: linear cross_entropy_with_logits
     tf.layers.dense and tf.nn.softmax_cross_entropy_with_logits
-gfile: OpenFast
-    tf.gfile.FastGFile
 distribute:
     one process with several CPU devices and tf.device: strategies need servers
 tpu:
@@ -180,7 +170,6 @@ _CONTRIB = {
     "autograph": "tf.cond and tf.while_loop",
     "ffmpeg": "tf.audio, for WAV files",
     "quantize": "tf.quantization.fake_quant_with_min_max_vars",
-    "predictor": "tf.saved_model.loader",
     "rate": "tf.metrics",
     "checkpoint": "tf.train.Checkpoint",
     "copy_graph": "tf.import_graph_def",

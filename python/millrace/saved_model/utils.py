@@ -59,3 +59,10 @@ def get_saved_model_tag_sets(saved_model_dir: Any) -> Any:
     from millrace.saved_model import loader
 
     return [list(graph.meta_info_def.tags) for graph in loader.parse_saved_model(saved_model_dir).meta_graphs]
+
+
+def read_saved_model(saved_model_dir: Any) -> Any:
+    """The SavedModel message of a folder."""
+    from millrace.saved_model import loader
+
+    return loader.parse_saved_model(saved_model_dir)

@@ -126,7 +126,7 @@ def replica_device_setter(
         ps_tasks = len(jobs[ps_job])
     if ps_tasks == 0:
         return None
-    strategy = ps_strategy or _InTurn(ps_tasks)
+    strategy = ps_strategy or _RoundRobinStrategy(ps_tasks)
     if not callable(strategy):
         raise at_user_line(TypeError("ps_strategy must be callable"))
     kinds = tuple(_VARIABLES if ps_ops is None else ps_ops)
@@ -147,7 +147,7 @@ def replica_device_setter(
     return place
 
 
-class _InTurn:
+class _RoundRobinStrategy:
     """The tasks one after another."""
 
     def __init__(self, tasks: int) -> None:

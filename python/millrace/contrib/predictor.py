@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.predictor: a model that answers dicts of arrays with dicts of arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from millrace.estimator.spec import ModeKeys
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph
+from millrace.framework.session import Session
+from millrace.saved_model import loader, signature_constants, tag_constants
+from millrace.train.global_step import get_or_create_global_step
+from millrace.train.saver import Saver
+
+
+class Predictor:
+    """Calls run the model: predictor({"x": array}) gives {"y": array}. Its session is open until it is closed or the object goes."""
+
+    def __init__(self, session: Any, feed_tensors: Dict[str, Any], fetch_tensors: Dict[str, Any]) -> None:
+        self._session, self._feed_tensors, self._fetch_tensors = session, dict(feed_tensors), dict(fetch_tensors)
+
+    graph = property(lambda self: self._session.graph, doc="The graph of the model.")
+    session = property(lambda self: self._session, doc="The session that it runs in.")
+    feed_tensors = property(lambda self: self._feed_tensors, doc="The tensors that are fed, by name.")
+    fetch_tensors = property(lambda self: self._fetch_tensors, doc="The tensors that are fetched, by name.")
+
+    def __repr__(self) -> str:
+        return "Predictor with feed tensors %s and fetch_tensors %s" % (self._feed_tensors, self._fetch_tensors)
+
+    def __call__(self, input_dict: Dict[str, Any]) -> Dict[str, Any]:
+        unknown = sorted(set(input_dict) - set(self._feed_tensors))
+        if unknown:
+            raise at_user_line(ValueError("Got unexpected keys in input_dict: %s\nexpected: %s" % (unknown, sorted(self._feed_tensors))))
+        answer: Dict[str, Any] = self._session.run(self._fetch_tensors, {self._feed_tensors[key]: value for key, value in input_dict.items()})
+        return answer
+
+
+def _by_name(graph: Any, infos: Any) -> Dict[str, Any]:
+    return {key: graph.get_tensor_by_name(getattr(info, "name", info)) for key, info in infos.items()}
+
+
+def from_saved_model(
+    export_dir: str,
+    signature_def_key: Optional[str] = None,
+    signature_def: Any = None,
+    input_names: Optional[Dict[str, str]] = None,
+    output_names: Optional[Dict[str, str]] = None,
+    tags: Optional[str] = None,
+    graph: Any = None,
+    config: Any = None,
+) -> Predictor:
+    """The model of a SavedModel with some tags ("serve"), by one of its signatures, by a signature, or by names of tensors."""
+    given = [
+        key for key, value in (("signature_def_key", signature_def_key), ("signature_def", signature_def), ("input_names", input_names)) if value is not None
+    ]
+    if len(given) > 1:
+        raise at_user_line(ValueError("You may not specify both %s and %s." % (given[0], given[1])))
+    if (input_names is None) != (output_names is None):
+        raise at_user_line(ValueError("input_names and output_names must both be specified or both be unspecified."))
+    session = Session(graph=graph or Graph(), config=config)
+    with session.graph.as_default():
+        meta = loader.load(session, (tags or tag_constants.SERVING).split(","), export_dir)
+    if input_names is not None:
+        return Predictor(session, _by_name(session.graph, input_names), _by_name(session.graph, output_names))
+    key = signature_def_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+    if signature_def is None and key not in meta.signature_def:
+        raise at_user_line(ValueError('Got signature_def_key "%s". Available signatures are %s.' % (key, sorted(meta.signature_def))))
+    chosen = signature_def if signature_def is not None else meta.signature_def[key]
+    return Predictor(session, _by_name(session.graph, chosen.inputs), _by_name(session.graph, chosen.outputs))
+
+
+def from_estimator(estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> Predictor:
+    """The model of an Estimator's newest checkpoint; output_key names one of its export_outputs, the only one where it is not given."""
+    checkpoint = estimator.latest_checkpoint()
+    if checkpoint is None:
+        raise at_user_line(ValueError("Couldn't find trained model at %s." % estimator.model_dir))
+    session = Session(graph=graph or Graph(), config=config)
+    with session.graph.as_default():
+        get_or_create_global_step()
+        receiver = serving_input_receiver_fn()
+        spec = estimator._call_model_fn(receiver.features, None, ModeKeys.PREDICT, estimator.config)
+        outputs = spec.export_outputs or {}
+        if output_key is None and len(outputs) == 1:
+            output_key = next(iter(outputs))
+        key = output_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        if key not in outputs:
+            raise at_user_line(ValueError("output_key must be one of %s, got %r" % (sorted(outputs), output_key)))
+        signature = outputs[key].as_signature_def(receiver.receiver_tensors)
+        Saver().restore(session, checkpoint)
+        return Predictor(session, dict(receiver.receiver_tensors), _by_name(session.graph, signature.outputs))

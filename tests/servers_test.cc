@@ -363,7 +363,7 @@ TEST_P(ServersTest, TasksTellWhatTheirStepsWaitFor) {
   });
   {
     const auto ps = Started("ps"), worker = Started("worker");
-    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "no step is under way"));
+    EXPECT_TRUE(absl::StrContains(*ps->DescribeSteps(), "no step is under way"));
     Client client = NewClient(worker->target());
     const Output taken = client.Add([](const GraphBuilder& b) {
       const std::vector<DType> types = {DType::kFloat};
@@ -382,12 +382,12 @@ TEST_P(ServersTest, TasksTellWhatTheirStepsWaitFor) {
     }
     EXPECT_TRUE(has("take (QueueDequeueV2) is under way") && has("waits for edge"));
     EXPECT_TRUE(has("from /job:ps/replica:0/task:0") && has("nothing has happened"));
-    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "take (QueueDequeueV2) is under way")) << ps->DescribeSteps();
-    EXPECT_TRUE(absl::StrContains(worker->DescribeSteps(), "waits for /job:ps/replica:0/task:0"))
-        << worker->DescribeSteps();
+    EXPECT_TRUE(absl::StrContains(*ps->DescribeSteps(), "take (QueueDequeueV2) is under way")) << *ps->DescribeSteps();
+    EXPECT_TRUE(absl::StrContains(*worker->DescribeSteps(), "waits for /job:ps/replica:0/task:0"))
+        << *worker->DescribeSteps();
     EXPECT_TRUE(client.session->Close().ok());
     waiting.join();
-    EXPECT_TRUE(absl::StrContains(ps->DescribeSteps(), "no step is under way")) << ps->DescribeSteps();
+    EXPECT_TRUE(absl::StrContains(*ps->DescribeSteps(), "no step is under way")) << *ps->DescribeSteps();
   }
   SetLogListener(nullptr);
 }

@@ -155,6 +155,9 @@ extern "C" {
 
 /* And those of c_api_io.h that save a snapshot. */
 #define MR_API_SNAPSHOT_FUNCTIONS(X) X(SaverRead) X(SaverSnapshotDelete) X(SaverSaveSnapshot)
+
+/* And what c_api_session.h tells of a server's steps. */
+#define MR_API_SERVER_STEPS_FUNCTIONS(X) X(ServerSteps)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -193,6 +196,7 @@ typedef struct MR_Api {
   MR_API_SOLVER_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SERVER_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SNAPSHOT_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_SERVER_STEPS_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

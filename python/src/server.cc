@@ -49,6 +49,9 @@ class Server {
   nb::bytes Status() {
     return Filled([this](TF_Buffer* json, TF_Status* status) { Api().ServerStatus(server_, json, status); });
   }
+  nb::bytes Steps() {
+    return Filled([this](TF_Buffer* text, TF_Status* status) { Api().ServerSteps(server_, text, status); });
+  }
 
  private:
   void Call(void (*function)(TF_Server*, TF_Status*)) {
@@ -73,7 +76,8 @@ void DefineServer(nb::module_& m) {
       .def("start", &Server::Start)
       .def("stop", &Server::Stop)
       .def("join", &Server::Join)
-      .def("status", &Server::Status);
+      .def("status", &Server::Status)
+      .def("steps", &Server::Steps);
   m.def("target_status", &TargetStatus);
 }
 

@@ -90,6 +90,34 @@ def test_a_task_tells_its_port_and_leaves_when_it_is_told(number, code, tmp_path
     assert len({e["incarnation"] for e in events}) == 1
 
 
+@needs_grpc
+def test_sigusr2_says_what_steps_wait_for():
+    with _Served() as served, tf.Graph().as_default(), tf.Session(served.target) as session:
+        queue = tf.FIFOQueue(1, [tf.float32], shapes=[[]])
+        taken, put = queue.dequeue(name="take"), queue.enqueue(3.0)
+        session.run(tf.no_op())
+        lines = []
+
+        def asked():
+            served.process.send_signal(signal.SIGUSR2)
+            lines.append(served.process.stderr.readline())
+            while "under way" not in lines[-1]:
+                lines.append(served.process.stderr.readline())
+            return lines[-1]
+
+        assert "no step is under way" in asked()
+        waiting = threading.Thread(target=lambda: lines.append(session.run(taken)))
+        waiting.start()
+        deadline = time.monotonic() + 30
+        while "take (FIFOQueue" not in asked() and "take (QueueDequeue" not in lines[-1]:
+            assert time.monotonic() < deadline, lines
+            time.sleep(0.2)
+        session.run(put)
+        waiting.join()
+        assert lines[-1] == 3.0
+        assert served.end(signal.SIGTERM)[0] == 143
+
+
 @pytest.mark.parametrize(
     "flags, told",
     [

@@ -58,6 +58,15 @@ void MR_ServerStatus(TF_Server* server, TF_Buffer* json, TF_Status* status) {
   });
 }
 
+void MR_ServerSteps(TF_Server* server, TF_Buffer* text, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(server);
+    MR_CAPI_REQUIRE(text);
+    MR_ASSIGN_OR_RETURN(const std::string steps, server->server->DescribeSteps());
+    return millrace::capi::FillBuffer(text, steps, "steps");
+  });
+}
+
 void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_Buffer* json, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(target);

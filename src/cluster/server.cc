@@ -203,7 +203,11 @@ Status Server::Start() {
   return absl::OkStatus();
 }
 
-std::string Server::DescribeSteps() {
+StatusOr<std::string> Server::DescribeSteps() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kStopping || state_ == State::kStopped) return FailedPrecondition("Server has stopped.");
+  }
   std::vector<std::string> lines = master_->DescribeSteps(), here = worker_->DescribeSteps();
   lines.insert(lines.end(), here.begin(), here.end());
   return absl::StrCat(

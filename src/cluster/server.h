@@ -48,8 +48,8 @@ class Server {
   Status Stop();
   // Returns when it is stopped; at once if it was not started, and then it cannot be any more.
   Status Join();
-  // Which steps are under way here, and what each waits for, for people. REQUIRES: not stopped.
-  std::string DescribeSteps();
+  // Which steps are under way here, and what each waits for, for people. FailedPrecondition once it is stopped.
+  StatusOr<std::string> DescribeSteps();
   const std::string& target() const { return target_; }  // "grpc://host:port", with the port that was got
   std::string StatusAsJson() const;                      // ServerMeter::Json
 

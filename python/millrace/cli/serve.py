@@ -114,8 +114,13 @@ def _serve(given: Any) -> Answer:
         print("%s tells its health at %s" % (name, probes.address), flush=True)
     print("%s listens at %s" % (name, server.target), flush=True)
     log.tell("listens", target=server.target, who=me.source, pid=os.getpid())
-    while not woken.wait(timeout=1):
-        pass
+    wants_steps = threading.Event()
+    signal.signal(signal.SIGUSR2, lambda *_: wants_steps.set())
+    while not woken.wait(timeout=0.25):
+        if wants_steps.is_set():
+            wants_steps.clear()
+            for line in server.describe_steps().splitlines():
+                log.tell(line)
     signal_name = signal.Signals(signals.received or signal.SIGTERM).name
     log.tell("leaves", signal=signal_name)
     last = status()

@@ -90,6 +90,10 @@ class Server:
         """What it does: its task, the tasks of its cluster, steps, bytes, which calls wait (docs/cluster.md)."""
         return dict(json.loads(self._server.status()))
 
+    def describe_steps(self) -> str:
+        """Which steps are under way here, and what each of them waits for, line by line: for people."""
+        return str(self._server.steps().decode())
+
     @property
     def server_def(self) -> Any:
         """The ServerDef that it was made from."""

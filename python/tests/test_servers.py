@@ -61,19 +61,27 @@ def test_variables_live_on_parameter_servers():
 
 
 @pytest.mark.parametrize("use_resource", [False, True])
-def test_what_changes_a_variable_lies_with_it(use_resource):
+def test_what_changes_a_variable_lies_with_it(use_resource, tmp_path):
     workers, _ = create_local_cluster(num_workers=2, num_ps=2)
     with tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:0")):
-            tf.train.get_or_create_global_step()
+            steps = tf.train.get_or_create_global_step()
             w = tf.get_variable("w", [3], initializer=tf.ones_initializer(), use_resource=use_resource)
             changes = [w.assign(tf.fill([3], 2.0)), w.assign_add(tf.ones([3])), w.assign_sub(tf.fill([3], 0.5))]
+            train = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(w * w), global_step=steps)
+            saver = tf.train.Saver()
         assert w.device == "/job:ps/task:1"
         with tf.Session(workers[1].target) as session:
             session.run(tf.global_variables_initializer())
             for change, value in zip(changes, (2.0, 3.0, 2.5)):
                 session.run(change)
                 assert session.run(w).tolist() == [value] * 3
+            session.run(train)
+            kept = saver.save(session, str(tmp_path / "model"))
+            after = session.run(w)
+            session.run(train)
+            saver.restore(session, kept)
+            assert session.run(w).tolist() == after.tolist() and session.run(steps) == 1
 
 
 def test_the_global_step_is_counted_where_it_lies():

@@ -233,7 +233,7 @@ class Updater {
     return Hyper(name, t);
   }
   Node* AdvancePower(Output power, const std::vector<Node*>& after) {
-    const GraphBuilder later = b_.WithControl(after);
+    const GraphBuilder later = b_.ColocateWith(power.node).WithControl(after);
     return later.OpNode("Assign", {power, later.Mul(power, factor_[power.node])});
   }
 

@@ -102,7 +102,8 @@ std::vector<Node*> Assignments(const GraphBuilder& b, const std::vector<SavedVar
       assigned.push_back(
           b.ColocateWith(v.variable).OpNode(TableOp("Import", *v.variable), {target, value, restore->output(at++)}));
     } else if (IsHandle(*v.variable)) {
-      assigned.push_back(b.OpNode("AssignVariableOp", {target, b.Identity(value)}));
+      const GraphBuilder beside = b.ColocateWith(v.variable);
+      assigned.push_back(beside.OpNode("AssignVariableOp", {target, beside.Identity(value)}));
     } else {
       assigned.push_back(b.ColocateWith(v.variable).OpNode("Assign", {target, value}));
     }

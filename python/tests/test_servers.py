@@ -106,6 +106,61 @@ def test_the_global_step_is_counted_where_it_lies():
         assert session.run(steps) == 1
 
 
+def _config(servers, job="mine", **settings):
+    cluster = tf.train.ClusterSpec({job: [s.target[len("grpc://") :] for s in servers]})
+    return tf.ConfigProto(cluster_def=cluster.as_cluster_def(), **settings)
+
+
+def test_a_session_brings_its_cluster():
+    servers = [tf.train.Server.create_local_server() for _ in range(3)]
+    with tf.Graph().as_default():
+        with tf.device("/job:mine/task:1"):
+            w = tf.get_variable("w", [2], initializer=tf.zeros_initializer())
+            add = w.assign_add(tf.ones([2]))
+        with tf.device("/job:mine/task:0"):
+            twice = 2 * w
+        with (
+            tf.Session(servers[0].target, config=_config(servers[:2])) as first,
+            tf.Session(servers[0].target, config=_config([servers[0], servers[2]])) as second,
+        ):
+            assert [d.name for d in first.list_devices()] == ["/job:mine/replica:0/task:%d/device:CPU:0" % i for i in range(2)]
+            for session in (first, second):
+                session.run(w.initializer)
+            metadata = tf.RunMetadata()
+            first.run(add, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+            assert {d.device for d in metadata.step_stats.dev_stats} == {"/job:mine/replica:0/task:1/device:CPU:0"}
+            assert first.run(twice).tolist() == [2, 2] and second.run(twice).tolist() == [0, 0]
+        # The variable is its server's, whatever a session calls that.
+        renamed = tf.Session(servers[1].target, config=_config([servers[0], servers[1]]))
+        assert renamed.run(twice).tolist() == [2, 2]
+        renamed.close()
+        for wrong, told in ((servers[1:], "0 tasks at localhost"), ([servers[0]] * 2, "2 tasks at localhost")):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=told), tf.Session(servers[0].target, config=_config(wrong)) as session:
+                session.run(twice)
+
+
+def test_a_session_may_have_its_own_state():
+    workers, _ = create_local_cluster(num_workers=1, num_ps=1)
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+            add = w.assign_add(1.0)
+        own = tf.ConfigProto(isolate_session_state=True)
+        with tf.Session(workers[0].target) as shared, tf.Session(workers[0].target, config=own) as first, tf.Session(workers[0].target, config=own) as second:
+            for session in (shared, first, second):
+                with pytest.raises(tf.errors.FailedPreconditionError):
+                    session.run(w)
+                session.run(w.initializer)
+            first.run(add)
+            first.run(add)
+            shared.run(add)
+            assert [s.run(w) for s in (shared, first, second)] == [1, 2, 0]
+        with tf.Session(workers[0].target) as again, tf.Session(workers[0].target, config=own) as fresh:
+            assert again.run(w) == 1
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                fresh.run(w)
+
+
 def test_definitions():
     with pytest.raises(ValueError, match="job_name"):
         tf.train.Server({"a": ["localhost:0"], "b": ["localhost:0"]})

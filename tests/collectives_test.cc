@@ -262,6 +262,27 @@ TEST_F(CollectivesTest, WhoComesLateToAGroupThatHasFailedIsToldOnce) {
   for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 0)) EXPECT_TRUE(r.ok()) << r.status();
 }
 
+TEST_F(CollectivesTest, AMessageThatComesTwiceCountsOnce) {
+  Collectives& leader = *tasks_[0]->collectives;
+  const auto join = [&](uint64_t member, int64_t step, Status* told) {
+    JoinCollectiveRequest request{
+        .member = member, .device = absl::StrCat("/job:w/replica:0/task:", member, "/device:CPU:0"), .group_size = 2};
+    request.step = step;
+    request.timeout_millis = 60'000;
+    *told = Internal("no answer");
+    leader.Join({}, request, [told](const StatusOr<JoinCollectiveResponse>& r) { *told = r.status(); });
+  };
+  Status first, second, copy;
+  join(1, 5, &first);
+  join(1, 5, &copy);
+  EXPECT_TRUE(absl::IsAborted(copy)) << copy;
+  join(2, 5, &second);
+  EXPECT_TRUE(first.ok() && second.ok()) << first << second;
+  // It waits for nobody, after the group was complete.
+  join(1, 5, &copy);
+  EXPECT_TRUE(absl::IsAborted(copy)) << copy;
+}
+
 TEST_F(CollectivesTest, MessagesThatMakeNoSenseAreRefused) {
   Collectives& leader = *tasks_[0]->collectives;
   const auto join = [&](const JoinCollectiveRequest& request) {

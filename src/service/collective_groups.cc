@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kMaxGroupSize = 1 << 16;
 constexpr size_t kMaxGatherings = 10'000;
 constexpr size_t kMaxLeftEarly = 1'000;
+constexpr size_t kMaxRemembered = 1'000;  // messages that might come twice
 constexpr absl::Duration kFailureIsNews = absl::Seconds(30);
 
 std::string Title(const JoinCollectiveRequest& m) {
@@ -170,9 +171,15 @@ CollectiveGroups::Waiting& CollectiveGroups::AddSeat(const Key& key) {
 
 Status CollectiveGroups::Enter(Waiting& newcomer, Gathering* ended) {
   MR_RETURN_IF_ERROR(closed_);
+  const uint64_t member = newcomer.request.member;
+  if (std::find(have_come_.begin(), have_come_.end(), member) != have_come_.end()) {
+    return Aborted(Title(newcomer.request), "this message of ", newcomer.request.device, " has come before");
+  }
   MR_RETURN_IF_ERROR(Check(newcomer.request, ended));
   const Key key = KeyOf(newcomer.request);
   const auto size = static_cast<size_t>(newcomer.request.group_size);
+  have_come_.push_back(member);
+  if (have_come_.size() > kMaxRemembered) have_come_.pop_front();
   AddSeat(key) = std::move(newcomer);
   if (gatherings_.find(key)->second.members.size() == size) *ended = Take(key);
   return absl::OkStatus();

@@ -26,8 +26,9 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
 
   // Answers all members when the last has come. InvalidArgument for all when two contradict each other, naming both;
   // DeadlineExceeded when one has waited for as long as it wants, naming who is there and who is not; Aborted when one
-  // has left. `cancellation` (may be null) says that the member is gone. Who comes to a group only after it has failed,
-  // as another session's member of it, is told so too, once: it would wait for members that have given up.
+  // has left. A message that a network brings twice counts once. `cancellation` (may be null) says that the member is
+  // gone. Who comes to a group only after it has failed, as another session's member of it, is told so too, once: it
+  // would wait for members that have given up.
   void Join(JoinCollectiveRequest request, CancellationManager* cancellation, Reply<JoinCollectiveResponse> reply);
   // The group that waits for more than this member fails with `why`. False: there is no such member.
   StatusOr<bool> Leave(uint64_t member, const Status& why);
@@ -69,6 +70,7 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
   absl::Mutex mu_;
   Status closed_ ABSL_GUARDED_BY(mu_);
   std::map<Key, Gathering> gatherings_ ABSL_GUARDED_BY(mu_);
+  std::deque<uint64_t> have_come_ ABSL_GUARDED_BY(mu_);                  // members; the latest only
   std::map<int64_t, std::set<std::string>> known_ ABSL_GUARDED_BY(mu_);  // devices of groups that were complete
   // What members of complete groups are still to be told, by instance and device.
   std::map<std::pair<Key, std::string>, Untold> untold_ ABSL_GUARDED_BY(mu_);

@@ -78,14 +78,18 @@ class AsynchronousTraining final : public Training {
   Status RunUntilError(SimTask& task, size_t k, int64_t life) {
     Client client(task, plan_.step_timeout);
     Model model;
+    OtherWork others;
     MR_RETURN_IF_ERROR(client.Add([&](const GraphBuilder& b) {
       model.Build(b, cluster_.num_ps(), cluster_.num_workers(), static_cast<int>(k));
+      if (plan_.does_others) others.Build(b, cluster_.num_ps(), cluster_.num_workers(), static_cast<int>(k));
     }));
     const bool is_chief = k == 0;
     if (is_chief) MR_RETURN_IF_ERROR(client.AddSaver());
     MR_RETURN_IF_ERROR(client.Open());
     while (!is_over_ && GoesOn(task, life)) {
       if (is_chief && is_recovering()) MR_RETURN_IF_ERROR(Recover(task, life, client, model));
+      if (DoesOtherWorkNow()) MR_RETURN_IF_ERROR(DoOtherWork(task, life, client, others));
+      if (!GoesOn(task, life)) return absl::OkStatus();
       Status s = done_[k] < plan_.num_steps ? Push(task, k, life, client, model) : Look(task, client, model);
       if (!GoesOn(task, life)) return absl::OkStatus();
       if (is_chief && s.ok() && done_[k] % plan_.save_every == 0) s = Save(task, life, client);

@@ -30,7 +30,7 @@ constexpr int64_t kMostJobs = 256;
 struct Counts {
   std::atomic<uint64_t> seed_of_job[kMostJobs] = {};
   std::atomic<int64_t> clusters{0}, failed{0}, crashes{0}, faults{0}, recoveries{0}, restores{0}, saves{0}, errors{0},
-      calls{0};
+      others{0}, calls{0};
 };
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -51,6 +51,7 @@ void Run(uint64_t seed, Counts& counts, bool trace) {
   counts.restores += outcome.num_restores;
   counts.saves += outcome.num_saves;
   counts.errors += outcome.num_errors;
+  counts.others += outcome.num_others;
   counts.calls += outcome.num_calls;
   std::string failed;
   for (const std::string& f : outcome.failures) failed += f + "\n";
@@ -136,10 +137,10 @@ int main(int argc, char** argv) {
   Report(counts, seeds, start);
   std::printf(
       "%lld faults, %lld crashes, %lld recoveries, %lld checkpoints saved and %lld restored, %lld errors met, %lld "
-      "calls\n",
+      "partial runs, queues and sums, %lld calls\n",
       static_cast<long long>(counts.faults), static_cast<long long>(counts.crashes),
       static_cast<long long>(counts.recoveries), static_cast<long long>(counts.saves),
       static_cast<long long>(counts.restores), static_cast<long long>(counts.errors),
-      static_cast<long long>(counts.calls));
+      static_cast<long long>(counts.others), static_cast<long long>(counts.calls));
   return counts.failed > 0 || !all_ended ? 1 : 0;
 }

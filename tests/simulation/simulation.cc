@@ -133,6 +133,7 @@ SimulationOutcome RunSimulation(uint64_t seed, const SimulationOptions& options)
   plan.think_time = absl::Milliseconds(below(2'000));
   plan.step_timeout = below(2) == 0 ? absl::InfiniteDuration() : absl::Milliseconds(2'000 + below(30'000));
   plan.chief_lies = below(4) == 0;
+  plan.does_others = below(4) == 0;
   plan.seed = below(uint64_t{1} << 62);
   outcome.is_synchronous = below(2) == 0;
   const std::unique_ptr<Training> training =
@@ -182,6 +183,7 @@ SimulationOutcome RunSimulation(uint64_t seed, const SimulationOptions& options)
   outcome.num_restores = training->num_restores;
   outcome.num_saves = training->num_saves;
   outcome.num_errors = training->num_errors;
+  outcome.num_others = training->num_others;
   outcome.trace = cluster.trace();
   return outcome;
 }

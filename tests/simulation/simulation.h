@@ -16,6 +16,7 @@ struct SimulationOutcome {
   double virtual_seconds = 0;
   int64_t num_calls = 0, num_crashes = 0, num_faults = 0, num_recoveries = 0, num_restores = 0, num_saves = 0;
   int64_t num_errors = 0;  // that clients met
+  int64_t num_others = 0;  // partial runs, takes from a queue, sums of groups
   bool is_synchronous = false;
   std::vector<std::string> trace;  // if it was asked for
 };

@@ -134,8 +134,11 @@ class SynchronousTraining final : public Training {
   Status RunUntilError(SimTask& task, int64_t life) {
     Client client(task, plan_.step_timeout);
     Model model;
-    MR_RETURN_IF_ERROR(
-        client.Add([&](const GraphBuilder& b) { model.Build(b, cluster_.num_ps(), cluster_.num_workers(), true); }));
+    OtherWork others;
+    MR_RETURN_IF_ERROR(client.Add([&](const GraphBuilder& b) {
+      model.Build(b, cluster_.num_ps(), cluster_.num_workers(), true);
+      if (plan_.does_others) others.Build(b, cluster_.num_ps(), cluster_.num_workers(), 0);
+    }));
     MR_RETURN_IF_ERROR(client.AddSaver());
     ++num_recoveries;
     MR_RETURN_IF_ERROR(client.ResetCluster());
@@ -144,6 +147,8 @@ class SynchronousTraining final : public Training {
     MR_ASSIGN_OR_RETURN(int64_t step, CheckState(client, model));
     while (step < plan_.num_steps && GoesOn(task, life)) {
       Sleep(task, plan_.think_time);
+      if (DoesOtherWorkNow()) MR_RETURN_IF_ERROR(DoOtherWork(task, life, client, others));
+      if (!GoesOn(task, life)) break;
       const Tensor batch = Tensor::Scalar(static_cast<float>(step));
       MR_ASSIGN_OR_RETURN(
           const std::vector<Tensor> got, client.Run({model.loss, model.step}, {}, {model.batch}, {batch}));

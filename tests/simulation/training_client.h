@@ -44,10 +44,11 @@ class Training::Client {
     session = nullptr;
     return ResetRemote(task_.target(), config_, {}, &task_.channels());
   }
-  StatusOr<std::vector<Tensor>> Run(const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},
-                                    const std::vector<Output>& feeds = {}, const std::vector<Tensor>& values = {}) {
+  StatusOr<std::vector<Tensor>> Run(
+      const std::vector<Output>& fetches, const std::vector<Node*>& targets = {}, const std::vector<Output>& feeds = {},
+      const std::vector<Tensor>& values = {}, const wire::RunOptions* options = nullptr) {
     std::vector<Tensor> outputs;
-    MR_RETURN_IF_ERROR(session->Run(nullptr, feeds, values, fetches, targets, &outputs, nullptr));
+    MR_RETURN_IF_ERROR(session->Run(options, feeds, values, fetches, targets, &outputs, nullptr));
     return outputs;
   }
 

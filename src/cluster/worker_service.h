@@ -20,6 +20,7 @@ class WorkerService final : public RpcHandler {
   template <typename Request, typename Response>
   void Answer(void (WorkerInterface::*method)(const CallOptions&, Request, Reply<Response>), const RpcContext& context,
               const absl::Cord& frame, RpcReply reply);
+  RpcReply EndingStepWith(CancellationManager* caller, const StepRef& step, RpcReply reply);
 
   WorkerInterface* const worker_;
   const OpRegistry* const ops_;

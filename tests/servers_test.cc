@@ -1,121 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers of one process, which their clients and each other reach by call, or by messages that really are bytes.
-#include <gtest/gtest.h>
+#include "servers_fixture.h"
 
 #include <algorithm>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
-#include "autodiff/gradients.h"
-#include "base/env.h"
 #include "base/logging.h"
-#include "client/remote_session.h"
 #include "cluster/remote_worker.h"
-#include "cluster/server.h"
-#include "device/cpu/cpu_device.h"
-#include "graph/graph_builder.h"
-#include "simulation/sim_network.h"
-#include "system/system.h"
 
 namespace millrace {
 namespace {
-
-constexpr char kPs[] = "/job:ps/task:0", kWorker[] = "/job:worker/task:0";
-
-wire::ClusterDef TwoTasks() {
-  wire::ClusterDef def;
-  for (const auto& [job, address] : {std::pair("ps", "localhost:11"), std::pair("worker", "localhost:12")}) {
-    wire::JobDef& j = def.job.emplace_back();
-    j.name = job;
-    j.tasks[0] = address;
-  }
-  return def;
-}
-
-float ValueOf(const StatusOr<std::vector<Tensor>>& got) {
-  if (!got.ok() || got->empty()) return -1e9f;
-  return got->front().ScalarValue<float>().value_or(-1e9f);
-}
-
-// A client with a graph of its own.
-struct Client {
-  RefPtr<SharedGraph> graph = MakeRef<SharedGraph>(&System::Default().ops());
-  std::unique_ptr<Session> session;
-
-  template <typename Build>
-  auto Add(Build build) {
-    const GraphLock lock(&graph->mu);
-    const GraphBuilder b(&graph->graph);
-    auto built = build(b);
-    EXPECT_TRUE(b.status().ok()) << b.status();
-    return built;
-  }
-  StatusOr<std::vector<Tensor>> Run(std::vector<Output> fetches, std::vector<Node*> targets = {},
-                                    std::vector<Output> feeds = {}, std::vector<Tensor> values = {},
-                                    const wire::RunOptions* options = nullptr, wire::RunMetadata* metadata = nullptr) {
-    std::vector<Tensor> outputs;
-    MR_RETURN_IF_ERROR(session->Run(options, feeds, values, fetches, targets, &outputs, metadata));
-    return outputs;
-  }
-};
-
-// Whether all goes by messages.
-class ServersTest : public ::testing::TestWithParam<bool> {
- protected:
-  ServersTest()
-      : channels_(Env::Default(), [this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
-          if (!GetParam()) return Unimplemented("there is no transport here");
-          return network_.NewTransport("here", Env::Default());
-        }) {}
-
-  StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def) {
-    ServerParts parts;
-    parts.make_devices = [](const DeviceName& task, const wire::ConfigProto&) {
-      DeviceName name = task;
-      name.type = "CPU";
-      name.id = 0;
-      std::vector<std::unique_ptr<Device>> devices;
-      devices.push_back(NewCpuDevice(name, Env::Default().Random64(), ProcessThreadPool()));
-      return StatusOr<std::vector<std::unique_ptr<Device>>>(std::move(devices));
-    };
-    parts.master.env = &Env::Default();
-    parts.master.ops = &System::Default().ops();
-    parts.master.kernels = &System::Default().kernels();
-    parts.master.differentiate = AddDenseGradients;
-    parts.master.liveness = liveness_;
-    parts.channels = &channels_;
-    parts.all_by_messages = GetParam();
-    return Server::New(def, parts);
-  }
-  std::unique_ptr<Server> Started(const std::string& job, const wire::ClusterDef& cluster = TwoTasks(),
-                                  const wire::ConfigProto& config = {}) {
-    wire::ServerDef def;
-    def.cluster.Ensure() = cluster;
-    def.default_session_config.Ensure() = config;
-    def.job_name = job;
-    def.protocol = "grpc";
-    StatusOr<std::unique_ptr<Server>> server = NewServer(def);
-    EXPECT_TRUE(server.ok()) << server.status();
-    if (!server.ok()) return nullptr;
-    EXPECT_TRUE((*server)->Start().ok());
-    return *std::move(server);
-  }
-  Client NewClient(const std::string& target, wire::ConfigProto config = {}) {
-    config.rpc_options.Ensure().use_rpc_for_inprocess_master = GetParam();
-    Client client;
-    client.session = *NewRemoteSession(client.graph, config, target, &channels_);
-    return client;
-  }
-  static Output Variable(const GraphBuilder& b, const char* name, const char* device) {
-    return b.WithName(name).WithDevice(device).Op(
-        "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
-  }
-
-  Liveness liveness_;
-  SimNetwork network_{Env::Default(), 1};
-  Channels channels_;
-};
 
 TEST_P(ServersTest, AStepRunsOnTheTasksThatItNames) {
   const auto ps = Started("ps"), worker = Started("worker");
@@ -495,79 +390,6 @@ TEST_P(ServersTest, BadDefinitionsAreRefused) {
   const auto ps = Started("ps");
   def.cluster.Ensure() = TwoTasks();
   EXPECT_TRUE(absl::IsUnknown(NewServer(def).status())) << "the address is taken";
-}
-
-// Two servers of clusters of their own; the session calls them as it likes.
-TEST_P(ServersTest, ASessionBringsItsCluster) {
-  const auto alone = [](const char* address) {
-    wire::ClusterDef def;
-    wire::JobDef& job = def.job.emplace_back();
-    job.name = "local";
-    job.tasks[0] = address;
-    return def;
-  };
-  const auto first = Started("local", alone("localhost:21")), second = Started("local", alone("localhost:22"));
-  wire::ConfigProto config;
-  wire::JobDef& job = config.cluster_def.Ensure().job.emplace_back();
-  job.name = "mine";
-  job.tasks[0] = "localhost:21";
-  job.tasks[1] = "localhost:22";
-  Client client = NewClient(first->target(), config);
-  Output w, twice;
-  Node* init = nullptr;
-  client.Add([&](const GraphBuilder& b) {
-    w = Variable(b, "w", "/job:mine/task:1");
-    init = b.WithDevice("/job:mine/task:1").OpNode("Assign", {w, b.Scalar(3.0f)});
-    twice = b.WithDevice("/job:mine/task:0").Mul(b.WithDevice("/job:mine/task:1").Identity(w), b.Scalar(2.0f));
-    return 0;
-  });
-  ASSERT_TRUE(client.Run({}, {init}).ok());
-  wire::RunOptions options;
-  options.trace_level = wire::RunOptions::kFullTrace;
-  wire::RunMetadata metadata;
-  EXPECT_EQ(ValueOf(client.Run({twice}, {}, {}, {}, &options, &metadata)), 6.0f);
-  ASSERT_TRUE(metadata.step_stats);
-  for (const auto& d : metadata.step_stats->dev_stats)
-    EXPECT_FALSE(absl::StartsWith(d.device, "/job:local")) << d.device;
-  // The variable is its server's, whatever a session calls that.
-  wire::ConfigProto renamed;
-  wire::JobDef& other = renamed.cluster_def.Ensure().job.emplace_back();
-  other.name = "mine";
-  other.tasks[1] = "localhost:22";
-  Client again = NewClient(second->target(), renamed);
-  Output same;
-  again.Add([&](const GraphBuilder& b) {
-    same = Variable(b, "w", "/job:mine/task:1");
-    return 0;
-  });
-  EXPECT_EQ(ValueOf(again.Run({same})), 3.0f);
-  Client lost = NewClient(first->target(), renamed);
-  lost.Add([&](const GraphBuilder& b) {
-    same = b.Scalar(1.0f);
-    return 0;
-  });
-  const Status s = lost.Run({same}).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(s) && absl::StrContains(s.message(), "0 tasks at localhost:21")) << s;
-}
-
-TEST_P(ServersTest, ASessionMayHaveItsOwnState) {
-  const auto ps = Started("ps"), worker = Started("worker");
-  wire::ConfigProto own;
-  own.isolate_session_state = true;
-  std::vector<Client> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(NewClient(worker->target(), i == 0 ? wire::ConfigProto() : own));
-  for (int i = 0; i < 3; ++i) {
-    Output w;
-    Node* init = nullptr;
-    clients[static_cast<size_t>(i)].Add([&](const GraphBuilder& b) {
-      w = Variable(b, "w", kPs);
-      init = b.WithDevice(kPs).OpNode("Assign", {w, b.Scalar(static_cast<float>(i))});
-      return 0;
-    });
-    EXPECT_TRUE(absl::IsFailedPrecondition(clients[static_cast<size_t>(i)].Run({w}).status())) << "somebody else's";
-    EXPECT_TRUE(clients[static_cast<size_t>(i)].Run({}, {init}).ok());
-    EXPECT_EQ(ValueOf(clients[static_cast<size_t>(i)].Run({w})), static_cast<float>(i));
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, ServersTest, ::testing::Bool(), [](const auto& param) {

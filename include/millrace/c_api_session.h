@@ -171,8 +171,7 @@ TF_CAPI_EXPORT void TF_DeleteServer(TF_Server* server);
 TF_CAPI_EXPORT void MR_ServerStatus(TF_Server* server, TF_Buffer* json, TF_Status* status);
 /* The same of the server at "grpc://host:port". */
 TF_CAPI_EXPORT void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_Buffer* json, TF_Status* status);
-/* For people: which steps are under way on this server, and what each waits for. FailedPrecondition once it is stopped.
- */
+/* For people: which steps are under way on this server, and what each waits for. FailedPrecondition once stopped. */
 TF_CAPI_EXPORT void MR_ServerSteps(TF_Server* server, TF_Buffer* text, TF_Status* status);
 TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status);
 

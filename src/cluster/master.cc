@@ -86,9 +86,10 @@ absl::Duration TimeoutOf(const MasterCall& call, const wire::ConfigProto& config
 
 // A session that is open.
 struct Master::Open {
-  Open(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<WorkerInterface*> workers, uint64_t id,
+  Open(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, SessionWorkers own, uint64_t id,
        CoordinatorOptions options, TraceFiles trace_files)
-      : session(std::move(graph), config, std::move(workers), id, std::move(options), std::move(trace_files)) {}
+      : keep(std::move(own.keep)),
+        session(std::move(graph), config, std::move(own.workers), id, std::move(options), std::move(trace_files)) {}
 
   // What a client is told whose step was ended by the end of its session, or else `s`.
   Status Told(const Status& s) const ABSL_LOCKS_EXCLUDED(mu) {
@@ -103,6 +104,7 @@ struct Master::Open {
         "call ", request.call, " of the session has come before: its step runs, or ran, and is not run again");
   }
 
+  const std::shared_ptr<void> keep;  // the workers
   MasterSession session;
   absl::Mutex extending;
   mutable absl::Mutex mu;
@@ -208,15 +210,15 @@ StatusOr<Master::OpenPtr> Master::Find(const std::string& session) {
   return Aborted("Session ", session, " is not found. It was closed, or the server was restarted.");
 }
 
-StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const wire::ConfigProto& config) const {
-  std::vector<WorkerInterface*> all = workers_;
+StatusOr<SessionWorkers> Master::WorkersFor(const wire::ConfigProto& config) const {
+  SessionWorkers all{workers_, nullptr};
   if (config.cluster_def && !config.cluster_def->job.empty()) {
     if (!options_.workers_of) return Unimplemented("ConfigProto.cluster_def: this master has no server");
     MR_ASSIGN_OR_RETURN(all, options_.workers_of(*config.cluster_def));
   }
   if (config.device_filters.empty()) return all;
-  std::vector<WorkerInterface*> chosen = {all.front()};
-  for (WorkerInterface* w : absl::MakeConstSpan(all).subspan(1)) {
+  std::vector<WorkerInterface*> chosen = {all.workers.front()};
+  for (WorkerInterface* w : absl::MakeConstSpan(all.workers).subspan(1)) {
     bool is_wanted = false;
     for (const std::string& filter : config.device_filters) {
       MR_ASSIGN_OR_RETURN(const bool matches, Matches(filter, w->task()));
@@ -224,7 +226,7 @@ StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const wire::ConfigPro
     }
     if (is_wanted) chosen.push_back(w);
   }
-  return chosen;
+  return SessionWorkers{std::move(chosen), std::move(all.keep)};
 }
 
 StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, CreateSessionRequest request) {
@@ -236,7 +238,7 @@ StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, Cr
   options.isolates_state = config.isolate_session_state;
   options.calls.differentiate = options_.differentiate;
   AskKernels(*options_.kernels, *options_.host, &options.passes);
-  MR_ASSIGN_OR_RETURN(std::vector<WorkerInterface*> workers, WorkersFor(config));
+  MR_ASSIGN_OR_RETURN(SessionWorkers workers, WorkersFor(config));
   auto graph = MakeRef<SharedGraph>(options_.ops);
   {
     const GraphLock lock(&graph->mu);
@@ -411,7 +413,8 @@ StatusOr<ListDevicesResponse> Master::ListDevices(const MasterCall& call, ListDe
 StatusOr<ResetMasterResponse> Master::Reset(const MasterCall& call, ResetMasterRequest request) {
   wire::ConfigProto of_tasks;
   of_tasks.device_filters = request.device_filters;
-  MR_ASSIGN_OR_RETURN(const std::vector<WorkerInterface*> workers, WorkersFor(of_tasks));
+  MR_ASSIGN_OR_RETURN(const SessionWorkers of_filters, WorkersFor(of_tasks));
+  const std::vector<WorkerInterface*>& workers = of_filters.workers;
   Status first = CloseAll(Aborted("the session was closed: the server was reset"));
   Replies<ResetResponse> replies(workers.size());
   for (size_t i = 0; i < workers.size(); ++i)

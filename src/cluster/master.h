@@ -18,6 +18,12 @@
 
 namespace millrace {
 
+// Held by those who use them.
+struct SessionWorkers {
+  std::vector<WorkerInterface*> workers;  // the master's own first
+  std::shared_ptr<void> keep;             // null: they outlive the master
+};
+
 struct MasterOptions {
   Env* env = nullptr;
   const OpRegistry* ops = nullptr;
@@ -29,9 +35,8 @@ struct MasterOptions {
   absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
   absl::Duration close_patience = absl::Seconds(10);
   Liveness liveness;
-  // The workers of a session that has a cluster of its own (ConfigProto.cluster_def), the master's own first; they
-  // outlive the master. Null: there are no such sessions.
-  std::function<StatusOr<std::vector<WorkerInterface*>>(const wire::ClusterDef&)> workers_of;
+  // Of a session with a cluster of its own (ConfigProto.cluster_def). Null: there are no such sessions.
+  std::function<StatusOr<SessionWorkers>(const wire::ClusterDef&)> workers_of;
 };
 
 class Master final : public MasterInterface {
@@ -65,7 +70,7 @@ class Master final : public MasterInterface {
   Status Close(OpenPtr open, const Status& why);
   Status CloseAll(const Status& why);
   // Of the master's own cluster, or of that which the session's configuration has.
-  StatusOr<std::vector<WorkerInterface*>> WorkersFor(const wire::ConfigProto& config) const;
+  StatusOr<SessionWorkers> WorkersFor(const wire::ConfigProto& config) const;
 
   const std::vector<WorkerInterface*> workers_;
   const MasterOptions options_;

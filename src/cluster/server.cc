@@ -111,13 +111,18 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   MasterOptions options = parts.master;
   options.host = &worker_->host();
   options.default_config = config;
-  options.workers_of = [this](const wire::ClusterDef& of) { return tasks_->AllOf(of, address_); };
+  options.workers_of = [this](const wire::ClusterDef& of) -> StatusOr<SessionWorkers> {
+    MR_ASSIGN_OR_RETURN(std::shared_ptr<TaskDirectory> tasks, tasks_->AllOf(of, address_));
+    std::vector<WorkerInterface*> workers = tasks->All();
+    return SessionWorkers{std::move(workers), std::move(tasks)};
+  };
   master_ = std::make_unique<Master>(tasks_->All(), std::move(options));
 
   meter_ = std::make_unique<ServerMeter>(env_, cluster, own);
   metered_ = std::make_unique<MeteredMaster>(master_.get(), meter_.get(), parts.max_steps);
   handler_ = std::make_unique<Handler>(metered_.get(), worker_.get(), meter_.get(), parts);
   MR_RETURN_IF_ERROR(TakeAddress({own, metered_.get(), worker_.get()}, parts));
+  if (!parts.allows_any_cluster) tasks_->KeepSessionsWithin(address_);
   target_ = absl::StrCat("grpc://", address_.ToString());
   return absl::OkStatus();
 }
@@ -195,6 +200,7 @@ Status Server::Start() {
   MR_ASSIGN_OR_RETURN(keeper_, Keeper::Start(env_, liveness_.period, [this] {
                         worker_->EndLost();
                         master_->Beat();
+                        tasks_->EndUnused();  // behind the beat, which lets go of their tasks
                         ReportStalledSteps();
                       }));
   state_ = State::kStarted;

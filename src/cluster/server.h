@@ -27,6 +27,7 @@ struct ServerParts {
   Channels* channels = nullptr;       // outlives the server
   bool all_by_messages = false;       // also to tasks of this process
   std::string bind;                   // "host" or "host:port" to listen at, instead of the task's address
+  bool allows_any_cluster = false;    // whether clusters that sessions bring may have addresses of others than its own
   bool roles_by_certificate = false;  // whether callers are what their certificates say, or everybody everything
   int64_t max_steps = 1000;           // of clients, under way at once
   int64_t max_message_bytes = int64_t{4} << 30;

@@ -74,8 +74,9 @@ TaskDirectory::TaskDirectory(const ClusterSpec& cluster, const std::string& own_
     if (const ClusterTask* t = cluster.Find(job, 0)) leader_ = t->name();
   }
   for (const ClusterTask& t : cluster.tasks()) {
-    if (t.name() == own_task && of_sessions.job.empty()) continue;
     const HostPort address = ParseHostPort(t.address).value_or(HostPort());  // the cluster has been checked
+    addresses_.insert(AddressKey(address));
+    if (t.name() == own_task && of_sessions.job.empty()) continue;
     others_.push_back(std::make_unique<TaskWorker>(t.name(), address, channels, all_by_messages, of_sessions));
     if (t.name() == own_task) own_ = others_.back().get();
   }
@@ -87,7 +88,7 @@ void TaskDirectory::Close() {
   std::vector<TaskDirectory*> of_sessions;
   {
     absl::MutexLock lock(&mu_);
-    for (const auto& [key, directory] : of_sessions_) of_sessions.push_back(directory.get());
+    for (const auto& [key, own] : of_sessions_) of_sessions.push_back(own.directory.get());
   }
   for (TaskDirectory* d : of_sessions) d->Close();
   for (const auto& w : others_) w->Close();
@@ -109,7 +110,25 @@ std::vector<WorkerInterface*> TaskDirectory::All() const {
   return all;
 }
 
-StatusOr<TaskDirectory*> TaskDirectory::Find(const wire::ClusterDef& cluster, const std::string& own_task) {
+void TaskDirectory::KeepSessionsWithin(const HostPort& own) {
+  absl::MutexLock lock(&mu_);
+  keeps_within_ = true;
+  addresses_.insert(AddressKey(own));
+}
+
+void TaskDirectory::EndUnused() {
+  std::vector<std::shared_ptr<TaskDirectory>> unused;
+  absl::MutexLock lock(&mu_);
+  for (auto at = of_sessions_.begin(); at != of_sessions_.end();) {
+    // Only Find makes a second holder of one.
+    const bool is_unused = at->second.directory.use_count() == 1 && !std::exchange(at->second.is_new, false);
+    if (is_unused) unused.push_back(std::move(at->second.directory));
+    at = is_unused ? of_sessions_.erase(at) : std::next(at);
+  }
+}
+
+StatusOr<std::shared_ptr<TaskDirectory>> TaskDirectory::Find(
+    const wire::ClusterDef& cluster, const std::string& own_task) {
   constexpr size_t kMostClusters = 100;
   constexpr size_t kMostTasks = 10'000;
   MR_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterSpec::Make(cluster));
@@ -125,20 +144,32 @@ StatusOr<TaskDirectory*> TaskDirectory::Find(const wire::ClusterDef& cluster, co
   }
   if (!has_own) return InvalidArgument("the session's cluster has no task ", own_task);
   absl::MutexLock lock(&mu_);
-  if (const auto at = of_sessions_.find(key); at != of_sessions_.end()) return at->second.get();
-  if (of_sessions_.size() >= kMostClusters) {
-    return ResourceExhausted("the server's sessions have had ", kMostClusters, " clusters of their own already");
+  for (const ClusterTask& t : spec.tasks()) {
+    MR_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(t.address));
+    if (keeps_within_ && !addresses_.contains(AddressKey(address))) {
+      return PermissionDenied(
+          "a session's cluster has ", t.name(), " at ", address.ToString(), ", which is no address of the cluster of ",
+          own_task_, "; MILLRACE_ALLOW_ANY_CLUSTER=1 for the server (--allow-any-cluster) would allow it");
+    }
   }
-  auto made = std::make_unique<TaskDirectory>(spec, own_task, channels_, all_by_messages_, cluster);
-  return of_sessions_.emplace(std::move(key), std::move(made)).first->second.get();
+  OfSessions& own = of_sessions_[key];
+  if (!own.directory && of_sessions_.size() > kMostClusters) {
+    of_sessions_.erase(key);
+    return ResourceExhausted("the server's sessions have ", kMostClusters, " clusters of their own already");
+  }
+  if (!own.directory) {
+    own.directory = std::make_shared<TaskDirectory>(spec, own_task, channels_, all_by_messages_, cluster);
+  }
+  own.is_new = true;
+  return own.directory;
 }
 
-StatusOr<WorkerDirectory*> TaskDirectory::Of(const wire::ClusterDef& cluster, const std::string& own_task) {
-  MR_ASSIGN_OR_RETURN(TaskDirectory* const found, Find(cluster, own_task));
-  return found;
+StatusOr<std::shared_ptr<WorkerDirectory>> TaskDirectory::Of(
+    const wire::ClusterDef& cluster, const std::string& own_task) {
+  return Find(cluster, own_task);
 }
 
-StatusOr<std::vector<WorkerInterface*>> TaskDirectory::AllOf(const wire::ClusterDef& cluster, const HostPort& own) {
+StatusOr<std::shared_ptr<TaskDirectory>> TaskDirectory::AllOf(const wire::ClusterDef& cluster, const HostPort& own) {
   MR_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterSpec::Make(cluster));
   std::vector<std::string> here;
   for (const ClusterTask& t : spec.tasks()) {
@@ -149,8 +180,7 @@ StatusOr<std::vector<WorkerInterface*>> TaskDirectory::AllOf(const wire::Cluster
     return InvalidArgument("ConfigProto.cluster_def has ", here.size(), " tasks at ", own.ToString(),
                            ", the address of the session's server; want 1");
   }
-  MR_ASSIGN_OR_RETURN(const TaskDirectory* const found, Find(cluster, here.front()));
-  return found->All();
+  return Find(cluster, here.front());
 }
 
 }  // namespace millrace

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,24 @@ class TaskDirectory final : public WorkerDirectory {
   // Of all tasks, the own first.
   std::vector<WorkerInterface*> All() const;
   // Of a cluster in which whoever listens at an address is what the cluster calls it. Its sessions are told of it.
-  StatusOr<WorkerDirectory*> Of(const wire::ClusterDef& cluster, const std::string& own_task) override;
-  // The same for a session of this task's master, which listens at `own`: all its workers, the own first.
-  StatusOr<std::vector<WorkerInterface*>> AllOf(const wire::ClusterDef& cluster, const HostPort& own);
+  // PermissionDenied: see KeepSessionsWithin. ResourceExhausted when 100 such clusters are in use.
+  StatusOr<std::shared_ptr<WorkerDirectory>> Of(const wire::ClusterDef& cluster, const std::string& own_task) override;
+  // The same for a session of this task's master, which listens at `own`.
+  StatusOr<std::shared_ptr<TaskDirectory>> AllOf(const wire::ClusterDef& cluster, const HostPort& own);
+  // From now on such clusters may have the addresses of this one's tasks, and `own`, but no others: sessions make
+  // servers connect to them.
+  void KeepSessionsWithin(const HostPort& own);
+  // Ends those that nobody has asked for since the last call and nobody holds: their last messages are on their way
+  // before that. Waits for replies: not to be called by one.
+  void EndUnused();
 
  private:
   class TaskWorker;
-  StatusOr<TaskDirectory*> Find(const wire::ClusterDef& cluster, const std::string& own_task);
+  struct OfSessions {
+    std::shared_ptr<TaskDirectory> directory;
+    bool is_new = true;  // since the last EndUnused
+  };
+  StatusOr<std::shared_ptr<TaskDirectory>> Find(const wire::ClusterDef& cluster, const std::string& own_task);
 
   const std::string own_task_;
   Channels* const channels_;
@@ -47,8 +59,9 @@ class TaskDirectory final : public WorkerDirectory {
   WorkerInterface* own_ = nullptr;
   std::vector<std::unique_ptr<TaskWorker>> others_;
   absl::Mutex mu_;
-  // By cluster and own task. They last, since workers' sessions and calls under way refer to them.
-  std::map<std::string, std::unique_ptr<TaskDirectory>> of_sessions_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, OfSessions> of_sessions_ ABSL_GUARDED_BY(mu_);  // by cluster and own task
+  bool keeps_within_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<std::string> addresses_ ABSL_GUARDED_BY(mu_);  // that clusters of sessions may have then
 };
 
 }  // namespace millrace

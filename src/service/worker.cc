@@ -107,15 +107,16 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
 StatusOr<std::unique_ptr<WorkerEnv>> Worker::EnvOfSession(const CreateWorkerSessionRequest& request) {
   const bool has_cluster = !request.cluster.job.empty();
   if (!has_cluster && !request.isolates_state) return nullptr;
-  WorkerDirectory* peers = env_.peers;
+  std::shared_ptr<WorkerDirectory> peers;
   if (has_cluster) {
-    if (!peers)
+    if (!env_.peers)
       return Unimplemented("worker ", task(), " reaches no others: its sessions have no cluster of their own");
-    MR_ASSIGN_OR_RETURN(peers, peers->Of(request.cluster, request.task));
+    MR_ASSIGN_OR_RETURN(peers, env_.peers->Of(request.cluster, request.task));
   }
   MR_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Device>> devices,
                       DevicesOfSession(env_.devices, has_cluster ? request.task : "", request.isolates_state));
-  auto own = std::make_unique<WorkerEnv>(std::move(devices), env_.kernels, peers);
+  auto own = std::make_unique<WorkerEnv>(std::move(devices), env_.kernels, peers ? peers.get() : env_.peers);
+  own->own_peers = std::move(peers);
   if (!has_cluster) own->collectives = env_.collectives;
   return own;
 }

@@ -32,8 +32,9 @@ class WorkerEnv {
   const KernelRegistry* const kernels;
   WorkerDirectory* const peers;
   const std::string task;
-  const bool has_own_memory;                 // some device has memory of its own
-  std::shared_ptr<Collectives> collectives;  // set by the worker, before anybody asks
+  const bool has_own_memory;                   // some device has memory of its own
+  std::shared_ptr<Collectives> collectives;    // set by the worker, before anybody asks
+  std::shared_ptr<WorkerDirectory> own_peers;  // `peers`, where they are those of one session
 
   // Who must be gone before the devices.
   class Hold {

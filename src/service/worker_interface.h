@@ -98,8 +98,8 @@ class WorkerDirectory {
   virtual WorkerInterface* Find(absl::string_view task) = 0;
   // The task where the members of collective ops meet, the same for all workers; empty: each worker is alone.
   virtual std::string CollectiveLeader() const { return ""; }
-  // The workers of another cluster, in which this one's is called `own_task`. Lives as long as the directory.
-  virtual StatusOr<WorkerDirectory*> Of(const wire::ClusterDef&, const std::string& own_task) {
+  // The workers of another cluster, in which this one's is called `own_task`, for as long as it is held.
+  virtual StatusOr<std::shared_ptr<WorkerDirectory>> Of(const wire::ClusterDef&, const std::string& own_task) {
     return Unimplemented("worker ", own_task, " belongs to no server, which could reach other clusters");
   }
 };

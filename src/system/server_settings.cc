@@ -78,8 +78,10 @@ StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
   return options;
 }
 
-Status ServerPartsFromEnvironment(ServerParts* parts) {
+Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts) {
   parts->bind = Setting("MILLRACE_BIND");
+  const bool own_host = IsLoopback(parts->bind.empty() ? address : parts->bind);
+  MR_ASSIGN_OR_RETURN(parts->allows_any_cluster, YesOrNo("MILLRACE_ALLOW_ANY_CLUSTER", own_host));
   MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberOf("MILLRACE_MAX_SESSIONS", 1000));
   parts->master.max_sessions = static_cast<size_t>(sessions);
   MR_ASSIGN_OR_RETURN(parts->max_steps, NumberOf("MILLRACE_MAX_STEPS", parts->max_steps));

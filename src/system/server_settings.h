@@ -13,9 +13,10 @@ namespace millrace {
 // Errors name the variable.
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env);
 
-// Fills in what MILLRACE_BIND, _MAX_SESSIONS, _MAX_STEPS, _MAX_MESSAGE_BYTES and _TLS_* say. InvalidArgument names the
-// variable.
-Status ServerPartsFromEnvironment(ServerParts* parts);
+// Fills in what MILLRACE_BIND, _MAX_SESSIONS, _MAX_STEPS, _MAX_MESSAGE_BYTES, _ALLOW_ANY_CLUSTER (1 or 0; left unset, 1
+// for a server that only this host can reach) and _TLS_* say. `address`: the server's in its cluster. InvalidArgument
+// names the variable.
+Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts);
 
 // What graphs may do on a server: nothing is kept from those of a server that only this host can reach, unless
 // MILLRACE_ALLOW_FILES (folders, with ':' between; "all": every file) or MILLRACE_ALLOW_PY_FUNC (1 or 0) say so; on

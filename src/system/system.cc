@@ -152,7 +152,7 @@ Status System::Reset(const std::vector<std::string>& containers, const wire::Con
 
 StatusOr<std::unique_ptr<Server>> System::NewServer(const wire::ServerDef& def) {
   ServerParts parts;
-  MR_RETURN_IF_ERROR(ServerPartsFromEnvironment(&parts));
+  MR_RETURN_IF_ERROR(ServerPartsFromEnvironment(AddressOf(def), &parts));
   MR_ASSIGN_OR_RETURN(
       const GraphRights rights, GraphRightsFromEnvironment(parts.bind.empty() ? AddressOf(def) : parts.bind));
   ThreadPool* pool = &ProcessThreadPool();

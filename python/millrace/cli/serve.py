@@ -53,6 +53,12 @@ def add_to(commands: Any) -> None:
         "--allow-py-func", action="store_true", help="graphs may call Python functions that this process has registered (or MILLRACE_ALLOW_PY_FUNC=1)"
     )
     parser.add_argument(
+        "--allow-any-cluster",
+        action="store_true",
+        help="sessions may bring clusters with any addresses, to which this process then connects (or MILLRACE_ALLOW_ANY_CLUSTER=1); default: on the "
+        "loopback interface, else the addresses of its own cluster",
+    )
+    parser.add_argument(
         "--allow-insecure-remote",
         action="store_true",
         help="listen where other hosts can connect, although nothing is encrypted and nobody has to say who he is: whoever reaches the port can run any "
@@ -71,7 +77,7 @@ def settle(given: Any) -> None:
         value = getattr(given, flag[2:].replace("-", "_"))
         if value is not None:
             os.environ[variable] = value
-    for name in ("allow_py_func", "allow_insecure_remote"):
+    for name in ("allow_py_func", "allow_any_cluster", "allow_insecure_remote"):
         if getattr(given, name):
             os.environ["MILLRACE_" + name.upper()] = "1"
     if given.log_format:

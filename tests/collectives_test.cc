@@ -53,7 +53,13 @@ class Task final : public ForwardingWorker {
     s.ok() ? std::move(reply)(AbortCollectiveResponse{}) : std::move(reply)(s);
   }
 
+  void GetStatus(const CallOptions&, GetStatusRequest, Reply<GetStatusResponse> reply) override {
+    if (dead) return std::move(reply)(Unavailable(task(), " is dead"));
+    std::move(reply)(GetStatusResponse{task(), incarnation_now, {}, 0});
+  }
+
   static constexpr uint64_t incarnation = 77;
+  std::atomic<uint64_t> incarnation_now{incarnation};
   std::shared_ptr<Collectives> collectives;
   std::atomic<int> asked{0};
   std::atomic<bool> dead{false};
@@ -230,6 +236,29 @@ TEST_F(CollectivesTest, NobodyWaitsForWhoIsMissing) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(r.status())) << r.status();
     EXPECT_TRUE(absl::StrContains(r.status().message(), "3 of 8 members are there: ")) << r.status();
     EXPECT_TRUE(absl::StrContains(r.status().message(), "task:1/device:CPU:0")) << r.status();
+  }
+}
+
+TEST_F(CollectivesTest, NobodyWaitsForAMemberThatHasDied) {
+  const auto without_the_last_task = [] {
+    std::vector<CollectiveCall> calls = AllOfSessions();
+    calls.resize(static_cast<size_t>(kMembers - kDevices));
+    for (CollectiveCall& c : calls) c.timeout = absl::Minutes(10);
+    return calls;
+  };
+  for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 0)) ASSERT_TRUE(r.ok()) << r.status();
+  tasks_.back()->dead = true;
+  for (const StatusOr<Tensor>& r : RunAll(without_the_last_task(), 0)) {
+    EXPECT_TRUE(absl::IsUnavailable(r.status())) << r.status();
+    EXPECT_TRUE(absl::StrContains(r.status().message(), "a member is gone: /job:w/replica:0/task:3 is dead"));
+  }
+  // When it is back nobody has anything against it.
+  tasks_.back()->dead = false;
+  for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 1)) ASSERT_TRUE(r.ok()) << r.status();
+  tasks_.back()->incarnation_now = 78;
+  for (const StatusOr<Tensor>& r : RunAll(without_the_last_task(), 0)) {
+    EXPECT_TRUE(absl::IsAborted(r.status())) << r.status();
+    EXPECT_TRUE(absl::StrContains(r.status().message(), "task:3 was restarted")) << r.status();
   }
 }
 

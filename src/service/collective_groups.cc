@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/exceptions.h"
 #include "op/device_name.h"
+#include "service/worker_env.h"
 
 namespace millrace {
 namespace {
@@ -15,6 +16,7 @@ constexpr size_t kMaxGatherings = 10'000;
 constexpr size_t kMaxLeftEarly = 1'000;
 constexpr size_t kMaxRemembered = 1'000;  // messages that might come twice
 constexpr absl::Duration kFailureIsNews = absl::Seconds(30);
+constexpr absl::Duration kWatchPeriod = absl::Seconds(1);
 
 std::string Title(const JoinCollectiveRequest& m) {
   return absl::StrCat("group ", m.group_key, ", instance ", m.instance_key, " of collective ops: ");
@@ -44,6 +46,11 @@ const CollectiveGroups::Key* CollectiveGroups::Find(uint64_t member) const {
   return nullptr;
 }
 
+bool CollectiveGroups::IsThere(const Gathering& gathering, const std::string& device) {
+  return std::any_of(
+      gathering.members.begin(), gathering.members.end(), [&](const Waiting& w) { return w.request.device == device; });
+}
+
 CollectiveGroups::Gathering CollectiveGroups::Take(const Key& key) {
   const auto at = gatherings_.find(key);
   Gathering taken = std::move(at->second);
@@ -60,16 +67,16 @@ void CollectiveGroups::RememberFailure(const Key& key, const Gathering& failed, 
     told.insert(w.request.device);
     untold.sessions.insert(w.request.session);
   }
-  for (const std::string& device : known->second) {
+  for (const auto& [device, incarnation] : known->second) {
     if (!told.contains(device)) untold_.insert_or_assign({key, device}, untold);
   }
 }
 
 void CollectiveGroups::RememberMembers(const Key& key, const Gathering& all) {
-  std::set<std::string> devices;
+  std::map<std::string, uint64_t> devices;
   for (const Waiting& w : all.members) {
     untold_.erase({key, w.request.device});
-    devices.insert(w.request.device);
+    devices[w.request.device] = w.request.incarnation;
   }
   known_[std::get<0>(key)] = std::move(devices);
   if (known_.size() > kMaxGatherings) known_.erase(known_.begin());
@@ -181,7 +188,11 @@ Status CollectiveGroups::Enter(Waiting& newcomer, Gathering* ended) {
   have_come_.push_back(member);
   if (have_come_.size() > kMaxRemembered) have_come_.pop_front();
   AddSeat(key) = std::move(newcomer);
-  if (gatherings_.find(key)->second.members.size() == size) *ended = Take(key);
+  if (gatherings_.find(key)->second.members.size() == size) {
+    *ended = Take(key);
+  } else {
+    WatchSoon();
+  }
   return absl::OkStatus();
 }
 
@@ -251,8 +262,9 @@ std::string CollectiveGroups::Missing(const Gathering& g) const {
   const auto known = known_.find(any.group_key);
   std::vector<std::string> missing;
   if (known != known_.end() && known->second.size() == static_cast<size_t>(any.group_size)) {
-    std::set_difference(
-        known->second.begin(), known->second.end(), there.begin(), there.end(), std::back_inserter(missing));
+    for (const auto& [device, incarnation] : known->second) {
+      if (!there.contains(device)) missing.push_back(device);
+    }
   }
   const auto left = static_cast<size_t>(any.group_size) - there.size();
   if (missing.size() == left) return absl::StrCat(text, "; missing: ", absl::StrJoin(missing, ", "));
@@ -274,6 +286,100 @@ void CollectiveGroups::TimeOut(uint64_t member) {
     });
   }
   Answer(std::move(ended), why);
+}
+
+std::map<std::string, uint64_t> CollectiveGroups::AwaitedTasks() const {
+  std::map<std::string, uint64_t> tasks;
+  for (const auto& [key, gathering] : gatherings_) {
+    const auto known = known_.find(std::get<0>(key));
+    if (known == known_.end()) continue;
+    for (const auto& [device, incarnation] : known->second) {
+      if (IsThere(gathering, device)) continue;
+      const StatusOr<DeviceName> name = DeviceName::Parse(device);
+      if (name.ok()) tasks[TaskOf(*name)] = incarnation;
+    }
+  }
+  return tasks;
+}
+
+// Without memory for it groups wait as long as they may.
+void CollectiveGroups::WatchSoon() {
+  if (is_watching_) return;
+  is_watching_ = WithoutExceptions([&] {
+                   env_.ScheduleAfter(kWatchPeriod, [weak = weak_from_this()] {
+                     if (const auto self = weak.lock()) self->env_.Schedule([self] { self->Watch(); });
+                   });
+                   return absl::OkStatus();
+                 }).ok();
+}
+
+void CollectiveGroups::Watch() {
+  if (!gate_.Enter()) return;
+  std::map<std::string, uint64_t> tasks;
+  {
+    absl::MutexLock lock(&mu_);
+    is_watching_ = false;
+    if (!gatherings_.empty()) WatchSoon();
+    WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      tasks = AwaitedTasks();
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+  for (const auto& [task, incarnation] : tasks) Ask(task, incarnation);
+  gate_.Leave();
+}
+
+void CollectiveGroups::Ask(const std::string& task, uint64_t incarnation) {
+  WorkerInterface* const worker = find_worker_(task);
+  if (worker == nullptr) return;
+  const Status s = WithoutExceptions([&, this] {
+    absl::MutexLock lock(&mu_);
+    return asked_.insert(task).second ? absl::OkStatus() : AlreadyExists("it has not answered yet");
+  });
+  if (!s.ok()) return;
+  worker->GetStatus({}, {}, [weak = weak_from_this(), task, incarnation](const StatusOr<GetStatusResponse>& status) {
+    if (const auto self = weak.lock()) self->Heard(task, incarnation, status);
+  });
+}
+
+void CollectiveGroups::Heard(const std::string& task, uint64_t incarnation, const StatusOr<GetStatusResponse>& status) {
+  Status why;
+  if (!status.ok()) {
+    why = Unavailable("a member is gone: ", status.status().message());
+  } else if (status->incarnation != incarnation) {
+    why = Aborted("a member is gone: task ", task, " was restarted");
+  }
+  std::vector<std::pair<Gathering, Status>> ended;
+  {
+    absl::MutexLock lock(&mu_);
+    asked_.erase(task);
+    if (why.ok()) return;
+    for (auto group = known_.begin(); group != known_.end();) {
+      const auto is_gone = [&](const auto& member) {
+        const StatusOr<DeviceName> name = DeviceName::Parse(member.first);
+        return member.second == incarnation && name.ok() && TaskOf(*name) == task;
+      };
+      std::vector<std::string> gone;
+      for (const auto& member : group->second) {
+        if (is_gone(member)) gone.push_back(member.first);
+      }
+      std::vector<Key> failed;
+      for (const auto& [key, gathering] : gatherings_) {
+        const auto lacks = [&](const std::string& device) { return !IsThere(gathering, device); };
+        if (std::get<0>(key) == group->first && std::any_of(gone.begin(), gone.end(), lacks)) failed.push_back(key);
+      }
+      for (const std::string& device : gone) group->second.erase(device);  // which need not be told
+      for (const Key& key : failed) {
+        Gathering taken = Take(key);
+        const Status told = Annotate(why, Title(taken.members.front().request));
+        RememberFailure(key, taken, told);
+        ended.emplace_back(std::move(taken), told);
+      }
+      // Who waits now waits for whoever comes.
+      group = failed.empty() ? std::next(group) : known_.erase(group);
+    }
+  }
+  for (auto& [gathering, told] : ended) Answer(std::move(gathering), told);
 }
 
 StatusOr<bool> CollectiveGroups::Leave(uint64_t member, const Status& why) {
@@ -311,6 +417,7 @@ void CollectiveGroups::Close(const Status& why) {
     all.swap(gatherings_);
   }
   for (auto& [key, gathering] : all) Answer(std::move(gathering), why);
+  gate_.Close();
 }
 
 }  // namespace millrace

@@ -201,7 +201,11 @@ Collectives::Collectives(WorkerEnv& env, uint64_t incarnation)
       pool_(env.pool()),
       world_(EnvOf(env.pool())),
       incarnation_(incarnation),
-      groups_(std::make_shared<CollectiveGroups>(world_)),
+      groups_(std::make_shared<CollectiveGroups>(
+          world_,
+          [peers = peers_, own = task_](const std::string& task) -> WorkerInterface* {
+            return peers == nullptr || task == own ? nullptr : peers->Find(task);
+          })),
       gate_(world_) {}
 
 void Collectives::Close(const Status& why) {

@@ -82,7 +82,7 @@ def packs(d: Draw) -> Iterator[Case]:
 
 
 def unpacks(d: Draw) -> Iterator[Case]:
-    for shape, axis in (((3,), 0), ((1, 5), 0), ((2, 17), 1), ((4, 0), 0), ((2, 3, 5), -1), ((33, 2), 0)):
+    for shape, axis in (((3,), 0), ((1, 5), 0), ((2, 17), 1), ((4, 0), 0), ((2, 3, 5), -1), ((33, 2), 0), ((101, 3), 1), ((5, 9, 4), 2)):
         yield Case([d.any(shape)], {"num": shape[axis], "axis": axis})
 
 
@@ -91,7 +91,7 @@ def _unpack(x: np.ndarray, num: int, axis: int) -> list[np.ndarray]:
 
 
 def splits(d: Draw) -> Iterator[Case]:
-    for shape, axis, count in (((4,), 0, 2), ((4,), 0, 1), ((2, 6), 1, 3), ((34, 3), 0, 2), ((2, 0, 3), 0, 2), ((3, 32), -1, 2)):
+    for shape, axis, count in (((4,), 0, 2), ((4,), 0, 1), ((2, 6), 1, 3), ((34, 3), 0, 2), ((2, 0, 3), 0, 2), ((3, 32), -1, 2), ((101, 6), 1, 3)):
         yield Case([np.array(axis), d.any(shape)], {"num_split": count})
 
 

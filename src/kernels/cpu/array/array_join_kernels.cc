@@ -228,12 +228,14 @@ StatusOr<bool> SetThinParts(KernelContext& ctx, const Tensor& in, const AxisView
   const int64_t run = view.size / parts * view.inner;  // of one part, in each of the outer places
   const auto element = static_cast<int64_t>(DTypeSize(in.dtype()));
   const bool thin = run * parts * element <= 256 && view.outer > 1 && parts > 1 && shape.num_elements() > 0;
-  if (!thin || shape.num_elements() * element % static_cast<int64_t>(Allocator::kAlignment) != 0) return false;
-  MR_ASSIGN_OR_RETURN(Tensor all, ctx.AllocateTemp(in.dtype(), Shape::Vector(in.num_elements())));
-  const CopyDim dims[] = {{parts, view.outer * run, run}, {view.outer, run, parts * run}, {run, 1, 1}};
+  constexpr auto kAlignment = static_cast<int64_t>(Allocator::kAlignment);
+  if (!thin || !IsPlain(in.dtype()) || kAlignment % element != 0) return false;
+  const int64_t unit = kAlignment / element, apart = (shape.num_elements() + unit - 1) / unit * unit;
+  MR_ASSIGN_OR_RETURN(Tensor all, ctx.AllocateTemp(in.dtype(), Shape::Vector(parts * apart)));
+  const CopyDim dims[] = {{parts, apart, run}, {view.outer, run, parts * run}, {run, 1, 1}};
   StridedCopy(&ctx, in.dtype(), all.mutable_raw(), in.raw(), dims);
   for (int64_t i = 0; i < parts; ++i) {
-    MR_ASSIGN_OR_RETURN(Tensor part, all.Rows(i * shape.num_elements(), (i + 1) * shape.num_elements()));
+    MR_ASSIGN_OR_RETURN(Tensor part, all.Rows(i * apart, i * apart + shape.num_elements()));
     MR_ASSIGN_OR_RETURN(part, part.Reshaped(shape));
     ctx.set_output(static_cast<int>(i), std::move(part));
   }

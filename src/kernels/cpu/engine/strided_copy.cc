@@ -214,7 +214,8 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Cut CutWork(const Nest& nest) {
   const Block& b = nest.block;
   Cut cut;
-  cut.columns = std::min<int64_t>(b.n, nest.transposes ? 64 : kBlockBytes / nest.item_bytes);
+  const bool squares = nest.transposes && b.rows > 4;
+  cut.columns = std::min<int64_t>(b.n, squares ? 64 : kBlockBytes / nest.item_bytes / (nest.transposes ? b.rows : 1));
   // Multiples of 64 keep the tiles of a transposition whole.
   const int64_t rows = kBlockBytes / (cut.columns * nest.item_bytes);
   cut.rows = std::min(b.rows, nest.transposes ? (rows + 63) / 64 * 64 : std::max<int64_t>(rows, 1));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/cpu/engine/strided_block.h"
+#include "kernels/cpu/engine/strided_interleave_simd.h"
 
 namespace millrace::strided {
 namespace {
@@ -17,31 +18,20 @@ void TransposeItems(char* dst, const char* src, const Block& b) {
   }
 }
 
-// A fixed small number of columns or rows (channels of an image, complex parts). The kN long sides are brought into a
-// small buffer first: streams that are a multiple of the page size apart would otherwise disturb each other.
-template <typename T, int kN>
-void TransposeNarrow(char* dst, const char* src, const Block& b) {
-  constexpr int64_t kSize = sizeof(T);
-  constexpr int64_t kLength = 1024 / kSize;
-  T buffer[kN][kLength];
-  const bool narrow_rows = b.n == kN;  // of the destination
-  const int64_t length = narrow_rows ? b.rows : b.n;
-  for (int64_t at = 0; at < length; at += kLength) {
-    const int64_t m = std::min(kLength, length - at);
-    if (narrow_rows) {
-      for (int k = 0; k < kN; ++k)
-        std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
-      for (int64_t i = 0; i < m; ++i) {
-        for (int k = 0; k < kN; ++k) Store(dst + (at + i) * b.dst_row + k * kSize, buffer[k][i]);
-      }
-    } else {
-      for (int64_t i = 0; i < m; ++i) {
-        for (int k = 0; k < kN; ++k) buffer[k][i] = Load<T>(src + (at + i) * b.src_stride + k * kSize);
-      }
-      for (int k = 0; k < kN; ++k)
-        std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
-    }
+// A few columns or rows (channels of an image, complex parts) that lie side by side; false for others.
+template <typename T>
+bool TransposeNarrow(char* dst, const char* src, const Block& b) {
+  constexpr int64_t kSize = sizeof(T), kMost = 4, kLong = 16;
+  if constexpr (kSize > 8) return false;
+  if (b.n <= kMost && b.rows >= kLong && b.n > 1 && b.dst_row == b.n * kSize) {
+    Interleave(kSize, b.n, src, b.src_stride, dst, b.rows);
+    return true;
   }
+  if (b.rows <= kMost && b.n >= kLong && b.rows > 1 && b.src_stride == b.rows * kSize) {
+    Separate(kSize, b.rows, src, dst, b.dst_row, b.n);
+    return true;
+  }
+  return false;
 }
 
 template <typename T, size_t... I>
@@ -122,8 +112,7 @@ void TransposeSquares(char* dst, const char* src, const Block& b) {
 template <typename T>
 void TransposeBlock(char* dst, const char* src, const Block& b) {
   constexpr int64_t kSize = sizeof(T);
-  if (b.n == 2 || b.rows == 2) return TransposeNarrow<T, 2>(dst, src, b);
-  if (b.n == 3 || b.rows == 3) return TransposeNarrow<T, 3>(dst, src, b);
+  if (TransposeNarrow<T>(dst, src, b)) return;
   if constexpr (kSize < 16) {
     constexpr int64_t kLanes = Vector16<T>::kLanes, kSide = 64 / kSize;
     if (b.n >= kSide && b.rows >= kSide) return TransposeSquares<T>(dst, src, b);

@@ -22,13 +22,16 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Combines `n` (a power of two) values as a tree.
-template <class P, typename B>
-inline B CombineTree(B* v, int n) {
-  for (int half = n / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) v[i] = P::Combine(v[i], v[i + half]);
+// Combines kN (a power of two) values as a tree.
+template <class P, int kN, typename B>
+HWY_INLINE B CombineTree(const B* v) {
+  if constexpr (kN == 1) {
+    return v[0];
+  } else {
+    B half[kN / 2];
+    for (int i = 0; i < kN / 2; ++i) half[i] = P::Combine(v[i], v[i + kN / 2]);
+    return CombineTree<P, kN / 2>(half);
   }
-  return v[0];
 }
 
 // All elements of one run. `B` is the type that lanes accumulate in for a stretch.
@@ -44,8 +47,13 @@ inline B ReduceRun(const typename P::T* in, int64_t n) {
   for (; i + kFew <= n; i += kFew) {
     for (int l = 0; l < kFew; ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i + l])));
   }
-  for (int l = 0; i < n; ++i, ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i])));
-  return CombineTree<P, B>(lanes, kLanes);
+  if (i < n) {  // in an array of their own, so that the lanes can stay in registers
+    B rest[kFew];
+    for (int l = 0; l < kFew; ++l) rest[l] = B(P::Identity());
+    for (int l = 0; i < n; ++i, ++l) rest[l] = B(P::Of(in[i]));
+    for (int l = 0; l < kFew; ++l) lanes[l] = P::Combine(lanes[l], rest[l]);
+  }
+  return CombineTree<P, kLanes>(lanes);
 }
 
 template <class P>

@@ -82,6 +82,8 @@ def check_library(path):
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"Name: GLIBC_([0-9.]+)", run("readelf", "-V", path))}
     if versions and max(versions) > GLIBC:
         return "%s wants glibc %d.%d" % (name, *max(versions))
+    if " .symtab " in run("readelf", "-SW", path):
+        return "%s is not stripped" % name
     exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", path).splitlines() if " A " not in line}
     allowed = next(pattern for start, pattern in EXPORTED.items() if name.startswith(start))
     shown = sorted(symbol for symbol in exported if not re.fullmatch(allowed, symbol.split("@")[0]))

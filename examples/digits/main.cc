@@ -9,6 +9,7 @@
 // there, bit for bit.
 #define MILLRACE_EXCEPTIONS 1
 #include <millrace/layers.h>
+#include <millrace/losses.h>
 #include <millrace/metrics.h>
 #include <millrace/monitored_session.h>
 
@@ -58,7 +59,7 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
   x = millrace::layers::Flatten(s, x);
   x = model.Dense("hidden", x, features, 128, "Relu");
   const millrace::Output logits = model.Dense("logits", x, 128, 10);
-  net.loss = s.WithName("loss").Composite("SparseSoftmaxCrossEntropyLoss", {logits, net.labels})[0];
+  net.loss = millrace::losses::SparseSoftmaxCrossEntropy(s, net.labels, logits);
   net.accuracy = millrace::metrics::Accuracy(s, net.labels, s.Op("ArgMax", {logits, s.Const(1)}));
   net.step = model.GlobalStep();
   millrace::Optimizer adam{"Adam"};

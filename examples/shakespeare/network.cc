@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network.h"
 
+#include <millrace/decay.h>
+#include <millrace/losses.h>
+
 namespace {
 
 using millrace::Operation;
@@ -51,14 +54,13 @@ Network BuildNetwork(millrace::Graph& graph, int64_t characters, int64_t layers,
       "softmax/bias", s.Const(Tensor::Of({characters}, std::vector<float>(static_cast<size_t>(characters), 0.0f))));
   const Output flat = s.Op("Reshape", {run.outputs, s.Const({int64_t{-1}, units})});
   const Output logits = s.Composite("Dense", {flat, kernel.read, bias.read})[0];
-  net.loss = s.WithName("loss").Composite(
-      "SparseSoftmaxCrossEntropyLoss", {logits, s.Op("Reshape", {net.targets, s.Const({int64_t{-1}})})})[0];
+  const Output targets = s.Op("Reshape", {net.targets, s.Const({int64_t{-1}})});
+  net.loss = millrace::losses::SparseSoftmaxCrossEntropy(s, targets, logits);
   const millrace::Variable step = model.GlobalStep();
   net.step = step.read;
   millrace::Optimizer adam{"Adam"};
   adam.clip_global_norm = 5;
-  adam.learning_rate = s.WithName("rate").Composite(
-      "ExponentialDecay", {0.006f, step.read}, {{"decay_steps", 300.0f}, {"decay_rate", 0.5f}})[0];
+  adam.learning_rate = millrace::decay::Exponential(s.WithName("rate"), 0.006f, step, 300, 0.5f);
   const Operation update = model.Minimize(adam, net.loss, step);
   net.train = s.WithName("train_and_carry").WithControl({update, carry}).Op("NoOp", {});
   net.train_summary = s.Op("ScalarSummary", {"train/loss", net.loss});

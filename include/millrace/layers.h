@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers beside those of Model, and what trains with them: regularizers and rates that decay.
+// Layers beside those of Model, and regularizers.
 #pragma once
 
+#include "millrace/decay.h"
 #include "millrace/train.h"
 
 namespace millrace {
@@ -123,46 +124,6 @@ inline Output L1Regularizer(const Scope& scope, float scale, const std::vector<V
   }
   return s.Op("Mul", {s.Op("AddN", {parts}), scale});
 }
-
-// Learning rates by the number of steps.
-namespace decay {
-inline Output ByComposite(Scope s, const char* type, const std::vector<Input>& inputs, const Attrs& attrs) {
-  const Outputs rate = s.Composite(type, inputs, attrs);
-  return rate.empty() ? Output() : rate[0];
-}
-// rate * decay_rate ^ (step / decay_steps); with `staircase` the exponent is a whole number.
-inline Output Exponential(const Scope& s, float rate, const Variable& step, float decay_steps, float decay_rate,
-                          bool staircase = false) {
-  return ByComposite(s, "ExponentialDecay", {rate, step.read},
-                     {{"decay_steps", decay_steps}, {"decay_rate", decay_rate}, {"staircase", staircase}});
-}
-// rate * exp(-decay_rate * step / decay_steps).
-inline Output NaturalExp(const Scope& s, float rate, const Variable& step, float decay_steps, float decay_rate,
-                         bool staircase = false) {
-  return ByComposite(s, "NaturalExpDecay", {rate, step.read},
-                     {{"decay_steps", decay_steps}, {"decay_rate", decay_rate}, {"staircase", staircase}});
-}
-// rate / (1 + decay_rate * step / decay_steps).
-inline Output InverseTime(const Scope& s, float rate, const Variable& step, float decay_steps, float decay_rate,
-                          bool staircase = false) {
-  return ByComposite(s, "InverseTimeDecay", {rate, step.read},
-                     {{"decay_steps", decay_steps}, {"decay_rate", decay_rate}, {"staircase", staircase}});
-}
-// From `rate` down to `end` within decay_steps.
-inline Output Polynomial(const Scope& s, float rate, const Variable& step, float decay_steps, float end = 0.0001f,
-                         float power = 1) {
-  return ByComposite(s, "PolynomialDecay", {rate, step.read},
-                     {{"decay_steps", decay_steps}, {"end_learning_rate", end}, {"power", power}});
-}
-inline Output Cosine(const Scope& s, float rate, const Variable& step, float decay_steps, float alpha = 0) {
-  return ByComposite(s, "CosineDecay", {rate, step.read}, {{"decay_steps", decay_steps}, {"alpha", alpha}});
-}
-// values[i] up to and with step boundaries[i], the last one behind that.
-inline Output PiecewiseConstant(const Scope& s, const Variable& step, const std::vector<float>& boundaries,
-                                const std::vector<float>& values) {
-  return ByComposite(s, "PiecewiseConstant", {step.read}, {{"boundaries", boundaries}, {"values", values}});
-}
-}  // namespace decay
 
 }  // namespace MILLRACE_CLIENT
 }  // namespace millrace

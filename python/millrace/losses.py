@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.losses: losses with weights, collected in the graph."""
+"""tf.losses: the library's losses with weights, collected in the graph."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, List, Optional
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, control_dependencies, get_collection, name_scope
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.confusion_matrix import remove_squeezable_dimensions
-from millrace.ops.weights_broadcast import assert_broadcastable, broadcast_weights
 
 
 class Reduction:
@@ -33,20 +32,8 @@ class Reduction:
             raise at_user_line(ValueError("Invalid ReductionKey %s." % key))
 
 
-def _safe_div(a: Any, b: Any, name: str = "value") -> Tensor:
-    """a / b, and 0 where b is 0; b is not negative. The gradient is 0 there too."""
-    divisor = array_ops.where(gen_ops.equal(b, 0.0), array_ops.ones_like(b), b)
-    return array_ops.where(gen_ops.greater(b, 0.0), math_ops.div(a, divisor), array_ops.zeros_like(a), name=name)
-
-
-def _num_present(losses: Any, weights: Any, per_batch: bool = False) -> Tensor:
-    """How many elements have a weight other than 0: in all, or with rank kept for each example."""
-    with name_scope(None, "num_present", [losses, weights]) as scope:
-        weights = math_ops.cast(weights, dtypes.float32)
-        present = array_ops.where(gen_ops.equal(weights, 0.0), array_ops.zeros_like(weights), array_ops.ones_like(weights))
-        present = broadcast_weights(present, losses)
-        axis = math_ops.range(1, array_ops.rank(present)) if per_batch else None
-        return math_ops.reduce_sum(present, axis, per_batch, name=scope)
+def _float_weights(weights: Any) -> Tensor:
+    return math_ops.cast(convert_to_tensor(weights, name="weights"), dtypes.float32)
 
 
 def compute_weighted_loss(
@@ -54,21 +41,10 @@ def compute_weighted_loss(
 ) -> Tensor:
     """Losses times weights, as one number. Weights are a scalar, or of the rank of losses with each dimension 1 or theirs (ValueError)."""
     Reduction.validate(reduction)
-    with name_scope(scope, "weighted_loss", [losses, weights]), control_dependencies([assert_broadcastable(weights, losses)]):
+    with name_scope(scope, "weighted_loss", [losses, weights]) as inside:
         losses = convert_to_tensor(losses)
-        given = losses.dtype.base_dtype
-        wide = math_ops.cast(losses, dtypes.float32)
-        weights = math_ops.cast(weights, dtypes.float32)
-        result = gen_ops.mul(wide, weights)
-        if reduction != Reduction.NONE:
-            result = math_ops.reduce_sum(result)
-            if reduction == Reduction.MEAN:
-                result = _safe_div(result, math_ops.reduce_sum(array_ops.ones_like(wide) * weights))
-            elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
-                result = _safe_div(result, _num_present(wide, weights))
-            elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
-                result = _safe_div(result, math_ops.cast(array_ops.size(wide, name="num_elements"), dtypes.float32))
-        result = math_ops.cast(result, given)
+        wide, weights = math_ops.cast(losses, dtypes.float32), _float_weights(weights)
+        result = math_ops.cast(gen_ops.compute_weighted_loss(wide, weights, reduction=reduction, name=inside), losses.dtype.base_dtype)
         add_loss(result, loss_collection)
         return result
 
@@ -97,7 +73,7 @@ def absolute_difference(
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as scope:
         p, y = _pair(predictions, labels)
-        return compute_weighted_loss(math_ops.abs(gen_ops.sub(p, y)), weights, scope, loss_collection, reduction)
+        return compute_weighted_loss(gen_ops.absolute_difference(p, y, name=scope), weights, scope, loss_collection, reduction)
 
 
 def mean_squared_error(
@@ -119,25 +95,17 @@ def mean_pairwise_squared_error(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES
 ) -> Tensor:
     """The sum over the examples of the mean of ((p_i - p_j) - (y_i - y_j))^2 over pairs of elements."""
-    return _mean_pairwise(labels, predictions, weights, scope, loss_collection, 1.0)
+    return _mean_pairwise(labels, predictions, weights, scope, loss_collection, count_self=False)
 
 
-def _mean_pairwise(labels: Any, predictions: Any, weights: Any, scope: Optional[str], loss_collection: Any, less: float) -> Tensor:
+def _mean_pairwise(labels: Any, predictions: Any, weights: Any, scope: Optional[str], loss_collection: Any, count_self: bool) -> Tensor:
     _given(labels=labels, predictions=predictions)
-    with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
-        weights, labels = math_ops.cast(weights, dtypes.float32), math_ops.cast(labels, dtypes.float32)
-        with control_dependencies([assert_broadcastable(weights, labels)]):
-            p, y = _pair(predictions, labels)
-            difference = gen_ops.sub(p, y)
-            axes = math_ops.range(1, array_ops.rank(difference))
-            count = _num_present(difference, weights, per_batch=True)
-            fewer = gen_ops.maximum(count - less, 0.0)
-            squares, sums = math_ops.reduce_sum(gen_ops.square(difference), axes, True), math_ops.reduce_sum(difference, axes, True)
-            pairs = 2.0 * _safe_div(squares, fewer) - 2.0 * _safe_div(gen_ops.square(sums), count * fewer)
-            loss = math_ops.reduce_sum(gen_ops.mul(pairs, weights))
-            result = array_ops.where(gen_ops.greater(math_ops.reduce_sum(count), 0.0), loss, array_ops.zeros_like(loss), name="value")
-            add_loss(result, loss_collection)
-            return result
+    with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]) as inside:
+        p, y = _pair(predictions, labels)
+        weights = _float_weights(weights)
+        result = gen_ops.mean_pairwise_squared_error(p, y, weights, count_self=count_self, name=inside)
+        add_loss(result, loss_collection)
+        return result
 
 
 def huber_loss(
@@ -153,9 +121,7 @@ def huber_loss(
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as scope:
         p, y = _pair(predictions, labels)
-        size = math_ops.abs(gen_ops.sub(p, y))
-        near = gen_ops.minimum(size, delta)  # size - near has no gradient at delta, where near's counts already
-        return compute_weighted_loss(0.5 * near * near + delta * (size - near), weights, scope, loss_collection, reduction)
+        return compute_weighted_loss(gen_ops.huber_loss(p, y, delta, name=scope), weights, scope, loss_collection, reduction)
 
 
 def hinge_loss(
@@ -170,7 +136,7 @@ def hinge_loss(
     _given(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as scope:
         p, y = _pair(logits, labels)
-        return compute_weighted_loss(gen_ops.relu(1.0 - (2.0 * y - 1.0) * p), weights, scope, loss_collection, reduction)
+        return compute_weighted_loss(gen_ops.hinge_loss(p, y, name=scope), weights, scope, loss_collection, reduction)
 
 
 def log_loss(
@@ -186,8 +152,7 @@ def log_loss(
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as scope:
         p, y = _pair(predictions, labels)
-        value = -(y * gen_ops.log(p + epsilon)) - (1 - y) * gen_ops.log(1 - p + epsilon)
-        return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
+        return compute_weighted_loss(gen_ops.log_loss(p, y, epsilon, name=scope), weights, scope, loss_collection, reduction)
 
 
 def cosine_distance(
@@ -210,8 +175,7 @@ def cosine_distance(
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "cosine_distance_loss", [predictions, labels, weights]) as scope:
         p, y = _pair(predictions, labels)
-        value = 1 - math_ops.reduce_sum(gen_ops.mul(p, y), [axis], True)
-        return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
+        return compute_weighted_loss(gen_ops.cosine_distance(p, y, axis=axis, name=scope), weights, scope, loss_collection, reduction)
 
 
 def _cross_entropy_pair(logits: Any, labels: Any) -> Any:
@@ -235,8 +199,7 @@ def softmax_cross_entropy(
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as scope:
         logits, labels = _cross_entropy_pair(logits, onehot_labels)
         if isinstance(label_smoothing, Tensor) or label_smoothing > 0:
-            classes = math_ops.cast(array_ops.shape(labels)[-1], logits.dtype.base_dtype)
-            labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
+            labels = gen_ops.smoothed_labels(labels, label_smoothing, name=scope)
         labels = gen_ops.stop_gradient(labels, name="labels_stop_gradient")
         value = nn_ops.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
@@ -256,7 +219,7 @@ def sigmoid_cross_entropy(
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as scope:
         logits, labels = _cross_entropy_pair(logits, multi_class_labels)
         if isinstance(label_smoothing, Tensor) or label_smoothing > 0:
-            labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
+            labels = gen_ops.smoothed_labels(labels, label_smoothing, exclusive=False, name=scope)
         value = nn_ops.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(value, weights, scope, loss_collection, reduction)
 

@@ -5,6 +5,7 @@ the same losses and variables, bit for bit, whichever client wrote it.
 MILLRACE_SAME_MODEL names the C++ program.
 """
 
+import functools
 import os
 import subprocess
 
@@ -66,6 +67,60 @@ class Recurrent:
         return {self.x: numbers(BATCH * 15, 2 * step).reshape(BATCH, 5, 3), self.y: numbers(BATCH * 6, 2 * step + 1).reshape(BATCH, 6)}
 
 
+class Decaying:
+    """A line, trained at the product of every rate that decays."""
+
+    def __init__(self):
+        self.x = tf.placeholder(tf.float32, [None, 5, 3], name="sequences")
+        self.y = tf.placeholder(tf.float32, [None, 6], name="targets")
+        last = tf.identity(tf.layers.dense(tf.reshape(self.x, [-1, 15]), 6, name="line", kernel_initializer=initial(1)), name="last")
+        self.loss = tf.reduce_mean(tf.square(last - self.y), name="loss")
+        step, t = tf.train.get_or_create_global_step(), tf.train
+        rates = [
+            t.exponential_decay(0.5, step, 7.0, 0.9, True),
+            t.natural_exp_decay(1.0, step, 10.0, 0.1),
+            t.inverse_time_decay(1.0, step, 10.0, 0.1),
+            t.polynomial_decay(1.0, step, 30.0, 0.1, 0.5),
+            t.polynomial_decay(1.0, step, 30.0, 0.1, cycle=True),
+            t.cosine_decay(1.0, step, 30.0, 0.3),
+            t.cosine_decay_restarts(1.0, step, 9.0, 2.0, 0.9, 0.3),
+            t.cosine_decay_restarts(1.0, step, 9.0, 1.0, 0.9, 0.3),
+            t.linear_cosine_decay(1.0, step, 50.0, 0.5, 0.2, 0.1),
+            t.piecewise_constant(step, [np.int64(5), np.int64(8)], [1.0, 0.5, 0.25]),
+        ]
+        self.train = t.GradientDescentOptimizer(functools.reduce(lambda a, b: a * b, rates)).minimize(self.loss, global_step=step)
+
+    batch = Recurrent.batch
+
+
+class Losses:
+    """A line, trained by the sum of every loss."""
+
+    def __init__(self):
+        self.x = tf.placeholder(tf.float32, [None, 5, 3], name="sequences")
+        self.y = y = tf.placeholder(tf.float32, [None, 6], name="targets")
+        last = tf.layers.dense(tf.reshape(self.x, [-1, 15]), 6, name="line", kernel_initializer=initial(1))
+        chance = tf.sigmoid(last, name="chance")
+        each = tf.constant(numbers(BATCH, 77).reshape(BATCH, 1), name="each")
+        some, losses, kinds = tf.placeholder(tf.float32, name="some"), tf.losses, tf.losses.Reduction
+        every = [
+            losses.absolute_difference(y, last, each),
+            losses.mean_squared_error(y, last, each, reduction=kinds.MEAN),
+            losses.huber_loss(y, last, each, 0.25, reduction=kinds.SUM_OVER_BATCH_SIZE),
+            losses.hinge_loss(y, last),
+            losses.log_loss(y, chance),
+            losses.cosine_distance(y, last, 1, each, reduction=kinds.SUM),
+            losses.softmax_cross_entropy(y, last),
+            losses.sigmoid_cross_entropy(y, last, each),
+            losses.mean_pairwise_squared_error(y, last, each),
+        ]
+        self.loss = tf.add_n(every, name="loss")
+        losses.mean_squared_error(y, last, some)  # whose weights nobody knows before a step
+        self.train = tf.train.GradientDescentOptimizer(0.01).minimize(self.loss)
+
+    batch = Recurrent.batch
+
+
 def lstm(x):
     return tf.nn.dynamic_rnn(cells.BasicLSTMCell(6), x, dtype=tf.float32)[1].h
 
@@ -82,7 +137,13 @@ def unrolled(x):
 
 
 lstm.places, stack.places, unrolled.places = (1,), (1, 3, 4, 5, 6, 7, 9), (1, 3)
-MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(lstm), "stack": lambda: Recurrent(stack), "unrolled": lambda: Recurrent(unrolled)}
+MODELS = {
+    "convolutional": Convolutional,
+    "recurrent": lambda: Recurrent(lstm),
+    "stack": lambda: Recurrent(stack),
+    "unrolled": lambda: Recurrent(unrolled),
+    "decaying": Decaying,
+}
 
 
 def in_cpp(name, folder, checkpoint=None):

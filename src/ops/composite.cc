@@ -89,9 +89,11 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
 
 void RegisterAllComposites(CompositeRegistry& registry) {
   RegisterNnComposites(registry);
+  RegisterMomentComposites(registry);
   RegisterLossComposites(registry);
   RegisterRnnComposites(registry);
   RegisterTrainingComposites(registry);
+  RegisterDecayComposites(registry);
 }
 
 }  // namespace millrace

@@ -79,10 +79,12 @@ class CompositeRegistry {
 StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry, const GraphBuilder& b, NodeSpec spec);
 
 // The table of families.
-void RegisterNnComposites(CompositeRegistry& registry);  // dropout, normalisation, dense
+void RegisterNnComposites(CompositeRegistry& registry);      // dropout, normalisation, dense
+void RegisterMomentComposites(CompositeRegistry& registry);  // means and variances
 void RegisterLossComposites(CompositeRegistry& registry);
 void RegisterRnnComposites(CompositeRegistry& registry);       // recurrent cells and loops over sequences
-void RegisterTrainingComposites(CompositeRegistry& registry);  // clipping, decays, averages, initialisers
+void RegisterTrainingComposites(CompositeRegistry& registry);  // clipping, initialisers
+void RegisterDecayComposites(CompositeRegistry& registry);     // learning rates that change with the step
 void RegisterAllComposites(CompositeRegistry& registry);
 
 }  // namespace millrace

@@ -6,7 +6,9 @@
 // writes FOLDER/graph.pb, starts from the checkpoint (without one: from initial values, saved as FOLDER/start-0),
 // trains, writes the loss of each step to FOLDER/losses and the variables to FOLDER/end-0.
 #define MILLRACE_EXCEPTIONS 1
+#include <millrace/decay.h>
 #include <millrace/io.h>
+#include <millrace/losses.h>
 #include <millrace/rnn.h>
 
 #include <cstdint>
@@ -105,9 +107,69 @@ Net Unrolled(millrace::Model& model) {
   return Recurrent(model, net, rnn.Static({steps[0], steps[1], steps[2], steps[3], steps[4]}).outputs.back());
 }
 
+// A line, trained at the product of every rate that decays.
+Net Decaying(millrace::Model& model) {
+  millrace::Scope& s = model.scope();
+  Net net;
+  AddRecurrentInputs(model, net);
+  const Output last = s.WithName("last").Op(
+      "Identity", {model.Dense("line", s.Op("Reshape", {net.x, millrace::Tensor::Of<int32_t>({2}, {-1, 15})}), 15, 6)});
+  const Output error = s.WithName("sub").Op("Sub", {last, net.y}), each = s.Op("Square", {error});
+  const Output axes = s.Const({0, 1});
+  net.loss = s.WithName("loss").Op("Mean", {each, axes});
+  const millrace::Variable step = model.GlobalStep();
+  namespace decay = millrace::decay;
+  const std::vector<Output> rates = {
+      decay::Exponential(s, 0.5f, step, 7, 0.9f, true),
+      decay::NaturalExp(s, 1, step, 10, 0.1f),
+      decay::InverseTime(s, 1, step, 10, 0.1f),
+      decay::Polynomial(s, 1, step, 30, 0.1f, 0.5f),
+      decay::Polynomial(s, 1, step, 30, 0.1f, 1, true),
+      decay::Cosine(s, 1, step, 30, 0.3f),
+      decay::CosineRestarts(s, 1, step, 9, 2, 0.9f, 0.3f),
+      decay::CosineRestarts(s, 1, step, 9, 1, 0.9f, 0.3f),
+      decay::LinearCosine(s, 1, step, 50, 0.5f, 0.2f, 0.1f),
+      decay::PiecewiseConstant(s, step, {5, 8}, {1, 0.5f, 0.25f})};
+  millrace::Optimizer descent{"GradientDescent"};
+  descent.learning_rate = rates[0];
+  for (size_t i = 1; i < rates.size(); ++i) {
+    descent.learning_rate = s.WithName("mul").Op("Mul", {descent.learning_rate, rates[i]});
+  }
+  net.train = model.Minimize(descent, net.loss, step);
+  return net;
+}
+
+// A line, trained by the sum of every loss.
+Net Losses(millrace::Model& model) {
+  millrace::Scope& s = model.scope();
+  Net net;
+  AddRecurrentInputs(model, net);
+  const Output flat = s.Op("Reshape", {net.x, millrace::Tensor::Of<int32_t>({2}, {-1, 15})});
+  const Output last = model.Dense("line", flat, 15, 6);
+  const Output chance = s.WithName("chance").Op("Sigmoid", {last});
+  const Output each = s.WithName("each").Const(millrace::Tensor::Of<float>({kBatch, 1}, Numbers(kBatch, 77)));
+  const Output some = s.WithName("some").Placeholder(DType::kFloat);
+  namespace losses = millrace::losses;
+  const millrace::Outputs all = {
+      losses::AbsoluteDifference(s, net.y, last, {.weights = each}),
+      losses::MeanSquaredError(s, net.y, last, {each, "weighted_mean"}),
+      losses::Huber(s, net.y, last, 0.25f, {each, "weighted_sum_over_batch_size"}),
+      losses::Hinge(s, net.y, last),
+      losses::Log(s, net.y, chance),
+      losses::CosineDistance(s, net.y, last, 1, {each, "weighted_sum"}),
+      losses::SoftmaxCrossEntropy(s, net.y, last),
+      losses::SigmoidCrossEntropy(s, net.y, last, {each}),
+      losses::MeanPairwiseSquaredError(s, net.y, last, each)};
+  net.loss = s.WithName("loss").Op("AddN", {all});
+  losses::MeanSquaredError(s, net.y, last, {some});  // whose weights nobody knows before a step
+  net.train = model.Minimize({"GradientDescent", {{"learning_rate", 0.01}}}, net.loss);
+  return net;
+}
+
 using MakeNet = Net (*)(millrace::Model&);
 const std::map<std::string, MakeNet> kNets = {
-    {"convolutional", Convolutional}, {"recurrent", Lstm}, {"stack", Stack}, {"unrolled", Unrolled}};
+    {"convolutional", Convolutional}, {"recurrent", Lstm},    {"stack", Stack},
+    {"unrolled", Unrolled},           {"decaying", Decaying}, {"losses", Losses}};
 
 void Write(const std::string& path, const void* data, size_t size) {
   std::ofstream out(path, std::ios::binary);

@@ -176,6 +176,10 @@ CLIENT_TEST(RegularizersAndRates) {
   const Output line = millrace::decay::Polynomial(net.s, 1, net.step, 6, 0.0f);
   const Output cosine = millrace::decay::Cosine(net.s, 1, net.step, 6);
   const Output natural = millrace::decay::NaturalExp(net.s, 1, net.step, 1, 0.5f);
+  const Output cycles = millrace::decay::Polynomial(net.s, 1, net.step, 2, 0.0f, 1, true);
+  const Output again = millrace::decay::CosineRestarts(net.s, 1, net.step, 2, 1, 0.5f);
+  const Output longer = millrace::decay::CosineRestarts(net.s, 1, net.step, 1, 2, 0.5f);
+  const Output wavy = millrace::decay::LinearCosine(net.s, 1, net.step, 6, 0.5f, 0.25f, 0.125f);
   const Operation init = net.model.Initializer();
   const Session session(net.graph);
   MUST(session.RunTargets({init}));
@@ -188,6 +192,10 @@ CLIENT_TEST(RegularizersAndRates) {
   EXPECT_NEAR(net.Float(session, line), 0.5, 1e-6);
   EXPECT_NEAR(net.Float(session, cosine), 0.5, 1e-6);
   EXPECT_NEAR(net.Float(session, natural), std::exp(-1.5), 1e-6);
+  EXPECT_NEAR(net.Float(session, cycles), 0.25, 1e-6);  // a quarter of four steps is left
+  EXPECT_NEAR(net.Float(session, again), 0.25, 1e-6);   // half of the second wave, half as high
+  EXPECT_NEAR(net.Float(session, longer), 0.25, 1e-6);  // at the start of the third, which begins behind 1 + 2 steps
+  EXPECT_NEAR(net.Float(session, wavy), 0.75 * 0.5 + 0.125, 1e-6);
 }
 
 CLIENT_TEST(AveragesFollowVariablesAndAreRestored) {

@@ -69,7 +69,7 @@ def hinge_loss(logits: Any, labels: Any = None, scope: Any = None) -> Any:
 
 def mean_pairwise_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
     """tf.losses' by the number of all pairs, an element with itself among them."""
-    return _losses._mean_pairwise(labels, predictions, weights, scope, GraphKeys.LOSSES, 0.0)
+    return _losses._mean_pairwise(labels, predictions, weights, scope, GraphKeys.LOSSES, count_self=True)
 
 
 sum_of_pairwise_squares = mean_pairwise_squared_error

@@ -220,11 +220,7 @@ def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
                     "sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)" % (logits.get_shape(), labels.get_shape())
                 )
             ) from None
-        zeros = array_ops.zeros_like(logits)
-        positive = gen_ops.greater_equal(logits, zeros)
-        clipped = gen_ops.select(positive, logits, zeros)
-        minus_size = gen_ops.select(positive, -logits, logits)
-        return gen_ops.add(clipped - logits * labels, gen_ops.log1p(gen_ops.exp(minus_size)), name=scope)
+        return gen_ops.sigmoid_cross_entropy_with_logits(logits, labels, name=scope)
 
 
 def weighted_cross_entropy_with_logits(

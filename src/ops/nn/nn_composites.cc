@@ -21,16 +21,6 @@ Outputs Dropout(const GraphBuilder& b, const CompositeCall& c) {
   return std::vector<Output>{b.Mul(b.Mul(x, b.ScalarOf(t, scale)), keep)};
 }
 
-Outputs Moments(const GraphBuilder& b, const CompositeCall& c) {
-  const Output x = c.x("x"), axes = c.x("axes");
-  MR_ASSIGN_OR_RETURN(const bool keep_dims, c.Attr<bool>("keep_dims"));
-  const Output mean = b.Op("Mean", {x, axes}, {{"keep_dims", true}});
-  const Output squares = b.Op("SquaredDifference", {x, b.Op("StopGradient", {mean})});
-  const Output variance = b.Op("Mean", {squares, axes}, {{"keep_dims", keep_dims}});
-  const Output out = keep_dims ? mean : b.Op("Mean", {x, axes}, {{"keep_dims", false}});
-  return std::vector<Output>{out, variance};
-}
-
 Outputs BatchNormalization(const GraphBuilder& b, const CompositeCall& c) {
   const Output x = c.x("x");
   const DType t = BaseType(x.dtype());
@@ -73,10 +63,6 @@ void RegisterNnComposites(CompositeRegistry& r) {
           "2014).")
       .Expand(Dropout)
       .Example("f32[2,3]~ | rate=0.5; seed=3");
-  r.Add("Moments(x:T, axes:i32) -> (mean:T, variance:T) | T in FLT; keep_dims:bool=false")
-      .Doc("Mean and (biased) variance of x over `axes`.")
-      .Expand(Moments)
-      .Example("f32[4,3]~, i32[1]{0}");
   r.Add(
        "BatchNormalization(x:T, mean:T, variance:T, offset:T, scale:T) -> (y:T) | T in FLT; "
        "variance_epsilon:float=0.001")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites: clipping, learning-rate decays, moving averages, weight initialisers.
+// Composites: clipping, weight initialisers.
 #include <cmath>
 
 #include "ops/composite.h"
@@ -37,87 +37,6 @@ Outputs ClipByGlobalNorm(const GraphBuilder& b, const CompositeCall& c) {
   for (Output x : list) out.push_back(b.Mul(x, factor));
   out.push_back(norm);
   return out;
-}
-
-// step / decay_steps in the rate's type, floored when the rate is to fall in stairs.
-StatusOr<Output> Periods(const GraphBuilder& b, const CompositeCall& c) {
-  const DType t = BaseType(c.x("learning_rate").dtype());
-  MR_ASSIGN_OR_RETURN(const float steps, c.Attr<float>("decay_steps"));
-  MR_ASSIGN_OR_RETURN(const bool staircase, c.Attr<bool>("staircase"));
-  if (!(steps > 0)) return InvalidArgument("decay_steps is ", steps, ", want a positive number");
-  const Output p = b.Div(b.Cast(c.x("global_step"), t), b.ScalarOf(t, static_cast<double>(steps)));
-  return staircase ? b.Op("Floor", {p}) : p;
-}
-
-Outputs ExponentialDecay(const GraphBuilder& b, const CompositeCall& c) {
-  const DType t = BaseType(c.x("learning_rate").dtype());
-  MR_ASSIGN_OR_RETURN(const Output p, Periods(b, c));
-  MR_ASSIGN_OR_RETURN(const float rate, c.Attr<float>("decay_rate"));
-  return One(b.Mul(c.x("learning_rate"), b.Op("Pow", {b.ScalarOf(t, static_cast<double>(rate)), p})));
-}
-
-Outputs NaturalExpDecay(const GraphBuilder& b, const CompositeCall& c) {
-  const DType t = BaseType(c.x("learning_rate").dtype());
-  MR_ASSIGN_OR_RETURN(const Output p, Periods(b, c));
-  MR_ASSIGN_OR_RETURN(const float rate, c.Attr<float>("decay_rate"));
-  return One(b.Mul(c.x("learning_rate"), b.Op("Exp", {b.Mul(b.ScalarOf(t, -static_cast<double>(rate)), p)})));
-}
-
-Outputs InverseTimeDecay(const GraphBuilder& b, const CompositeCall& c) {
-  const DType t = BaseType(c.x("learning_rate").dtype());
-  MR_ASSIGN_OR_RETURN(const Output p, Periods(b, c));
-  MR_ASSIGN_OR_RETURN(const float rate, c.Attr<float>("decay_rate"));
-  const Output divisor = b.Add(b.ScalarOf(t, 1), b.Mul(b.ScalarOf(t, static_cast<double>(rate)), p));
-  return One(b.Div(c.x("learning_rate"), divisor));
-}
-
-Outputs PolynomialDecay(const GraphBuilder& b, const CompositeCall& c) {
-  const Output rate = c.x("learning_rate");
-  const DType t = BaseType(rate.dtype());
-  MR_ASSIGN_OR_RETURN(const float steps, c.Attr<float>("decay_steps"));
-  MR_ASSIGN_OR_RETURN(const float end, c.Attr<float>("end_learning_rate"));
-  MR_ASSIGN_OR_RETURN(const float power, c.Attr<float>("power"));
-  if (!(steps > 0)) return InvalidArgument("decay_steps is ", steps, ", want a positive number");
-  const Output limit = b.ScalarOf(t, static_cast<double>(steps)), last = b.ScalarOf(t, static_cast<double>(end));
-  const Output p = b.Div(b.Op("Minimum", {b.Cast(c.x("global_step"), t), limit}), limit);
-  const Output left = b.Op("Pow", {b.Sub(b.ScalarOf(t, 1), p), b.ScalarOf(t, static_cast<double>(power))});
-  return One(b.Add(b.Mul(b.Sub(rate, last), left), last));
-}
-
-Outputs CosineDecay(const GraphBuilder& b, const CompositeCall& c) {
-  const Output rate = c.x("learning_rate");
-  const DType t = BaseType(rate.dtype());
-  MR_ASSIGN_OR_RETURN(const float steps, c.Attr<float>("decay_steps"));
-  MR_ASSIGN_OR_RETURN(const float alpha, c.Attr<float>("alpha"));
-  if (!(steps > 0)) return InvalidArgument("decay_steps is ", steps, ", want a positive number");
-  const Output limit = b.ScalarOf(t, static_cast<double>(steps));
-  const Output p = b.Div(b.Op("Minimum", {b.Cast(c.x("global_step"), t), limit}), limit);
-  const Output wave = b.Add(b.ScalarOf(t, 1), b.Op("Cos", {b.Mul(b.ScalarOf(t, 3.14159265358979323846), p)}));
-  const double a = static_cast<double>(alpha);
-  return One(b.Mul(rate, b.Add(b.Mul(b.ScalarOf(t, (1 - a) / 2), wave), b.ScalarOf(t, a))));
-}
-
-// The value of the first boundary that the step has not passed: values[i] up to and with boundaries[i].
-Outputs PiecewiseConstant(const GraphBuilder& b, const CompositeCall& c) {
-  MR_ASSIGN_OR_RETURN(const std::vector<float> boundaries, c.Attr<std::vector<float>>("boundaries"));
-  MR_ASSIGN_OR_RETURN(const std::vector<float> values, c.Attr<std::vector<float>>("values"));
-  if (values.size() != boundaries.size() + 1) {
-    return InvalidArgument("PiecewiseConstant has ", boundaries.size(), " boundaries and ", values.size(),
-                           " values, wants one value more than boundaries");
-  }
-  const Output step = b.Cast(c.x("global_step"), DType::kFloat);
-  Output rate = b.Scalar(values.back());
-  for (size_t i = boundaries.size(); i-- > 0;) {
-    rate = b.Op("SelectV2", {b.Op("LessEqual", {step, b.Scalar(boundaries[i])}), b.Scalar(values[i]), rate});
-  }
-  return One(rate);
-}
-
-// average -= (1 - decay) * (average - value)
-Outputs AssignMovingAverage(const GraphBuilder& b, const CompositeCall& c) {
-  const Output average = c.x("average");
-  const Output rate = b.Sub(b.ScalarOf(BaseType(average.dtype()), 1), c.x("decay"));
-  return One(b.Op("AssignSub", {average, b.Mul(b.Sub(average, c.x("value")), rate)}));
 }
 
 // Standard deviation (or half width) that keeps the variance of activations: scale / fan.
@@ -178,42 +97,6 @@ void RegisterTrainingComposites(CompositeRegistry& r) {
           "norm before clipping is returned too.")
       .Expand(ClipByGlobalNorm)
       .Example("f32[2]~, f32[3]~, !f32[]{1}");
-  const char* decay =
-      "(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
-      "decay_rate:float; staircase:bool=false";
-  r.Add(absl::StrCat("ExponentialDecay", decay))
-      .Doc("learning_rate * decay_rate ^ (global_step / decay_steps).")
-      .Expand(ExponentialDecay)
-      .Example("!f32[]{0.1}, i64[]{30} | decay_steps=10; decay_rate=0.5");
-  r.Add(absl::StrCat("NaturalExpDecay", decay))
-      .Doc("learning_rate * exp(-decay_rate * global_step / decay_steps).")
-      .Expand(NaturalExpDecay)
-      .Example("!f32[]{0.1}, i64[]{30} | decay_steps=10; decay_rate=0.5");
-  r.Add(absl::StrCat("InverseTimeDecay", decay))
-      .Doc("learning_rate / (1 + decay_rate * global_step / decay_steps).")
-      .Expand(InverseTimeDecay)
-      .Example("!f32[]{0.1}, i64[]{30} | decay_steps=10; decay_rate=0.5");
-  r.Add(
-       "PolynomialDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
-       "end_learning_rate:float=0.0001; power:float=1.0")
-      .Doc("From learning_rate down to end_learning_rate over decay_steps, along (1 - step / decay_steps) ^ power.")
-      .Expand(PolynomialDecay)
-      .Example("!f32[]{0.1}, i64[]{5} | decay_steps=10");
-  r.Add(
-       "CosineDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
-       "alpha:float=0.0")
-      .Doc(
-          "From learning_rate down to alpha * learning_rate over decay_steps along half a cosine (Loshchilov and "
-          "Hutter 2016).")
-      .Expand(CosineDecay)
-      .Example("!f32[]{0.1}, i64[]{5} | decay_steps=10");
-  r.Add("PiecewiseConstant(global_step:Tstep) -> (rate:f32) | Tstep in IDX; boundaries:list(float); values:list(float)")
-      .Doc("values[i] while global_step <= boundaries[i]; the last value after the last boundary.")
-      .Expand(PiecewiseConstant)
-      .Example("i64[]{5} | boundaries=[3,8]; values=[0.1,0.01,0.001]");
-  r.Add("AssignMovingAverage(average:&T, value:T, decay:T) -> (average_ref:&T) | T in FLT")
-      .Doc("Moves the variable `average` towards value: average -= (1 - decay) * (average - value).")
-      .Expand(AssignMovingAverage);
   r.Add(
        "VarianceScaling() -> (values:dtype) | shape:shape; dtype in FLT=f32; scale:float=1.0; mode in "
        "{fan_in,fan_out,fan_avg}=\"fan_in\"; distribution in {normal,truncated_normal,uniform}=\"truncated_normal\"; "

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses with weights, as one number: the core's composites in scopes of TensorFlow's names.
+#pragma once
+
+#include "millrace/graph.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+namespace losses {
+
+struct Options {
+  // A scalar, or of the rank of the losses with each dimension 1 or theirs.
+  Input weights = 1.0f;
+  // By what the sum of weighted losses is divided: "weighted_sum" (nothing), "weighted_mean" (the weights),
+  // "weighted_sum_over_batch_size" (the number of losses), "weighted_sum_by_nonzero_weights" (that of weights other
+  // than 0); "none": the weighted losses themselves.
+  const char* reduction = "weighted_sum_by_nonzero_weights";
+};
+
+inline Output First(const std::vector<Output>& made) { return made.empty() ? Output() : made[0]; }
+
+// Losses of elements as one number, in the scope `inside`.
+inline Output Weighted(const Scope& inside, Output losses, const Options& o) {
+  return First(
+      inside.WithName("/").Composite("ComputeWeightedLoss", {losses, o.weights}, {{"reduction", o.reduction}}));
+}
+inline Output ComputeWeightedLoss(const Scope& s, Output losses, const Options& o = {}) {
+  return Weighted(s.SubScope("weighted_loss"), losses, o);
+}
+
+// |predictions - labels|.
+inline Output AbsoluteDifference(const Scope& s, Output labels, Output predictions, const Options& o = {}) {
+  const Scope inside = s.SubScope("absolute_difference");
+  return Weighted(inside, First(inside.WithName("/").Composite("AbsoluteDifference", {predictions, labels})), o);
+}
+// (predictions - labels)^2.
+inline Output MeanSquaredError(const Scope& s, Output labels, Output predictions, const Options& o = {}) {
+  Scope inside = s.SubScope("mean_squared_error");
+  return Weighted(inside, inside.Op("SquaredDifference", {predictions, labels}), o);
+}
+// Squared up to an error of delta, linear beyond.
+inline Output Huber(const Scope& s, Output labels, Output predictions, float delta = 1, const Options& o = {}) {
+  const Scope inside = s.SubScope("huber_loss");
+  return Weighted(inside, First(inside.WithName("/").Composite("HuberLoss", {predictions, labels, delta})), o);
+}
+// max(0, 1 - y logits); labels 0 and 1 are y -1 and 1.
+inline Output Hinge(const Scope& s, Output labels, Output logits, const Options& o = {}) {
+  const Scope inside = s.SubScope("hinge_loss");
+  return Weighted(inside, First(inside.WithName("/").Composite("HingeLoss", {logits, labels})), o);
+}
+// The cross entropy of probabilities.
+inline Output Log(const Scope& s, Output labels, Output predictions, float epsilon = 1e-7f, const Options& o = {}) {
+  const Scope inside = s.SubScope("log_loss");
+  return Weighted(inside, First(inside.WithName("/").Composite("LogLoss", {predictions, labels, epsilon})), o);
+}
+// 1 - labels . predictions, of unit vectors along `axis`.
+inline Output CosineDistance(const Scope& s, Output labels, Output predictions, int64_t axis, const Options& o = {}) {
+  const Scope inside = s.SubScope("cosine_distance_loss");
+  return Weighted(
+      inside, First(inside.WithName("/").Composite("CosineDistance", {predictions, labels}, {{"axis", axis}})), o);
+}
+// The cross entropy of distributions `labels`, to which no gradient flows.
+inline Output SoftmaxCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {
+  Scope inside = s.SubScope("softmax_cross_entropy_loss");
+  const Output known = inside.WithName("labels_stop_gradient").Op("StopGradient", {labels});
+  return Weighted(inside, inside.WithName("xentropy").Op("SoftmaxCrossEntropyWithLogits", {logits, known}), o);
+}
+// The cross entropy of class numbers.
+inline Output SparseSoftmaxCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {
+  Scope inside = s.SubScope("sparse_softmax_cross_entropy_loss");
+  return Weighted(inside, inside.WithName("xentropy").Op("SparseSoftmaxCrossEntropyWithLogits", {logits, labels}), o);
+}
+// The cross entropy of independent classes.
+inline Output SigmoidCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {
+  Scope inside = s.SubScope("sigmoid_cross_entropy_loss");
+  return Weighted(
+      inside, First(inside.WithName("xentropy").Composite("SigmoidCrossEntropyWithLogits", {logits, labels})), o);
+}
+// The mean over pairs of elements of an example of ((p_i - p_j) - (y_i - y_j))^2, summed over the examples.
+inline Output MeanPairwiseSquaredError(const Scope& s, Output labels, Output predictions, Input weights = 1.0f) {
+  const Scope inside = s.SubScope("mean_pairwise_squared_error");
+  return First(inside.WithName("/").Composite("MeanPairwiseSquaredError", {predictions, labels, weights}));
+}
+
+}  // namespace losses
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/formula.h"
+
+namespace millrace {
+
+Output Formula::Cast(Output x, DType to) const {
+  const GraphBuilder inside = b_.Scope("Cast");
+  return x && BaseType(x.dtype()) == to ? x : inside.WithName("/").Op("Cast", {x}, {{"DstT", to}});
+}
+
+Output Formula::Binary(absl::string_view name, absl::string_view op, const Operand& x, const Operand& y) const {
+  if (!x.is_number && !y.is_number) return b_.WithName(name).Op(op, {x.value, y.value});
+  const GraphBuilder inside = b_.Scope(name);
+  const Output value = x.is_number ? y.value : x.value;
+  if (!value) return inside.Op(op, {value});  // an error came before, or is told here
+  const auto constant = [&](const char* place, const Operand& o) {
+    return o.is_number ? inside.WithName(place).ScalarOf(value.dtype(), o.number) : o.value;
+  };
+  const Output left = constant("x", x), right = constant("y", y);
+  return inside.WithName("/").Op(op, {left, right});
+}
+
+}  // namespace millrace

@@ -8,6 +8,7 @@ unread_parameters.txt holds those that were there when the rule was made; rows l
 
 import ast
 import os
+import re
 
 HERE = os.path.dirname(__file__)
 PACKAGE = os.path.join(HERE, "..", "millrace")
@@ -67,6 +68,24 @@ def unread(path, interfaces=frozenset()):
     return found
 
 
+def dropped_without_reason(path):
+    """ "function: parameter" of each parameter that is dropped by `del`, with no comment beside it and no word of it in the docstring."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    found = []
+    for function in ast.walk(parsed(path)):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        arguments = function.args
+        names = {a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
+        text = ast.get_docstring(function) or ""
+        for statement in function.body:
+            if isinstance(statement, ast.Delete) and "#" not in lines[statement.lineno - 1]:
+                dropped = [t.id for t in statement.targets if isinstance(t, ast.Name) and t.id in names]
+                found.extend("%s: %s" % (function.name, n) for n in dropped if not re.search(r"\b%s\b" % n, text))
+    return found
+
+
 def everywhere():
     paths = [os.path.join(folder, name) for folder, _, files in os.walk(PACKAGE) for name in files if name.endswith(".py") and name != "gen_ops.py"]
     interfaces = frozenset().union(*(to_be_filled_in(parsed(path)) for path in paths))
@@ -79,6 +98,18 @@ def test_no_parameter_is_ignored_in_silence():
     rows = everywhere()
     assert sorted(rows - known) == [], "accepted and never read: obey, refuse, or drop it by `del` with a reason"
     assert sorted(known - rows) == [], "read by now: take the rows out of unread_parameters.txt"
+
+
+def test_what_is_dropped_has_a_reason():
+    paths = [os.path.join(folder, name) for folder, _, files in os.walk(PACKAGE) for name in files if name.endswith(".py") and name != "gen_ops.py"]
+    rows = ["%s %s" % (os.path.relpath(path, PACKAGE), row) for path in sorted(paths) for row in dropped_without_reason(path)]
+    assert rows == [], "say beside `del`, or in the docstring, why the value cannot matter"
+
+
+def test_the_rule_of_reasons_sees_what_it_should(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("def f(a, b, c):\n    'Takes b, which is nothing.'\n    del a\n    del b\n    del c  # it is late\n    d = 1\n    del d\n")
+    assert dropped_without_reason(str(path)) == ["f: a"]
 
 
 def test_the_rule_sees_what_it_should(tmp_path):
@@ -103,6 +134,9 @@ def test_what_is_not_provided_is_refused():
         lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
         lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"),
         lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2),
+        lambda: tf.contrib.factorization.KMeans([[1.0]], 1, kmc2_chain_length=3),
+        lambda: tf.contrib.learn.make_export_strategy(None, default_output_alternative_key="a"),
+        lambda: tf.data.experimental.ignore_errors(log_warning=True),
     ]:
         with pytest.raises(NotImplementedError, match="is not provided: leave it out"):
             make()

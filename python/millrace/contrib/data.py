@@ -49,7 +49,7 @@ def parallel_interleave(
     map_func: Any, cycle_length: Any, block_length: Any = 1, sloppy: Any = False, buffer_output_elements: Any = None, prefetch_input_elements: Any = None
 ) -> _Transformation:
     """interleave, in that order."""
-    del sloppy, buffer_output_elements, prefetch_input_elements
+    del sloppy, buffer_output_elements, prefetch_input_elements  # hints: the order is the same with any
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Tuple
 
 import millrace as tf
+from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
 
 SQUARED_EUCLIDEAN_DISTANCE = "squared_euclidean"
@@ -32,8 +33,8 @@ class KMeans:
         kmeans_plus_plus_num_retries: int = 2,
         kmc2_chain_length: int = 200,
     ) -> None:
-        del kmeans_plus_plus_num_retries  # how often points are drawn
-        del kmc2_chain_length  # how points are drawn
+        only(2, kmeans_plus_plus_num_retries=kmeans_plus_plus_num_retries)
+        only(200, kmc2_chain_length=kmc2_chain_length)
         if use_mini_batch and mini_batch_steps_per_iteration != 1:
             raise at_user_line(NotImplementedError("KMeans moves its centres at every step: leave mini_batch_steps_per_iteration at 1."))
         if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):

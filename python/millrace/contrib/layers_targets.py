@@ -170,7 +170,7 @@ def get_default_binary_metrics_for_eval(thresholds: Any) -> Dict[str, Callable[.
         return _metrics.streaming_mean(labels, weights=weights)
 
     def of_predictions(predictions: Any, labels: Any, weights: Any = None) -> Any:
-        del labels
+        del labels  # only what is predicted counts
         return _metrics.streaming_mean(predictions, weights=weights)
 
     def accuracy(threshold: float) -> Callable[..., Any]:

@@ -76,7 +76,7 @@ def simple_decoder_fn_train(encoder_state: Any, name: Optional[str] = None) -> _
     del name  # of no single operation
 
     def decoder_fn(time: Any, cell_state: Any, cell_input: Any, cell_output: Any, context_state: Any) -> Any:
-        del time
+        del time  # every step is alike
         return None, encoder_state if cell_state is None else cell_state, cell_input, cell_output, context_state
 
     return decoder_fn
@@ -148,7 +148,7 @@ def attention_decoder_fn_train(
     del name  # of no single operation
 
     def decoder_fn(time: Any, cell_state: Any, cell_input: Any, cell_output: Any, context_state: Any) -> Any:
-        del time
+        del time  # every step is alike
         if cell_state is None:
             cell_state, attention = encoder_state, _no_attention(encoder_state)
         else:

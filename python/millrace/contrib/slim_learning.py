@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from millrace.framework import arguments
@@ -107,6 +109,11 @@ def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Di
     return loss, limit is not None and step >= limit
 
 
+def _wait_for_step(sess: Any, global_step: Any, step: int) -> None:
+    while sess.run(global_step) < step:
+        time.sleep(1)
+
+
 def train(
     train_op: Any,
     logdir: Optional[str],
@@ -134,10 +141,9 @@ def train(
     session_wrapper: Any = None,
     trace_every_n_steps: Any = None,
 ) -> Any:
-    """Runs the training operation until a step function says stop; returns the last loss."""
+    """Runs the training operation until a step function says stop; returns the last loss. Workers but the chief begin at startup_delay_steps."""
     arguments.only(None, trace_every_n_steps=trace_every_n_steps)
     arguments.only(None, sync_optimizer=sync_optimizer)
-    del startup_delay_steps  # one worker: nobody is waited for
     if train_op is None:
         raise ValueError("train_op cannot be None.")
     graph = graph or (train_op.graph if not isinstance(train_op, Operation) else get_default_graph())
@@ -165,6 +171,8 @@ def train(
     with watcher.managed_session(master, config=session_config) as sess:
         if session_wrapper is not None:
             sess = session_wrapper(sess)
+        if not is_chief and startup_delay_steps > 0:
+            _wait_for_step(sess, global_step, min(startup_delay_steps, number_of_steps or sys.maxsize))
         stop = False
         while not stop and not watcher.should_stop():
             loss, stop = train_step_fn(sess, train_op, global_step, keywords)

@@ -11,6 +11,7 @@ from millrace.data import structure
 from millrace.data.dataset import Dataset, _converted, _dataset, _int64, _seeds
 from millrace.data.functions import Function
 from millrace.framework import dtypes
+from millrace.framework.arguments import only
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
@@ -182,7 +183,7 @@ def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) ->
 
 def ignore_errors(log_warning: bool = False) -> _Transformation:
     """Without the elements that cannot be made."""
-    del log_warning  # errors are not logged
+    only(False, log_warning=log_warning)
     return lambda dataset: dataset._same(gen_ops.ignore_errors_dataset(dataset._variant, output_types=dataset._spec[0], output_shapes=dataset._spec[1]))
 
 
@@ -258,7 +259,7 @@ def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial
             counted = pairs.apply(scan(array_ops.ones_like(target), lambda state, element: count(state, element)))
 
         def accepted(cls: Any, element: Any, frequencies: Any) -> Any:
-            del element
+            del element  # it was decided before
             ratio = target / gen_ops.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
             return gen_ops.less(random_ops.random_uniform([], seed=seed), (ratio / math_ops.reduce_max(ratio))[cls])
 

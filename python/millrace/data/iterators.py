@@ -23,7 +23,7 @@ class Iterator:
     """The state of reading a data set: get_next() gives elements until tf.errors.OutOfRangeError."""
 
     def __init__(self, iterator_resource: Tensor, initializer: Optional[Operation], output_types: Any, output_shapes: Any, output_classes: Any = None) -> None:
-        del output_classes
+        del output_classes  # components are dense
         self._iterator_resource, self._initializer = iterator_resource, initializer
         self._types, self._shapes = output_types, output_shapes
 
@@ -38,7 +38,7 @@ class Iterator:
     @staticmethod
     def from_structure(output_types: Any, output_shapes: Any = None, shared_name: Optional[str] = None, output_classes: Any = None) -> "Iterator":
         """An iterator over no data set yet: run what make_initializer(dataset) gives."""
-        del output_classes
+        del output_classes  # components are dense
         types = structure.dtypes_from(output_types)
         shapes = structure.shapes_from(types, output_shapes)
         handle = gen_ops.iterator_v2(shared_name or "", "", structure.flatten(types), shape_lists(shapes))
@@ -47,7 +47,7 @@ class Iterator:
     @staticmethod
     def from_string_handle(string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None) -> "Iterator":
         """The iterator whose string_handle() this is, which may be fed."""
-        del output_classes
+        del output_classes  # components are dense
         types = structure.dtypes_from(output_types)
         shapes = structure.shapes_from(types, output_shapes)
         handle = gen_ops.iterator_from_string_handle_v2(convert_to_tensor(string_handle, string), structure.flatten(types), shape_lists(shapes))

@@ -124,7 +124,7 @@ class _Position(SaveableObject):
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
         """An operation that sets the iterator to where it was."""
-        del restored_shapes
+        del restored_shapes  # all are scalars
         values = [array_ops.reshape(t, []) for t in restored_tensors]
         with control_dependencies([gen_ops.save_v2(self._path, self._NAMES + ["iterator/types"], [""] * 3, values + [self._types])]):
             return gen_ops.restore_iterator(self.op, self._path)  # type: ignore[no-any-return]

@@ -63,7 +63,7 @@ def tensors(value: Any, types: Optional[Any] = None) -> Any:
             )
         return convert_to_tensor(leaf)
 
-    del types
+    del types  # tensors have them
     return mapped(tensor, value)
 
 

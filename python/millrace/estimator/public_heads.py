@@ -35,12 +35,12 @@ class Head(heads._Head):
 
     def metrics(self, regularization_losses: Any = None) -> Dict[str, Any]:
         """Not provided: create_estimator_spec makes the metrics of an evaluation."""
-        del regularization_losses
+        del regularization_losses  # an error follows
         raise at_user_line(NotImplementedError("metrics as objects are not provided: create_estimator_spec gives those of an evaluation"))
 
     def update_metrics(self, eval_metrics: Any, features: Any, logits: Any, labels: Any, regularization_losses: Any = None, mode: Any = None) -> Any:
         """Not provided: create_estimator_spec makes the metrics of an evaluation."""
-        del eval_metrics, features, logits, labels, mode
+        del eval_metrics, features, logits, labels, mode  # an error follows
         return self.metrics(regularization_losses)
 
 

@@ -92,7 +92,7 @@ class _CategoricalColumn(_FeatureColumn):
 
     def _get_sparse_tensors(self, inputs: "_LazyBuilder", weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
         """The classes of all examples: `inputs` has them, unless a column says otherwise."""
-        del weight_collections, trainable
+        del weight_collections, trainable  # a column of classes has no weights
         return IdsAndWeights(inputs.get(self), None)
 
 

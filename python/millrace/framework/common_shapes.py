@@ -68,5 +68,5 @@ def unchanged_shape(op: Any) -> List[TensorShape]:
 
 def call_cpp_shape_fn(op: Any, require_shape_fn: bool = True) -> Any:
     """The shapes that the library has inferred."""
-    del require_shape_fn
+    del require_shape_fn  # every op has one
     return {"shapes": [t.get_shape().as_proto() for t in op.outputs]}

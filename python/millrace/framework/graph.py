@@ -234,7 +234,7 @@ class Graph(_core.Graph):
         compute_device: bool = True,
     ) -> Operation:
         """Adds a node of any op. Attributes are AttrValue messages. Types, shapes and devices follow from the op."""
-        del dtypes, input_types, op_def, compute_shapes, compute_device
+        del dtypes, input_types, op_def, compute_shapes, compute_device  # the library finds all of these out by the type
         encoded = {key: value.SerializeToString() for key, value in (attrs or {}).items()}
         return self._place(_core.make_node(self, op_type, name or op_type, list(inputs), encoded))
 

@@ -38,7 +38,7 @@ class RegisterShape:
 
 def _set_call_cpp_shape_fn(call_cpp_shape_fn: Any) -> None:
     """Kept for programs: the library infers shapes itself."""
-    del call_cpp_shape_fn
+    del call_cpp_shape_fn  # nothing asks for it
 
 
 # ---- names of nodes ----

@@ -13,7 +13,7 @@ class OpDefLibrary:
 
     def add_op_list(self, op_list: Any) -> None:
         """Nothing: types are those that are registered."""
-        del op_list
+        del op_list  # every type of the library is known
 
     add_op = add_op_list
 

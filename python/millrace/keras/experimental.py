@@ -46,7 +46,7 @@ class LinearModel(Model):
 
 def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill: bool = False) -> None:
     """Does nothing: batches are made by threads, which end with their models."""
-    del grace_period, use_sigkill
+    del grace_period, use_sigkill  # there are no processes to end
 
 
 __getattr__ = _not_provided.getter("keras.experimental")

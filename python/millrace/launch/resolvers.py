@@ -196,7 +196,7 @@ class SlurmClusterResolver(ClusterResolver):
     ) -> None:
         if gpus_per_node or gpus_per_task:
             raise at_user_line(NotImplementedError("SlurmClusterResolver: there are no GPUs to share out"))
-        del auto_set_gpu
+        del auto_set_gpu  # there are none
         self._jobs, self._port, self.rpc_layer = jobs, port_base, rpc_layer
         self._per_node = tasks_per_node
 

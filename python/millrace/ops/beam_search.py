@@ -144,7 +144,7 @@ def _beam_search_step(
     coverage_penalty_weight: Any = 0.0,
 ) -> Any:
     """(output, next state): the best continuations of all hypotheses of an example."""
-    del time
+    del time  # every step is alike
     dtype, over = logits.dtype, array_ops.expand_dims(beam_state.finished, 2)
     classes = logits.get_shape()[-1].value or array_ops.shape(logits)[-1]
     total = array_ops.expand_dims(beam_state.log_probs, 2) + _mask_probs(nn_ops.log_softmax(logits), end_token, beam_state.finished)

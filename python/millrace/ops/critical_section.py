@@ -62,7 +62,7 @@ class CriticalSection:
     def __init__(
         self, name: Optional[str] = None, shared_name: Optional[str] = None, critical_section_def: Any = None, import_scope: Optional[str] = None
     ) -> None:
-        del import_scope
+        del import_scope  # it belongs to critical_section_def
         if critical_section_def is not None:
             raise at_user_line(ValueError("critical_section_def is not supported: critical sections are not part of MetaGraphDefs."))
         with name_scope(name, "CriticalSection") as scope:

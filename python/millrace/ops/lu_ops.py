@@ -28,7 +28,7 @@ def _unit_lower(lower_upper: Tensor) -> Tensor:
 
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
     """x with A x = rhs, from tf.linalg.lu(A). `validate_args` changes nothing: factors of wrong shapes are errors."""
-    del validate_args
+    del validate_args  # factors of wrong shapes are errors in any case
     with name_scope(name, "lu_solve", [lower_upper, perm, rhs]) as scope:
         factors, perm, rhs = convert_to_tensor(lower_upper), convert_to_tensor(perm, dtypes.int32), convert_to_tensor(rhs)
         y = gen_ops.matrix_triangular_solve(_unit_lower(factors), _rows(rhs, perm), lower=True)
@@ -46,7 +46,7 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
 
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
     """A, from tf.linalg.lu(A)."""
-    del validate_args
+    del validate_args  # factors of wrong shapes are errors in any case
     with name_scope(name, "lu_reconstruct", [lower_upper, perm]) as scope:
         factors, perm = convert_to_tensor(lower_upper), convert_to_tensor(perm, dtypes.int32)
         product = matrix_ops.matmul(_unit_lower(factors), gen_ops.matrix_band_part(factors, 0, -1))
@@ -63,7 +63,7 @@ def _largest(s: Tensor, a: Tensor, factor: Any) -> Tensor:
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
     """The pseudo-inverse, by singular values above rcond times the largest."""
-    del validate_args
+    del validate_args  # factors of wrong shapes are errors in any case
     with name_scope(name, "pinv", [a, rcond]) as scope:
         a = convert_to_tensor(a)
         s, u, v = linalg_ops.svd(a)
@@ -76,7 +76,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Optional[
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
     """How many singular values are above tol (eps times the larger size times the largest of them, unless given)."""
-    del validate_args
+    del validate_args  # factors of wrong shapes are errors in any case
     with name_scope(name, "matrix_rank", [a, tol]) as scope:
         a = convert_to_tensor(a)
         s = linalg_ops.svd(a, compute_uv=False)

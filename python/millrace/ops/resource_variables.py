@@ -66,5 +66,5 @@ def shape_safe_assign_variable_handle(handle: Any, shape: Any, value: Any, name:
 
 def eager_safe_variable_handle(shape: Any, dtype: Any, shared_name: str, name: Optional[str], graph_mode: bool = True) -> Any:
     """The handle of a variable of the default graph."""
-    del graph_mode
+    del graph_mode  # there is no other mode
     return gen_ops.var_handle_op(dtype=dtypes.as_dtype(dtype), shape=shape, shared_name=shared_name, name=name)

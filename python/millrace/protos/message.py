@@ -367,7 +367,7 @@ class Message:
 
     def SerializeToString(self, deterministic: bool = False) -> bytes:
         """The message in protobuf's binary form. Entries of maps are in the order of their keys, asked for or not."""
-        del deterministic
+        del deterministic  # it is in any case
         out = bytearray()
         for field, value in self.ListFields():
             tag = field.number << 3

@@ -49,7 +49,7 @@ def gpu_device_name() -> str:
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
     """Whether there is a GPU. That it should be one of CUDA, or of some capability, can only be said of one that is there."""
-    del cuda_only, min_cuda_compute_capability
+    del cuda_only, min_cuda_compute_capability  # there is none to ask
     return bool(gpu_device_name())
 
 

@@ -63,7 +63,7 @@ class FixedLossScale(LossScale):
 
     def update(self, grads: Any) -> Tuple[Any, Any]:
         """(nothing to do, True)."""
-        del grads
+        del grads  # the scale is fixed
         return control_flow_ops.no_op(), True
 
     def get_config(self) -> Dict[str, Any]:

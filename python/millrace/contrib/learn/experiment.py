@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, Optional
 
 from millrace.framework.errors import at_user_line
@@ -40,8 +41,8 @@ class Experiment:
     eval_steps = property(lambda self: self._eval_steps, doc="How many batches an evaluation takes.")
 
     def train(self, delay_secs: Any = None) -> Any:
-        """Trains up to train_steps."""
-        del delay_secs  # one process: nobody is waited for
+        """Trains up to train_steps, delay_secs from now on."""
+        time.sleep(delay_secs or 0)
         return self._train(self._train_steps)
 
     def _train(self, max_steps: Optional[int]) -> Any:
@@ -50,8 +51,8 @@ class Experiment:
         return self._estimator.train(self._train_input, hooks=self._monitors, max_steps=max_steps)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
-        """The metrics."""
-        del delay_secs  # one process: nobody is waited for
+        """The metrics, delay_secs from now on."""
+        time.sleep(delay_secs or 0)
         if hasattr(self._estimator, "fit"):
             return self._estimator.evaluate(input_fn=self._eval_input, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks)
         return self._estimator.evaluate(self._eval_input, steps=self._eval_steps, hooks=self._eval_hooks, name=name)

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Optional
 
 from millrace import train
 from millrace.estimator.inputs import numpy_input_fn, pandas_input_fn  # noqa: F401
+from millrace.framework.arguments import only
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
@@ -108,7 +109,7 @@ def make_export_strategy(
     strip_default_attrs: Any = None,
 ) -> Any:
     """How an Experiment exports SavedModels; it keeps the last exports_to_keep."""
-    del default_output_alternative_key  # the first output is the default
+    only(None, default_output_alternative_key=default_output_alternative_key)
     if exports_to_keep is not None and exports_to_keep <= 0:
         raise at_user_line(ValueError("`exports_to_keep`, if provided, must be positive number"))
 

@@ -18,6 +18,7 @@
 
 #include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_devices.h"
+#include "millrace/c_api_files.h"
 #include "millrace/c_api_graph.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_kernels.h"

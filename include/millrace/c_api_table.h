@@ -18,6 +18,7 @@
 #include "millrace/c_api_callbacks.h"
 #include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_devices.h"
+#include "millrace/c_api_files.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_kernels.h"
 #include "millrace/c_api_ops.h"
@@ -158,6 +159,11 @@ extern "C" {
 
 /* And what c_api_session.h tells of a server's steps. */
 #define MR_API_SERVER_STEPS_FUNCTIONS(X) X(ServerSteps)
+
+/* And those of c_api_files.h. */
+#define MR_API_FILE_FUNCTIONS(X) \
+  X(RecordWriterOpen) X(RecordWriterWrite) X(RecordWriterFlush) X(RecordWriterClose) X(RecordReaderOpen)              \
+  X(RecordReaderDelete) X(RecordReaderRead) X(WriteFileAtomically) X(NoteCheckpointScore) X(BestCheckpoints)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -197,6 +203,7 @@ typedef struct MR_Api {
   MR_API_SERVER_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SNAPSHOT_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SERVER_STEPS_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_FILE_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

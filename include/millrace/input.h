@@ -6,9 +6,9 @@
 //   ... steps that read batch.tensors ...
 #pragma once
 
-#include <array>
-#include <cstdio>
+#include <utility>
 
+#include "millrace/c_api_files.h"
 #include "millrace/function.h"
 #include "millrace/queue_runner.h"
 
@@ -71,65 +71,43 @@ inline Batched ShuffleBatch(const Scope& scope, const Outputs& element, BatchOpt
                            {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}});
 }
 
-// A TFRecord file, which Dataset::TFRecord and TensorFlow read.
+// A TFRecord file, which Dataset::TFRecord and TensorFlow read. `compression` is "", "ZLIB" or "GZIP".
 class RecordWriter {
  public:
-  explicit RecordWriter(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {
-    status_ = file_ ? Status() : Status(TF_NOT_FOUND, "cannot make " + path);
+  explicit RecordWriter(const std::string& path, const std::string& compression = "") {
+    internal::CallStatus status;
+    writer_ = MR_RecordWriterOpen(path.c_str(), compression.c_str(), nullptr, status);
+    status_ = status.Get();
 #if MILLRACE_EXCEPTIONS
     if (!status_.ok()) throw Error(status_);
 #endif
   }
-  ~RecordWriter() {
-    if (file_) std::fclose(file_);
-  }
+  ~RecordWriter() { TryClose(); }
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
   Done Write(const std::string& record) {
-    std::string head(8, '\0');
-    for (size_t i = 0; i < 8; ++i) head[i] = static_cast<char>(uint64_t{record.size()} >> (8 * i));
-    Put(head);
-    Put(Checksum(head));
-    Put(record);
-    Put(Checksum(record));
+    if (status_.ok()) {
+      internal::CallStatus status;
+      MR_RecordWriterWrite(writer_, record.data(), record.size(), status);
+      status_ = status.Get();
+    }
     return internal::Finish(status_);
   }
-  // What was written is in the file only after this.
+  // What was written is in the file only after this. Tells the first error of the file.
   Done Close() {
-    if (file_ && std::fclose(file_) != 0) Fail();
-    file_ = nullptr;
+    TryClose();
     return internal::Finish(status_);
   }
 
  private:
-  void Fail() {
-    if (status_.ok()) status_ = Status(TF_UNKNOWN, "cannot write " + path_);
-  }
-  void Put(const std::string& bytes) {
-    if (!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) Fail();
-  }
-  // CRC-32C, masked as the format wants it, in little-endian order.
-  static std::string Checksum(const std::string& bytes) {
-    static const std::array<uint32_t, 256> table = [] {
-      std::array<uint32_t, 256> t{};
-      for (uint32_t i = 0; i < 256; ++i) {
-        t[i] = i;
-        for (int bit = 0; bit < 8; ++bit) t[i] = t[i] >> 1 ^ (t[i] & 1 ? 0x82f63b78u : 0);
-      }
-      return t;
-    }();
-    uint32_t crc = ~0u;
-    for (const char c : bytes) crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(c)) & 255];
-    crc = ~crc;
-    const uint32_t masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
-    std::string text(4, '\0');
-    for (size_t i = 0; i < 4; ++i) text[i] = static_cast<char>(masked >> (8 * i));
-    return text;
+  void TryClose() {
+    internal::CallStatus status;
+    MR_RecordWriterClose(std::exchange(writer_, nullptr), status);
+    if (status_.ok()) status_ = status.Get();
   }
 
-  const std::string path_;
-  std::FILE* file_;
+  MR_RecordWriter* writer_ = nullptr;
   Status status_;
 };
 

@@ -147,7 +147,10 @@ inline Status WriteModel(const Session& session, Graph& graph, const std::string
     meta.Message(5, Encoder().Text(1, name).Message(2, EncodeSignature(graph, signature)));
   }
   for (const std::string& asset : assets) meta.Message(6, asset);
-  return WriteWholeFile(directory + "/saved_model.pb", Encoder().Int(1, 1).Message(2, meta).bytes());
+  const std::string model = Encoder().Int(1, 1).Message(2, meta).bytes();
+  CallStatus status;
+  MR_WriteFileAtomically((directory + "/saved_model.pb").c_str(), model.data(), model.size(), status);
+  return status.Get();
 }
 
 }  // namespace internal

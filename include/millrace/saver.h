@@ -10,12 +10,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "millrace/c_api_files.h"
 #include "millrace/c_api_io.h"
 #include "millrace/variable.h"
 
@@ -24,97 +23,27 @@ inline namespace MILLRACE_CLIENT {
 
 namespace internal {
 
-// The whole file. TF_NOT_FOUND: it cannot be read.
-inline Status ReadWholeFile(const std::string& path, std::string* text) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) return Status(TF_NOT_FOUND, "cannot open " + path);
-  char part[1 << 14];
-  for (size_t n = 0; (n = std::fread(part, 1, sizeof part, file)) > 0;) text->append(part, n);
-  const bool good = std::ferror(file) == 0;
-  std::fclose(file);
-  return good ? Status() : Status(TF_DATA_LOSS, "cannot read " + path);
-}
-// Either the old file or the new one is there, whatever happens meanwhile.
-inline Status WriteWholeFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".tmp";
-  std::FILE* file = std::fopen(fresh.c_str(), "wb");
-  bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file) good = std::fclose(file) == 0 && good;
-  good = good && std::rename(fresh.c_str(), path.c_str()) == 0;
-  return good ? Status() : Status(TF_UNKNOWN, "cannot write " + path);
-}
 inline std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash == 0 ? 1 : slash);
+  return slash == std::string::npos ? "" : path.substr(0, slash == 0 ? 1 : slash);
 }
 
-// The scores of a folder's checkpoints, in the order in which they were noted; the file is Python's.
-class Scores {
- public:
-  explicit Scores(const std::string& folder) : folder_(folder), file_(folder + "/checkpoint.scores") {}
-  // None where there is no file. TF_DATA_LOSS: the file holds something else.
-  Status Read() {
-    std::string text;
-    all_.clear();
-    const Status s = ReadWholeFile(file_, &text);
-    if (s.code() == TF_NOT_FOUND) return Status();
-    if (!s.ok()) return s;
-    size_t at = text.find('{');
-    while (at != std::string::npos) {
-      const size_t open = text.find('"', at), close = open == std::string::npos ? open : text.find('"', open + 1);
-      if (open == std::string::npos) break;
-      const std::string name = close == std::string::npos ? std::string() : text.substr(open + 1, close - open - 1);
-      const size_t colon = close == std::string::npos ? close : text.find(':', close);
-      if (colon == std::string::npos || name.find('\\') != std::string::npos) return Damaged();
-      char* end = nullptr;
-      const double score = std::strtod(text.c_str() + colon + 1, &end);
-      if (end == text.c_str() + colon + 1) return Damaged();
-      all_.emplace_back(name, score);
-      at = static_cast<size_t>(end - text.c_str());
-    }
-    return text.find('{') == std::string::npos ? Damaged() : Status();
+// What MR_NoteCheckpointScore and MR_BestCheckpoints fill.
+inline std::vector<std::string> PrefixesOf(const TextBuffer& buffer) {
+  const std::string text = buffer.Text();
+  std::vector<std::string> prefixes;
+  for (size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string::npos; at = end + 1) {
+    prefixes.push_back(text.substr(at, end - at));
   }
-  Status Write() const {
-    std::string text = "{";
-    char number[64];
-    for (size_t i = 0; i < all_.size(); ++i) {
-      std::snprintf(number, sizeof number, "%.17g", all_[i].second);
-      text += std::string(i == 0 ? "\n \"" : ",\n \"") + all_[i].first + "\": " + number;
-    }
-    return WriteWholeFile(file_, text + "\n}");
-  }
-  // The best ones first; of equals the newer.
-  std::vector<std::string> Best(size_t count, bool least) const {
-    std::vector<size_t> order(all_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return least ? all_[a].second < all_[b].second : all_[a].second > all_[b].second;
-    });
-    std::vector<std::string> best;
-    for (size_t i = 0; i < order.size() && i < count; ++i) best.push_back(PathOf(all_[order[i]].first));
-    return best;
-  }
-  // Notes a score and forgets all but the best; the paths that are forgotten.
-  std::vector<std::string> Add(const std::string& path, double score, size_t count, bool least) {
-    const std::string name = path.substr(path.rfind('/') + 1);
-    std::erase_if(all_, [&](const auto& s) { return s.first == name; });
-    all_.emplace_back(name, score);
-    const std::vector<std::string> best = Best(count, least);
-    std::vector<std::string> forgotten;
-    std::erase_if(all_, [&](const auto& s) {
-      const bool stays = std::find(best.begin(), best.end(), PathOf(s.first)) != best.end();
-      if (!stays) forgotten.push_back(PathOf(s.first));
-      return !stays;
-    });
-    return forgotten;
-  }
-
- private:
-  Status Damaged() const { return Status(TF_DATA_LOSS, file_ + " holds no scores"); }
-  std::string PathOf(const std::string& name) const { return folder_ == "." ? name : folder_ + "/" + name; }
-  const std::string folder_, file_;
-  std::vector<std::pair<std::string, double>> all_;  // by name within the folder
-};
+  return prefixes;
+}
+inline Status BestCheckpoints(const std::string& folder, int count, bool least, std::vector<std::string>* prefixes) {
+  CallStatus status;
+  TextBuffer buffer;
+  MR_BestCheckpoints(folder.c_str(), "checkpoint", count, least, buffer, status);
+  *prefixes = PrefixesOf(buffer);
+  return status.Get();
+}
 
 }  // namespace internal
 
@@ -128,10 +57,8 @@ inline std::string LatestCheckpoint(const std::string& folder) {
 
 // That of the checkpoint with the best score; empty when none has one.
 inline std::string BestCheckpoint(const std::string& folder, bool best_is_least = false) {
-  internal::Scores scores(folder);
-  if (!scores.Read().ok()) return {};
-  const std::vector<std::string> best = scores.Best(1, best_is_least);
-  return best.empty() ? std::string() : best[0];
+  std::vector<std::string> best;
+  return internal::BestCheckpoints(folder, 1, best_is_least, &best).ok() && !best.empty() ? best[0] : std::string();
 }
 
 // What a checkpoint holds.
@@ -283,16 +210,22 @@ class Saver {
       newest.push_back(path);
       while (keep > 0 && newest.size() > keep) newest.erase(newest.begin());
       if (options.keep_best <= 0) return Status();
-      internal::Scores scores(internal::FolderOf(path));
-      if (const Status s = scores.Read(); !s.ok()) return s;
-      const auto count = static_cast<size_t>(options.keep_best);
+      const std::string folder = internal::FolderOf(path);
       if (score) {
-        std::vector<std::string> gone = scores.Add(path, *score, count, options.best_is_least);
-        if (const Status s = scores.Write(); !s.ok()) return s;
+        internal::CallStatus status;
+        internal::TextBuffer forgotten;
+        MR_NoteCheckpointScore(folder.c_str(), "checkpoint", path.c_str(), *score, options.keep_best,
+                               options.best_is_least, forgotten, status);
+        if (!status.ok()) return status.Get();
+        std::vector<std::string> gone = internal::PrefixesOf(forgotten);
         std::erase_if(gone, [&](const auto& p) { return std::find(newest.begin(), newest.end(), p) != newest.end(); });
         newest.insert(newest.begin(), gone.begin(), gone.end());
       }
-      const std::vector<std::string> best = scores.Best(count, options.best_is_least);
+      std::vector<std::string> best;
+      if (const Status s = internal::BestCheckpoints(folder, options.keep_best, options.best_is_least, &best);
+          !s.ok()) {
+        return s;
+      }
       for (size_t i = 0; keep > 0 && i + keep < newest.size() + 1;) {
         const bool is_best = std::find(best.begin(), best.end(), newest[i]) != best.end();
         if (is_best)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.python_io: files of records."""
+"""tf.python_io: files of records, which the library writes and reads."""
 
 from __future__ import annotations
 
-import gzip
-import struct
+import os
 import zlib
 from typing import Any, Callable, Iterator, Optional
 
@@ -67,49 +66,32 @@ def _kind(options: Any) -> int:
     return _NUMBERS[kind]
 
 
-def _compressor(kind: int, options: Any) -> Any:
-    """What compresses a file of a kind; None for none."""
-    if kind == 0:
-        return None
-
-    def or_default(name: str, default: int) -> int:
-        value = getattr(options, name, None)
-        return default if value is None else value
-
-    bits = or_default("window_bits", 15)
-    return zlib.compressobj(
-        or_default("compression_level", -1),
-        zlib.DEFLATED,
-        bits + 16 if kind == 2 and bits <= 15 else bits,
-        or_default("mem_level", 9),
-        or_default("compression_strategy", 0),
-    )
+def _path(path: Any) -> str:
+    return os.fsdecode(path)
 
 
 class TFRecordWriter:
     """Writes records to a file."""
 
-    def __init__(self, path: str, options: Any = None) -> None:
-        self._zlib = _compressor(_kind(options), options)
-        self._file: Any = open(path, "wb")
+    def __init__(self, path: Any, options: Any = None) -> None:
+        def or_default(name: str, default: int) -> int:
+            value = getattr(options, name, None)
+            return default if value is None else value
+
+        zlib_numbers = [or_default(*number) for number in (("compression_level", -1), ("window_bits", 15), ("mem_level", 9), ("compression_strategy", 0))]
+        self._writer: Any = _core.RecordWriter(_path(path), TFRecordOptions.get_compression_type_string(options), *zlib_numbers)
 
     def write(self, record: bytes) -> None:
         """Appends a record."""
-        record = record.encode() if isinstance(record, str) else bytes(record)
-        length = struct.pack("<Q", len(record))
-        data = length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record))
-        self._file.write(self._zlib.compress(data) if self._zlib else data)
+        self._writer.write(record.encode() if isinstance(record, str) else bytes(record))
 
     def flush(self) -> None:
         """Writes what is still in memory."""
-        self._file.flush()
+        self._writer.flush()
 
     def close(self) -> None:
         """Closes the file."""
-        if not self._file.closed:
-            if self._zlib:
-                self._file.write(self._zlib.flush())
-            self._file.close()
+        self._writer.close()
 
     def __enter__(self) -> "TFRecordWriter":
         return self
@@ -117,34 +99,7 @@ class TFRecordWriter:
     def __exit__(self, *unused: Any) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self.close()
 
-
-def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
-    """The records of a file. DataLossError when it is damaged."""
-    from millrace.framework import errors
-
-    kind = _kind(options)
-    if kind == 1:
-        with open(path, "rb") as raw:
-            import io
-
-            file: Any = io.BytesIO(zlib.decompress(raw.read()))
-    else:
-        file = gzip.open(path, "rb") if kind == 2 else open(path, "rb")
-    with file:
-        while True:
-            head = file.read(12)
-            if not head:
-                return
-            if len(head) < 12 or struct.unpack("<I", head[8:])[0] != masked_crc(head[:8]):
-                raise errors.DataLossError(None, None, "corrupted record in " + path)
-            size = struct.unpack("<Q", head[:8])[0]
-            body = file.read(size + 4)
-            if len(body) < size + 4:
-                raise errors.DataLossError(None, None, "truncated record in " + path)
-            if struct.unpack("<I", body[size:])[0] != masked_crc(body[:size]):
-                raise errors.DataLossError(None, None, "corrupted record in " + path)
-            yield body[:size]
+def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
+    """The records of a file. NotFoundError when it is not there, DataLossError when it is damaged."""
+    yield from iter(_core.RecordReader(_path(path), TFRecordOptions.get_compression_type_string(options)).read, None)

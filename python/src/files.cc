@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints and event files.
+// Checkpoints, event files, records.
 #include "core.h"
 #include "io/crc32c.h"
 
@@ -84,12 +84,111 @@ class EventWriter {
   MR_EventWriter* writer_ = nullptr;
 };
 
+class RecordWriter {
+ public:
+  RecordWriter(const std::string& path, const std::string& compression, int level, int window_bits, int mem_level,
+               int strategy) {
+    const MR_DeflateOptions options = {level, window_bits, mem_level, strategy};
+    CallStatus status;
+    writer_ = Api().RecordWriterOpen(path.c_str(), compression.c_str(), &options, status);
+    if (status.code() == TF_INVALID_ARGUMENT) status.RaiseBuildError();
+    status.RaiseIfError();
+  }
+  ~RecordWriter() {
+    CallStatus status;
+    Api().RecordWriterClose(writer_, status);
+  }
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+  void Write(nb::bytes record) {
+    CallStatus status;
+    Api().RecordWriterWrite(Writer(), record.c_str(), record.size(), status);
+    status.RaiseIfError();
+  }
+  void Flush() {
+    CallStatus status;
+    Api().RecordWriterFlush(Writer(), status);
+    status.RaiseIfError();
+  }
+  void Close() {
+    CallStatus status;
+    Api().RecordWriterClose(std::exchange(writer_, nullptr), status);
+    status.RaiseIfError();
+  }
+
+ private:
+  MR_RecordWriter* Writer() const {
+    if (!writer_) throw std::runtime_error("The file of records is closed.");
+    return writer_;
+  }
+  MR_RecordWriter* writer_ = nullptr;
+};
+
+class RecordReader {
+ public:
+  RecordReader(const std::string& path, const std::string& compression) {
+    CallStatus status;
+    reader_ = Api().RecordReaderOpen(path.c_str(), compression.c_str(), status);
+    status.RaiseIfError();
+  }
+  ~RecordReader() { Api().RecordReaderDelete(reader_); }
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+  // None at the end of the file.
+  nb::object Read() {
+    const void* record = nullptr;
+    size_t size = 0;
+    CallStatus status;
+    const bool there = Api().RecordReaderRead(reader_, &record, &size, status) != 0;
+    status.RaiseIfError();
+    return there ? nb::object(nb::bytes(record, size)) : nb::none();
+  }
+
+ private:
+  MR_RecordReader* reader_ = nullptr;
+};
+
+// Prefixes with a NUL at the end of each.
+std::vector<std::string> Prefixes(const CallBuffer& buffer) {
+  const std::string_view text = buffer.view();
+  std::vector<std::string> prefixes;
+  for (size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string_view::npos; at = end + 1) {
+    prefixes.emplace_back(text.substr(at, end - at));
+  }
+  return prefixes;
+}
+
 }  // namespace
 
 void DefineFiles(nb::module_& m) {
   m.def(
       "masked_crc32c", [](nb::bytes data) { return MaskCrc(Crc32c({data.c_str(), data.size()})); },
       "The checksum of record files.");
+  m.def("note_checkpoint_score", [](const std::string& folder, const std::string& state_file, const std::string& prefix,
+                                    double score, int keep, bool best_is_least) {
+    CallStatus status;
+    CallBuffer forgotten;
+    Api().NoteCheckpointScore(
+        folder.c_str(), state_file.c_str(), prefix.c_str(), score, keep, best_is_least, forgotten, status);
+    status.RaiseBuildError();
+    return Prefixes(forgotten);
+  });
+  m.def(
+      "best_checkpoints", [](const std::string& folder, const std::string& state_file, int count, bool best_is_least) {
+        CallStatus status;
+        CallBuffer prefixes;
+        Api().BestCheckpoints(folder.c_str(), state_file.c_str(), count, best_is_least, prefixes, status);
+        status.RaiseBuildError();
+        return Prefixes(prefixes);
+      });
+  nb::class_<RecordWriter>(m, "RecordWriter")
+      .def(nb::init<const std::string&, const std::string&, int, int, int, int>())
+      .def("write", &RecordWriter::Write)
+      .def("flush", &RecordWriter::Flush)
+      .def("close", &RecordWriter::Close);
+  nb::class_<RecordReader>(m, "RecordReader")
+      .def(nb::init<const std::string&, const std::string&>())
+      .def("read", &RecordReader::Read);
   nb::class_<CheckpointReader>(m, "CheckpointReader")
       .def(nb::init<const std::string&>())
       .def("names", &CheckpointReader::Names)

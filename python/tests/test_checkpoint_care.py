@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints written while training goes on, the best ones kept, and what a checkpoint lacks."""
 
+import json
 import os
 import random
 import signal
@@ -189,9 +190,24 @@ def test_the_least_score_can_be_the_best(tmp_path):
             tf.train.Saver(keep_best=1).save(session, str(tmp_path / "d"), score=float("nan"))
         with pytest.raises(ValueError, match="a Saver with keep_best"):
             tf.train.Saver().save(session, str(tmp_path / "d"), score=1.0)
-    (tmp_path / "checkpoint.scores").write_text("[nonsense")
-    with pytest.raises(ValueError, match="holds no scores"):
-        tf.train.best_checkpoint(str(tmp_path))
+    for damaged in ("[nonsense", "{", '{"c-1": "good"}', '{"c-1": 1} more', '{"c-1": NaN}'):
+        (tmp_path / "checkpoint.scores").write_text(damaged)
+        with pytest.raises(tf.errors.DataLossError, match="holds no scores"):
+            tf.train.best_checkpoint(str(tmp_path))
+
+
+def test_scores_are_json_that_others_read_and_write(tmp_path):
+    tf.get_variable("v", [2])
+    saver = tf.train.Saver(keep_best=3)
+    with _begun() as session:
+        for i, score in enumerate([0.1, 1e300, -0.0]):
+            saver.save(session, str(tmp_path / 'ch\u00e9"ck'), global_step=i, score=score)
+    scores = json.loads((tmp_path / "checkpoint.scores").read_text(encoding="utf-8"))
+    assert scores == {'ch\u00e9"ck-0': 0.1, 'ch\u00e9"ck-1': 1e300, 'ch\u00e9"ck-2': -0.0}
+    for ascii_only in (True, False):  # as Python writes it
+        (tmp_path / "checkpoint.scores").write_text(json.dumps(scores, indent=1, ensure_ascii=ascii_only), encoding="utf-8")
+        assert tf.train.best_checkpoint(str(tmp_path)) == str(tmp_path / 'ch\u00e9"ck-1')
+        assert tf.train.best_checkpoint(str(tmp_path), better="least") == str(tmp_path / 'ch\u00e9"ck-2')
 
 
 def test_a_mismatch_names_what_is_missing_and_what_is_near(tmp_path):

@@ -112,11 +112,17 @@ class InflatingSource final : public ByteSource {
 
 class DeflatingFile final : public WritableFile {
  public:
-  DeflatingFile(std::unique_ptr<WritableFile> file, Compression c) : file_(std::move(file)) {
-    open_ = deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WindowBits(c), 8, Z_DEFAULT_STRATEGY) == Z_OK;
+  DeflatingFile(std::unique_ptr<WritableFile> file, Compression c, const DeflateOptions& o) : file_(std::move(file)) {
+    const bool adds_gzip = c == Compression::kGzip && o.window_bits <= 15;
+    const int bits = adds_gzip ? o.window_bits + 16 : o.window_bits;
+    begun_ = deflateInit2(&stream_, o.level, Z_DEFLATED, bits, o.mem_level, o.strategy);
+    open_ = begun_ == Z_OK;
   }
   ~DeflatingFile() override { (void)Close(); }
-  bool ok() const { return open_; }
+  Status begun() const {
+    if (begun_ == Z_STREAM_ERROR) return InvalidArgument("zlib does not take these options of a compressed file");
+    return open_ ? absl::OkStatus() : ResourceExhausted("cannot start a compressor");
+  }
 
   Status Append(absl::string_view data) override {
     while (!data.empty()) {
@@ -160,6 +166,7 @@ class DeflatingFile final : public WritableFile {
 
   const std::unique_ptr<WritableFile> file_;
   z_stream stream_ = {};
+  int begun_ = Z_OK;  // what zlib said
   bool open_ = false;
   char buffer_[kChunkBytes];
 };
@@ -211,10 +218,11 @@ std::unique_ptr<ByteSource> NewByteSource(std::unique_ptr<RandomAccessFile> file
   return std::make_unique<InflatingSource>(std::move(file), compression);
 }
 
-StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(std::unique_ptr<WritableFile> file, Compression compression) {
+StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(
+    std::unique_ptr<WritableFile> file, Compression compression, const DeflateOptions& options) {
   if (compression == Compression::kNone) return file;
-  auto deflating = std::make_unique<DeflatingFile>(std::move(file), compression);
-  if (!deflating->ok()) return ResourceExhausted("cannot start a compressor");
+  auto deflating = std::make_unique<DeflatingFile>(std::move(file), compression, options);
+  MR_RETURN_IF_ERROR(deflating->begun());
   return std::unique_ptr<WritableFile>(std::move(deflating));
 }
 

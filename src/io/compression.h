@@ -30,7 +30,16 @@ class ByteSource {
 // Both take over `file`. DataLoss where the compressed stream is broken or ends early.
 std::unique_ptr<ByteSource> NewByteSource(std::unique_ptr<RandomAccessFile> file, Compression compression,
                                           uint64_t offset = 0);
-// Returns `file` itself for kNone. Flush ends a deflate block, so that a reader sees all that was appended.
-StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(std::unique_ptr<WritableFile> file, Compression compression);
+// How zlib compresses, in its own numbers. window_bits beyond 15 make a gzip stream.
+struct DeflateOptions {
+  int level = -1;
+  int window_bits = 15;
+  int mem_level = 8;
+  int strategy = 0;
+};
+// Returns `file` itself for kNone. InvalidArgument: zlib does not take the options. Flush ends a deflate block, so that
+// a reader sees all that was appended.
+StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(
+    std::unique_ptr<WritableFile> file, Compression compression, const DeflateOptions& options = {});
 
 }  // namespace millrace

@@ -23,9 +23,10 @@ void AppendRecord(absl::string_view payload, std::string* out) {
   PutFixed32(MaskCrc(Crc32c(payload)), out);
 }
 
-StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(Env& env, const std::string& path, Compression compression) {
+StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(
+    Env& env, const std::string& path, Compression compression, const DeflateOptions& options) {
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
-  MR_ASSIGN_OR_RETURN(file, NewCompressedFile(std::move(file), compression));
+  MR_ASSIGN_OR_RETURN(file, NewCompressedFile(std::move(file), compression, options));
   return std::unique_ptr<RecordWriter>(new RecordWriter(std::move(file)));
 }
 

@@ -15,8 +15,9 @@ void AppendRecord(absl::string_view payload, std::string* out);
 class RecordWriter {
  public:
   // Truncates an existing file.
-  static StatusOr<std::unique_ptr<RecordWriter>> Open(Env& env, const std::string& path,
-                                                      Compression compression = Compression::kNone);
+  static StatusOr<std::unique_ptr<RecordWriter>> Open(
+      Env& env, const std::string& path, Compression compression = Compression::kNone,
+      const DeflateOptions& options = {});
   Status Write(absl::string_view payload);
   Status Flush() { return file_->Flush(); }
   Status Sync() { return file_->Sync(); }

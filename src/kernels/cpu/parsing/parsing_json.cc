@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel of DecodeJSONExample: Example messages in protobuf's JSON form to their binary form, in the order of the text.
-// Lenient as protobuf's reader is: keys need no quotes, commas may trail, numbers may be strings, null is nothing.
+// Lenient as protobuf's reader is: numbers may be strings, null is nothing.
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <set>
 
-#include "absl/functional/function_ref.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "base/json.h"
 #include "kernels/cpu/parsing/parsing.h"
 
 namespace millrace {
@@ -27,142 +24,7 @@ void AppendField(int number, absl::string_view bytes, std::string* out) {
   out->append(bytes.data(), bytes.size());
 }
 
-void AppendUtf8(uint32_t c, std::string* out) {
-  auto tail = [&](int shift) { out->push_back(static_cast<char>(128 | (c >> shift & 63))); };
-  if (c < 0x80) {
-    out->push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out->push_back(static_cast<char>(0xc0 | c >> 6));
-    tail(0);
-  } else if (c < 0x10000) {
-    out->push_back(static_cast<char>(0xe0 | c >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    out->push_back(static_cast<char>(0xf0 | c >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
-// JSON, a token at a time. Nothing recurses: an Example is as deep as it is.
-class Json {
- public:
-  explicit Json(absl::string_view text) : text_(text) {}
-
-  Status Fail(absl::string_view what) const {
-    return InvalidArgument("Error while parsing JSON: ", what, " at offset ", at_);
-  }
-  // The next character that is no space; 0 at the end.
-  char Peek() {
-    while (at_ < text_.size() && absl::ascii_isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool Take(char c) {
-    if (Peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  bool TakeNull() {
-    if (Peek() != 'n' || text_.substr(at_, 4) != "null") return false;
-    at_ += 4;
-    return true;
-  }
-  // member(key) for each member, positioned at its value.
-  Status Object(absl::FunctionRef<Status(const std::string&)> member) {
-    if (!Take('{')) return Fail("expected '{'");
-    std::set<std::string> seen;
-    while (!Take('}')) {
-      std::string key;
-      MR_RETURN_IF_ERROR(Key(&key));
-      if (!seen.insert(key).second) return Fail(absl::StrCat("repeated key '", key.substr(0, 80), "'"));
-      if (!Take(':')) return Fail("expected ':'");
-      MR_RETURN_IF_ERROR(member(key));
-      if (!Take(',') && Peek() != '}') return Fail("expected ',' or '}'");
-    }
-    return absl::OkStatus();
-  }
-  // element() for each element, or once for what is no array.
-  Status Array(absl::FunctionRef<Status()> element) {
-    if (!Take('[')) return element();
-    while (!Take(']')) {
-      MR_RETURN_IF_ERROR(element());
-      if (!Take(',') && Peek() != ']') return Fail("expected ',' or ']'");
-    }
-    return absl::OkStatus();
-  }
-  // A string without its quotes, or a number as it is spelt.
-  Status Scalar(bool* quoted, std::string* value) {
-    const char c = Peek();
-    *quoted = c == '"' || c == '\'';
-    if (*quoted) return String(value);
-    const size_t end = std::min(text_.find_first_not_of("+-0123456789.eE", at_), text_.size());
-    *value = std::string(text_.substr(at_, end - at_));
-    at_ = end;
-    return value->empty() ? Fail("expected a number or a string") : absl::OkStatus();
-  }
-
- private:
-  Status Key(std::string* key) {
-    const char c = Peek();
-    if (c == '"' || c == '\'') return String(key);
-    const size_t begin = at_;
-    while (at_ < text_.size() && (absl::ascii_isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) {
-      ++at_;
-    }
-    *key = std::string(text_.substr(begin, at_ - begin));
-    return key->empty() ? Fail("expected a key") : absl::OkStatus();
-  }
-  Status String(std::string* out) {
-    const char quote = text_[at_++];
-    while (at_ < text_.size() && text_[at_] != quote) {
-      if (text_[at_] != '\\') {
-        out->push_back(text_[at_++]);
-        continue;
-      }
-      if (++at_ == text_.size()) break;
-      const char c = text_[at_++];
-      const size_t plain = absl::string_view("bfnrt\"'\\/").find(c);
-      if (plain != absl::string_view::npos) {
-        out->push_back("\b\f\n\r\t\"'\\/"[plain]);
-      } else if (c == 'u') {
-        MR_RETURN_IF_ERROR(Unicode(out));
-      } else {
-        return Fail("unknown escape");
-      }
-    }
-    if (at_ == text_.size()) return Fail("unexpected end of a string");
-    ++at_;
-    return absl::OkStatus();
-  }
-  // The digits after \u, and the other half of a pair.
-  Status Unicode(std::string* out) {
-    uint32_t code = 0;
-    if (!Hex(&code)) return Fail("expected four hexadecimal digits");
-    if (code >= 0xd800 && code < 0xe000) {
-      uint32_t low = 0;
-      if (code >= 0xdc00 || text_.substr(at_, 2) != "\\u") return Fail("half of a surrogate pair");
-      at_ += 2;
-      if (!Hex(&low) || low < 0xdc00 || low >= 0xe000) return Fail("half of a surrogate pair");
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    }
-    AppendUtf8(code, out);
-    return absl::OkStatus();
-  }
-  bool Hex(uint32_t* code) {
-    const absl::string_view digits = text_.substr(at_, 4);
-    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), *code, 16).ptr;
-    if (digits.size() < 4 || end != digits.data() + 4) return false;
-    at_ += 4;
-    return true;
-  }
-
-  absl::string_view text_;
-  size_t at_ = 0;
-};
-
-Status AppendInt64(Json& json, std::string* list) {
+Status AppendInt64(JsonReader& json, std::string* list) {
   int64_t v = 0;
   if (!json.TakeNull()) {
     bool quoted = false;
@@ -180,7 +42,7 @@ Status AppendInt64(Json& json, std::string* list) {
   return absl::OkStatus();
 }
 
-Status AppendFloat(Json& json, std::string* list) {
+Status AppendFloat(JsonReader& json, std::string* list) {
   double v = 0;
   if (!json.TakeNull()) {
     bool quoted = false;
@@ -198,7 +60,7 @@ Status AppendFloat(Json& json, std::string* list) {
   return absl::OkStatus();
 }
 
-Status AppendBytes(Json& json, std::string* list) {
+Status AppendBytes(JsonReader& json, std::string* list) {
   std::string bytes;
   if (!json.TakeNull()) {
     bool quoted = false;
@@ -213,10 +75,10 @@ Status AppendBytes(Json& json, std::string* list) {
   return absl::OkStatus();
 }
 
-using AppendValue = Status (*)(Json&, std::string*);
+using AppendValue = Status (*)(JsonReader&, std::string*);
 
 // One of the lists of a Feature.
-Status AppendList(Json& json, int number, AppendValue append, std::string* feature) {
+Status AppendList(JsonReader& json, int number, AppendValue append, std::string* feature) {
   std::string list;
   const auto member = [&](const std::string& key) -> Status {
     if (key != "value") return json.Fail(absl::StrCat("no such field: '", key.substr(0, 80), "'"));
@@ -227,7 +89,7 @@ Status AppendList(Json& json, int number, AppendValue append, std::string* featu
   return absl::OkStatus();
 }
 
-Status ReadFeature(Json& json, std::string* feature) {
+Status ReadFeature(JsonReader& json, std::string* feature) {
   bool has_list = false;
   return json.Object([&](const std::string& key) -> Status {
     const bool bytes = key == "bytesList" || key == "bytes_list", floats = key == "floatList" || key == "float_list";
@@ -243,7 +105,7 @@ Status ReadFeature(Json& json, std::string* feature) {
   });
 }
 
-Status ReadFeatures(Json& json, std::string* features) {
+Status ReadFeatures(JsonReader& json, std::string* features) {
   const auto entry = [&](const std::string& name) -> Status {
     std::string bytes, feature;
     MR_RETURN_IF_ERROR(ReadFeature(json, &feature));
@@ -259,7 +121,7 @@ Status ReadFeatures(Json& json, std::string* features) {
 }
 
 Status ReadExample(absl::string_view text, std::string* example) {
-  Json json(text);
+  JsonReader json(text);
   const auto member = [&](const std::string& key) -> Status {
     if (key != "features") return json.Fail(absl::StrCat("no such field: '", key.substr(0, 80), "'"));
     if (json.TakeNull()) return absl::OkStatus();

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that clients write and read beside graphs: records, whole files, scores of checkpoints. Conventions are those
+ * of c_api_io.h.
+ */
+#ifndef MILLRACE_C_API_FILES_H_
+#define MILLRACE_C_API_FILES_H_
+
+#include "millrace/c_api_graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A TFRecord file. `compression` is "", "ZLIB" or "GZIP". May be used by one thread at a time. */
+typedef struct MR_RecordWriter MR_RecordWriter;
+/* How zlib compresses, in its own numbers; window_bits beyond 15 make a gzip file. */
+typedef struct MR_DeflateOptions {
+  int level, window_bits, mem_level, strategy;
+} MR_DeflateOptions;
+/* Replaces an existing file. options NULL: zlib's defaults. TF_INVALID_ARGUMENT: zlib does not take them. */
+TF_CAPI_EXPORT MR_RecordWriter* MR_RecordWriterOpen(const char* path, const char* compression,
+                                                    const MR_DeflateOptions* options, TF_Status* status);
+TF_CAPI_EXPORT void MR_RecordWriterWrite(MR_RecordWriter* writer, const void* record, size_t size, TF_Status* status);
+/* Readers see what was written so far. */
+TF_CAPI_EXPORT void MR_RecordWriterFlush(MR_RecordWriter* writer, TF_Status* status);
+/* Flushes, closes and deletes. */
+TF_CAPI_EXPORT void MR_RecordWriterClose(MR_RecordWriter* writer, TF_Status* status);
+
+typedef struct MR_RecordReader MR_RecordReader;
+/* TF_NOT_FOUND: there is no such file. */
+TF_CAPI_EXPORT MR_RecordReader* MR_RecordReaderOpen(const char* path, const char* compression, TF_Status* status);
+TF_CAPI_EXPORT void MR_RecordReaderDelete(MR_RecordReader* reader);
+/* Gives the next record, which lives until the next call, and returns 1; 0 at the end of the file and on error.
+ * TF_DATA_LOSS: a checksum does not match, or the file ends within a record. */
+TF_CAPI_EXPORT unsigned char MR_RecordReaderRead(MR_RecordReader* reader, const void** record, size_t* size,
+                                                 TF_Status* status);
+
+/* Whatever happens meanwhile, the path has the old file or the whole new one; when this returns, the new one is on
+ * disk. */
+TF_CAPI_EXPORT void MR_WriteFileAtomically(const char* path, const void* contents, size_t size, TF_Status* status);
+
+/* How good the checkpoints of a folder are, for who keeps the best: the file <folder>/<state_file>.scores, which all
+ * clients share. `state_file` is usually "checkpoint".
+ *
+ * Notes the score of the checkpoint `prefix` and forgets all but the `keep` best; `forgotten` gets their prefixes, each
+ * with a NUL at its end. TF_INVALID_ARGUMENT: the score is not a number. TF_DATA_LOSS: the file holds something else.
+ */
+TF_CAPI_EXPORT void MR_NoteCheckpointScore(
+    const char* folder, const char* state_file, const char* prefix, double score, int keep, unsigned char best_is_least,
+    TF_Buffer* forgotten, TF_Status* status);
+/* The prefixes with the `count` best scores, the best first and of equals the newer, each with a NUL at its end; none
+ * where there is no such file. TF_DATA_LOSS: likewise. */
+TF_CAPI_EXPORT void MR_BestCheckpoints(const char* folder, const char* state_file, int count,
+                                       unsigned char best_is_least, TF_Buffer* prefixes, TF_Status* status);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MILLRACE_C_API_FILES_H_ */

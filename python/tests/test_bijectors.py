@@ -128,3 +128,36 @@ def test_helpers():
     y = tf.constant([1e-20, 1e-3, 1.0, 50.0])
     np.testing.assert_allclose(values(tf.nn.softplus(util.softplus_inverse(y))), [1e-20, 1e-3, 1, 50], rtol=1e-4)
     assert np.isfinite(values(tf.gradients(util.softplus_inverse(y), y)[0])).all()
+
+
+@pytest.mark.parametrize(
+    "make,x,want",
+    [
+        (lambda: B.Square(), [0.5, 2.0], lambda x: x**2),
+        (lambda: B.Softsign(), [-2.0, 0.5], lambda x: x / (1 + abs(x))),
+        (lambda: B.Gumbel(np.float64(0.5), np.float64(2)), [-1.0, 3.0], lambda x: np.exp(-np.exp(-(x - 0.5) / 2))),
+        (lambda: B.Weibull(np.float64(2), np.float64(3)), [0.3, 2.5], lambda x: 1 - np.exp(-((x / 2) ** 3))),
+        (lambda: B.Kumaraswamy(np.float64(2), np.float64(3)), [0.2, 0.9], lambda x: (1 - (1 - x) ** (1 / 3)) ** (1 / 2)),
+        (lambda: B.SinhArcsinh(np.float64(0.5), np.float64(1.5)), [-2.0, 0.7], lambda x: np.sinh((np.arcsinh(x) + 0.5) * 1.5)),
+    ],
+)
+def test_bijectors_of_numbers(make, x, want):
+    x, step = np.array(x), 1e-5
+    slope = np.log((want(x + step) - want(x - step)) / (2 * step))
+    bijector, y = make(), want(x)
+    forward, back, there, here = values(bijector.forward(x), bijector.inverse(y), bijector.forward_log_det_jacobian(x), bijector.inverse_log_det_jacobian(y))
+    np.testing.assert_allclose(forward, y, rtol=1e-10)
+    np.testing.assert_allclose(back, x, rtol=1e-9)
+    np.testing.assert_allclose(there, slope, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(here, -slope, rtol=1e-6, atol=1e-8)
+
+
+def test_permutations():
+    x = np.arange(6.0).reshape(2, 3)
+    bijector = B.Permute([2, 0, 1])
+    forward, back, change = values(bijector.forward(x), bijector.inverse(x[:, [2, 0, 1]]), bijector.inverse_log_det_jacobian(x))
+    np.testing.assert_array_equal(forward, x[:, [2, 0, 1]])
+    np.testing.assert_array_equal(back, x)
+    assert change == 0
+    with pytest.raises(ValueError, match="exactly one of each"):
+        B.Permute([0, 0, 1])

@@ -7,6 +7,7 @@ import math
 from typing import Any, List, Optional
 
 from millrace.distributions.bijector import Bijector, Identity  # noqa: F401
+from millrace.distributions.elementwise_bijectors import Gumbel, Kumaraswamy, Permute, SinhArcsinh, Softsign, Square, Weibull  # noqa: F401
 from millrace.framework import missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -371,11 +372,10 @@ missing.fill(
     {
         "AffineLinearOperator": "Affine",
         "CholeskyOuterProduct": "tf.matmul of the factor",
-        "Gumbel": "tf.contrib.distributions.Gumbel",
         "SigmoidCentered": "SoftmaxCentered",
         **dict.fromkeys(
-            "AbsoluteValue BatchNormalization ConditionalBijector FillTriangular Kumaraswamy MaskedAutoregressiveFlow MatrixInverseTriL "
-            "Ordered Permute RealNVP Reshape ScaleTriL SinhArcsinh Softsign Square TransformDiagonal Weibull".split(),
+            "AbsoluteValue BatchNormalization ConditionalBijector FillTriangular MaskedAutoregressiveFlow MatrixInverseTriL "
+            "Ordered RealNVP Reshape ScaleTriL TransformDiagonal".split(),
             "Inline",
         ),
         **dict.fromkeys(["masked_autoregressive_default_template", "masked_dense", "real_nvp_default_template"], "tf.layers.dense and Inline"),

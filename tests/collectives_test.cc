@@ -291,6 +291,38 @@ TEST_F(CollectivesTest, WhoComesLateToAGroupThatHasFailedIsToldOnce) {
   for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 0)) EXPECT_TRUE(r.ok()) << r.status();
 }
 
+// Members of one client: a failure ends its session, and it comes again with another.
+TEST_F(CollectivesTest, AFailureDoesNotEchoForEver) {
+  const auto attempt = [&](uint64_t session, bool all) {
+    std::vector<CollectiveCall> calls = All(CollectiveKind::kReduce, 10);
+    if (!all) calls.pop_back();
+    CancellationManager step;
+    absl::Mutex mu;
+    size_t left = calls.size();
+    bool is_well = true;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      calls[i].session = session;
+      calls[i].cancellation = &step;
+      tasks_[i / kDevices]->collectives->Run(std::move(calls[i]), [&](const StatusOr<Tensor>& r) {
+        if (!r.ok()) step.Cancel(Aborted("another member has failed"));
+        absl::MutexLock lock(&mu);
+        is_well &= r.ok();
+        --left;
+      });
+    }
+    if (!all) step.Cancel(Cancelled("enough"));
+    const auto is_over = [&] { return left == 0; };
+    absl::MutexLock lock(&mu);
+    EXPECT_TRUE(mu.AwaitWithTimeout(absl::Condition(&is_over), absl::Seconds(30)));
+    return is_well;
+  };
+  EXPECT_TRUE(attempt(1, true));
+  EXPECT_FALSE(attempt(2, false));
+  int tries = 0;
+  for (uint64_t session = 3; !attempt(session, true) && tries < 20; ++session) ++tries;
+  EXPECT_LE(tries, 1) << "who comes anew is told once of what has failed";
+}
+
 TEST_F(CollectivesTest, AMessageThatComesTwiceCountsOnce) {
   Collectives& leader = *tasks_[0]->collectives;
   const auto join = [&](uint64_t member, int64_t step, Status* told) {

@@ -68,7 +68,11 @@ void CollectiveGroups::RememberFailure(const Key& key, const Gathering& failed, 
     untold.sessions.insert(w.request.session);
   }
   for (const auto& [device, incarnation] : known->second) {
-    if (!told.contains(device)) untold_.insert_or_assign({key, device}, untold);
+    if (told.contains(device)) continue;
+    // Of those that fail since they were told of an earlier failure nobody is told: that would have no end.
+    const auto last = last_told_.extract({key, device});
+    if (!last.empty() && untold.sessions.contains(last.mapped())) continue;
+    untold_.insert_or_assign({key, device}, untold);
   }
 }
 
@@ -76,6 +80,7 @@ void CollectiveGroups::RememberMembers(const Key& key, const Gathering& all) {
   std::map<std::string, uint64_t> devices;
   for (const Waiting& w : all.members) {
     untold_.erase({key, w.request.device});
+    last_told_.erase({key, w.request.device});
     devices[w.request.device] = w.request.incarnation;
   }
   known_[std::get<0>(key)] = std::move(devices);
@@ -131,7 +136,10 @@ Status CollectiveGroups::Check(const JoinCollectiveRequest& request, Gathering* 
   if (const auto untold = untold_.extract({key, request.device}); !untold.empty()) {
     const Untold& failure = untold.mapped();
     const bool is_news = env_.MonotonicNanos() - failure.nanos < absl::ToInt64Nanoseconds(kFailureIsNews);
-    if (is_news && !failure.sessions.contains(request.session)) return failure.why;
+    if (is_news && !failure.sessions.contains(request.session)) {
+      if (last_told_.size() < kMaxGatherings) last_told_[{key, request.device}] = request.session;
+      return failure.why;
+    }
   }
   if (at == gatherings_.end()) {
     if (gatherings_.size() >= kMaxGatherings) {

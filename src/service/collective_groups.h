@@ -92,6 +92,8 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
   std::set<std::string> asked_ ABSL_GUARDED_BY(mu_);  // tasks that have not answered yet whether they live
   // What members of complete groups are still to be told, by instance and device.
   std::map<std::pair<Key, std::string>, Untold> untold_ ABSL_GUARDED_BY(mu_);
+  // The session that was told last, since the last complete round.
+  std::map<std::pair<Key, std::string>, uint64_t> last_told_ ABSL_GUARDED_BY(mu_);
   std::deque<std::pair<uint64_t, Status>> left_early_ ABSL_GUARDED_BY(mu_);  // before they came; the latest only
 };
 

@@ -2,6 +2,7 @@
 """Data sets and iterators: values, structures, ends and errors."""
 
 import gzip
+import threading
 
 import numpy as np
 import pytest
@@ -567,3 +568,39 @@ def test_random_numbers_begin_again_with_the_iterator():
                     while True:
                         found[-1].append(session.run(element))
             assert found[0] == found[1] and len(set(found[0])) == len(found[0]), "within one iteration they go on"
+
+
+@pytest.mark.parametrize("by", ["from_generator", "map"])
+def test_the_end_of_one_data_set_ends_no_other_of_the_step(by):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        if x == 1:
+            begun.set()
+            go_on.wait(20)
+        return x
+
+    def end(x):  # of the short one, when the long one is at work
+        if x == 1:
+            begun.wait(20)
+        return x
+
+    short = tf.data.Dataset.range(2).map(lambda x: tf.py_func(end, [x], tf.int64)).filter(lambda x: x < 1)
+    if by == "map":
+        long = tf.data.Dataset.range(4).map(lambda x: tf.py_func(slow, [x], tf.int64)).repeat(2)
+    else:
+        long = tf.data.Dataset.from_generator(lambda: (slow(x) for x in range(4)), tf.int64, [])
+    short, long = short.make_initializable_iterator(), long.make_initializable_iterator()
+    both = [short.get_next(), long.get_next()]
+    session = tf.Session()
+    session.run([short.initializer, long.initializer])
+    assert session.run(both) == [0, 0]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        threading.Timer(0.5, go_on.set).start()
+        session.run(both)
+    rest = []
+    with pytest.raises(tf.errors.OutOfRangeError):
+        while True:
+            rest.append(session.run(both[1]))
+    # The element under way may be lost, nothing else.
+    assert rest in ([[1, 2, 3], [2, 3]] if by == "from_generator" else [[1, 2, 3, 0, 1, 2, 3], [2, 3, 0, 1, 2, 3]])

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "autodiff/forward_tape.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
@@ -102,11 +102,11 @@ class BackwardContext : public GraphContext {
   Output trips_, index_;
   std::vector<Output> guards_;
   Node* guard_pivot_ = nullptr;
-  absl::flat_hash_map<Output, Output> resolved_;
-  absl::flat_hash_map<Output, Output> hoisted_;
-  absl::flat_hash_map<const Node*, bool> updated_;  // variables, by the node that makes them
-  absl::flat_hash_map<int, Node*> branch_pivots_;
-  absl::flat_hash_map<std::pair<std::string, Output>, Output> forward_shapes_;
+  HashMap<Output, Output> resolved_;
+  HashMap<Output, Output> hoisted_;
+  HashMap<const Node*, bool> updated_;  // variables, by the node that makes them
+  HashMap<int, Node*> branch_pivots_;
+  HashMap<std::pair<std::string, Output>, Output> forward_shapes_;
 };
 
 }  // namespace millrace

@@ -11,10 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "autodiff/backward_context.h"
 #include "autodiff/gradients.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
@@ -130,27 +129,27 @@ class BackwardWalk {
   bool integers_ = false;  // a y is an integer, and the client wants gradients of these too
   Graph& graph_;
   const size_t num_ids_;  // nodes from here on are ours
-  absl::flat_hash_set<Output> stops_;
+  HashSet<Output> stops_;
   std::vector<Node*> between_;  // by id; null for others
-  absl::flat_hash_map<Output, std::vector<Gradient>> flows_;
+  HashMap<Output, std::vector<Gradient>> flows_;
 
   ControlFlowStructure structure_;
   bool has_control_flow_ = false;
   Loop* root_ = nullptr;  // the loop that ys are in
   std::unique_ptr<ForwardTape> tape_;
   GraphContext* around_ = nullptr;  // the graph's context before
-  absl::flat_hash_map<Loop*, std::unique_ptr<Region>> regions_;
+  HashMap<Loop*, std::unique_ptr<Region>> regions_;
   Region* current_ = nullptr;
   std::vector<int> pending_;  // edges to readers that have not reported
-  absl::flat_hash_map<Loop*, int> pending_loops_;
-  absl::flat_hash_map<Loop*, std::vector<Node*>> exits_;  // between
+  HashMap<Loop*, int> pending_loops_;
+  HashMap<Loop*, std::vector<Node*>> exits_;  // between
 
   // Stacks of an earlier gradient carry values from the pushes of one loop to the pops of another.
   bool stacks_linked_ = false;
-  absl::flat_hash_map<const Node*, Node*> pop_of_push_, push_of_pop_;
-  absl::flat_hash_map<Item, std::vector<Item>> stack_edges_;  // from the reader to the producer
-  absl::flat_hash_map<const Node*, Output> gradient_stacks_;  // of a push: handle
-  absl::flat_hash_map<Item, std::vector<Node*>> after_;       // what must have run before an item's gradient starts
+  HashMap<const Node*, Node*> pop_of_push_, push_of_pop_;
+  HashMap<Item, std::vector<Item>> stack_edges_;  // from the reader to the producer
+  HashMap<const Node*, Output> gradient_stacks_;  // of a push: handle
+  HashMap<Item, std::vector<Node*>> after_;       // what must have run before an item's gradient starts
 };
 
 class BackwardWalk::InRegion {

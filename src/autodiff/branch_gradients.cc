@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autodiff/backward_walk.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -153,7 +154,7 @@ StatusOr<Gradient> BackwardWalk::Lift(Node* n, Output x, Gradient g) {
 }
 
 bool BackwardWalk::DependsOn(Output o, int mark, const std::vector<Output>& sources) const {
-  absl::flat_hash_set<const Node*> seen;
+  HashSet<const Node*> seen;
   std::vector<const Node*> stack = {o.node};
   while (!stack.empty()) {
     const Node* n = stack.back();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autodiff/backward_walk.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
@@ -134,7 +135,7 @@ Status BackwardWalk::LinkStacks() {
   struct Uses {
     std::vector<Node*> pushes, pops;
   };
-  absl::flat_hash_map<Output, Uses> uses;
+  HashMap<Output, Uses> uses;
   for (Node* n : graph_.nodes()) {
     const bool is_push = n->op_name() == "StackPushV2", is_pop = n->op_name() == "StackPopV2";
     if ((!is_push && !is_pop) || n->inputs().empty()) continue;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/graph.h"
 
 namespace millrace {
@@ -111,13 +111,13 @@ class ControlFlowStructure {
 
   const Graph& graph_;
   std::vector<std::unique_ptr<Loop>> loops_;
-  absl::flat_hash_map<LoopKey, Loop*> by_key_;
+  HashMap<LoopKey, Loop*> by_key_;
   std::vector<Loop*> loop_of_;  // by node id
   std::vector<bool> loop_known_;
   bool enters_collected_ = false;
   std::vector<Literal> literals_;
-  absl::flat_hash_map<Literal, int> numbers_;
-  absl::flat_hash_map<const Node*, Liveness> liveness_;
+  HashMap<Literal, int> numbers_;
+  HashMap<const Node*, Liveness> liveness_;
 };
 
 }  // namespace millrace

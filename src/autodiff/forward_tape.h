@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "autodiff/control_flow_structure.h"
+#include "base/hash_map.h"
 #include "graph/graph_builder.h"
 
 namespace millrace {
@@ -97,9 +97,9 @@ class ForwardTape {
   Loop* root_;
   Node* anchor_ = nullptr;
   Output unbounded_;
-  absl::flat_hash_map<const Loop*, Counter> counters_;
-  absl::flat_hash_map<const Loop*, Node*> loop_anchors_;
-  absl::flat_hash_map<std::pair<const Loop*, Output>, Output> handles_;
+  HashMap<const Loop*, Counter> counters_;
+  HashMap<const Loop*, Node*> loop_anchors_;
+  HashMap<std::pair<const Loop*, Output>, Output> handles_;
 };
 
 }  // namespace millrace

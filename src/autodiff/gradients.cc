@@ -10,6 +10,7 @@
 #include "autodiff/backward_walk.h"
 #include "autodiff/expanded_calls.h"
 #include "autodiff/sum_gradients.h"
+#include "base/hash_map.h"
 #include "base/logging.h"
 #include "graph/loop_shapes.h"
 
@@ -147,7 +148,7 @@ Status BackwardWalk::Reach(const std::vector<Output>& xs, std::vector<bool>* rea
     if (!x) return InvalidArgument("an x is missing");
     push(x.node);
   }
-  const absl::flat_hash_set<Output> starts(xs.begin(), xs.end());
+  const HashSet<Output> starts(xs.begin(), xs.end());
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();

@@ -3,8 +3,8 @@
 // of attributes and input types (its signature), with placeholders for its inputs.
 #pragma once
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "base/hash_map.h"
 #include "capi/internal.h"
 #include "tensorflow/c/eager/c_api.h"
 
@@ -37,7 +37,7 @@ struct TFE_Context {
   TFE_ContextDevicePlacementPolicy policy = TFE_DEVICE_PLACEMENT_SILENT;
 
   absl::Mutex mu;
-  absl::flat_hash_map<std::string, std::unique_ptr<const millrace::capi::EagerStep>> steps ABSL_GUARDED_BY(mu);
+  millrace::HashMap<std::string, std::unique_ptr<const millrace::capi::EagerStep>> steps ABSL_GUARDED_BY(mu);
 
   // The step of an op with inputs of these types.
   millrace::StatusOr<const millrace::capi::EagerStep*> FindStep(const TFE_Op& op);

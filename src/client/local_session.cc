@@ -68,10 +68,7 @@ class LocalSession final : public Session, public Interruptible {
     options.env = &core_->env;
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
-    if (determinism.on) {
-      options.max_threads = 1;
-      options.passes.switched_off.insert({"collapse_loops", kCutStage});  // every order of nodes, also of a loop's
-    }
+    if (determinism.on) options.max_threads = 1;
     AskKernels(*kernels, core_->workers.front()->host(), &options.passes);
     options.calls.differentiate = AddDenseGradients;
     std::vector<WorkerInterface*> all;

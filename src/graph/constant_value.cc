@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/checked.h"
+#include "base/hash_map.h"
 #include "graph/graph.h"
 #include "graph/shape_values.h"
 
@@ -32,7 +32,7 @@ class ConstantEvaluator {
 
  private:
   using Rule = bool (ConstantEvaluator::*)(const Node&, int output, Ints* out);
-  static const absl::flat_hash_map<absl::string_view, Rule>& Rules();
+  static const HashMap<absl::string_view, Rule>& Rules();
 
   bool Input(const Node& n, int i, Ints* out);
   bool Scalar(const Node& n, int i, int64_t* out);
@@ -61,9 +61,9 @@ class ConstantEvaluator {
   int depth_ = 0;
 };
 
-const absl::flat_hash_map<absl::string_view, ConstantEvaluator::Rule>& ConstantEvaluator::Rules() {
+const HashMap<absl::string_view, ConstantEvaluator::Rule>& ConstantEvaluator::Rules() {
   using E = ConstantEvaluator;
-  static const auto* rules = new absl::flat_hash_map<absl::string_view, Rule>{
+  static const auto* rules = new HashMap<absl::string_view, Rule>{
       {"Shape", &E::Shape},
       {"ShapeN", &E::Shape},
       {"Size", &E::Size},

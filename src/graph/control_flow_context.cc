@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/hash_map.h"
+
 namespace millrace {
 
 namespace {
@@ -86,14 +88,14 @@ StatusOr<Output> ControlFlowContext::Inside(Output o, absl::string_view reader) 
 
 void ControlFlowContext::Forget(int mark) {
   const auto gone = [mark](const Node* n) { return n != nullptr && n->id() >= mark; };
-  absl::erase_if(inside_, gone);
-  absl::erase_if(hidden_, gone);
-  absl::erase_if(carried_, [&](const auto& e) { return gone(e.first.node) || gone(e.second.node); });
-  absl::erase_if(carried_control_, [&](const auto& e) { return gone(e.first) || gone(e.second); });
+  std::erase_if(inside_, gone);
+  std::erase_if(hidden_, gone);
+  std::erase_if(carried_, [&](const auto& e) { return gone(e.first.node) || gone(e.second.node); });
+  std::erase_if(carried_control_, [&](const auto& e) { return gone(e.first) || gone(e.second); });
   if (outer_ != nullptr) outer_->Forget(mark);
 }
 
-void ControlFlowContext::Hide(const absl::flat_hash_set<const Node*>& nodes) {
+void ControlFlowContext::Hide(const HashSet<const Node*>& nodes) {
   for (const Node* node : nodes) inside_.erase(node);
   hidden_.insert(nodes.begin(), nodes.end());
 }
@@ -141,7 +143,7 @@ StatusOr<Node*> BranchContext::CarryControl(Node* node, absl::string_view reader
   return probe.control_inputs.empty() ? nullptr : probe.control_inputs.front();
 }
 
-void BranchContext::Hide(const absl::flat_hash_set<const Node*>& nodes) {
+void BranchContext::Hide(const HashSet<const Node*>& nodes) {
   ControlFlowContext::Hide(nodes);
   if (outer_flow() != nullptr) HideIn(outer_flow(), nodes);
 }

@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "graph/graph.h"
 
 namespace millrace {
@@ -58,14 +57,12 @@ class ControlFlowContext : public GraphContext {
   // Whether a node with these inputs, all from inside, could run before the pivot has.
   virtual bool RunsUnasked(const NodeSpec& spec) const;
   // Nodes inside a loop that has ended here: nobody else may read them.
-  virtual void Hide(const absl::flat_hash_set<const Node*>& nodes);
+  virtual void Hide(const HashSet<const Node*>& nodes);
   // To be called by a context whose nodes are in a frame of their own when it ends.
   void HideFromOuter();
   // `node` belongs to what is around this context.
   void HandOut(Node* node);
-  static void HideIn(ControlFlowContext* context, const absl::flat_hash_set<const Node*>& nodes) {
-    context->Hide(nodes);
-  }
+  static void HideIn(ControlFlowContext* context, const HashSet<const Node*>& nodes) { context->Hide(nodes); }
   ControlFlowContext* outer_flow() const { return outer_flow_; }  // outer(), where it is a ControlFlowContext
 
  private:
@@ -75,10 +72,10 @@ class ControlFlowContext : public GraphContext {
   GraphContext* outer_;
   ControlFlowContext* outer_flow_;
   Node* pivot_ = nullptr;
-  absl::flat_hash_set<const Node*> inside_;
-  absl::flat_hash_set<const Node*> hidden_;
-  absl::flat_hash_map<Output, Output> carried_;
-  absl::flat_hash_map<Node*, Node*> carried_control_;
+  HashSet<const Node*> inside_;
+  HashSet<const Node*> hidden_;
+  HashMap<Output, Output> carried_;
+  HashMap<Node*, Node*> carried_control_;
 };
 
 // One branch of a conditional: `side` 1 when the predicate is true, else 0.
@@ -90,7 +87,7 @@ class BranchContext : public ControlFlowContext {
  protected:
   StatusOr<Output> Carry(Output o, absl::string_view reader) override;
   StatusOr<Node*> CarryControl(Node* node, absl::string_view reader) override;
-  void Hide(const absl::flat_hash_set<const Node*>& nodes) override;
+  void Hide(const HashSet<const Node*>& nodes) override;
 
  private:
   const Output predicate_;

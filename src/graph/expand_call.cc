@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/function_call.h"
 #include "graph/inline_calls.h"
 #include "graph/recursion.h"
@@ -21,7 +21,7 @@ namespace {
 enum class Form { kNone, kCall, kRemote, kIf, kCase, kWhile, kFor, kGradient };
 
 Form FormOf(absl::string_view op) {
-  static const auto* forms = new absl::flat_hash_map<absl::string_view, Form>{
+  static const auto* forms = new HashMap<absl::string_view, Form>{
       {"PartitionedCall", Form::kCall},     {"StatefulPartitionedCall", Form::kCall},
       {"RemoteCall", Form::kRemote},        {"If", Form::kIf},
       {"StatelessIf", Form::kIf},           {"Case", Form::kCase},
@@ -338,7 +338,7 @@ class Expander {
         if (!arg.number_attr.empty() || !arg.type_list_attr.empty()) return same;
       }
     }
-    absl::flat_hash_map<absl::string_view, absl::string_view> identities;  // and what each reads
+    HashMap<absl::string_view, absl::string_view> identities;  // and what each reads
     for (const wire::NodeDef& n : f->node_def) {
       if (n.op == "Identity" && !n.input.empty()) identities[n.name] = n.input[0];
     }
@@ -493,7 +493,7 @@ class Expander {
   GraphBuilder once_;  // for what has no inputs, outside of branches and bodies
   std::vector<Output> outputs_;
   std::vector<Node*> over_;  // who waits for the call waits for these
-  std::optional<absl::flat_hash_set<std::string>> found_recursive_;
+  std::optional<HashSet<std::string>> found_recursive_;
   bool only_turns_ = false;  // the loop has no variable but one of ours
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/extend_graph.h"
 
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
 Status ExtendGraph(const wire::GraphDef& def, Graph* graph) {
   ImportOptions options;
-  absl::flat_hash_set<absl::string_view> added;
+  HashSet<absl::string_view> added;
   for (const wire::NodeDef& node : def.node) added.insert(node.name);
   for (const wire::NodeDef& node : def.node) {
     for (const std::string& input : node.input) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/graph.h"
 
 namespace millrace {
@@ -35,7 +35,7 @@ class FrameTree {
 
   std::vector<LoopFrame> frames_{LoopFrame{}};
   std::vector<int> runs_in_, outputs_in_;
-  absl::flat_hash_map<std::string, int> by_name_;
+  HashMap<std::string, int> by_name_;
 };
 
 }  // namespace millrace

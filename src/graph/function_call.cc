@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "graph/control_depth.h"
 #include "graph/graph_def.h"
 #include "graph/inline_calls.h"
@@ -239,10 +238,10 @@ class Instantiation {
   const wire::FunctionDef* function_ = nullptr;
   NodeSignature signature_;
   wire::Map<std::string, wire::AttrValue> bound_;
-  absl::flat_hash_map<std::string, Values> values_;
-  absl::flat_hash_set<std::string> arguments_;
-  absl::flat_hash_map<std::string, std::string> unknown_ops_;  // by node
-  absl::flat_hash_map<std::string, std::string> frames_;
+  HashMap<std::string, Values> values_;
+  HashSet<std::string> arguments_;
+  HashMap<std::string, std::string> unknown_ops_;  // by node
+  HashMap<std::string, std::string> frames_;
   wire::GraphDef body_;
   ImportOptions options_;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/function_def.h"
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "base/hash_map.h"
 #include "graph/function_hash.h"
 #include "graph/graph_def.h"
 
@@ -34,8 +33,8 @@ class Names {
   }
 
  private:
-  absl::flat_hash_set<std::string> used_;
-  absl::flat_hash_map<std::string, int> next_;
+  HashSet<std::string> used_;
+  HashMap<std::string, int> next_;
 };
 
 class Converter {
@@ -130,7 +129,7 @@ class Converter {
   }
 
   void ChooseBody() {
-    absl::flat_hash_set<const Node*> skipped;
+    HashSet<const Node*> skipped;
     if (!spec_.body) {
       for (const Output& input : spec_.inputs) skipped.insert(input.node);
     }
@@ -241,8 +240,8 @@ class Converter {
   Names names_;  // of arguments and body nodes
   std::vector<std::string> output_names_;
   std::vector<Node*> body_;
-  absl::flat_hash_map<Output, std::string> arguments_;
-  absl::flat_hash_map<const Node*, std::string> node_names_;
+  HashMap<Output, std::string> arguments_;
+  HashMap<const Node*, std::string> node_names_;
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "base/hash_map.h"
 #include "graph/infer_attrs.h"
 #include "graph/node_name.h"
 #include "graph/shape_values.h"
@@ -417,7 +417,7 @@ void Graph::RollbackTo(int mark) {
   if (mark < 0 || mark >= next_id_) return;
   if (context_ != nullptr) context_->Forget(mark);
   const auto is_new = [mark](const Node* n) { return n->id_ >= mark; };
-  absl::flat_hash_set<Node*> touched;  // older nodes with edges to newer ones
+  HashSet<Node*> touched;  // older nodes with edges to newer ones
   for (size_t id = static_cast<size_t>(mark); id < storage_.size(); ++id) {
     Node* node = storage_[id].get();
     if (node == nullptr) continue;

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <queue>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "base/logging.h"
 #include "graph/graph_def.h"
 #include "graph/infer_attrs.h"
@@ -106,13 +105,13 @@ class GraphImporter {
   std::string prefix_;  // with its "/"
   ImportResult result_;
   std::vector<std::string> new_functions_;
-  absl::flat_hash_map<std::pair<absl::string_view, int>, MapEntry> input_map_;
-  absl::flat_hash_map<absl::string_view, int> index_;
+  HashMap<std::pair<absl::string_view, int>, MapEntry> input_map_;
+  HashMap<absl::string_view, int> index_;
   std::vector<std::string> names_;  // final ones
   std::vector<InputRef> inputs_;    // of all nodes, one after the other
   std::vector<size_t> input_begin_;
   std::vector<Node*> nodes_;
-  absl::flat_hash_set<absl::string_view> logged_ops_;
+  HashSet<absl::string_view> logged_ops_;
 };
 
 Status GraphImporter::CheckVersions() {
@@ -205,7 +204,7 @@ Status GraphImporter::IndexNames() {
     if (!index_.emplace(name, i).second) return InvalidArgument("Node '", name, "' is not unique");
   }
   names_.reserve(def_.node.size());
-  absl::flat_hash_set<std::string> chosen;
+  HashSet<std::string> chosen;
   for (const wire::NodeDef& node : def_.node) {
     std::string name = prefix_ + node.name;
     if (graph_->Find(name) != nullptr) {

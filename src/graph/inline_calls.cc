@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/control_depth.h"
 #include "graph/recursion.h"
 #include "graph/verify.h"
@@ -70,7 +70,7 @@ class ExpandedSizes {
   }
 
   const Graph& library_;
-  absl::flat_hash_map<std::string, Size> known_;
+  HashMap<std::string, Size> known_;
 };
 
 Status TooManyNodes() { return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes"); }
@@ -225,7 +225,7 @@ class Inliner {
   const Graph& library_;
   Graph* graph_;
   ExpandOptions options_;
-  absl::flat_hash_set<std::string> recursive_;
+  HashSet<std::string> recursive_;
   std::vector<Item> calls_;
   std::vector<bool> inside_;  // nodes of the client's conditionals and loops
   int first_new_ = 0;

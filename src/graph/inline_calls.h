@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "base/hash_map.h"
 #include "graph/graph_builder.h"
 
 namespace millrace {
@@ -21,9 +21,9 @@ using Differentiate =
                                                 const std::vector<Output>& xs, const std::vector<Output>& dys)>;
 
 struct ExpandOptions {
-  Differentiate differentiate;                                  // for SymbolicGradient; none: Unimplemented
-  std::function<Status()> keep_going;                           // asked now and then; an error ends the work
-  const absl::flat_hash_set<std::string>* recursive = nullptr;  // RecursiveFunctions, found anew where null
+  Differentiate differentiate;                      // for SymbolicGradient; none: Unimplemented
+  std::function<Status()> keep_going;               // asked now and then; an error ends the work
+  const HashSet<std::string>* recursive = nullptr;  // RecursiveFunctions, found anew where null
 };
 
 bool IsCall(const Graph& graph, const Node& n);

@@ -7,8 +7,7 @@
 
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -69,7 +68,7 @@ class LoopShapes {
   // One round. True when what came back agrees with what was supposed.
   StatusOr<bool> Suppose() {
     Graph scratch(&graph_.registry());
-    absl::flat_hash_map<const Node*, Node*> copies;
+    HashMap<const Node*, Node*> copies;
     supposed_.clear();
     for (Node* n : order_) {
       const auto merge = by_node_.find(n);
@@ -115,11 +114,11 @@ class LoopShapes {
 
   Graph& graph_;
   const std::vector<LoopMerge> merges_;
-  absl::flat_hash_map<const Node*, const LoopMerge*> by_node_;
+  HashMap<const Node*, const LoopMerge*> by_node_;
   std::vector<Node*> order_;
-  absl::flat_hash_set<const Node*> affected_;
-  absl::flat_hash_map<const Node*, PartialShape> back_;      // what all rounds brought back
-  absl::flat_hash_map<const Node*, PartialShape> supposed_;  // by this round
+  HashSet<const Node*> affected_;
+  HashMap<const Node*, PartialShape> back_;      // what all rounds brought back
+  HashMap<const Node*, PartialShape> supposed_;  // by this round
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -41,7 +41,7 @@ class Components {
       }
     }
   }
-  absl::flat_hash_set<std::string> Take() { return std::move(recursive_); }
+  HashSet<std::string> Take() { return std::move(recursive_); }
 
  private:
   struct Visit {
@@ -78,10 +78,10 @@ class Components {
   }
 
   const Graph& library_;
-  absl::flat_hash_map<absl::string_view, Known> known_;
+  HashMap<absl::string_view, Known> known_;
   std::vector<absl::string_view> open_;
   std::vector<Visit> visits_;
-  absl::flat_hash_set<std::string> recursive_;
+  HashSet<std::string> recursive_;
 };
 
 }  // namespace
@@ -97,7 +97,7 @@ std::vector<absl::string_view> CallsOf(const Graph& graph, const wire::FunctionD
   return out;
 }
 
-absl::flat_hash_set<std::string> RecursiveFunctions(const Graph& library) {
+HashSet<std::string> RecursiveFunctions(const Graph& library) {
   Components components(library);
   for (const wire::FunctionDef* f : library.Functions()) components.VisitFrom(*f);
   return components.Take();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "graph/graph.h"
 
 namespace millrace {
@@ -17,6 +17,6 @@ inline constexpr char kCalledAtRunTime[] = "_called_at_run_time";
 std::vector<absl::string_view> CallsOf(const Graph& graph, const wire::FunctionDef& def);
 
 // The functions of a library that call themselves.
-absl::flat_hash_set<std::string> RecursiveFunctions(const Graph& library);
+HashSet<std::string> RecursiveFunctions(const Graph& library);
 
 }  // namespace millrace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/variable_use.h"
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
@@ -37,7 +37,7 @@ std::string VariableKey(const Node& maker) {
 
 std::vector<Node*> UpdatesOf(Node* maker) {
   std::vector<Node*> updates;
-  absl::flat_hash_set<const Node*> seen;
+  HashSet<const Node*> seen;
   std::vector<Node*> stack = {maker};
   while (!stack.empty()) {
     Node* n = stack.back();

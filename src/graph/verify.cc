@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/frame_tree.h"
 #include "graph/recursion.h"
 
@@ -115,7 +115,7 @@ Status VerifyFunctions(const Graph& graph) {
     size_t next = 0;
     int height = 1;
   };
-  absl::flat_hash_map<absl::string_view, int> height;  // 0: on the stack, and so, found again, a recursion
+  HashMap<absl::string_view, int> height;  // 0: on the stack, and so, found again, a recursion
   for (const wire::FunctionDef* root : graph.Functions()) {
     if (height.contains(root->signature->name)) continue;
     std::vector<Visit> stack;

@@ -2,15 +2,15 @@
 #include "kernel/client_function.h"
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
 
 struct Functions {
   absl::Mutex mu;
-  absl::flat_hash_map<std::string, std::shared_ptr<ClientFunction>> by_token ABSL_GUARDED_BY(mu);
+  HashMap<std::string, std::shared_ptr<ClientFunction>> by_token ABSL_GUARDED_BY(mu);
   static Functions& Get() {
     static auto* functions = new Functions;  // a call may outlive static destruction
     return *functions;

@@ -90,11 +90,18 @@ StatusOr<Tensor> CopyToDevice(const KernelContext& ctx, const Tensor& value) {
   if (bytes == 0) return copy;
   if (LateWork* const late = LateWork::Of(ctx.step())) {
     late->Begin();
-    space->CopyFromHost(
-        value.raw(), copy.mutable_raw(), bytes, [late, node = &ctx.node(), held = value](Status s) mutable {
-          held = Tensor();  // a client's memory is not read after its step
-          late->End(s.ok() ? s : NamedAfter(*node, s));
-        });
+    const Status queued = WithoutExceptions([&] {
+      space->CopyFromHost(
+          value.raw(), copy.mutable_raw(), bytes, [late, node = &ctx.node(), held = value](Status s) mutable {
+            held = Tensor();  // a client's memory is not read after its step
+            late->End(s.ok() ? s : NamedAfter(*node, s));
+          });
+      return absl::OkStatus();
+    });
+    if (!queued.ok()) {
+      late->End(queued);
+      return queued;
+    }
     return copy;
   }
   absl::Mutex mu;
@@ -116,16 +123,30 @@ StatusOr<Tensor> CopyToDevice(const KernelContext& ctx, const Tensor& value) {
 void CopyToHost(const Tensor& value, absl::AnyInvocable<void(StatusOr<Tensor>) &&> done) {
   MemorySpace* const space = SpaceOf(value);
   if (space == nullptr) return std::move(done)(value);
-  StatusOr<Tensor> copy = WithoutExceptions([&] { return Tensor::Make(value.dtype(), value.shape()); });
+  struct Copy {
+    Tensor from, to;
+    absl::AnyInvocable<void(StatusOr<Tensor>) &&> done;
+    static void End(Copy* ended, Status s) {
+      const std::unique_ptr<Copy> copy(ended);
+      copy->from = Tensor();
+      if (!s.ok()) return std::move(copy->done)(std::move(s));
+      std::move(copy->done)(std::move(copy->to));
+    }
+  };
+  StatusOr<std::unique_ptr<Copy>> made = WithoutExceptions([&]() -> StatusOr<std::unique_ptr<Copy>> {
+    MR_ASSIGN_OR_RETURN(Tensor to, Tensor::Make(value.dtype(), value.shape()));
+    return std::make_unique<Copy>(Copy{value, std::move(to), nullptr});
+  });
+  if (!made.ok()) return std::move(done)(made.status());
+  Copy* const copy = made->release();
+  copy->done = std::move(done);
   const size_t bytes = value.TotalBytes();
-  if (!copy.ok() || bytes == 0) return std::move(done)(std::move(copy));
-  void* const to = copy->mutable_raw();
-  space->CopyToHost(
-      value.raw(), to, bytes, [held = value, copy = *std::move(copy), done = std::move(done)](Status s) mutable {
-        held = Tensor();
-        if (!s.ok()) return std::move(done)(std::move(s));
-        std::move(done)(std::move(copy));
-      });
+  if (bytes == 0) return Copy::End(copy, absl::OkStatus());
+  const Status queued = WithoutExceptions([&] {
+    space->CopyToHost(value.raw(), copy->to.mutable_raw(), bytes, [copy](Status s) { Copy::End(copy, std::move(s)); });
+    return absl::OkStatus();
+  });
+  if (!queued.ok()) Copy::End(copy, queued);
 }
 
 Status CheckMayLeaveDevice(const Tensor& handles) {

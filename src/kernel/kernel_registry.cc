@@ -113,9 +113,11 @@ bool KernelRegistry::Has(const OpDef& op, const AttrMap& attrs, absl::string_vie
 
 CostFunction KernelRegistry::CostOf(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const {
   absl::ReaderMutexLock lock(&tables_mu);
-  if (const Entry* entry = Select(op.name, attrs, device_type)) return entry->spec.cost;
-  const auto at = entries_.find(op.name);
-  return at == entries_.end() || at->second.empty() ? &ElementCost : at->second.front().spec.cost;
+  for (const absl::string_view type : {device_type, absl::string_view("CPU")}) {
+    const Entry* const entry = Select(op.name, attrs, type);
+    if (entry != nullptr && entry->spec.cost != nullptr) return entry->spec.cost;
+  }
+  return &ElementCost;
 }
 
 bool KernelRegistry::HasAny(absl::string_view op) const {

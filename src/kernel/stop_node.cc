@@ -21,6 +21,14 @@ StopNode::~StopNode() {
   for (const auto& [above, token] : above_) above->Deregister(token);
 }
 
+Status WithPrefix(absl::string_view prefix, const Status& s) noexcept {
+  try {
+    return Annotate(s, prefix);
+  } catch (...) {
+    return s;
+  }
+}
+
 Status CausedBy(const Status& cause, const Status& consequence) {
   if (cause.code() == consequence.code() && absl::StrContains(consequence.message(), cause.message())) {
     return consequence;

@@ -24,6 +24,9 @@ class StopNode final : public CancellationManager {
   std::vector<std::pair<CancellationManager*, Token>> above_;
 };
 
+// `s` with a prefix before its message; as it is where there is no memory for that.
+Status WithPrefix(absl::string_view prefix, const Status& s) noexcept;
+
 // `consequence` under its cause: that one's code, and both messages where the cause says something else.
 Status CausedBy(const Status& cause, const Status& consequence);
 

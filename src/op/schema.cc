@@ -4,12 +4,12 @@
 // '+', the set sign and arrows in deprecation flags are accepted.
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "op/attr_text.h"
 #include "op/op_def.h"
 
@@ -273,7 +273,7 @@ Status ResolveArgs(std::vector<ArgDef>* args, const OpDef& op) {
 }
 
 Status CheckUnique(const OpDef& op) {
-  absl::flat_hash_set<absl::string_view> attrs, args, outputs;
+  HashSet<absl::string_view> attrs, args, outputs;
   for (const AttrDef& a : op.attrs) {
     if (!attrs.insert(a.name).second) return InvalidArgument("attribute ", a.name, " declared twice");
   }

@@ -2,7 +2,7 @@
 // Loops that wait for nothing become one node each. Innermost loops go first, so nests of loops go too.
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "graph/frame_tree.h"
 #include "passes/pipeline.h"
 
@@ -107,7 +107,7 @@ class LoopCollapser {
 
   Graph& graph_;
   CollapsedLoops& loops_;
-  absl::flat_hash_set<std::string> refused_;
+  HashSet<std::string> refused_;
   int serial_ = 0;
 };
 

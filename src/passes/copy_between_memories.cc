@@ -5,7 +5,7 @@
 // device is copied to the host and sent, and copied from the host where it is received.
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -57,7 +57,7 @@ class Copier {
   const std::string& device_;
   const std::string& type_;
   std::map<const Node*, ArgMemory> memory_;
-  absl::flat_hash_map<Output, Output> copies_;
+  HashMap<Output, Output> copies_;
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Common subexpressions (white paper 5.1): stateless nodes with equal op, attributes, inputs and device become one.
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -63,7 +63,7 @@ bool Same(const Node& a, const Node& b) {
 
 Status MergeCommonSubexpressions(Graph& graph) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
-  absl::flat_hash_map<size_t, std::vector<Node*>> seen;
+  HashMap<size_t, std::vector<Node*>> seen;
   std::vector<Node*> merged;
   for (Node* n : order) {
     if (!MayMerge(*n)) continue;

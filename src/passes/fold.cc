@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant folding: a stateless node whose inputs are all constants becomes constants itself.
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -21,7 +21,7 @@ bool MayFold(const Node& n) {
   return n.control_op() == ControlOp::kNone;
 }
 
-using NodeSet = absl::flat_hash_set<const Node*>;
+using NodeSet = HashSet<const Node*>;
 
 // Nothing happens at it in a step that somebody could wait for: a constant, or a group of nothing.
 bool IsSettled(const Node& n, const NodeSet& folded) {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
+#include "base/hash_map.h"
 #include "op/op_fusion.h"
 #include "passes/pipeline.h"
 
@@ -183,8 +183,8 @@ class Fuser {
   const PassEnvironment& env_;
   std::vector<std::string>* const notes_;
   std::string device_type_;
-  absl::flat_hash_set<const Node*> waits_;  // what waits, and what depends on it
-  std::map<std::string, bool> can_run_;     // by op
+  HashSet<const Node*> waits_;           // what waits, and what depends on it
+  std::map<std::string, bool> can_run_;  // by op
 };
 
 }  // namespace

@@ -6,8 +6,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -85,10 +84,10 @@ class Part {
 
   std::unique_ptr<Graph> graph_;
   std::vector<LoopValue>* args_;
-  absl::flat_hash_map<LoopValue, Node*> arguments_;
-  absl::flat_hash_map<const Node*, Node*> copies_;
-  absl::flat_hash_map<const Node*, Output> identities_;  // of arguments
-  absl::flat_hash_set<const Node*> conditional_;         // copies that lie behind a Switch
+  HashMap<LoopValue, Node*> arguments_;
+  HashMap<const Node*, Node*> copies_;
+  HashMap<const Node*, Output> identities_;  // of arguments
+  HashSet<const Node*> conditional_;         // copies that lie behind a Switch
   int64_t num_retvals_ = 0;
 };
 
@@ -272,11 +271,11 @@ class RegionFinder {
   std::unique_ptr<LoopRegion> region_;
   Part predicate_, body_;
   Node* loop_cond_ = nullptr;
-  absl::flat_hash_map<const Node*, int> variable_of_;   // by Merge
-  absl::flat_hash_map<const Node*, int> invariant_of_;  // by Enter
-  std::vector<Node*> next_;                             // the NextIteration of each variable
-  absl::flat_hash_set<const Node*> body_nodes_;
-  absl::flat_hash_map<Output, int> computed_;
+  HashMap<const Node*, int> variable_of_;   // by Merge
+  HashMap<const Node*, int> invariant_of_;  // by Enter
+  std::vector<Node*> next_;                 // the NextIteration of each variable
+  HashSet<const Node*> body_nodes_;
+  HashMap<Output, int> computed_;
   std::vector<Output> computed_values_;
 };
 

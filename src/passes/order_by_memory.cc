@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "base/hash_map.h"
 #include "op/op_cost.h"
 #include "passes/value_memory.h"
 
@@ -34,8 +35,8 @@ class Orders {
         followers_(order.size()) {
     for (size_t k = 0; k < order.size(); ++k) place_[static_cast<size_t>(order[k]->id())] = k;
     size_t last_state = order.size();
-    absl::flat_hash_map<const Node*, const Node*> variable_of;    // that a node's value is, by reference or shared
-    absl::flat_hash_map<const Node*, std::vector<size_t>> reads;  // of a variable, since its last update
+    HashMap<const Node*, const Node*> variable_of;    // that a node's value is, by reference or shared
+    HashMap<const Node*, std::vector<size_t>> reads;  // of a variable, since its last update
     for (size_t k = 0; k < order.size(); ++k) {
       const Node& n = *order[k];
       for (const Output in : n.inputs()) Link(PlaceOf(in.node), k);
@@ -155,7 +156,7 @@ Status ConstructInOrder(const std::vector<Node*>& order, Partition& partition) {
   for (const wire::FunctionDef* f : from.Functions()) MR_RETURN_IF_ERROR(to->AddFunction(*f));
   for (const wire::GradientDef& g : from.gradient_defs()) MR_RETURN_IF_ERROR(to->AddGradientDef(g));
   to->set_versions(from.versions());
-  absl::flat_hash_map<const Node*, Node*> copies;
+  HashMap<const Node*, Node*> copies;
   for (const Node* n : order) {
     std::vector<Output> inputs;
     for (const Output in : n->inputs()) inputs.push_back({copies.at(in.node), in.index});

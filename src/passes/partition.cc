@@ -8,8 +8,7 @@
 // last and dead one included, as the Send does. No one coordinates the end: each device sees the predicate.
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "graph/frame_tree.h"
 #include "passes/pipeline.h"
 
@@ -254,8 +253,8 @@ class Partitioner {
   }
 
   // The nodes of an iteration that run before its predicate is known.
-  const absl::flat_hash_set<const Node*>& SeenByPredicate(int frame) {
-    absl::flat_hash_set<const Node*>& seen = seen_by_predicate_[frame];
+  const HashSet<const Node*>& SeenByPredicate(int frame) {
+    HashSet<const Node*>& seen = seen_by_predicate_[frame];
     if (!seen.empty()) return seen;
     std::vector<const Node*> stack;
     const auto visit = [&](const Node* n) {
@@ -341,13 +340,13 @@ class Partitioner {
   int64_t serial_ = 0;
   FrameTree tree_;
   std::map<int, Node*> loop_cond_;  // by frame
-  std::map<int, absl::flat_hash_set<const Node*>> seen_by_predicate_;
+  std::map<int, HashSet<const Node*>> seen_by_predicate_;
   std::map<std::pair<int, std::string>, ControlLoop> control_loops_;
   std::vector<std::pair<int, std::string>> open_;  // control loops that lack their predicate
   std::map<std::string, std::unique_ptr<Graph>> parts_;
-  absl::flat_hash_map<const Node*, Node*> copies_;
-  absl::flat_hash_map<std::pair<Output, std::string>, Output> received_;
-  absl::flat_hash_map<std::pair<const Node*, std::string>, Node*> received_controls_;
+  HashMap<const Node*, Node*> copies_;
+  HashMap<std::pair<Output, std::string>, Output> received_;
+  HashMap<std::pair<const Node*, std::string>, Node*> received_controls_;
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "base/logging.h"
 #include "graph/frame_tree.h"
 #include "passes/placement_state.h"
@@ -67,7 +67,7 @@ class Grouper {
   size_t& PositionOf(const Node* n) { return position_[static_cast<size_t>(n->id())]; }
 
   void JoinColocated() {
-    absl::flat_hash_map<absl::string_view, size_t> by_name;  // made when the first class is met
+    HashMap<absl::string_view, size_t> by_name;  // made when the first class is met
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node* n = graph_.nodes()[i];
       if (n->attrs().contains("_class")) {

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 
@@ -38,9 +37,9 @@ class PlacementState {
  private:
   absl::Mutex placing_;
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<std::pair<std::string, std::string>, Cost> costs_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<std::string, std::string> pins_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<std::string> told_ ABSL_GUARDED_BY(mu_);
+  HashMap<std::pair<std::string, std::string>, Cost> costs_ ABSL_GUARDED_BY(mu_);
+  HashMap<std::string, std::string> pins_ ABSL_GUARDED_BY(mu_);
+  HashSet<std::string> told_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -4,7 +4,7 @@
 #include <map>
 #include <queue>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -259,11 +259,11 @@ class Pruner {
   const RunSignature& sig_;
   const PruneOptions& options_;
   std::unique_ptr<Graph> graph_;
-  absl::flat_hash_map<Output, Output> fed_;
+  HashMap<Output, Output> fed_;
   std::vector<bool> needed_;
   std::multimap<const Node*, Output>
       stands_for_;  // by node of an expansion: outputs of calls; index -1: the call itself
-  absl::flat_hash_map<const Node*, Node*> copies_;
+  HashMap<const Node*, Node*> copies_;
 };
 
 }  // namespace
@@ -276,12 +276,12 @@ StatusOr<std::unique_ptr<Graph>> PruneForRun(const Graph& source, const RunSigna
 }
 
 std::vector<std::vector<bool>> FeedsNeededBy(const std::vector<Output>& feeds, const std::vector<Output>& fetches) {
-  absl::flat_hash_map<Output, size_t> feed_index;
+  HashMap<Output, size_t> feed_index;
   for (size_t i = 0; i < feeds.size(); ++i) feed_index.emplace(feeds[i], i);
   std::vector<std::vector<bool>> needed;
   for (Output fetch : fetches) {
     std::vector<bool> mine(feeds.size(), false);
-    absl::flat_hash_map<const Node*, bool> seen;
+    HashMap<const Node*, bool> seen;
     std::vector<Node*> stack;
     auto reach = [&](Output o) {
       if (auto it = feed_index.find(o); it != feed_index.end()) {

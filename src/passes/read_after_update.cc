@@ -14,9 +14,8 @@
 #include <deque>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "base/hash_map.h"
 #include "graph/frame_tree.h"
 #include "graph/variable_use.h"
 #include "passes/pipeline.h"
@@ -33,7 +32,7 @@ struct Updated {
 
 std::vector<Updated> FindUpdated(const Graph& graph) {
   std::vector<Updated> all;
-  absl::flat_hash_map<std::string, size_t> index;
+  HashMap<std::string, size_t> index;
   for (Node* n : graph.nodes()) {
     if (!ReadsVariable(*n)) continue;
     const auto [it, added] = index.try_emplace(VariableKey(*MakerOf(n->input(0))), all.size());
@@ -213,7 +212,7 @@ class Finder {
   const Graph& graph_;
   const Loops& loops_;
   const absl::Span<const Updated> block_;
-  absl::flat_hash_map<int, std::unique_ptr<BehindUpdates>> behind_;
+  HashMap<int, std::unique_ptr<BehindUpdates>> behind_;
   std::vector<Change> changes_;
 };
 
@@ -327,9 +326,9 @@ class Rewriter {
 
   Graph& graph_;
   const Loops& loops_;
-  absl::flat_hash_map<std::pair<Output, const Node*>, Node*> carriers_;
-  absl::flat_hash_map<std::pair<const Node*, int>, Node*> snapshots_;  // by read and loop
-  absl::flat_hash_set<std::string> one_at_a_time_;
+  HashMap<std::pair<Output, const Node*>, Node*> carriers_;
+  HashMap<std::pair<const Node*, int>, Node*> snapshots_;  // by read and loop
+  HashSet<std::string> one_at_a_time_;
 };
 
 }  // namespace

@@ -13,9 +13,9 @@
 // reads and of its trigger; these are in front of every reader of the copy.
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "op/op_cost.h"
 #include "passes/value_memory.h"
 
@@ -211,7 +211,7 @@ class Recomputer {
     const auto by_place = [&](const Node* a, const Node* b) { return place_[Id(a)] < place_[Id(b)]; };
     std::sort(block.nodes.begin(), block.nodes.end(), by_place);
     // From behind: what late nodes read, and what these copies read.
-    absl::flat_hash_map<const Node*, Node*> copies;
+    HashMap<const Node*, Node*> copies;
     for (auto n = block.nodes.rbegin(); n != block.nodes.rend(); ++n) {
       const bool is_read = std::any_of((*n)->consumers().begin(), (*n)->consumers().end(), [&](const Consumer& c) {
         return reads_again(c) || copies.contains(c.node);
@@ -236,7 +236,7 @@ class Recomputer {
     return absl::OkStatus();
   }
 
-  StatusOr<Node*> CopyOf(const Node& n, const absl::flat_hash_map<const Node*, Node*>& copies, Node* trigger) {
+  StatusOr<Node*> CopyOf(const Node& n, const HashMap<const Node*, Node*>& copies, Node* trigger) {
     NodeSpec spec;
     spec.op = n.op_name();
     spec.name = graph_.UniqueName(absl::StrCat(kCopy, n.name()));

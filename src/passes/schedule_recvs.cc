@@ -14,6 +14,7 @@
 #include <map>
 #include <queue>
 
+#include "base/hash_map.h"
 #include "op/op_cost.h"
 #include "passes/value_memory.h"
 
@@ -59,7 +60,7 @@ class Scheduler {
   static size_t At(int t) { return static_cast<size_t>(t); }
 
   Status Read() {
-    absl::flat_hash_map<std::string, int> sends;
+    HashMap<std::string, int> sends;
     for (size_t p = 0; p < partitions_.size(); ++p) {
       MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*partitions_[p].graph));
       const size_t device = PositionOfDevice(env_, partitions_[p].device);
@@ -232,7 +233,7 @@ class Scheduler {
   const PassEnvironment& env_;
   const CostModel costs_;
   std::vector<Task> tasks_;
-  absl::flat_hash_map<const Node*, int> index_;
+  HashMap<const Node*, int> index_;
   std::vector<int> order_;  // sources first
   std::vector<int> run_;    // the same by earliest beginning
 };

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <queue>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
+#include "base/hash_map.h"
 #include "op/op_cost.h"
 #include "passes/cost_model.h"
 #include "passes/placement_groups.h"
@@ -224,8 +224,8 @@ class Simulation {
   std::vector<int> device_of_;              // by group
   std::vector<double> ends_;                // by node id
   std::vector<double> free_at_, bytes_on_;  // by device
-  absl::flat_hash_map<const Node*, int> readers_left_;
-  absl::flat_hash_map<std::pair<Output, size_t>, double> arrived_;
+  HashMap<const Node*, int> readers_left_;
+  HashMap<std::pair<Output, size_t>, double> arrived_;
   size_t fallback_ = 0;
 };
 

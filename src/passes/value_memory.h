@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "passes/cost_model.h"
 
 namespace millrace {
@@ -37,10 +37,10 @@ class ValueMemory {
   Peak PeakOf(const std::vector<Node*>& order) const;
 
  private:
-  using Lists = absl::flat_hash_map<const Node*, std::vector<int>>;
+  using Lists = HashMap<const Node*, std::vector<int>>;
   static const std::vector<int>& Find(const Lists& lists, const Node* n);
   std::vector<Value> values_;
-  absl::flat_hash_map<Output, int> value_of_;
+  HashMap<Output, int> value_of_;
   Lists made_, read_;
 };
 

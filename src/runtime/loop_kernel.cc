@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/hash_map.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
@@ -35,7 +36,7 @@ class Segment {
   using Slots = absl::InlinedVector<Slot, 8>;
 
   Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {
-    absl::flat_hash_map<int, int> last_reader;
+    HashMap<int, int> last_reader;
     for (int i = 0; i < plan_->num_retvals(); ++i) last_reader[plan_->retval_slot(i)] = i;
     for (int i = 0; i < plan_->num_retvals(); ++i) {
       const int slot = plan_->retval_slot(i);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "base/stopwatch.h"
 #include "runtime/loop_kernel.h"
 #include "runtime/node_run.h"
@@ -151,7 +151,7 @@ class PlanLayout {
 
   void LinkUnits() {
     std::vector<int> joined(plan_->nodes_.size(), -1);  // by unit: the segment that it has an edge to
-    absl::flat_hash_map<int, std::vector<int>> before;  // by first node of a segment, see PlanCut::order
+    HashMap<int, std::vector<int>> before;              // by first node of a segment, see PlanCut::order
     for (const auto& [from, to] : cut_.order) before[UnitOf(PlaceOf(to))].push_back(from);
     for (const PlanUnit& u : cut_.units) {
       const int first = PlaceOf(u.nodes.front());
@@ -329,8 +329,8 @@ class PlanLayout {
     PlanFrame& frame = FrameAt(f);
     const auto old_slots = static_cast<size_t>(frame.num_slots);
     std::vector<int> renamed(old_slots, -1), block_of(old_slots, -1);
-    absl::flat_hash_map<int, std::vector<int>> free_blocks;  // by length; of the unit
-    std::vector<int> live, length, cleared_by;               // by first slot of a block
+    HashMap<int, std::vector<int>> free_blocks;  // by length; of the unit
+    std::vector<int> live, length, cleared_by;   // by first slot of a block
     int count = f == 0 ? plan_->num_lasting_slots_ : 0;
     for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;
     const auto fresh = [&](int n) {
@@ -411,7 +411,7 @@ class PlanLayout {
     if (f == 0) {
       for (int& slot : plan_->arg_slots_) rename(slot);
       for (int& slot : plan_->retval_slots_) rename(slot);
-      absl::flat_hash_set<int> lasting;
+      HashSet<int> lasting;
       for (int slot : plan_->lasting_args_) lasting.insert(renamed[static_cast<size_t>(slot)]);
       plan_->lasting_args_ = std::move(lasting);
     }

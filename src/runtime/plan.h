@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "base/hash_map.h"
 #include "passes/loop_region.h"
 #include "runtime/plan_cut.h"
 #include "runtime/plan_graph.h"
@@ -186,7 +186,7 @@ class Plan {
   std::vector<int> arg_slots_, retval_slots_;
   bool is_one_line_ = false;
   CutReport cut_;
-  absl::flat_hash_set<int> lasting_args_;             // slots
+  HashSet<int> lasting_args_;                         // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);

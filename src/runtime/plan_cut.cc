@@ -8,7 +8,7 @@
 #include <queue>
 #include <tuple>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 
 namespace millrace {
 namespace {
@@ -69,9 +69,9 @@ class Sets {
     return number;
   }
 
-  absl::flat_hash_map<Bits, int> numbers_;
+  HashMap<Bits, int> numbers_;
   std::vector<Bits> sets_;
-  absl::flat_hash_map<std::pair<int, int>, int> unions_;
+  HashMap<std::pair<int, int>, int> unions_;
   size_t bytes_ = 0;
 };
 
@@ -176,7 +176,7 @@ class WaitCutter {
   std::vector<int> waits_for_;
   std::vector<bool> leads_;  // to a node that waits, a transfer, or what decides whether a loop goes on
   std::vector<bool> by_itself_;
-  absl::flat_hash_map<std::tuple<int, int, bool>, int> segments_;
+  HashMap<std::tuple<int, int, bool>, int> segments_;
   std::vector<PlanUnit> units_;
 };
 

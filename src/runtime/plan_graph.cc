@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan_graph.h"
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "runtime/node_run.h"
@@ -121,7 +121,7 @@ class GraphReader {
   const PlanGraph::MakeKernel& make_kernel_;
   std::vector<Node*> order_;
   size_t args_ = 0, retvals_ = 0;
-  absl::flat_hash_map<const Node*, int> index_;
+  HashMap<const Node*, int> index_;
   std::shared_ptr<PlanGraph> to_ = std::make_shared<PlanGraph>();
 };
 

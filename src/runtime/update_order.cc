@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/variable_use.h"
 
 namespace millrace {
@@ -47,7 +47,7 @@ class Variables {
   static bool HasName(const Node& n) { return n.attrs().contains("shared_name") || IsRef(n.output_type(0)); }
 
   bool one_for_all_ = false;
-  absl::flat_hash_map<std::string, int> numbers_;
+  HashMap<std::string, int> numbers_;
 };
 
 }  // namespace
@@ -55,10 +55,10 @@ class Variables {
 void MoveUpdatesUp(std::vector<Node*>& order) {
   Variables variables(order);
   // The variable that each reference leads to, and that each value was read from.
-  absl::flat_hash_map<Output, int> variable_of;
+  HashMap<Output, int> variable_of;
   // The place in the new order: 0 is the front, k + 1 is behind what stood at k.
-  absl::flat_hash_map<const Node*, size_t> place;
-  absl::flat_hash_map<int, size_t> last_touch;  // by variable
+  HashMap<const Node*, size_t> place;
+  HashMap<int, size_t> last_touch;  // by variable
   std::vector<std::vector<Node*>> behind(order.size() + 1);
   for (size_t k = 0; k < order.size(); ++k) {
     Node* n = order[k];

@@ -36,10 +36,16 @@ struct Coordinator::StepInFlight : CallInFlight {
   JointStep joint;
 };
 
+static CoordinatorOptions Completed(CoordinatorOptions options) {
+  // The seeded order is one of nodes, also of a loop's.
+  if (options.deterministic) options.passes.switched_off.insert({"collapse_loops", kCutStage});
+  return options;
+}
+
 Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
                          CoordinatorOptions options)
     : graph_(std::move(graph)),
-      options_(std::move(options)),
+      options_(Completed(std::move(options))),
       workers_(std::move(workers), session, options_.lease, options_.isolates_state),
       cache_(options_.max_cached_nodes) {}
 

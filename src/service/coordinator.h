@@ -89,7 +89,8 @@ class Coordinator {
   // Stops it and waits for it, DeadlineExceeded when that takes too long. OK for one that is over.
   Status ReleasePartialRun(const std::string& handle);
 
-  // What compilation makes of a signature: stages, partitions, places. Compiles it, and keeps nothing.
+  // What compilation makes of a signature: stages, partitions, places. Compiles it for this, and has its workers
+  // compile it as for a step, whose plan is kept (what they cut is of that one).
   StatusOr<std::string> Explain(const RunSignature& signature);
   // The graphs that run on the devices for a signature, which is compiled for this.
   StatusOr<std::vector<wire::GraphDef>> PartitionGraphs(const RunSignature& signature);
@@ -125,7 +126,7 @@ class Coordinator {
   // Lends the graph, which is locked meanwhile.
   StatusOr<std::vector<Partition>> CompileAside(const RunSignature& signature, CompileReport* report);
   // Registers it with the workers, which cut plans, and tells how.
-  void AddCuts(const RunSignature& signature, CompileReport* report);
+  Status AddCuts(const RunSignature& signature, CompileReport* report);
   Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);

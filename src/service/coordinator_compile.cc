@@ -131,7 +131,7 @@ StatusOr<std::vector<Partition>> Coordinator::CompileAside(const RunSignature& s
   MR_RETURN_IF_ERROR(call.Begin());
   MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
   PruneOptions prune;
-  prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
+  prune.calls.keep_going = KeepGoing(options_.default_timeout);
   prune.calls.differentiate = options_.calls.differentiate;
   const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
     return LendGraphTo(use, prune.calls.keep_going);
@@ -143,28 +143,29 @@ StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
   return WithoutExceptions([&]() -> StatusOr<std::string> {
     CompileReport report;
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> partitions, CompileAside(signature, &report));
-    AddCuts(signature, &report);
+    MR_RETURN_IF_ERROR(AddCuts(signature, &report));
     return ReportText(report, partitions);
   });
 }
 
-void Coordinator::AddCuts(const RunSignature& signature, CompileReport* report) {
+Status Coordinator::AddCuts(const RunSignature& signature, CompileReport* report) {
   MessageCall call(*this);
-  Status s = call.Begin();
-  if (s.ok()) {
-    const StatusOr<CompiledPtr> compiled =
-        AwaitCompiled(RunSignatureView::Of(signature, false), KeepGoing(absl::InfiniteDuration()));
-    s = compiled.status();
-    for (size_t i = 0; s.ok() && i < (*compiled)->parts.size(); ++i) {
-      const CompiledPart& part = (*compiled)->parts[i];
-      report->stages.back().nanos += part.cut.nanos;
-      report->notes.push_back(absl::StrCat(
-          "cut of partition ", part.handle, " on ", (*compiled)->view->workers[part.worker].worker->task(), ": ",
-          part.cut.segments, " segments, the longest of ", part.cut.longest, " nodes, and ", part.cut.single_nodes,
-          " nodes by themselves"));
-    }
+  MR_RETURN_IF_ERROR(call.Begin());
+  const std::function<Status()> keep_going = KeepGoing(options_.default_timeout);
+  const StatusOr<CompiledPtr> compiled = AwaitCompiled(RunSignatureView::Of(signature, false), keep_going);
+  if (!compiled.ok()) {
+    MR_RETURN_IF_ERROR(keep_going());
+    report->notes.push_back(absl::StrCat("workers refuse it: ", compiled.status().ToString()));
+    return absl::OkStatus();
   }
-  if (!s.ok()) report->notes.push_back(absl::StrCat("workers refuse it: ", s.ToString()));
+  for (const CompiledPart& part : (*compiled)->parts) {
+    report->stages.back().nanos += part.cut.nanos;
+    report->notes.push_back(absl::StrCat(
+        "cut of partition ", part.handle, " on ", (*compiled)->view->workers[part.worker].worker->task(), ": ",
+        part.cut.segments, " segments, the longest of ", part.cut.longest, " nodes, and ", part.cut.single_nodes,
+        " nodes by themselves"));
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<std::vector<wire::GraphDef>> Coordinator::PartitionGraphs(const RunSignature& signature) {
@@ -341,7 +342,7 @@ void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartiti
       if (response.ok() && (response->handles.size() != parts.size() || response->cuts.size() != parts.size())) {
         response = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(r.mu) {
           return Internal("worker ", r.compiled->view->workers[w].worker->task(), " gave ", response->handles.size(),
-                          " handles, want ", parts.size());
+                          " handles and ", response->cuts.size(), " cuts, want ", parts.size());
         });
       }
       r.failures[w] = response.status();

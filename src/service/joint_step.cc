@@ -2,8 +2,8 @@
 #include "service/joint_step.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/exceptions.h"
 #include "kernel/stop_node.h"
 
 namespace millrace {
@@ -42,7 +42,10 @@ void JointStep::Answer(size_t p, StatusOr<RunStepResponse> response) {
   } else {
     parts_[p].refusal = response.status();
     if (absl::IsUnavailable(parts_[p].refusal)) {
-      parts_[p].refusal = Annotate(parts_[p].refusal, absl::StrCat("step ", parts_[p].request.step.step, ": "));
+      WithoutExceptions([&] {
+        parts_[p].refusal = Annotate(parts_[p].refusal, absl::StrCat("step ", parts_[p].request.step.step, ": "));
+        return absl::OkStatus();
+      }).IgnoreError();  // where there is no memory the message says less
     }
   }
   Status s = response.ok() ? parts_[p].response.status : parts_[p].refusal;
@@ -67,7 +70,10 @@ void JointStep::Answer(size_t p, StatusOr<RunStepResponse> response) {
                is_stopped_from_outside_ && absl::ConsumePrefix(&where, stopped_.message()) &&
                !absl::StrContains(result_.message(), where)) {
       // Each says which node it has stopped at; some only wait for what another is at.
-      result_ = Status(result_.code(), absl::StrCat(result_.message(), where));
+      WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        result_ = Status(result_.code(), absl::StrCat(result_.message(), where));
+        return absl::OkStatus();
+      }).IgnoreError();
     }
   }
   if (others) AbortAll(s);
@@ -115,7 +121,7 @@ void JointStep::Describe(std::vector<std::string>* lines) const {
   for (const Part& part : parts_) {
     if (part.is_answered) continue;
     lines->push_back(absl::StrCat(
-        "step ", part.request.step.step, " of session ", absl::StrFormat("%016x", part.request.step.session.session),
+        "step ", part.request.step.step, " of session ", absl::Hex(part.request.step.session.session, absl::kZeroPad16),
         " waits for ", part.worker->task(), stopped_.ok() ? "" : ", to end"));
   }
 }

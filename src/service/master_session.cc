@@ -73,7 +73,10 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
   if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
   if (!measure) return s;
   wire::RunMetadata traced;
-  if (s.ok()) AddUnrun(feeds, fetches, *outputs, coordinator_.ListDevices().front().name, &nodes);
+  // No devices: another step has just found that a worker forgot the session.
+  if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
+    AddUnrun(feeds, fetches, *outputs, devices.front().name, &nodes);
+  }
   measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
   if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);
   if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);

@@ -26,7 +26,9 @@ void KeepCosts(const std::vector<NodeTrace>& nodes, PlacementState& state) {
     if (absl::StartsWith(n.node, "_")) continue;  // what compilation has added
     const StatusOr<DeviceName> device = DeviceName::Parse(n.device);
     if (!device.ok()) continue;
-    PlacementState::Cost cost{.nanos = static_cast<double>(n.end_nanos - n.start_nanos), .output_bytes = {}};
+    // An asynchronous kernel's time is what it waited for, and no work of its device.
+    const int64_t nanos = n.is_asynchronous ? 0 : n.end_nanos - n.start_nanos;
+    PlacementState::Cost cost{.nanos = static_cast<double>(nanos), .output_bytes = {}};
     for (const NodeTrace::OutputTrace& o : n.outputs) cost.output_bytes.push_back(o.bytes);
     state.AddCost(n.node, device->type, cost);
   }

@@ -5,9 +5,8 @@
 
 #include <cstdlib>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "base/exceptions.h"
+#include "base/hash_map.h"
 #include "graph/function_call.h"
 #include "graph/graph_def.h"
 #include "graph/verify.h"
@@ -233,7 +232,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
 
   StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
     wire::FunctionDefLibrary found;
-    absl::flat_hash_set<std::string> seen;
+    HashSet<std::string> seen;
     for (const std::string& name : names) {
       if (library_.FindFunction(name) == nullptr) return NotFound("there is no function '", name, "' here");
     }
@@ -340,7 +339,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   Device& device_;
   const std::shared_ptr<CallGate> gate_;
   absl::Mutex mu_;
-  absl::flat_hash_map<std::string, std::vector<SharedFunction>> shared_ ABSL_GUARDED_BY(mu_);  // by name
+  HashMap<std::string, std::vector<SharedFunction>> shared_ ABSL_GUARDED_BY(mu_);  // by name
 };
 
 }  // namespace

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/hash_map.h"
 #include "base/stopwatch.h"
 #include "tensor/tensor_proto.h"
 
@@ -37,12 +36,12 @@ class RunsOfNodes {
   }
 
  private:
-  absl::flat_hash_map<absl::string_view, std::vector<const NodeTrace*>> runs_;
+  HashMap<absl::string_view, std::vector<const NodeTrace*>> runs_;
 };
 
 // Each Recv waits for the Send of its edge.
 void JoinEdges(std::vector<NodeTrace>& nodes) {
-  absl::flat_hash_map<int64_t, std::string> sends;
+  HashMap<int64_t, std::string> sends;
   for (const NodeTrace& t : nodes) {
     if (t.edge >= 0 && !t.is_asynchronous) sends.emplace(t.edge, t.node);
   }
@@ -234,7 +233,7 @@ void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fe
 
 void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
               const std::string& device, std::vector<NodeTrace>* nodes) {
-  absl::flat_hash_set<std::string> ran;
+  HashSet<std::string> ran;
   for (const NodeTrace& t : *nodes) ran.insert(t.node);
   for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
     const Output fetch = fetches[i];

@@ -26,8 +26,8 @@ void AnswerOnce(Reply<Response>& reply, StatusOr<Response> response) {
   if (Reply<Response> once = std::exchange(reply, nullptr)) std::move(once)(std::move(response));
 }
 
-// Not by StrFormat, which ends the process where memory runs out.
-std::string Hex(uint64_t n) { return absl::StrCat(absl::Hex(n, absl::kZeroPad16)); }
+// StrFormat ends the process where memory runs out.
+auto Hex(uint64_t n) { return absl::Hex(n, absl::kZeroPad16); }
 
 }  // namespace
 
@@ -175,13 +175,7 @@ void Worker::RegisterPartitions(const CallOptions& call, RegisterPartitionsReque
                                 Reply<RegisterPartitionsResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<RegisterPartitionsResponse> {
     MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
-    RegisterPartitionsResponse response;
-    MR_ASSIGN_OR_RETURN(response.handles, session->Register(std::move(request.partitions), call.stop_compiling));
-    for (const int64_t handle : response.handles) {
-      MR_ASSIGN_OR_RETURN(const RegisteredPartition partition, session->Find(handle));
-      response.cuts.push_back(partition.plan->cut());
-    }
-    return response;
+    return session->Register(std::move(request.partitions), call.stop_compiling);
   });
 }
 

@@ -2,7 +2,6 @@
 // What ends sessions and steps of a worker that their masters have not ended: resets, and silence.
 #include <iterator>
 
-#include "absl/strings/str_format.h"
 #include "base/logging.h"
 #include "base/pool_env.h"
 #include "service/answer.h"
@@ -101,15 +100,15 @@ void Worker::Heartbeat(const CallOptions&, HeartbeatRequest request, Reply<Heart
 
 Status Worker::EndLostSession(const SessionPtr& session) {
   const Status why = WithoutExceptions([&] {
-    return Aborted("session ", absl::StrFormat("%016x", session->id()), " has ended on worker ", task(),
+    return Aborted("session ", absl::Hex(session->id(), absl::kZeroPad16), " has ended on worker ", task(),
                    ": nothing was heard of its master for longer than its lease");
   });
   {
     absl::MutexLock lock(&mu_);
     const auto at = sessions_.find(session->id());
     if (at == sessions_.end() || at->second != session) return why;
-    sessions_.erase(at);
     ending_.push_back(session);
+    sessions_.erase(at);
   }
   LogWarning(why.message());
   session->Close(why);

@@ -159,24 +159,25 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   return registered;
 }
 
-StatusOr<std::vector<int64_t>> WorkerSession::Register(
+StatusOr<RegisterPartitionsResponse> WorkerSession::Register(
     std::vector<PartitionToRegister> partitions, const CancellationManager* cancellation) {
   std::vector<RegisteredPartition> compiled;
   for (const PartitionToRegister& p : partitions) {
     MR_ASSIGN_OR_RETURN(compiled.emplace_back(), Compile(p, cancellation));
   }
-  std::vector<int64_t> handles;
-  handles.reserve(compiled.size());
+  RegisterPartitionsResponse response;
+  response.handles.reserve(compiled.size());
+  for (const RegisteredPartition& p : compiled) response.cuts.push_back(p.plan->cut());
   std::map<int64_t, RegisteredPartition> added;
   absl::MutexLock lock(&mu_);
   MR_RETURN_IF_ERROR(steps_.closed());
   for (RegisteredPartition& p : compiled) {
-    handles.push_back(next_ + static_cast<int64_t>(added.size()));
-    added.emplace(handles.back(), std::move(p));
+    response.handles.push_back(next_ + static_cast<int64_t>(added.size()));
+    added.emplace(response.handles.back(), std::move(p));
   }
   next_ += static_cast<int64_t>(added.size());
   partitions_.merge(added);  // throws nothing
-  return handles;
+  return response;
 }
 
 void WorkerSession::Deregister(absl::Span<const int64_t> handles) {

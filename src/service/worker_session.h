@@ -32,8 +32,8 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   StepTable& steps() { return steps_; }
 
   // All or none. `cancellation` (may be null) gives up between two kernels.
-  StatusOr<std::vector<int64_t>> Register(std::vector<PartitionToRegister> partitions,
-                                          const CancellationManager* cancellation);
+  StatusOr<RegisterPartitionsResponse> Register(std::vector<PartitionToRegister> partitions,
+                                                const CancellationManager* cancellation);
   void Deregister(absl::Span<const int64_t> handles);
   StatusOr<RegisteredPartition> Find(int64_t handle) const;
 

@@ -13,7 +13,9 @@ class WorkerSessionTest : public ::testing::Test {
   StatusOr<std::vector<int64_t>> Register(std::vector<std::string> nodes) {
     std::vector<PartitionToRegister> partitions;
     for (const std::string& node : nodes) partitions.push_back(ops_.Counting(node));
-    return session_->Register(std::move(partitions), nullptr);
+    MR_ASSIGN_OR_RETURN(RegisterPartitionsResponse response, session_->Register(std::move(partitions), nullptr));
+    EXPECT_EQ(response.cuts.size(), nodes.size());
+    return std::move(response.handles);
   }
 
   OpsForTests ops_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_step.h"
 
-#include "absl/strings/str_format.h"
 #include "base/exceptions.h"
 #include "base/pool_env.h"
 #include "kernel/stop_node.h"
@@ -198,7 +197,11 @@ void WorkerStep::Finish() {
   }
   parts_.clear();
   RunStepResponse response = std::move(response_);
-  response.trace = trace_.Take();
+  WithoutExceptions([&] {  // a trace that there is no memory for is left out
+    response.trace = trace_.Take();
+    return absl::OkStatus();
+  })
+      .IgnoreError();
   {
     absl::MutexLock lock(&mu_);
     response.is_consequence = is_consequence_;
@@ -215,7 +218,7 @@ void WorkerStep::Describe(std::vector<std::string>* lines) {
   const int64_t now = EnvOf(session_->env().pool()).MonotonicNanos();
   {
     absl::MutexLock lock(&mu_);
-    const std::string name = absl::StrCat("step ", id_, " of session ", absl::StrFormat("%016x", session_->id()));
+    const std::string name = absl::StrCat("step ", id_, " of session ", absl::Hex(session_->id(), absl::kZeroPad16));
     const std::string age = absl::FormatDuration(absl::Trunc(absl::Nanoseconds(now - since_nanos_), absl::Seconds(1)));
     if (!has_run_) {
       lines->push_back(absl::StrCat(name, ": named ", age, " ago, its master has not begun it"));

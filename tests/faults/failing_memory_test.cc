@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The n-th allocation of a step fails, in every conditional and loop of the suite and of a data set, with one thread
-// and with eight: the step ends with a status, and the session's next step is as if nothing had been. n takes every
-// value, in steps of many allocations about 300 (every one with MILLRACE_EVERY_ALLOCATION in the environment).
+// and with eight: the step ends with a status, and the session's next step is as if nothing had been. So with steps
+// that are compiled, that are traced, and that are cancelled while they wait. n takes every value, in steps of many
+// allocations about 300 (every one with MILLRACE_EVERY_ALLOCATION in the environment).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "base/env.h"
 #include "client/local_session.h"
@@ -82,6 +84,16 @@ class FailingMemoryTest : public ::testing::TestWithParam<const FlowGraph*> {
   Status Run(Session& session, std::vector<Tensor>* out) {
     return session.Run(nullptr, step_.feeds, step_.values, step_.fetches, {}, out, nullptr);
   }
+  Status RunTraced(Session& session, std::vector<Tensor>* out) {
+    wire::RunOptions options;
+    options.trace_level = wire::RunOptions::kFullTrace;
+    wire::RunMetadata metadata;
+    return session.Run(&options, step_.feeds, step_.values, step_.fetches, {}, out, &metadata);
+  }
+  // How many allocations there are between the numbers that are tried.
+  static int64_t Stride(int64_t allocations, int64_t numbers) {
+    return std::getenv("MILLRACE_EVERY_ALLOCATION") ? 1 : allocations / numbers + 1;
+  }
   void Spread(int devices) {
     const GraphLock lock(&shared_->mu);
     uint64_t random = 1;
@@ -134,7 +146,7 @@ TEST_P(FailingMemoryTest, AStepWithoutMemoryEndsInAStatusAndTheSessionGoesOn) {
     StopFailing();
     ASSERT_TRUE(s.ok()) << s;
     const int64_t allocations = CountedAllocations();
-    const int64_t stride = std::getenv("MILLRACE_EVERY_ALLOCATION") ? 1 : allocations / 300 + 1;
+    const int64_t stride = Stride(allocations, 300);
     int failed = 0;
     for (const bool all_after : {false, true}) {
       for (int64_t n = 1; n <= allocations && !HasFailure(); n += stride) {
@@ -157,9 +169,92 @@ TEST_P(FailingMemoryTest, AStepWithoutMemoryEndsInAStatusAndTheSessionGoesOn) {
   }
 }
 
+TEST_P(FailingMemoryTest, AFirstStepWithoutMemoryIsAsIfItHadNotBeen) {
+  Spread(3);
+  std::vector<Tensor> reference;
+  int64_t allocations = 0;
+  for (int64_t n = 0, stride = 1; n <= allocations && !HasFailure(); n += stride) {  // 0: all are counted
+    SCOPED_TRACE(absl::StrCat("allocation ", n, " of ", allocations));
+    const std::unique_ptr<Session> session = Open(3, 8, false);
+    ASSERT_NE(session, nullptr);
+    ASSERT_TRUE(Initialise(*session).ok());
+    std::vector<Tensor> made;
+    FailAllocation(n);
+    const Status s = Run(*session, &made);
+    StopFailing();
+    if (n == 0) {
+      ASSERT_TRUE(s.ok()) << s;
+      reference = made;
+      allocations = CountedAllocations();
+      stride = Stride(allocations, 60);
+    }
+    EXPECT_TRUE(s.ok() || absl::IsResourceExhausted(s)) << s;
+    ExpectGoesOn(*session, reference);
+  }
+}
+
+TEST_P(FailingMemoryTest, ATraceThatThereIsNoMemoryForHarmsNoStep) {
+  Spread(3);
+  const std::unique_ptr<Session> session = Open(3, 8, false);
+  ASSERT_NE(session, nullptr);
+  std::vector<Tensor> reference;
+  ASSERT_TRUE(Initialise(*session).ok());
+  FailAllocation(0);
+  const Status s = RunTraced(*session, &reference);
+  StopFailing();
+  ASSERT_TRUE(s.ok()) << s;
+  const int64_t allocations = CountedAllocations();
+  for (int64_t n = 1; n <= allocations && !HasFailure(); n += Stride(allocations, 60)) {
+    SCOPED_TRACE(absl::StrCat("allocation ", n, " of ", allocations, " and all after it"));
+    ASSERT_TRUE(Initialise(*session).ok());
+    std::vector<Tensor> made;
+    FailAllocation(n, true);
+    const Status failed = RunTraced(*session, &made);
+    StopFailing();
+    EXPECT_TRUE(failed.ok() || absl::IsResourceExhausted(failed)) << failed;
+    ExpectGoesOn(*session, reference);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, FailingMemoryTest, ::testing::ValuesIn(AllGraphs()), [](const auto& graph) {
   return graph.param->name;
 });
+
+// What waits is told that its step is over, whatever there is no memory for while it is told.
+TEST(FailingCancellationTest, StepsThatWaitEnd) {
+  const RefPtr<SharedGraph> shared = MakeRef<SharedGraph>(&System::Default().ops());
+  std::vector<Output> waits;
+  {
+    const GraphLock lock(&shared->mu);
+    const GraphBuilder b(&shared->graph);
+    const AttrMap types = {{"component_types", std::vector<DType>{DType::kInt64}}};
+    const Output queue{b.OpNode("FIFOQueueV2", {}, types), 0};
+    waits.push_back({b.OpNode("QueueDequeueV2", std::vector<Arg>{queue}, types), 0});
+    waits.push_back({b.OpNode("Unstage", {}, {{"dtypes", std::vector<DType>{DType::kInt64}}}), 0});
+    ASSERT_TRUE(b.status().ok()) << b.status();
+  }
+  std::vector<DeviceList> lists(1);
+  const DeviceName name{.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = 0};
+  lists[0].push_back(std::make_unique<FailingDevice>(name, Pool(8)));
+  auto session = NewLocalSession(shared, {}, std::move(lists), &System::Default().kernels(), Determinism{});
+  ASSERT_TRUE(session.ok()) << session.status();
+  wire::RunOptions options;
+  options.timeout_in_ms = 40;
+  for (const Output wait : waits) {
+    for (int64_t n = 0; n <= 30; ++n) {
+      SCOPED_TRACE(absl::StrCat(wait.node->name(), ", allocation ", n, " and all after it"));
+      std::thread failing([n] {
+        absl::SleepFor(absl::Milliseconds(20));
+        if (n > 0) FailAllocation(n, true);
+      });
+      std::vector<Tensor> out;
+      const Status s = (*session)->Run(&options, {}, {}, {wait}, {}, &out, nullptr);
+      failing.join();
+      StopFailing();
+      EXPECT_TRUE(absl::IsDeadlineExceeded(s) || absl::IsResourceExhausted(s)) << s;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace millrace

@@ -124,7 +124,6 @@ class World {
     options.max_threads = 1;
     options.inter_op_threads = 1;
     options.deterministic = order_seed != 0;
-    if (options.deterministic) options.passes.switched_off.insert(kCutStage);
     options.order_seed = order_seed;
     AskKernels(System::Default().kernels(), *client_device_, &options.passes);
     std::vector<WorkerInterface*> all;

@@ -2,6 +2,7 @@
 // What libraries call for their devices, and for kernels on these.
 #include <algorithm>
 
+#include "base/exceptions.h"
 #include "capi/internal.h"
 #include "capi/plugin/foreign.h"
 #include "capi/plugin/plugin_device.h"
@@ -107,8 +108,10 @@ MR_LateWork* MR_OpKernelContext_BeginLateWork(TF_OpKernelContext* ctx, TF_Status
 void MR_EndLateWork(MR_LateWork* work, const TF_Status* result) {
   if (work == nullptr) return;
   const std::unique_ptr<MR_LateWork> owned(work);
+  const Status s = millrace::WithoutExceptions([&] {
+    return result != nullptr ? millrace::capi::FromStatus(*result) : absl::OkStatus();
+  });
   millrace::capi::Try(0, [&] {
-    const Status s = result != nullptr ? millrace::capi::FromStatus(*result) : absl::OkStatus();
     work->work.End(s.ok() ? s : NamedAfter(work->node, s));
     return 0;
   });

@@ -32,6 +32,7 @@ TF_KernelBuilder* NewBuilder(const char* op_name, const char* device_name, Plugi
     }
     builder->spec.op = op_name ? op_name : "";
     builder->spec.device = device_name ? device_name : "";
+    builder->spec.cost = nullptr;  // as of the kernel of the CPU
     builder->functions = std::move(functions);
     return builder.release();
   });

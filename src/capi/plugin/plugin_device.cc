@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
+#include "base/exceptions.h"
 #include "capi/plugin/foreign.h"
 #include "kernel/device_memory.h"
 
@@ -78,23 +79,28 @@ class PluginSpace final : public MemorySpace {
   }
 
   void CopyToHost(const void* from, void* to, size_t bytes, DoneCallback done) override {
-    Status s = Order(kernels_, to_host_);
-    if (s.ok()) s = Call([&](TF_Status* status) { f_.copy_to_host(device_, to_host_, to, from, bytes, status); });
-    WhenReached(to_host_, std::move(s), std::move(done));
+    Queue(to_host_, std::move(done), [&] {
+      MR_RETURN_IF_ERROR(Order(kernels_, to_host_));
+      return Call([&](TF_Status* status) { f_.copy_to_host(device_, to_host_, to, from, bytes, status); });
+    });
   }
 
   void CopyFromHost(const void* from, void* to, size_t bytes, DoneCallback done) override {
-    Status s = Order(kernels_, from_host_);
-    if (s.ok()) s = Call([&](TF_Status* status) { f_.copy_from_host(device_, from_host_, to, from, bytes, status); });
-    if (s.ok()) s = Order(from_host_, kernels_);
-    WhenReached(from_host_, std::move(s), std::move(done));
+    Queue(from_host_, std::move(done), [&] {
+      MR_RETURN_IF_ERROR(Order(kernels_, from_host_));
+      MR_RETURN_IF_ERROR(
+          Call([&](TF_Status* status) { f_.copy_from_host(device_, from_host_, to, from, bytes, status); }));
+      return Order(from_host_, kernels_);
+    });
   }
 
   Status CopyWithin(const void* from, void* to, size_t bytes) override {
     return Call([&](TF_Status* status) { f_.copy_within(device_, kernels_, to, from, bytes, status); });
   }
 
-  void WhenIdle(DoneCallback done) override { WhenReached(kernels_, absl::OkStatus(), std::move(done)); }
+  void WhenIdle(DoneCallback done) override {
+    Queue(kernels_, std::move(done), [] { return absl::OkStatus(); });
+  }
 
  private:
   static constexpr size_t kGranule = 256;
@@ -141,15 +147,17 @@ class PluginSpace final : public MemorySpace {
     std::move(waiting->done)(of_stream != nullptr ? FromStatus(*of_stream) : absl::OkStatus());
   }
 
-  // `queued`: whether everything before could be queued. If not, some of it may have been, and must end before `done`.
-  void WhenReached(SP_Stream stream, Status queued, DoneCallback done) {
-    auto waiting = std::make_unique<Waiting>(Waiting{std::move(done)});
+  // `done` runs when `stream` has come past what `work` queues, all or some of it.
+  template <typename Work>
+  void Queue(SP_Stream stream, DoneCallback done, Work work) {
+    auto waiting = std::make_unique<Waiting>(Waiting{std::move(done)});  // from here on nothing throws
+    Status queued = WithoutExceptions([&]() -> Status {
+      MR_RETURN_IF_ERROR(work());
+      return Call([&](TF_Status* status) { f_.callback(device_, stream, &Reached, waiting.get(), status); });
+    });
     if (queued.ok()) {
-      queued = Call([&](TF_Status* status) { f_.callback(device_, stream, &Reached, waiting.get(), status); });
-      if (queued.ok()) {
-        static_cast<void>(waiting.release());  // Reached has it
-        return;
-      }
+      static_cast<void>(waiting.release());  // Reached has it
+      return;
     }
     Synchronize(stream);
     std::move(waiting->done)(std::move(queued));

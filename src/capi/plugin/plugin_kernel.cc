@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/current_thread.h"
+#include "base/hash_map.h"
 #include "base/stop_scope.h"
 #include "base/this_world.h"
 #include "capi/internal.h"
@@ -25,7 +25,7 @@ namespace {
 // The calls that have not ended. Only what is in here is ever dereferenced.
 struct LiveCalls {
   absl::Mutex mu;
-  absl::flat_hash_set<TF_AsyncOpKernelDoneCallback*> calls ABSL_GUARDED_BY(mu);
+  HashSet<TF_AsyncOpKernelDoneCallback*> calls ABSL_GUARDED_BY(mu);
 };
 LiveCalls& Live() {
   static auto* const live = new LiveCalls;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "base/hash_map.h"
 #include "kernel/device_memory.h"
 #include "system/system.h"
 
@@ -16,7 +16,7 @@ thread_local RegistrationScope* current_scope = nullptr;
 struct Published {
   absl::Mutex publishing;  // held throughout a Publish
   absl::Mutex mu;
-  absl::flat_hash_map<std::string, std::unique_ptr<PluginOp>> ops ABSL_GUARDED_BY(mu);
+  HashMap<std::string, std::unique_ptr<PluginOp>> ops ABSL_GUARDED_BY(mu);
 };
 Published& TheOps() {
   static auto* const published = new Published;

@@ -6,8 +6,8 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
+#include "base/hash_map.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
 #include "cluster/grpc/credentials.h"
@@ -47,7 +47,7 @@ struct State {
   const bool has_credentials;
   grpc::GenericStub stub;
   absl::Mutex mu;
-  absl::flat_hash_set<std::shared_ptr<ClientCall>> calls ABSL_GUARDED_BY(mu);  // without a reply, or while it runs
+  HashSet<std::shared_ptr<ClientCall>> calls ABSL_GUARDED_BY(mu);  // without a reply, or while it runs
 };
 
 // The replies that run on this thread: they may destroy their channels.
@@ -174,7 +174,7 @@ class GrpcChannel final : public RpcChannel {
       size_t remaining;
       bool Holds() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return state.calls.size() <= remaining; }
     } wanted{*state_, RunningHere(state_.get())};
-    absl::flat_hash_set<std::shared_ptr<ClientCall>> calls;
+    HashSet<std::shared_ptr<ClientCall>> calls;
     {
       absl::MutexLock lock(&state_->mu);
       calls = state_->calls;

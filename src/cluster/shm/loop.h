@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
+#include "base/hash_map.h"
 #include "base/status.h"
 #include "cluster/shm/descriptor.h"
 
@@ -57,7 +57,7 @@ class Loop {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool running_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;  // key; 0 is `wake_`
-  absl::flat_hash_map<Key, std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mu_);
+  HashMap<Key, std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mu_);
   std::map<Timer, absl::AnyInvocable<void() &&>> timers_ ABSL_GUARDED_BY(mu_);
 };
 

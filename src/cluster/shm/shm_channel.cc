@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "cluster/shm/address.h"
 #include "cluster/shm/connection.h"
 #include "cluster/shm/shm_transport.h"
@@ -53,8 +53,8 @@ struct State : std::enable_shared_from_this<State> {
   const Connection::Pings pings;
   absl::Mutex mu;
   uint64_t last ABSL_GUARDED_BY(mu) = 0;
-  absl::flat_hash_map<uint64_t, Call> calls ABSL_GUARDED_BY(mu);  // without a reply
-  int running ABSL_GUARDED_BY(mu) = 0;                            // replies
+  HashMap<uint64_t, Call> calls ABSL_GUARDED_BY(mu);  // without a reply
+  int running ABSL_GUARDED_BY(mu) = 0;                // replies
   std::shared_ptr<Connection> current ABSL_GUARDED_BY(mu);
 };
 

@@ -2,9 +2,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "base/exceptions.h"
+#include "base/hash_map.h"
 #include "cluster/shm/address.h"
 #include "cluster/shm/connection.h"
 #include "cluster/shm/shm_transport.h"
@@ -37,7 +36,7 @@ class Client : public std::enable_shared_from_this<Client> {
   const std::string peer_;
   absl::Mutex mu_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
+  HashMap<uint64_t, std::shared_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
 };
 
 // Replies with an error if nobody else does.
@@ -75,7 +74,7 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
     if (loop_ != nullptr && key_ != 0) loop_->Forget(key_, listening_.get());
     struct stat info{};
     if (inode_ != 0 && stat(path_.c_str(), &info) == 0 && info.st_ino == inode_) unlink(path_.c_str());
-    absl::flat_hash_set<std::shared_ptr<Client>> clients;
+    HashSet<std::shared_ptr<Client>> clients;
     {
       absl::MutexLock lock(&mu_);
       closing_ = true;
@@ -144,14 +143,14 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
   absl::Mutex mu_;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::flat_hash_set<std::shared_ptr<Client>> clients_ ABSL_GUARDED_BY(mu_);
+  HashSet<std::shared_ptr<Client>> clients_ ABSL_GUARDED_BY(mu_);
 };
 
 Status Client::Start(Loop& loop, Descriptor socket, const Connection::Pings& pings) {
   Connection::Users users;
   users.received = [self = shared_from_this()](Frame frame) { self->Received(std::move(frame)); };
   users.closed = [self = shared_from_this()](const Status& why) {
-    self->CancelAll(Cancelled("the caller is gone: ", why.message()));
+    self->CancelAll(WithoutExceptions([&] { return Cancelled("the caller is gone: ", why.message()); }));
     self->server_.Gone(self);
   };
   absl::MutexLock lock(&mu_);
@@ -218,7 +217,9 @@ void Client::Cancel(uint64_t id) {
     const auto it = calls_.find(id);
     if (it != calls_.end()) call = it->second;
   }
-  if (call != nullptr) call->cancellation.Cancel(Cancelled("the caller gave the call up"));
+  if (call != nullptr) {
+    call->cancellation.Cancel(WithoutExceptions([] { return Cancelled("the caller gave the call up"); }));
+  }
 }
 
 void Client::CancelAll(const Status& why) {

@@ -116,7 +116,8 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
 
 Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) const {
   args.insert(args.end(), captured_.begin(), captured_.end());
-  return function_->Run(args, ctx.cancellation, results);
+  Status s = function_->Run(args, ctx.cancellation, results);
+  return !s.ok() && ctx.cancellation.IsCancelled() ? Cancelled(s.message()) : s;
 }
 
 Status DatasetKernel::Init(const KernelInit& init) {

@@ -22,7 +22,10 @@ using Element = std::vector<Tensor>;
 struct DataContext {
   CancellationManager& cancellation;
   Env& env;
-  Status KeepGoing() const { return cancellation.reason(); }
+  // Cancelled, whatever the reason's code is: to data sets OutOfRange is an end, and other errors may be passed over.
+  Status KeepGoing() const {
+    return cancellation.IsCancelled() ? Cancelled(cancellation.reason().message()) : absl::OkStatus();
+  }
 };
 
 class DataIterator {
@@ -90,6 +93,7 @@ class CapturedFunction {
   CapturedFunction() = default;
   CapturedFunction(RefPtr<StepFunction> function, Element captured)
       : function_(std::move(function)), captured_(std::move(captured)) {}
+  // Cancelled where it failed and the context is cancelled, as KeepGoing.
   Status Run(DataContext& ctx, Element args, Element* results) const;
 
  private:

@@ -3,9 +3,8 @@
 
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/hash_map.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
@@ -86,7 +85,7 @@ class GraphWriter {
     if (!origin.functions) return Unimplemented("functions of ", origin.op->name, " are not known");
     MR_ASSIGN_OR_RETURN(wire::FunctionDefLibrary library, origin.functions->Definitions(std::move(names)));
     wire::FunctionDefLibrary& all = graph_.library.Ensure();
-    absl::flat_hash_set<std::string> added;
+    HashSet<std::string> added;
     for (wire::FunctionDef& f : library.function) {
       const std::string name = f.signature ? f.signature->name : "", bytes = wire::Encode(f);
       const auto [known, is_new] = functions_.try_emplace(name, bytes);
@@ -108,8 +107,8 @@ class GraphWriter {
   }
 
   wire::GraphDef graph_;
-  absl::flat_hash_map<const Dataset*, std::string> names_;
-  absl::flat_hash_map<std::string, std::string> functions_;  // encoded, by name
+  HashMap<const Dataset*, std::string> names_;
+  HashMap<std::string, std::string> functions_;  // encoded, by name
   size_t bytes_ = 0;
 };
 

@@ -178,7 +178,7 @@ class ParallelMapDataset final : public Dataset {
         absl::MutexLock lock(&mu_);
         const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
         env_.Await(mu_, absl::Condition(&ready));
-        if (!first->over) return ctx.cancellation.reason();
+        if (!first->over) return ctx.KeepGoing();
       }
       calls_.pop_front();
       if (absl::IsOutOfRange(first->status)) {

@@ -2,7 +2,7 @@
 // Data sets whose iterators keep something from one element to the next: a state, what was seen, groups of elements.
 #include <map>
 
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_derived.h"
 
@@ -192,7 +192,7 @@ class UniqueIterator final : public DataIterator {
     }
   }
   const DataIteratorPtr input_;
-  absl::flat_hash_set<std::string> seen_;
+  HashSet<std::string> seen_;
 };
 
 class IgnoreErrorsIterator final : public DataIterator {

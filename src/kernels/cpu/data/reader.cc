@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "kernel/device_env.h"
+#include "kernel/stop_node.h"
 #include "wire/reader_state.h"
 
 namespace millrace {
@@ -19,7 +20,7 @@ struct Reader::Request {
   CancellationManager::Token token = CancellationManager::kInvalid;  // while it stands in line
   Records records{};
 
-  Status WhyCancelled() const { return Annotate(cancellation->reason(), "Read operation was cancelled: "); }
+  Status WhyCancelled() const noexcept { return WithPrefix("Read operation was cancelled: ", cancellation->reason()); }
 };
 
 void Reader::Read(int64_t n, RefPtr<Queue> queue, CancellationManager* cancellation, ThreadPool& pool,

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "base/exceptions.h"
+#include "kernel/stop_node.h"
 #include "kernels/cpu/dataflow/queue_elements.h"
 
 namespace millrace {
@@ -27,9 +29,10 @@ struct Queue::Waiter {
   CancellationManager* cancellation = nullptr;
   CancellationManager::Token token = CancellationManager::kInvalid;
 
-  Status WhyCancelled() const {
-    const char* const what = kind == Kind::kDequeue ? "Dequeue" : "Enqueue";
-    return Annotate(cancellation->reason(), absl::StrCat(what, " operation was cancelled: "));
+  Status WhyCancelled() const noexcept {
+    return WithPrefix(
+        kind == Kind::kDequeue ? "Dequeue operation was cancelled: " : "Enqueue operation was cancelled: ",
+        cancellation->reason());
   }
 };
 
@@ -210,17 +213,21 @@ void Queue::Serve(std::vector<WaiterPtr>* ended) {
 
 Queue::Line& Queue::LineOf(const Waiter& w) { return w.kind == Waiter::Kind::kDequeue ? dequeuers_ : enqueuers_; }
 
-void Queue::Withdraw(const WaiterPtr& waiter, Status why, std::vector<WaiterPtr>* ended) {
+// The waiter itself is for the caller to end: that must not want for memory.
+void Queue::Withdraw(const WaiterPtr& waiter, std::vector<WaiterPtr>* ended) {
   std::erase(LineOf(*waiter), waiter);
   waiter->ended = true;
-  waiter->status = std::move(why);
-  if (waiter->kind == Waiter::Kind::kDequeue) GiveBack(*waiter);
-  ended->push_back(waiter);
-  Serve(ended);
+  waiter->status = waiter->WhyCancelled();
+  WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (waiter->kind == Waiter::Kind::kDequeue) GiveBack(*waiter);
+    Serve(ended);
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 void Queue::Wait(WaiterPtr waiter) {
   std::vector<WaiterPtr> ended;
+  bool withdrawn = false;
   {
     absl::MutexLock lock(&mu_);
     LineOf(*waiter).push_back(waiter);
@@ -229,11 +236,11 @@ void Queue::Wait(WaiterPtr waiter) {
       // Under the lock, since the step may be over as soon as it is released.
       waiter->token =
           waiter->cancellation->Register([queue = RefPtr<Queue>::Share(this), waiter] { queue->Cancel(waiter); });
-      if (waiter->token == CancellationManager::kInvalid) {
-        Withdraw(waiter, waiter->WhyCancelled(), &ended);
-      }
+      withdrawn = waiter->token == CancellationManager::kInvalid;
+      if (withdrawn) Withdraw(waiter, &ended);
     }
   }
+  if (withdrawn) End(*waiter);
   End(std::move(ended));
 }
 
@@ -242,25 +249,23 @@ void Queue::Cancel(const WaiterPtr& waiter) {
   {
     absl::MutexLock lock(&mu_);
     if (waiter->ended) return;
-    Withdraw(waiter, waiter->WhyCancelled(), &ended);
+    Withdraw(waiter, &ended);
   }
+  End(*waiter);
   End(std::move(ended));
 }
 
 // A registration whose step is being cancelled stays: its callback finds that the waiter has ended. To wait for it here
 // could be to wait for oneself, since this may run inside that cancellation.
+void Queue::End(Waiter& w) {
+  if (w.token != CancellationManager::kInvalid && !w.cancellation->IsCancelled()) w.cancellation->Deregister(w.token);
+  if (w.kind == Waiter::Kind::kDequeue) return EndDequeue(w);
+  DoneCallback done = std::move(w.done);
+  std::move(done)(std::move(w.status));
+}
+
 void Queue::End(std::vector<WaiterPtr> ended) {
-  for (const WaiterPtr& w : ended) {
-    if (w->token != CancellationManager::kInvalid && !w->cancellation->IsCancelled()) {
-      w->cancellation->Deregister(w->token);
-    }
-    if (w->kind == Waiter::Kind::kDequeue) {
-      EndDequeue(*w);
-    } else {
-      DoneCallback done = std::move(w->done);
-      std::move(done)(std::move(w->status));
-    }
-  }
+  for (const WaiterPtr& w : ended) End(*w);
 }
 
 void Queue::EndDequeue(Waiter& w) {

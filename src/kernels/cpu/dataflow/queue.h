@@ -87,7 +87,7 @@ class Queue : public Resource {
 
   // Joins a line, and ends at once if it can.
   void Wait(WaiterPtr waiter) ABSL_LOCKS_EXCLUDED(mu_);
-  void Withdraw(const WaiterPtr& waiter, Status why, std::vector<WaiterPtr>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Withdraw(const WaiterPtr& waiter, std::vector<WaiterPtr>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Line& LineOf(const Waiter& w) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // True when it has ended.
   bool TryEnqueue(Waiter& w) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -97,6 +97,7 @@ class Queue : public Resource {
   void Serve(std::vector<WaiterPtr>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t Available() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Cancel(const WaiterPtr& waiter);
+  void End(Waiter& w);
   void End(std::vector<WaiterPtr> ended);
   void EndDequeue(Waiter& w);
 

@@ -373,7 +373,7 @@ constexpr Entry kSameShape[] = {
 
 KernelSpec SpecOf(const Entry& e) {
   const TileOp tile = ResolveTile(e.op, DType::kFloat);
-  const bool is_costly = tile && tile.fn->cost >= 2;
+  const bool is_costly = tile && tile.fn->cost > 1;
   return {.op = e.op, .types = {{"T", Types(e.types)}}, .cost = is_costly ? CostlyElementCost : ElementCost};
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/exceptions.h"
+
 namespace millrace {
 
 struct WaitingResource::Waiter {
@@ -40,11 +42,12 @@ void WaitingResource::Call(Line line, Attempt attempt, CancellationManager* canc
       }
     }
   }
-  End(ended);
+  for (const WaiterPtr& w : ended) End(*w);
 }
 
 void WaitingResource::Serve(std::vector<WaiterPtr>* ended) {
-  bool blocked[3] = {};  // by line
+  ended->reserve(ended->size() + waiters_.size());  // what has ended must find its place
+  bool blocked[3] = {};                             // by line
   for (size_t i = 0; i < waiters_.size();) {
     const WaiterPtr waiter = waiters_[i];
     bool& line_blocked = blocked[static_cast<size_t>(waiter->line)];
@@ -61,30 +64,31 @@ void WaitingResource::Serve(std::vector<WaiterPtr>* ended) {
   }
 }
 
+// The waiter ends, with less of a message and perhaps alone, where there is no memory.
 void WaitingResource::Cancel(const WaiterPtr& waiter) {
-  std::vector<WaiterPtr> ended = {waiter};
+  std::vector<WaiterPtr> ended;
   {
     absl::MutexLock lock(&mu_);
     if (waiter->ended) return;
     std::erase(waiters_, waiter);
     waiter->ended = true;
-    waiter->status =
-        Annotate(waiter->cancellation->reason(), absl::StrCat("cancelled while it waited at ", DebugString(), ": "));
-    Serve(&ended);  // those behind it in its line
+    waiter->status = waiter->cancellation->reason();
+    WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      waiter->status = Annotate(waiter->status, absl::StrCat("cancelled while it waited at ", DebugString(), ": "));
+      Serve(&ended);  // those behind it in its line
+      return absl::OkStatus();
+    }).IgnoreError();
   }
-  End(ended);
+  End(*waiter);
+  for (const WaiterPtr& w : ended) End(*w);
 }
 
 // A registration whose step is being cancelled stays, as in queue.cc.
-void WaitingResource::End(const std::vector<WaiterPtr>& ended) {
-  for (const WaiterPtr& w : ended) {
-    if (w->token != CancellationManager::kInvalid && !w->cancellation->IsCancelled()) {
-      w->cancellation->Deregister(w->token);
-    }
-    w->attempt = nullptr;
-    DoneCallback done = std::move(w->done);
-    std::move(done)(std::move(w->status));
-  }
+void WaitingResource::End(Waiter& w) {
+  if (w.token != CancellationManager::kInvalid && !w.cancellation->IsCancelled()) w.cancellation->Deregister(w.token);
+  w.attempt = nullptr;
+  DoneCallback done = std::move(w.done);
+  std::move(done)(std::move(w.status));
 }
 
 Status OutputSize(KernelContext& ctx, int o, int64_t size) {

@@ -38,7 +38,7 @@ class WaitingResource : public Resource {
   using WaiterPtr = std::shared_ptr<Waiter>;
   void Serve(std::vector<WaiterPtr>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Cancel(const WaiterPtr& waiter);
-  static void End(const std::vector<WaiterPtr>& ended);
+  static void End(Waiter& w);
 
   mutable absl::Mutex mu_;
   std::deque<WaiterPtr> waiters_ ABSL_GUARDED_BY(mu_);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/node_hash_map.h"
+#include "base/hash_map.h"
 #include "kernel/kernel_registry.h"
 #include "wire/example_view.h"
 
@@ -43,7 +43,7 @@ class Cells {
 class KeyIndex {
  public:
   using Columns = std::vector<int64_t>;
-  void Add(absl::string_view key, int64_t column) { columns_[key].push_back(column); }
+  void Add(absl::string_view key, int64_t column) { columns_[std::string(key)].push_back(column); }
   // Null: no column wants it.
   const std::pair<const std::string, Columns>* Find(absl::string_view key) const {
     const auto found = columns_.find(key);
@@ -51,7 +51,7 @@ class KeyIndex {
   }
 
  private:
-  absl::node_hash_map<std::string, Columns> columns_;
+  HashMap<std::string, Columns> columns_;
 };
 
 // Looks names up that come in about the same order again and again, as they do in the examples of a file.

@@ -3,10 +3,10 @@
 // and columns of a matrix in their new places.
 #include "kernels/cpu/state/remap_kernels.h"
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_split.h"
 #include "base/checked.h"
 #include "base/env.h"
+#include "base/hash_map.h"
 #include "base/stop_scope.h"
 #include "io/checkpoint_reader.h"
 #include "kernel/device_env.h"
@@ -53,7 +53,7 @@ class VocabularyKernel final : public Kernel {
     }
     if (old_size_ >= 0) old.resize(static_cast<size_t>(old_size_));
     StopNowAndThen pause;
-    absl::flat_hash_map<absl::string_view, int64_t> places;
+    HashMap<absl::string_view, int64_t> places;
     for (size_t i = 0; i < old.size(); ++i) {
       pause();
       if (!places.emplace(old[i], static_cast<int64_t>(i)).second) {
@@ -78,8 +78,8 @@ class VocabularyKernel final : public Kernel {
 };
 
 // New places by old ones. An old place may be wanted once.
-StatusOr<absl::flat_hash_map<int64_t, int64_t>> NewPlaces(absl::string_view what, absl::Span<const int64_t> old) {
-  absl::flat_hash_map<int64_t, int64_t> places;
+StatusOr<HashMap<int64_t, int64_t>> NewPlaces(absl::string_view what, absl::Span<const int64_t> old) {
+  HashMap<int64_t, int64_t> places;
   for (size_t i = 0; i < old.size(); ++i) {
     if (old[i] < 0) continue;
     const auto [it, is_new] = places.emplace(old[i], static_cast<int64_t>(i));
@@ -164,8 +164,7 @@ class RemapKernel final : public Kernel {
   }
 
   Status Load(const CheckpointReader& reader, const std::string& name, absl::Span<const int64_t> rows,
-              absl::Span<const int64_t> columns, const absl::flat_hash_map<int64_t, int64_t>& places,
-              Tensor* out) const {
+              absl::Span<const int64_t> columns, const HashMap<int64_t, int64_t>& places, Tensor* out) const {
     int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
     for (const int64_t r : rows) {
       if (r >= 0) first = std::min(first, r);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "kernels/cpu/text/regex.h"
 
 namespace millrace {
@@ -52,9 +52,9 @@ class RegexAutomaton {
   const RegexProgram& program_;
   const bool whole_;
   std::vector<State> states_;
-  std::vector<int32_t> next_;                          // after ASCII character c in state s: at s * kAscii + c
-  absl::flat_hash_map<uint64_t, int32_t> next_other_;  // after others: by state and code
-  absl::flat_hash_map<std::vector<int32_t>, int32_t> index_;
+  std::vector<int32_t> next_;              // after ASCII character c in state s: at s * kAscii + c
+  HashMap<uint64_t, int32_t> next_other_;  // after others: by state and code
+  HashMap<std::vector<int32_t>, int32_t> index_;
   int32_t starts_[2] = {kUnknown, kUnknown};
   std::vector<bool> seen_;
   std::vector<int32_t> visited_, pending_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "kernels/cpu/engine/waiting_resource.h"
 
 namespace millrace {
@@ -86,7 +86,7 @@ class SparseAccumulator final : public Accumulator {
   std::vector<Row> rows_;
   Tensor sums_;  // of rows_, and room for more; of half gradients in float
   bool in_order_ = true;
-  absl::flat_hash_map<int64_t, int64_t> places_;  // unless in_order_
+  HashMap<int64_t, int64_t> places_;  // unless in_order_
 };
 
 }  // namespace millrace

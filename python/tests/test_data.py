@@ -3,6 +3,7 @@
 
 import gzip
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -572,12 +573,13 @@ def test_random_numbers_begin_again_with_the_iterator():
 
 @pytest.mark.parametrize("by", ["from_generator", "map"])
 def test_the_end_of_one_data_set_ends_no_other_of_the_step(by):
-    begun, go_on = threading.Event(), threading.Event()
+    begun, go_on, is_over = threading.Event(), threading.Event(), threading.Event()
 
     def slow(x):
         if x == 1:
             begun.set()
             go_on.wait(20)
+            is_over.set()
         return x
 
     def end(x):  # of the short one, when the long one is at work
@@ -596,8 +598,10 @@ def test_the_end_of_one_data_set_ends_no_other_of_the_step(by):
     session.run([short.initializer, long.initializer])
     assert session.run(both) == [0, 0]
     with pytest.raises(tf.errors.OutOfRangeError):
-        threading.Timer(0.5, go_on.set).start()
         session.run(both)
+    go_on.set()
+    assert is_over.wait(20)
+    time.sleep(0.1)  # until the generator has given what nobody waits for any more
     rest = []
     with pytest.raises(tf.errors.OutOfRangeError):
         while True:

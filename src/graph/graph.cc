@@ -439,7 +439,7 @@ void Graph::RollbackTo(int mark) {
     std::erase_if(node->control_outputs_, is_new);
     std::erase_if(node->control_inputs_, is_new);
   }
-  absl::erase_if(expansions_, [&](const auto& entry) {
+  std::erase_if(expansions_, [&](const auto& entry) {
     const Expansion& e = *entry.second;
     return is_new(entry.first) || (e.done != nullptr && is_new(e.done)) ||
            std::any_of(e.outputs.begin(), e.outputs.end(), [&](const Output& o) { return is_new(o.node); });

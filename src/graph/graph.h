@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "graph/control_op.h"
 #include "op/op_registry.h"
 #include "op/shape_context.h"
@@ -238,15 +238,15 @@ class Graph {
   std::vector<std::unique_ptr<Node>> storage_;  // by id; null when removed
   mutable std::vector<Node*> live_;
   mutable bool has_removed_ = false;
-  absl::flat_hash_map<absl::string_view, Node*> by_name_;
-  absl::flat_hash_map<std::string, int> name_counters_;  // lower-case names in use, and the next suffix to try
-  absl::flat_hash_map<std::string, std::unique_ptr<wire::FunctionDef>> functions_;
-  absl::flat_hash_map<std::string, std::unique_ptr<OpDef>> function_ops_;
+  HashMap<absl::string_view, Node*> by_name_;
+  HashMap<std::string, int> name_counters_;  // lower-case names in use, and the next suffix to try
+  HashMap<std::string, std::unique_ptr<wire::FunctionDef>> functions_;
+  HashMap<std::string, std::unique_ptr<OpDef>> function_ops_;
   std::vector<wire::GradientDef> gradient_defs_;
-  absl::flat_hash_map<const Node*, std::unique_ptr<Expansion>> expansions_;
+  HashMap<const Node*, std::unique_ptr<Expansion>> expansions_;
   wire::VersionDef versions_;
   uint64_t shape_epoch_ = 0;  // advances when a shape or an edge of an existing node changes
-  mutable absl::flat_hash_map<Output, CachedConstant> constants_;
+  mutable HashMap<Output, CachedConstant> constants_;
   friend class ConstantEvaluator;
 };
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/exceptions.h"
 #include "service/session_config.h"
 #include "service/step_stats.h"
 
@@ -45,42 +46,44 @@ StatusOr<StepOptions> MasterSession::OptionsOf(const wire::RunOptions& options) 
 Status MasterSession::Run(const Call& call, const wire::RunOptions* options, absl::Span<const Output> feeds,
                           absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
                           absl::Span<Node* const> targets, std::vector<Tensor>* outputs, wire::RunMetadata* metadata) {
-  StepOptions step;
-  step.inter_op_threads = inter_op_threads_.front();
-  if (options) {
-    MR_ASSIGN_OR_RETURN(step, OptionsOf(*options));
-  }
-  if (options && options->output_partition_graphs && metadata) {
-    MR_ASSIGN_OR_RETURN(
-        metadata->partition_graphs,
-        coordinator_.PartitionGraphs(
-            {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}}));
-  }
-  step.cancellation = call.cancellation;
-  step.interrupt = call.interrupt;
-  const PlacementPeriods::Turn turn = periods_.Next();
-  if (turn == PlacementPeriods::Turn::kPlace) coordinator_.ForgetCompiled();
-  const bool is_asked_for = options && metadata && options->trace_level > wire::RunOptions::kNoTrace;
-  const int64_t written_as = trace_files_.is_on() ? trace_files_.Next() : -1;
-  std::optional<StepTrace> trace;
-  std::optional<StepMeasure> measure;
-  if (is_asked_for || written_as >= 0) measure.emplace();
-  if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
-  const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
-  if (measure) measure->Stop();
-  if (!step.trace || absl::IsCancelled(s)) return s;
-  std::vector<NodeTrace> nodes = trace->Take();
-  if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
-  if (!measure) return s;
-  wire::RunMetadata traced;
-  // No devices: another step has just found that a worker forgot the session.
-  if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
-    AddUnrun(feeds, fetches, *outputs, devices.front().name, &nodes);
-  }
-  measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
-  if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);
-  if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);
-  return s;
+  return WithoutExceptions([&]() -> Status {
+    StepOptions step;
+    step.inter_op_threads = inter_op_threads_.front();
+    if (options) {
+      MR_ASSIGN_OR_RETURN(step, OptionsOf(*options));
+    }
+    if (options && options->output_partition_graphs && metadata) {
+      MR_ASSIGN_OR_RETURN(
+          metadata->partition_graphs,
+          coordinator_.PartitionGraphs(
+              {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}}));
+    }
+    step.cancellation = call.cancellation;
+    step.interrupt = call.interrupt;
+    const PlacementPeriods::Turn turn = periods_.Next();
+    if (turn == PlacementPeriods::Turn::kPlace) coordinator_.ForgetCompiled();
+    const bool is_asked_for = options && metadata && options->trace_level > wire::RunOptions::kNoTrace;
+    const int64_t written_as = trace_files_.is_on() ? trace_files_.Next() : -1;
+    std::optional<StepTrace> trace;
+    std::optional<StepMeasure> measure;
+    if (is_asked_for || written_as >= 0) measure.emplace();
+    if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
+    const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
+    if (measure) measure->Stop();
+    if (!step.trace || absl::IsCancelled(s)) return s;
+    std::vector<NodeTrace> nodes = trace->Take();
+    if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
+    if (!measure) return s;
+    wire::RunMetadata traced;
+    // No devices: another step has just found that a worker forgot the session.
+    if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
+      AddUnrun(feeds, fetches, *outputs, devices.front().name, &nodes);
+    }
+    measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
+    if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);
+    if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);
+    return s;
+  });
 }
 
 }  // namespace millrace

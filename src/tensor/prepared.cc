@@ -2,6 +2,7 @@
 #include "tensor/prepared.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -26,7 +27,8 @@ struct Everything {
   std::list<PreparedForms*> members ABSL_GUARDED_BY(mu);
 };
 Everything& All() {
-  static auto* all = new Everything;
+  alignas(Everything) static std::byte place[sizeof(Everything)];  // never destroyed, and wants no memory
+  static auto* const all = new (place) Everything;
   return *all;
 }
 

@@ -162,8 +162,6 @@ def test_mistakes_are_named():
         cell(tf.zeros([2, 2], tf.float64), cell.zero_state(2, tf.float64))
     with pytest.raises(TypeError, match="AttentionWrapperState"):
         cell(tf.zeros([2, 2], tf.float64), tf.zeros([2, 4], tf.float64))
-    with pytest.raises(NotImplementedError, match="prepare_attention"):
-        seq2seq.prepare_attention()
     with pytest.raises(ValueError, match="sampling_probability must be a scalar"):
         seq2seq.ScheduledOutputTrainingHelper(tf.constant(INPUTS), LENGTHS, [0.5, 0.5])
     with pytest.raises(ValueError, match="mode"):

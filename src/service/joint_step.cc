@@ -2,11 +2,19 @@
 #include "service/joint_step.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "base/exceptions.h"
 #include "kernel/stop_node.h"
 
 namespace millrace {
+namespace {
+
+// As NamedAfter says it; empty: it names none.
+absl::string_view NodeIn(const Status& s) {
+  const size_t at = s.message().find("\n\t [[node ");
+  return at == absl::string_view::npos ? "" : s.message().substr(at);
+}
+
+}  // namespace
 
 void JointStep::Start(std::vector<Part> parts, const CallOptions& call, absl::AnyInvocable<void(Status) &&> done) {
   const size_t n = parts.size();
@@ -66,8 +74,8 @@ void JointStep::Answer(size_t p, StatusOr<RunStepResponse> response) {
     }
     if (result_.ok()) {
       result_ = CausedBy(stopped_, s);
-    } else if (absl::string_view where = s.message();
-               is_stopped_from_outside_ && absl::ConsumePrefix(&where, stopped_.message()) &&
+    } else if (const absl::string_view where = NodeIn(s);
+               is_stopped_from_outside_ && absl::StrContains(s.message(), stopped_.message()) &&
                !absl::StrContains(result_.message(), where)) {
       // Each says which node it has stopped at; some only wait for what another is at.
       WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

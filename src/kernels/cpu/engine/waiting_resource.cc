@@ -74,7 +74,8 @@ void WaitingResource::Cancel(const WaiterPtr& waiter) {
     waiter->ended = true;
     waiter->status = waiter->cancellation->reason();
     WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      waiter->status = Annotate(waiter->status, absl::StrCat("cancelled while it waited at ", DebugString(), ": "));
+      waiter->status = Annotate(
+          waiter->status, absl::StrCat("The operation was cancelled while it waited at ", DebugString(), ": "));
       Serve(&ended);  // those behind it in its line
       return absl::OkStatus();
     }).IgnoreError();

@@ -39,7 +39,7 @@ class PhasedLSTMCell(RNNCell):
         with variable_scope(scope):
             return _linear(parts, count * self._num_units, True)
 
-    def _open(self, time: Tensor) -> Tensor:
+    def _openness(self, time: Tensor) -> Tensor:
         """How far each unit is open: it rises and falls while its clock is on, and leaks for the rest."""
 
         def periods(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
@@ -64,7 +64,7 @@ class PhasedLSTMCell(RNNCell):
         take, keep = array_ops.split(gen_ops.sigmoid(self._gates("mask_gates", [x, h, *peep], 2)), 2, 1)
         new_c = c * keep + take * gen_ops.tanh(self._gates("new_input", [x, h], 1))
         new_h = gen_ops.tanh(new_c) * gen_ops.sigmoid(self._gates("output_gate", [x, h, *([new_c] if self._peepholes else [])], 1))
-        share = self._open(time)
+        share = self._openness(time)
         new_c, new_h = share * new_c + (1 - share) * c, share * new_h + (1 - share) * h
         return new_h, LSTMStateTuple(new_c, new_h)
 

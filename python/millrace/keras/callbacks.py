@@ -161,8 +161,9 @@ class ProgbarLogger(Callback):
         self._start, self._seen = time.time(), 0
         print("Epoch %d/%d" % (epoch + 1, self.params["epochs"]))
         target = self.params.get("samples") if self._samples else self.params.get("steps")
-        bar = {"stateful_metrics": self.stateful_metrics, "unit_name": "sample" if self._samples else "step"}
-        self._bar = Progbar(target, verbose=1, **bar) if self.params.get("verbose") == 1 and sys.stdout.isatty() else None
+        unit = "sample" if self._samples else "step"
+        shows = self.params.get("verbose") == 1 and sys.stdout.isatty()
+        self._bar = Progbar(target, verbose=1, stateful_metrics=self.stateful_metrics, unit_name=unit) if shows else None
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Moves the bar on."""

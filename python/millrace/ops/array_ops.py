@@ -18,7 +18,7 @@ from millrace.framework.static_values import constant_value
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
 from millrace.ops.dialects import shown_as as _shown_as
-from millrace.ops.gather_ops import batch_gather, gather, gather_nd  # noqa: F401
+from millrace.ops.gather_ops import batch_gather as batch_gather, gather as gather, gather_nd as gather_nd
 
 newaxis = None
 

@@ -413,7 +413,7 @@ def identity_sizes(batch_shape: Any, num_rows: Any, check: bool) -> Any:
     if batch_shape is None and not hasattr(num_rows, "graph"):
         return [int(num_rows)]
     if batch_shape is not None and not hasattr(batch_shape, "graph"):
-        sizes = [int(d) for d in TensorShape(batch_shape).as_list()] if isinstance(batch_shape, TensorShape) else batch_shape
+        sizes = [-1 if d is None else d for d in TensorShape(batch_shape).as_list()] if isinstance(batch_shape, TensorShape) else batch_shape
         if np.ndim(sizes) != 1:
             raise at_user_line(ValueError("Argument batch_shape must be a 1-D Tensor. Found: %s" % (batch_shape,)))
         if any(d < 0 for d in sizes):

@@ -552,9 +552,10 @@ def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
             return cell.output_size
         for i, inner in enumerate(cell._cells):
             with variable_scope("cell_%d" % i, auxiliary_name_scope=False):
-                width = inner.prepared(width, dtype) if isinstance(inner, RNNCell) else None
-            if width is None:
+                given = inner.prepared(width, dtype) if isinstance(inner, RNNCell) else None
+            if given is None:
                 return None
+            width = given
         return width
 
 

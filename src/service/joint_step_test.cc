@@ -129,10 +129,10 @@ TEST_F(JointStepTest, WhatStoppedItIsTheCauseOfWhatWorkersSay) {
 TEST_F(JointStepTest, WhatStoppedItNamesAllNodesThatItHasStoppedAt) {
   Start(3);
   step_.Stop(DeadlineExceeded("late"));
-  workers_[0].Answer(DeadlineExceeded("late [[node a]]"), /*is_consequence=*/true);
-  workers_[1].Answer(DeadlineExceeded("late [[node b]]"), /*is_consequence=*/true);
-  workers_[2].Answer(DeadlineExceeded("late [[node a]]"), /*is_consequence=*/true);
-  EXPECT_EQ(result_, DeadlineExceeded("late [[node a]] [[node b]]"));
+  workers_[0].Answer(DeadlineExceeded("late\n\t [[node a]]"), /*is_consequence=*/true);
+  workers_[1].Answer(DeadlineExceeded("it was cancelled: late\n\t [[node b]]"), /*is_consequence=*/true);
+  workers_[2].Answer(DeadlineExceeded("late\n\t [[node a]]"), /*is_consequence=*/true);
+  EXPECT_EQ(result_, DeadlineExceeded("late\n\t [[node a]]\n\t [[node b]]"));
 }
 
 TEST_F(JointStepTest, StoppedBeforeItBeginsItSendsNothing) {

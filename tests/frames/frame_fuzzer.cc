@@ -246,7 +246,13 @@ class FrameFuzzer::Impl {
     MasterCall call;
     call.timeout = kPatience;
     MR_RETURN_IF_ERROR(master.ListDevices(call, {}).status());
-    MR_ASSIGN_OR_RETURN(const CreateSessionResponse made, master.CreateSession(call, {graph_, {}}));
+    StatusOr<CreateSessionResponse> created = master.CreateSession(call, {graph_, {}});
+    if (absl::IsResourceExhausted(created.status())) {  // of sessions, which good frames have made
+      MR_RETURN_IF_ERROR(master.Reset(call, {}).status());
+      last_session_.clear();
+      created = master.CreateSession(call, {graph_, {}});
+    }
+    MR_ASSIGN_OR_RETURN(const CreateSessionResponse made, std::move(created));
     const std::string session = made.session;
     const Tensor x = Tensor::Vector<float>({1, 2, 3});
     int64_t number = 0;

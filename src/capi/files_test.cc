@@ -11,7 +11,10 @@ namespace {
 
 class Files : public testing::Test {
  protected:
-  Files() : folder_(testing::TempDir() + "/capi_files"), status_(TF_NewStatus()) {
+  // Tests run side by side.
+  Files()
+      : folder_(testing::TempDir() + "/capi_files_" + testing::UnitTest::GetInstance()->current_test_info()->name()),
+        status_(TF_NewStatus()) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

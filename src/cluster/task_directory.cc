@@ -152,16 +152,16 @@ StatusOr<std::shared_ptr<TaskDirectory>> TaskDirectory::Find(
           own_task_, "; MILLRACE_ALLOW_ANY_CLUSTER=1 for the server (--allow-any-cluster) would allow it");
     }
   }
-  OfSessions& own = of_sessions_[key];
-  if (!own.directory && of_sessions_.size() > kMostClusters) {
-    of_sessions_.erase(key);
+  if (const auto at = of_sessions_.find(key); at != of_sessions_.end()) {
+    at->second.is_new = true;
+    return at->second.directory;
+  }
+  if (of_sessions_.size() >= kMostClusters) {
     return ResourceExhausted("the server's sessions have ", kMostClusters, " clusters of their own already");
   }
-  if (!own.directory) {
-    own.directory = std::make_shared<TaskDirectory>(spec, own_task, channels_, all_by_messages_, cluster);
-  }
-  own.is_new = true;
-  return own.directory;
+  const auto made = std::make_shared<TaskDirectory>(spec, own_task, channels_, all_by_messages_, cluster);
+  of_sessions_.emplace(std::move(key), OfSessions{made});
+  return made;
 }
 
 StatusOr<std::shared_ptr<WorkerDirectory>> TaskDirectory::Of(

@@ -5,6 +5,7 @@
 
 #include "base/exceptions.h"
 #include "cluster/worker_codec.h"
+#include "kernel/stop_node.h"
 #include "service/worker_methods.h"
 
 namespace millrace {
@@ -27,10 +28,10 @@ class FirstReply {
 // What is answered when its caller gives it up: a worker waits until the step ends, which nobody may know of.
 RpcReply AnsweredAtTheLatestWith(CancellationManager* caller, RpcReply reply) {
   const auto first = std::make_shared<FirstReply>(std::move(reply));
-  const auto token = caller->Register([weak = std::weak_ptr(first)] {
-    if (const auto r = weak.lock()) (*r)(Cancelled("the caller gave up"));
+  const auto token = caller->Register([caller, weak = std::weak_ptr(first)] {
+    if (const auto r = weak.lock()) (*r)(caller->reason());
   });
-  if (token == CancellationManager::kInvalid) (*first)(Cancelled("the caller gave up"));
+  if (token == CancellationManager::kInvalid) (*first)(caller->reason());
   return [first](StatusOr<absl::Cord> answer) { (*first)(std::move(answer)); };
 }
 
@@ -65,7 +66,7 @@ RpcReply WorkerService::EndingStepWith(CancellationManager* caller, const StepRe
   const auto open = std::make_shared<RpcReply>(std::move(reply));
   const auto end = [worker = worker_, step, caller, weak = std::weak_ptr(open)] {
     if (const auto held = weak.lock()) {
-      worker->AbortStep({}, {step, Annotate(caller->reason(), "the step's master is gone: ")},
+      worker->AbortStep({}, {step, WithPrefix("the step's master is gone: ", caller->reason())},
                         [](const StatusOr<AbortStepResponse>&) {});
     }
   };

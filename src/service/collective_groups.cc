@@ -337,31 +337,45 @@ void CollectiveGroups::Watch() {
   gate_.Leave();
 }
 
+// Without memory it is asked, or heard, again.
 void CollectiveGroups::Ask(const std::string& task, uint64_t incarnation) {
   WorkerInterface* const worker = find_worker_(task);
   if (worker == nullptr) return;
-  const Status s = WithoutExceptions([&, this] {
-    absl::MutexLock lock(&mu_);
-    return asked_.insert(task).second ? absl::OkStatus() : AlreadyExists("it has not answered yet");
+  const Status asked = WithoutExceptions([&, this] {
+    {
+      absl::MutexLock lock(&mu_);
+      if (!asked_.insert(task).second) return absl::OkStatus();  // it has not answered yet
+    }
+    worker->GetStatus({}, {}, [weak = weak_from_this(), task, incarnation](const StatusOr<GetStatusResponse>& status) {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      WithoutExceptions([&] {
+        self->Heard(task, incarnation, status);
+        return absl::OkStatus();
+      }).IgnoreError();
+    });
+    return absl::OkStatus();
   });
-  if (!s.ok()) return;
-  worker->GetStatus({}, {}, [weak = weak_from_this(), task, incarnation](const StatusOr<GetStatusResponse>& status) {
-    if (const auto self = weak.lock()) self->Heard(task, incarnation, status);
-  });
+  if (asked.ok()) return;
+  absl::MutexLock lock(&mu_);
+  asked_.erase(task);
 }
 
 void CollectiveGroups::Heard(const std::string& task, uint64_t incarnation, const StatusOr<GetStatusResponse>& status) {
+  {
+    absl::MutexLock lock(&mu_);
+    asked_.erase(task);
+  }
   Status why;
   if (!status.ok()) {
     why = Unavailable("a member is gone: ", status.status().message());
   } else if (status->incarnation != incarnation) {
     why = Aborted("a member is gone: task ", task, " was restarted");
   }
+  if (why.ok()) return;
   std::vector<std::pair<Gathering, Status>> ended;
   {
     absl::MutexLock lock(&mu_);
-    asked_.erase(task);
-    if (why.ok()) return;
     for (auto group = known_.begin(); group != known_.end();) {
       const auto is_gone = [&](const auto& member) {
         const StatusOr<DeviceName> name = DeviceName::Parse(member.first);

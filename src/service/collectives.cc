@@ -327,7 +327,7 @@ void Collectives::Recv(const CallOptions& call, const RecvCollectiveRequest& req
     first = std::make_shared<FirstReply<RecvCollectiveResponse>>(std::move(reply));
     if (call.cancellation != nullptr) {
       const auto token = call.cancellation->Register([weak = std::weak_ptr(first)] {
-        if (const auto r = weak.lock()) (*r)(Cancelled("the caller gave up"));
+        if (const auto r = weak.lock()) (*r)(WithoutExceptions([] { return Cancelled("the caller gave up"); }));
       });
       if (token == CancellationManager::kInvalid) return Cancelled("the caller gave up");
     }

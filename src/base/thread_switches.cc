@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <new>
 #include <tuple>
 #include <utility>
@@ -60,6 +59,7 @@ class ThreadSwitches::Watched {
     Read();
     off_since_ = 0;  // what was recorded before says nothing of now
     past_.clear();
+    oldest_ = 0;
     ::ioctl(fd_, PERF_EVENT_IOC_ENABLE, 0);
   }
   void Disable() { ::ioctl(fd_, PERF_EVENT_IOC_DISABLE, 0); }
@@ -117,9 +117,19 @@ class ThreadSwitches::Watched {
       off_since_ = nanos;
       is_preempted_ = (kind & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
     } else if (off_since_ != 0) {
-      if (past_.size() == kMostKept) past_.pop_front();
-      past_.push_back({thread_, off_since_, nanos, is_preempted_});
+      Keep({thread_, off_since_, nanos, is_preempted_});
       off_since_ = 0;
+    }
+  }
+  // What there is no memory for is forgotten: threads are watched in noexcept code.
+  void Keep(const OffCpu& off) noexcept {
+    if (past_.size() == kMostKept) {
+      past_[std::exchange(oldest_, (oldest_ + 1) % kMostKept)] = off;
+      return;
+    }
+    try {
+      past_.push_back(off);
+    } catch (const std::bad_alloc&) {
     }
   }
 
@@ -128,7 +138,8 @@ class ThreadSwitches::Watched {
   char* const ring_;
   int64_t off_since_ = 0;  // 0: it runs
   bool is_preempted_ = false;
-  std::deque<OffCpu> past_;
+  std::vector<OffCpu> past_;  // a ring once it is full (a deque allocates when it is made)
+  size_t oldest_ = 0;         // where the next goes then
 };
 
 // Ends the watching of a thread with the thread.

@@ -83,18 +83,25 @@ def _padded(x: Tensor, axes: int, lengths: Tensor, inverse: bool) -> Tensor:
     return padded
 
 
+_COMPLEX_OF = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+
+
 def _real_transform(op: Callable[..., Tensor], axes: int, inverse: bool, label: str) -> Callable[..., Tensor]:
     def transform(input_tensor: Any, fft_length: Any = None, name: Optional[str] = None) -> Tensor:
         with name_scope(name, label, [input_tensor, fft_length]) as scope:
-            x = convert_to_tensor(input_tensor, dtypes.complex64 if inverse else dtypes.float32)
+            x = convert_to_tensor(input_tensor, preferred_dtype=dtypes.complex64 if inverse else dtypes.float32)
+            if x.dtype.base_dtype not in _COMPLEX_OF if not inverse else x.dtype.base_dtype not in _COMPLEX_OF.values():
+                kinds = "complex64 or complex128" if inverse else "float32 or float64"
+                raise at_user_line(ValueError("%s takes %s, got %s" % (label, kinds, x)))
             x.get_shape().with_rank_at_least(axes)
+            types = {"Treal": x.dtype.real_dtype} if inverse else {"Tcomplex": _COMPLEX_OF[x.dtype.base_dtype]}
             if fft_length is None:
-                return op(x, _lengths(x, axes, inverse), name=scope)
+                return op(x, _lengths(x, axes, inverse), name=scope, **types)
             lengths = convert_to_tensor(fft_length, dtypes.int32)
             lengths.get_shape().assert_has_rank(1)
             if lengths.get_shape().as_list()[0] not in (None, axes):
                 raise at_user_line(ValueError("Dimension must be %d but is %d: fft_length has a number an axis" % (axes, lengths.get_shape().as_list()[0])))  # type: ignore[str-format]
-            return op(_padded(x, axes, lengths, inverse), lengths, name=scope)
+            return op(_padded(x, axes, lengths, inverse), lengths, name=scope, **types)
 
     transform.__name__ = transform.__qualname__ = label
     transform.__doc__ = "The %stransform of real numbers over the last %s." % ("inverse " if inverse else "", ("axis", "two axes", "three axes")[axes - 1])
@@ -159,44 +166,52 @@ def _of_length(x: Tensor, n: Optional[int]) -> Tensor:
     return array_ops.pad(x, array_ops.stack([array_ops.zeros_like(ends), ends], axis=1))
 
 
-def _turn(n: Tensor, sign: float) -> Tensor:
-    """exp(sign i pi k / 2n), k < n."""
-    angle = sign * math.pi * 0.5 * math_ops.cast(math_ops.range(n), dtypes.float32) / math_ops.cast(n, dtypes.float32)
-    return gen_ops.complex(gen_ops.cos(angle), gen_ops.sin(angle))
+def _turn(n: Tensor, dtype: dtypes.DType, shift: float = 0.0) -> Tensor:
+    """exp(-i pi (k + shift) / 2n), k < n, with parts of `dtype`."""
+    angle = -math.pi * 0.5 * (math_ops.cast(math_ops.range(n), dtype) + shift) / math_ops.cast(n, dtype)
+    return gen_ops.complex(gen_ops.cos(angle), gen_ops.sin(angle), Tout=_COMPLEX_OF[dtype])
 
 
-def _first_apart(n: Tensor, first: Any, others: Any) -> Tensor:
-    is_first = math_ops.cast(gen_ops.equal(math_ops.range(n), 0), dtypes.float32)
+def _first_apart(n: Tensor, dtype: dtypes.DType, first: Any, others: Any) -> Tensor:
+    is_first = math_ops.cast(gen_ops.equal(math_ops.range(n), 0), dtype)
     return is_first * first + (1.0 - is_first) * others
 
 
 def _as_complex(x: Tensor) -> Tensor:
-    return gen_ops.complex(x, array_ops.zeros_like(x))
+    return gen_ops.complex(x, array_ops.zeros_like(x), Tout=_COMPLEX_OF[x.dtype])
 
 
 def dct(input: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: Optional[str] = None, name: Optional[str] = None) -> Tensor:
-    """The discrete cosine transform of type 1, 2 or 3 along the last axis."""
-    _check_dct(type, n, axis, norm, (1, 2, 3))
+    """The discrete cosine transform of type 1, 2, 3 or 4 along the last axis, of float32 or float64."""
+    _check_dct(type, n, axis, norm, (1, 2, 3, 4))
     with name_scope(name, "dct", [input]):
-        x = _of_length(convert_to_tensor(input, dtypes.float32), n)
+        x = convert_to_tensor(input)
+        if x.dtype.base_dtype not in _COMPLEX_OF:
+            x = convert_to_tensor(input, dtypes.float32)
+        dtype, x = x.dtype.base_dtype, _of_length(x, n)
         size = array_ops.shape(x)[-1]
         if type == 1:
             whole = array_ops.concat([x, gen_ops.reverse_v2(x[..., 1:-1], [-1])], -1)
             return math_ops.real(rfft(whole))
-        root = gen_ops.rsqrt(math_ops.cast(size, dtypes.float32))
+        root = gen_ops.rsqrt(math_ops.cast(size, dtype))
         if type == 2:
             spectrum = rfft(x, array_ops.stack([2 * size]))[..., :size]
-            made = 2.0 * math_ops.real(spectrum * _turn(size, -1.0))
-            return made if norm is None else made * _first_apart(size, 0.5 * root, math.sqrt(0.5) * root)
-        x = x * (_first_apart(size, 1.0, 2.0) if norm is None else _first_apart(size, root, math.sqrt(2.0) * root))
-        spectrum = fft(array_ops.concat([_as_complex(x) * _turn(size, -1.0), array_ops.zeros_like(_as_complex(x))], -1))
-        return math_ops.real(spectrum[..., :size])
+            made = 2.0 * math_ops.real(spectrum * _turn(size, dtype))
+            return made if norm is None else made * _first_apart(size, dtype, 0.5 * root, math.sqrt(0.5) * root)
+        if type == 3:
+            first, others = (1.0, 2.0) if norm is None else (root, math.sqrt(2.0) * root)
+            x = x * _first_apart(size, dtype, first, others)
+        turned = _as_complex(x) * _turn(size, dtype)
+        spectrum = fft(array_ops.concat([turned, array_ops.zeros_like(turned)], -1))[..., :size]
+        if type == 3:
+            return math_ops.real(spectrum)
+        return math_ops.real(spectrum * _turn(size, dtype, 0.5)) * (2.0 if norm is None else math.sqrt(2.0) * root)
 
 
 def idct(input: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm: Optional[str] = None, name: Optional[str] = None) -> Tensor:
     """Undoes dct of the type, up to its scale where norm is None."""
-    _check_dct(type, n, axis, norm, (1, 2, 3))
-    return dct(input, {1: 1, 2: 3, 3: 2}[type], n, axis, norm, name)
+    _check_dct(type, n, axis, norm, (1, 2, 3, 4))
+    return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm, name)
 
 
 # ---- windows ----
@@ -407,12 +422,12 @@ def linear_to_mel_weight_matrix(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: Optional[str] = None) -> Tensor:
     """Mel-frequency cepstral coefficients, scaled as HTK does."""
     with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
-        spectra = convert_to_tensor(log_mel_spectrograms, dtypes.float32)
+        spectra = convert_to_tensor(log_mel_spectrograms)
         known = spectra.get_shape()
         bins = known.as_list()[-1] if known.ndims else None
         if bins == 0:
             raise at_user_line(ValueError("num_mel_bins must be positive. Got: 0"))
-        count = math_ops.cast(array_ops.shape(spectra)[-1] if bins is None else bins, dtypes.float32)
+        count = math_ops.cast(array_ops.shape(spectra)[-1] if bins is None else bins, spectra.dtype)
         return dct(spectra) * gen_ops.rsqrt(2.0 * count)
 
 

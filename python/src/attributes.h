@@ -10,7 +10,8 @@ struct AttrSpec {
   std::string name;
   char kind = 'i';  // s i f b t h(shape) n(tensor) u(func)
   bool is_list = false;
-  int default_type = 0;
+  // Of a type with a default: a tuple of it, then of all types that are allowed. Else invalid.
+  nb::object types;
 };
 
 // At most 80 characters of repr(value).

@@ -55,7 +55,7 @@ class Call;
 // One op, or one composite.
 class Op {
  public:
-  // "x:T y:3 list:N*T any:[Ts] ref:&T" and "transpose_a:b T:t Tidx:t=3 strides:i*".
+  // "x:T y:3 list:N*T any:[Ts] ref:&T" and "transpose_a:b T:t Tidx:t=3|3|9 strides:i*".
   Op(std::string name, const std::string& inputs, const std::string& outputs, const std::string& attrs, bool composite)
       : name_(std::move(name)), composite_(composite) {
     for (const std::string& word : Words(attrs)) ParseAttr(word);
@@ -76,7 +76,13 @@ class Op {
     a.kind = word[colon + 1];
     a.is_list = word.size() > colon + 2 && word[colon + 2] == '*';
     const size_t equals = word.find('=', colon);
-    if (equals != std::string::npos) a.default_type = std::stoi(word.substr(equals + 1));
+    if (equals != std::string::npos) {
+      nb::list types;
+      for (size_t at = equals; at != std::string::npos; at = word.find('|', at + 1)) {
+        types.append(std::stoi(word.substr(at + 1)));
+      }
+      a.types = nb::tuple(types);
+    }
     attrs_.push_back(a);
   }
 
@@ -224,10 +230,12 @@ class Call {
       tensor = nb::borrow(value);
     } else {
       ScopeOfArguments inside(*this);
-      int preferred = 0;
-      if (wanted == 0 && arg.type_attr >= 0) preferred = op_.attrs_[static_cast<size_t>(arg.type_attr)].default_type;
-      tensor = registry().convert(value, wanted ? nb::object(nb::int_(wanted)) : nb::none(), name, arg.is_ref,
-                                  preferred ? nb::object(nb::int_(preferred)) : nb::none());
+      nb::object types = nb::none();
+      if (wanted == 0 && arg.type_attr >= 0) {
+        const nb::object& choice = op_.attrs_[static_cast<size_t>(arg.type_attr)].types;
+        if (choice.is_valid()) types = choice;
+      }
+      tensor = registry().convert(value, wanted ? nb::object(nb::int_(wanted)) : nb::none(), name, arg.is_ref, types);
     }
     const auto* t = nb::inst_ptr<Tensor>(tensor);
     if (graph_->captures && nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {

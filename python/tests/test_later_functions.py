@@ -198,3 +198,22 @@ def test_loops_give_what_their_bodies_give():
     assert isinstance(tf.while_loop(lambda i, t: i < 3, lambda i, t: [i + 1, t + i], (0, 0)), list)
     with tf.Session() as session:
         assert session.run([i, total]) == [3, 3]
+
+
+def test_complex_arrays_have_real_spreads():
+    x = np.random.RandomState(3).randn(3, 4) + 1j * np.random.RandomState(4).randn(3, 4)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        s, u, v = tf.svd(x)
+        assert [t.dtype for t in (s, u, v)] == [tf.float64, tf.complex128, tf.complex128]
+        assert tf.svd(x, compute_uv=False).dtype == tf.float64
+        np.testing.assert_allclose(sess.run(s), np.linalg.svd(x)[1], rtol=1e-12)
+        np.testing.assert_allclose(sess.run(tf.linalg.pinv(x)), np.linalg.pinv(x), atol=1e-12)
+        assert sess.run(tf.linalg.matrix_rank(x)) == 3
+        for function, exact in ((tf.math.reduce_variance, np.var), (tf.math.reduce_std, np.std)):
+            assert function(x).dtype == tf.float64
+            np.testing.assert_allclose(sess.run(function(x, 1)), exact(x, 1), rtol=1e-12)
+        operator = tf.linalg.LinearOperatorFullMatrix(x[:, :3])
+        sess.run(operator.assert_non_singular())
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run(tf.linalg.LinearOperatorFullMatrix(np.ones((2, 2)) * 1j).assert_non_singular())
+        assert tf.nn.ctc_unique_labels(np.array([[3, 4]], np.int32))[0].dtype == tf.int64

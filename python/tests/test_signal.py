@@ -54,10 +54,12 @@ def cosines(x, kind):
         return x @ (weight * np.cos(np.pi * j * k / (n - 1))).T
     if kind == 2:
         return x @ (2 * np.cos(np.pi * k * (2 * j + 1) / (2 * n))).T
+    if kind == 4:
+        return x @ (2 * np.cos(np.pi * (2 * j + 1) * (2 * k + 1) / (4 * n))).T
     return x @ (np.where(j == 0, 1.0, 2.0) * np.cos(np.pi * j * (2 * k + 1) / (2 * n))).T
 
 
-@pytest.mark.parametrize("kind,shape", [(1, (2, 5)), (2, (3, 6)), (3, (2, 2, 7)), (2, (1,)), (3, (8,))])
+@pytest.mark.parametrize("kind,shape", [(1, (2, 5)), (2, (3, 6)), (3, (2, 2, 7)), (2, (1,)), (3, (8,)), (4, (2, 5)), (4, (1,))])
 def test_cosine_transforms(kind, shape):
     x = RNG.randn(*shape)
     near(run(tf.signal.dct(x.astype(np.float32), kind)), cosines(x, kind), 1e-4)
@@ -71,7 +73,7 @@ def test_cosine_transforms(kind, shape):
             near(run(tf.signal.dct(x.astype(np.float32), kind, norm="ortho")), cosines(x, 2) * first, 1e-4)
     near(run(tf.signal.dct(x.astype(np.float32), kind, n=n + 2)), cosines(np.concatenate([x, np.zeros((*shape[:-1], 2))], -1), kind), 1e-4)
     with pytest.raises(ValueError):
-        tf.signal.dct(x, 4)
+        tf.signal.dct(x, 5)
 
 
 def test_windows():
@@ -158,3 +160,80 @@ def test_kernel_labels_are_attributes():
         with graph._kernel_label_map({"Neg": "fast"}):
             labelled = tf.negative(1.0)
         assert labelled.op.get_attr("_kernel") == b"fast" and not tf.negative(1.0).op.node_def.attr["_kernel"].s
+
+
+# ---- double stays double ----
+
+PAIR = RNG.randn(2, 4, 6) + 1j * RNG.randn(2, 4, 6)
+
+
+def test_arrays_say_the_type_of_a_transform():
+    for name in ("fft", "ifft", "fft2d", "ifft2d", "fft3d", "ifft3d"):
+        function = getattr(tf.signal, name)
+        wanted = np.fft.fftn if name[0] == "f" else np.fft.ifftn
+        axes = {"t": (-1,), "2d": (-2, -1), "3d": (-3, -2, -1)}[name[-2:] if name[-1] == "d" else "t"]
+        assert function(PAIR.astype(np.complex64)).dtype == tf.complex64
+        assert function([[[1j, 2.0]]]).dtype == tf.complex64
+        near(run(function(PAIR)), wanted(PAIR, axes=axes), 1e-13)
+    for function in (tf.real, tf.imag, tf.abs, tf.angle):
+        assert function(PAIR).dtype == tf.float64
+    assert tf.raw_ops.Conj(input=PAIR).dtype == tf.complex128
+    assert tf.fill(np.array([2**33]), 1.0).get_shape().as_list() == [2**33]  # an index type that an array says
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_real_transforms_of_double(axes):
+    last, suffix = tuple(range(-axes, 0)), ("", "2d", "3d")[axes - 1]
+    forward, back = [getattr(tf.signal, n + suffix) for n in ("rfft", "irfft")]
+    x = tf.constant(PAIR.real)
+    spectra = forward(x)
+    assert spectra.dtype == tf.complex128
+    near(run(spectra), np.fft.rfftn(PAIR.real, axes=last), 1e-13)
+    lengths = [n + 1 for n in PAIR.shape[-axes:]]
+    near(run(forward(x, lengths)), np.fft.rfftn(PAIR.real, lengths, axes=last), 1e-13)
+    assert back(spectra).dtype == tf.float64
+    near(run(back(spectra)), PAIR.real, 1e-13)
+    # of arrays and lists too TensorFlow takes float32, unless it is told
+    assert forward(PAIR.real).dtype == tf.complex64 and back(PAIR).dtype == tf.float32
+    with pytest.raises(ValueError, match="rfft.* takes float32 or float64"):
+        forward(tf.constant(np.ones((2, 2, 2), np.int32)))
+    with pytest.raises(ValueError, match="irfft.* takes complex64 or complex128"):
+        back(x)
+
+
+def test_gradients_of_real_transforms_of_double():
+    x = tf.placeholder(tf.float64, [2, 6])
+    weights = RNG.randn(2, 4) + 1j * RNG.randn(2, 4)
+    loss = tf.reduce_sum(tf.real(tf.signal.rfft(x) * weights)) + tf.reduce_sum(tf.signal.irfft(tf.signal.rfft(x) * weights) ** 2)
+    (slope,) = tf.gradients(loss, [x])
+    at = RNG.randn(2, 6)
+    with tf.Session() as sess:
+        got = sess.run(slope, {x: at})
+        for place in ((0, 0), (1, 3), (0, 5)):
+            d = np.zeros((2, 6))
+            d[place] = 1e-5
+            difference = (sess.run(loss, {x: at + d}) - sess.run(loss, {x: at - d})) / 2e-5
+            assert abs(difference - got[place]) < 1e-7 * max(1.0, abs(got[place]))
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_cosine_transforms_of_double(kind):
+    x = RNG.randn(3, 7)
+    made = tf.signal.dct(x, kind)
+    assert made.dtype == tf.float64 and tf.signal.dct(x.tolist(), kind).dtype == tf.float32
+    near(run(made), cosines(x, kind), 1e-13)
+    near(run(tf.signal.idct(made, kind)), x * (12 if kind == 1 else 14), 1e-13)
+    if kind > 1:
+        near(run(tf.signal.idct(tf.signal.dct(x, kind, norm="ortho"), kind, norm="ortho")), x, 1e-13)
+
+
+def test_short_time_spectra_of_double():
+    x = RNG.randn(2, 40)
+    spectra = tf.signal.stft(x, 8, 4)
+    assert spectra.dtype == tf.complex128
+    window = np.hanning(9)[:-1]
+    near(run(spectra), np.stack([np.fft.rfft(x[:, i : i + 8] * window) for i in range(0, 36, 4)], 1), 1e-13)
+    back = tf.signal.inverse_stft(spectra, 8, 4, window_fn=tf.signal.inverse_stft_window_fn(4))
+    assert back.dtype == tf.float64
+    near(run(back)[:, 8:-8], x[:, 8:-8], 1e-13)
+    assert tf.signal.mfccs_from_log_mel_spectrograms(x).dtype == tf.float64

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dtypes import C64, C128, F32, F64
 from table import Case, Draw, Table
 
 _LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 19, 22, 26, 30, 31, 34, 49, 64, 97, 105, 121, 169, 210)
@@ -45,7 +46,9 @@ def real_stacks(axes: int) -> Any:
     def cases(d: Draw) -> Iterator[Case]:
         for shape in _shapes(axes):
             for lengths in _lengths(shape, axes):
-                yield Case([d.uniform(shape), np.array(lengths, np.int32)], gradient=int(np.prod(shape)) < 40)
+                yield Case(
+                    [d.uniform(shape), np.array(lengths, np.int32)], types={"Tcomplex": {F32: C64, F64: C128}[d.dtype]}, gradient=int(np.prod(shape)) < 40
+                )
 
     return cases
 
@@ -55,7 +58,7 @@ def half_spectra(axes: int) -> Any:
         for shape in _shapes(axes):
             for lengths in _lengths(shape, axes):
                 bins = (*shape[:-1], shape[-1] // 2 + 1 if 0 not in shape[-axes:] else 0)
-                yield Case([d.uniform(bins), np.array(lengths, np.int32)], gradient=int(np.prod(shape)) < 40)
+                yield Case([d.uniform(bins), np.array(lengths, np.int32)], types={"Treal": {C64: F32, C128: F64}[d.dtype]}, gradient=int(np.prod(shape)) < 40)
 
     return cases
 

@@ -85,7 +85,10 @@ std::string AttrCode(const AttrDef& a) {
   }
   if (a.is_list) code += "*";
   if (a.kind == AttrKind::kType && !a.is_list && a.has_default) {
-    if (const auto* type = std::get_if<DType>(&a.default_value.storage())) code += "=" + TypeCode(*type);
+    if (const auto* type = std::get_if<DType>(&a.default_value.storage())) {
+      code += "=" + TypeCode(*type);
+      for (const DType allowed : a.allowed_types) code += "|" + TypeCode(allowed);
+    }
   }
   return code;
 }

@@ -256,6 +256,28 @@ def convert_n_to_tensor(values: Any, dtype: Any = None, name: Optional[str] = No
     return [convert_to_tensor(v, dtype, None if name is None else "%s_%d" % (name, i)) for i, v in enumerate(values)]
 
 
-def _for_op(value: Any, dtype: Optional[int], name: str, as_ref: bool, preferred: Optional[int]) -> Tensor:
-    """The conversion that the extension module asks for; `dtype` is a number."""
+def _for_op(value: Any, dtype: Optional[int], name: str, as_ref: bool, types: Optional[Tuple[int, ...]]) -> Tensor:
+    """The conversion that the extension module asks for, with types as numbers.
+
+    types: without a dtype, the type for what has none of its own (Python's numbers and lists), then those that the op takes. An array of one of these keeps it.
+    """
+    preferred = None
+    if types is not None:
+        own = _type_of_array(value)
+        preferred = None if own is not None and own in types[1:] else types[0]
     return internal_convert_to_tensor(value, dtype, name, as_ref, preferred)
+
+
+def _type_of_array(value: Any) -> Optional[int]:
+    """The number of the type of an array, or of a list of arrays; None for other values."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+        if not isinstance(value, (list, tuple)) and not (isinstance(value, np.ndarray) and value.ndim):
+            return None
+    own = getattr(value, "dtype", None)
+    if not isinstance(own, np.dtype):
+        return None
+    try:
+        return int(dtypes.as_dtype(own))
+    except TypeError:
+        return None

@@ -126,6 +126,7 @@ def ctc_unique_labels(labels: Any, name: Optional[str] = None) -> Tuple[Tensor, 
 
         def of_row(row: Tensor) -> Any:
             distinct, places = gen_ops.unique(row)
-            return array_ops.pad(distinct, [[0, array_ops.shape(row)[0] - array_ops.shape(distinct)[0]]]), places
+            padded = array_ops.pad(distinct, [[0, array_ops.shape(row)[0] - array_ops.shape(distinct)[0]]])
+            return math_ops.cast(padded, dtypes.int64), places
 
-        return map_fn(of_row, labels, dtype=(labels.dtype, dtypes.int32))
+        return map_fn(of_row, labels, dtype=(dtypes.int64, dtypes.int32))

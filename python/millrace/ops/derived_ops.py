@@ -68,11 +68,13 @@ def polyval(coeffs: List[Any], x: Any, name: Optional[str] = None) -> Tensor:
 
 
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
-    """The variance of elements across dimensions."""
+    """The variance of elements across dimensions; of complex ones the real mean of squared distances."""
     with name_scope(name, "reduce_variance", [input_tensor]):
         x = convert_to_tensor(input_tensor)
         means = math_ops.reduce_mean(x, axis=axis, keepdims=True)
-        return math_ops.reduce_mean(gen_ops.square(x - means), axis=axis, keepdims=keepdims)
+        away = x - means
+        square = math_ops.real(away * gen_ops.conj(away)) if x.dtype.is_complex else gen_ops.square(away)
+        return math_ops.reduce_mean(square, axis=axis, keepdims=keepdims)
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:

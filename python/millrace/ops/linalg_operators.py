@@ -250,7 +250,7 @@ class LinearOperator(Module):
     def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
         """An operation that fails where a matrix is singular to within the precision of its type."""
         with self._scope(name):
-            spread = gen_ops.svd(self._dense(), compute_uv=False).s
+            spread = math_ops.real(gen_ops.svd(self._dense(), compute_uv=False).s)
             real = spread.dtype.base_dtype.as_numpy_dtype
             least, most = math_ops.reduce_min(spread, -1), math_ops.reduce_max(spread, -1)
             text = "Singular matrix up to precision epsilon."

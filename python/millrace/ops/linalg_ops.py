@@ -38,6 +38,7 @@ def self_adjoint_eigvals(tensor: Any, name: Optional[str] = None) -> Tensor:
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: Optional[str] = None) -> Any:
     """Singular values s, descending, and vectors (s, u, v) with tensor = u diag(s) v^H; s alone without compute_uv."""
     s, u, v = gen_ops.svd(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
+    s = math_ops.real(s)  # the op gives them the type of the matrix
     return (s, u, v) if compute_uv else s
 
 

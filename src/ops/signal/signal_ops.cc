@@ -89,8 +89,9 @@ Status RealGrad(GradContext& c) {
             {b.Op("Reshape", {b.Sub(n, bins), b.Vector<int32_t>({1, 1})}),
              b.Op("Pack", {b.Op("Pack", {b.Sub(rank, b.Scalar<int32_t>(1)), zero}), b.Vector<int32_t>({1, 0})})})});
   const char* inverse = axes == 3 ? "IFFT3D" : axes == 2 ? "IFFT2D" : "IFFT";
-  Output g = b.Op("Real", {b.Op(inverse, {whole})});
-  c.set_dx(0, PaddedLike(b, b.Mul(g, CountAs(b, lengths, DType::kFloat)), c.x(0)));
+  const DType real = BaseType(c.x(0).dtype());
+  Output g = b.Op("Real", {b.Op(inverse, {whole})}, {{"Tout", real}});
+  c.set_dx(0, PaddedLike(b, b.Mul(g, CountAs(b, lengths, real)), c.x(0)));
   return c.status();
 }
 
@@ -99,13 +100,17 @@ Status RealInverseGrad(GradContext& c) {
   const GraphBuilder& b = c.b();
   const std::string& op = c.node()->op()->name;
   Output lengths = c.x(1), zero = b.Scalar<int32_t>(0), one = b.Scalar<int32_t>(1);
-  Output g = b.Op(op.substr(1), {c.dy(), lengths});
+  const DType complex = BaseType(c.x(0).dtype()), real = BaseType(c.dy().dtype());
+  Output g = b.Op(op.substr(1), {c.dy(), lengths}, {{"Tcomplex", complex}});
   Output n = b.Op("Squeeze", {LastDims(b, c.dy(), 1)}), bins = b.Op("Squeeze", {LastDims(b, g, 1)});
   Output k = b.Op("Range", {zero, bins, one});
-  auto as_float = [&](Output x) { return b.Op("Cast", {x}, {{"DstT", DType::kFloat}}); };
-  Output single = b.Add(as_float(b.Op("Equal", {k, zero})), as_float(b.Op("Equal", {b.Add(k, k), n})));
-  Output weight = b.Div(b.Sub(b.Scalar<float>(2.0F), single), CountAs(b, lengths, DType::kFloat));
-  c.set_dx(0, PaddedLike(b, b.Mul(g, b.Op("Cast", {weight}, {{"DstT", DType::kComplex64}})), c.x(0)));
+  auto as_real = [&](Output x) { return b.Op("Cast", {x}, {{"DstT", real}}); };
+  Output single = b.Add(as_real(b.Op("Equal", {k, zero})), as_real(b.Op("Equal", {b.Add(k, k), n})));
+  Output weight = b.Div(b.Sub(b.ScalarOf(real, 2.0), single), CountAs(b, lengths, real));
+  g = b.Mul(g, b.Op("Cast", {weight}, {{"DstT", complex}}));
+  // Of no frequencies the transform makes zeros as many as it is told: then there are more of them than of x.
+  Output sizes = b.Op("Minimum", {b.Op("Shape", {g}), b.Op("Shape", {c.x(0)})});
+  c.set_dx(0, PaddedLike(b, b.Op("Slice", {g, b.ZerosLike(sizes), sizes}), c.x(0)));
   return c.status();
 }
 
@@ -124,6 +129,7 @@ constexpr Axes kAxes[] = {
 
 void RegisterAxes(OpRegistry& r, const Axes& a) {
   const char* const complex_args = "(input:Tcomplex) -> (output:Tcomplex) | Tcomplex in CPX=c64";
+  const char* const real_types = " | Treal in FD=f32; Tcomplex in CPX=c64";
   const std::string forward =
       absl::StrCat("The discrete Fourier transform over the ", a.text, ": sums of x[j] exp(-2 pi i j k / n).");
   const std::string inverse = absl::StrCat(
@@ -146,14 +152,14 @@ void RegisterAxes(OpRegistry& r, const Axes& a) {
         .NoGradient(absl::StrCat("use ", direction, a.suffix, "; TensorFlow has none"))
         .Example(a.complex_example);
   }
-  r.Add(absl::StrCat("RFFT", a.suffix, "(input:f32, fft_length:i32) -> (output:c64)"))
+  r.Add(absl::StrCat("RFFT", a.suffix, "(input:Treal, fft_length:i32) -> (output:Tcomplex)", real_types))
       .Doc(absl::StrCat(forward,
                         " Of real numbers: along the last axis the frequencies 0 to n / 2, which determine the "
                         "others. The input is cut to fft_length."))
       .Shape(RealShape)
       .Gradient(RealGrad)
       .Example(a.real_example);
-  r.Add(absl::StrCat("IRFFT", a.suffix, "(input:c64, fft_length:i32) -> (output:f32)"))
+  r.Add(absl::StrCat("IRFFT", a.suffix, "(input:Tcomplex, fft_length:i32) -> (output:Treal)", real_types))
       .Doc(absl::StrCat(inverse,
                         " To real numbers, of the frequencies 0 to n / 2 along the last axis; fft_length says how "
                         "many numbers there are, and cuts the input."))

@@ -172,6 +172,7 @@ class ComplexFourierKernel final : public FourierKernel {
   PlanCache<FourierPlan<T>> plans_;
 };
 
+template <typename T>
 class RealFourierKernel final : public FourierKernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -210,10 +211,10 @@ class RealFourierKernel final : public FourierKernel {
     const auto plan = real_plans_.Get(n);
     const int last = in.rank() - 1;
     const SignalPlaces from(in.shape(), out.shape().dims(), last), to(out.shape(), out.shape().dims(), last);
-    const auto* x = in.data<float>();
-    auto* y = out.mutable_data<complex64>();
-    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
-      const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
+    const auto* x = in.data<T>();
+    auto* y = out.mutable_data<std::complex<T>>();
+    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<T>& scratch) {
+      const SplitNumbers<T> data = scratch.Numbers(plan->scratch_size() * lanes);
       if (plan->packed()) {
         GatherNumbers({from_at, 2, lanes, n / 2}, x, data.re, data.im);
       } else {
@@ -221,10 +222,10 @@ class RealFourierKernel final : public FourierKernel {
           for (int64_t k = 0; k < n; ++k) data.re[k * lanes + l] = x[from_at[l] + k];
         }
       }
-      const SplitNumbers<float> bins = plan->Forward(data, lanes, scratch);
-      ScatterNumbers({to_at, 2, lanes, plan->bins()}, bins.re, bins.im, 1.0F, ValuesOf(y));
+      const SplitNumbers<T> bins = plan->Forward(data, lanes, scratch);
+      ScatterNumbers({to_at, 2, lanes, plan->bins()}, bins.re, bins.im, T(1), ValuesOf(y));
     };
-    ForSignals<float>(ctx, n, from, 1, to, 2, work);
+    ForSignals<T>(ctx, n, from, 1, to, 2, work);
     for (int axis = last - 1; axis > last - rank_; --axis) {
       TransformAxis(ctx, plans_, y, out.shape(), y, out.shape(), axis);
     }
@@ -235,12 +236,12 @@ class RealFourierKernel final : public FourierKernel {
     const auto plan = real_plans_.Get(n);
     const int last = in.rank() - 1;
     MR_ASSIGN_OR_RETURN(const Shape shape, out.shape().WithDim(last, plan->bins()));
-    const auto* x = in.data<complex64>();
+    const auto* x = in.data<std::complex<T>>();
     Tensor middle;
     Shape x_shape = in.shape();
     if (rank_ > 1) {
-      MR_ASSIGN_OR_RETURN(middle, ctx.AllocateTemp(DType::kComplex64, shape));
-      auto* m = middle.mutable_data<complex64>();
+      MR_ASSIGN_OR_RETURN(middle, ctx.AllocateTemp(in.dtype(), shape));
+      auto* m = middle.mutable_data<std::complex<T>>();
       for (int axis = last - 1; axis > last - rank_; --axis) {
         TransformAxis(ctx, plans_, x, x_shape, m, shape, axis);
         x = m;
@@ -248,12 +249,12 @@ class RealFourierKernel final : public FourierKernel {
       }
     }
     const SignalPlaces from(x_shape, shape.dims(), last), to(out.shape(), out.shape().dims(), last);
-    auto* y = out.mutable_data<float>();
-    const auto scale = InverseOf<float>(n);
-    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
-      const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
+    auto* y = out.mutable_data<T>();
+    const auto scale = InverseOf<T>(n);
+    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<T>& scratch) {
+      const SplitNumbers<T> data = scratch.Numbers(plan->scratch_size() * lanes);
       GatherNumbers({from_at, 2, lanes, plan->bins()}, ValuesOf(x), data.re, data.im);
-      const SplitNumbers<float> signal = plan->Backward(data, lanes, scratch);
+      const SplitNumbers<T> signal = plan->Backward(data, lanes, scratch);
       if (plan->packed()) {
         ScatterNumbers({to_at, 2, lanes, n / 2}, signal.re, signal.im, scale, y);
       } else {
@@ -262,12 +263,12 @@ class RealFourierKernel final : public FourierKernel {
         }
       }
     };
-    ForSignals<float>(ctx, n, from, 2, to, 1, work);
+    ForSignals<T>(ctx, n, from, 2, to, 1, work);
     return absl::OkStatus();
   }
 
-  PlanCache<FourierPlan<float>> plans_;
-  PlanCache<RealFourierPlan<float>> real_plans_;
+  PlanCache<FourierPlan<T>> plans_;
+  PlanCache<RealFourierPlan<T>> real_plans_;
 };
 
 }  // namespace
@@ -280,7 +281,13 @@ void RegisterSignalKernels(KernelRegistry& r) {
       r.Add<ComplexFourierKernel<double>>({.op = op, .types = {{"Tcomplex", {DType::kComplex128}}}});
       r.Add<ComplexFourierKernel<float>>({.op = absl::StrCat("Batch", op)});
     }
-    for (const char* direction : {"RFFT", "IRFFT"}) r.Add<RealFourierKernel>({.op = absl::StrCat(direction, rank)});
+    for (const char* direction : {"RFFT", "IRFFT"}) {
+      const std::string op = absl::StrCat(direction, rank);
+      r.Add<RealFourierKernel<float>>(
+          {.op = op, .types = {{"Treal", {DType::kFloat}}, {"Tcomplex", {DType::kComplex64}}}});
+      r.Add<RealFourierKernel<double>>(
+          {.op = op, .types = {{"Treal", {DType::kDouble}}, {"Tcomplex", {DType::kComplex128}}}});
+    }
   }
 }
 

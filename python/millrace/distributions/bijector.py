@@ -6,11 +6,14 @@ from __future__ import annotations
 import abc
 from typing import Any, Dict, List, Optional, Tuple
 
-from millrace.distributions.distribution import Distribution
+import numpy as np
+
+from millrace.distributions.distribution import Distribution, joined, shape_vector
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, math_ops
@@ -46,6 +49,20 @@ class Bijector(metaclass=abc.ABCMeta):
     validate_args = property(lambda self: self._validate_args, doc="Whether values are checked.")
     dtype = property(lambda self: self._dtype, doc="The type that it takes, or None.")
     name = property(lambda self: self._name, doc="Its name.")
+
+    is_injective = True
+    _gain = 0  # how many more dimensions an event has after it
+
+    @property
+    def forward_min_event_ndims(self) -> int:
+        """How many dimensions of its argument it needs together."""
+        known = constant_value(self._event_ndims) if isinstance(self._event_ndims, Tensor) else self._event_ndims
+        return 0 if known is None else int(known)
+
+    @property
+    def inverse_min_event_ndims(self) -> int:
+        """How many dimensions of its value the inverse needs together."""
+        return self.forward_min_event_ndims + self._gain
 
     # ---- shapes ----
 
@@ -157,20 +174,39 @@ class Bijector(metaclass=abc.ABCMeta):
             self._constant = made if forward else -made
         return made
 
-    def forward_log_det_jacobian(self, x: Any, name: str = "forward_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
-        """The logarithm of the determinant of the Jacobian at x."""
+    def forward_log_det_jacobian(self, x: Any, event_ndims: Any = None, name: str = "forward_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
+        """The logarithm of the determinant of the Jacobian at x, of events of `event_ndims` dimensions (1.4: those that it was made for)."""
+        if isinstance(event_ndims, str):
+            event_ndims, name = None, event_ndims
         with name_scope(self._name + "/" + name):
-            return self._jacobian(self._taken(x, "x"), True, condition_kwargs)
+            x = self._taken(x, "x")
+            return self._over_events(self._jacobian(x, True, condition_kwargs), x, event_ndims, self.forward_min_event_ndims)
 
-    def inverse_log_det_jacobian(self, y: Any, name: str = "inverse_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
-        """The logarithm of the determinant of the inverse's Jacobian at y."""
+    def inverse_log_det_jacobian(self, y: Any, event_ndims: Any = None, name: str = "inverse_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
+        """The logarithm of the determinant of the inverse's Jacobian at y, of events of `event_ndims` dimensions (1.4: those that it was made for)."""
+        if isinstance(event_ndims, str):
+            event_ndims, name = None, event_ndims
         with name_scope(self._name + "/" + name):
-            return self._jacobian(self._taken(y, "y"), False, condition_kwargs)
+            y = self._taken(y, "y")
+            return self._over_events(self._jacobian(y, False, condition_kwargs), y, event_ndims, self.inverse_min_event_ndims)
+
+    def _over_events(self, logarithm: Any, value: Tensor, event_ndims: Any, least: int) -> Any:
+        """The sum over the dimensions of events beyond the `least` that `logarithm` is of already."""
+        wanted = constant_value(event_ndims) if isinstance(event_ndims, Tensor) else event_ndims
+        if wanted is None:
+            if event_ndims is not None:
+                raise at_user_line(NotImplementedError("event_ndims must be known when the graph is built"))
+            return logarithm
+        if int(wanted) < least:
+            raise at_user_line(ValueError("event_ndims must be at least %d for %s, got %d" % (least, self._name, int(wanted))))
+        extra = int(wanted) - least
+        if not extra:
+            return logarithm
+        parts = array_ops.shape(value) if not least else array_ops.shape(value)[:-least]
+        return math_ops.reduce_sum(logarithm + array_ops.zeros(parts, value.dtype.base_dtype), list(range(-extra, 0)))
 
     def _event_sum(self, x: Any) -> Any:
         """The sum over the dimensions of an event."""
-        from millrace.framework.static_values import constant_value
-
         count = constant_value(self._event_ndims) if isinstance(self._event_ndims, Tensor) else self._event_ndims
         if count is None:
             rank = array_ops.rank(x)
@@ -195,6 +231,15 @@ class Identity(Bijector):
     _inverse_log_det_jacobian = _forward_log_det_jacobian  # type: ignore[assignment]
 
 
+def least_dimensions(bijectors: Any) -> int:
+    """How many dimensions of its argument a chain needs together, the last bijector first."""
+    least = gained = 0
+    for b in reversed(bijectors):
+        least = max(least, b.forward_min_event_ndims - gained)
+        gained += b._gain
+    return least
+
+
 class ConditionalBijector(Bijector):
     """A bijector whose methods take more arguments."""
 
@@ -205,10 +250,14 @@ class TransformedDistribution(Distribution):
     def __init__(
         self, distribution: Any, bijector: Any = None, batch_shape: Any = None, event_shape: Any = None, validate_args: bool = False, name: Optional[str] = None
     ) -> None:
-        if batch_shape is not None or event_shape is not None:
-            raise at_user_line(
-                NotImplementedError("batch_shape and event_shape of TransformedDistribution are not provided: give the distribution parameters of that shape.")
-            )
+        self._more = [[] if shape is None else TensorShape(shape).as_list() for shape in (batch_shape, event_shape)]
+        for more, what, own in zip(self._more, ("batch", "event"), (distribution.batch_shape, distribution.event_shape)):
+            if more and own.ndims != 0:
+                raise at_user_line(ValueError("%s_shape is for a distribution with a scalar %s, got %s of %s" % (what, what, distribution, own)))
+            if None in more:
+                raise at_user_line(NotImplementedError("%s_shape must be known when the graph is built, got %s" % (what, more)))
+        if self._more[1] and distribution.batch_shape.ndims != 0:
+            raise at_user_line(ValueError("event_shape is for a distribution with a scalar batch, got %s" % distribution))
         self._bijector = bijector if bijector is not None else Identity(validate_args=validate_args)
         self._distribution = distribution
         with name_scope(name or self._bijector.name + distribution.name.rstrip("/").split("/")[-1]) as scope:
@@ -226,28 +275,43 @@ class TransformedDistribution(Distribution):
     distribution = property(lambda self: self._distribution, doc="Where the samples come from.")
 
     def _batch_shape(self) -> TensorShape:
-        return self._distribution.batch_shape
+        return TensorShape(self._more[0]) if self._more[0] else self._distribution.batch_shape
 
     def _batch_shape_tensor(self) -> Tensor:
-        return self._distribution.batch_shape_tensor()
+        return shape_vector(self._more[0]) if self._more[0] else self._distribution.batch_shape_tensor()
+
+    def _base_event_shape(self) -> TensorShape:
+        return TensorShape(self._more[1]) if self._more[1] else self._distribution.event_shape
 
     def _event_shape(self) -> TensorShape:
-        return self._bijector.forward_event_shape(self._distribution.event_shape)
+        return self._bijector.forward_event_shape(self._base_event_shape())
 
     def _event_shape_tensor(self) -> Tensor:
-        return self._bijector.forward_event_shape_tensor(self._distribution.event_shape_tensor())
+        return self._bijector.forward_event_shape_tensor(shape_vector(self._more[1]) if self._more[1] else self._distribution.event_shape_tensor())
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Any:
-        return self._bijector.forward(self._distribution.sample_n(n, seed))
+        more = self._more[0] + self._more[1]
+        drawn = self._distribution.sample(joined(n, more), seed) if more else self._distribution.sample_n(n, seed)
+        return self._bijector.forward(drawn)
 
     def _event_axes(self) -> List[int]:
-        rank = self._distribution.event_shape.ndims or 0
+        rank = self._base_event_shape().ndims or 0
         return list(range(-rank, 0))
 
     def _log_prob(self, value: Any) -> Any:
         x = self._bijector.inverse(value)
-        change = self._bijector.inverse_log_det_jacobian(value)
-        return self._distribution.log_prob(x) + change
+        rank = self._base_event_shape().ndims
+        # An event has the dimensions that the distribution says; a vector of the batch is one where the bijector takes vectors.
+        wanted = None if rank is None else max(rank + self._bijector._gain, self._bijector.inverse_min_event_ndims)
+        change = self._bijector.inverse_log_det_jacobian(value, wanted)
+        if isinstance(x, tuple):  # several values have this image
+            parts = [self._log_prob_of_base(part) + each for part, each in zip(x, change)]
+            return math_ops.reduce_logsumexp(array_ops.stack(parts), 0)
+        return self._log_prob_of_base(x) + change
+
+    def _log_prob_of_base(self, x: Any) -> Any:
+        logs = self._distribution.log_prob(x)
+        return math_ops.reduce_sum(logs, self._event_axes()) if self._more[1] else logs
 
     def _cdf(self, value: Any) -> Any:
         if self._event_axes():
@@ -262,10 +326,15 @@ class TransformedDistribution(Distribution):
     def _entropy(self) -> Any:
         if not self._bijector.is_constant_jacobian:
             raise at_user_line(NotImplementedError("entropy is not implemented: the Jacobian is not constant"))
-        zero = array_ops.zeros(self._distribution.event_shape_tensor(), self.dtype)
-        return self._distribution.entropy() + self._bijector.forward_log_det_jacobian(zero)
+        base = self._base_event_shape()
+        zero = array_ops.zeros(base.as_list() if base.is_fully_defined() else self._distribution.event_shape_tensor(), self.dtype)
+        own = self._distribution.entropy() * float(np.prod(self._more[1] or [1]))
+        if self._more[0]:
+            own = own + array_ops.zeros(self._more[0], self.dtype)
+        return own + self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))
 
     def _mean(self) -> Any:
         if not self._bijector.is_constant_jacobian:
             raise at_user_line(NotImplementedError("mean is not implemented for non-linear bijectors"))
-        return self._bijector.forward(self._distribution.mean())
+        mean = self._distribution.mean()
+        return self._bijector.forward(mean + array_ops.zeros(self._more[0] + self._more[1], self.dtype) if any(self._more) else mean)

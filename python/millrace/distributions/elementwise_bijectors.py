@@ -11,7 +11,9 @@ from millrace.distributions.bijector import Bijector
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops
 
 
 class Square(Bijector):
@@ -31,6 +33,71 @@ class Square(Bijector):
 
     def _inverse_log_det_jacobian(self, y: Any) -> Any:
         return -np.log(2.0) - 0.5 * gen_ops.log(y)
+
+
+class AbsoluteValue(Bijector):
+    """y = |x|. Two values have the same image: the inverse is (-y, y), and its logarithms of determinants are two."""
+
+    is_injective = False
+
+    def __init__(self, event_ndims: Any = 0, validate_args: bool = False, name: str = "absolute_value") -> None:
+        if not isinstance(event_ndims, int) or event_ndims != 0:
+            raise at_user_line(ValueError("event_ndims was not 0"))
+        super().__init__(0, is_constant_jacobian=True, validate_args=validate_args, name=name)
+
+    def _forward(self, x: Any) -> Any:
+        return math_ops.abs(x)
+
+    def inverse(self, y: Any, name: str = "inverse", **condition_kwargs: Any) -> Any:
+        """Both values whose magnitude is y."""
+        with name_scope(self._name + "/" + name):
+            y = self._taken(y, "y")
+            with control_dependencies([check_ops.assert_non_negative(y, message="Argument y was negative")] if self._validate_args else []):
+                return -y, array_ops.identity(y)
+
+    def forward_log_det_jacobian(self, x: Any, event_ndims: Any = None, name: str = "forward_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
+        """No value: it has no inverse."""
+        raise self._missing("forward_log_det_jacobian of a function without one inverse")
+
+    def inverse_log_det_jacobian(self, y: Any, event_ndims: Any = None, name: str = "inverse_log_det_jacobian", **condition_kwargs: Any) -> Any:
+        """0 for both values."""
+        with name_scope(self._name + "/" + name):
+            y = self._taken(y, "y")
+            zero = self._over_events(array_ops.zeros([], y.dtype.base_dtype), y, None if isinstance(event_ndims, str) else event_ndims, 0)
+            return zero, zero
+
+
+class SigmoidCentered(Bijector):
+    """The pair of sigmoid(x) and 1 - sigmoid(x) for each number."""
+
+    _gain = 1
+
+    def __init__(self, validate_args: bool = False, name: str = "sigmoid_centered") -> None:
+        super().__init__(0, validate_args=validate_args, name=name)
+
+    def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
+        return input_shape.concatenate([2])
+
+    def _inverse_event_shape(self, output_shape: TensorShape) -> TensorShape:
+        return output_shape[:-1]
+
+    def _forward_event_shape_tensor(self, input_shape: Tensor) -> Tensor:
+        return array_ops.concat([input_shape, [2]], 0)
+
+    def _inverse_event_shape_tensor(self, output_shape: Tensor) -> Tensor:
+        return output_shape[:-1]
+
+    def _forward(self, x: Any) -> Any:
+        return array_ops.stack([gen_ops.sigmoid(x), gen_ops.sigmoid(-x)], -1)
+
+    def _inverse(self, y: Any) -> Any:
+        return gen_ops.log(y[..., 0]) - gen_ops.log(y[..., 1])
+
+    def _inverse_log_det_jacobian(self, y: Any) -> Any:
+        return -math_ops.reduce_sum(gen_ops.log(y), [-1])
+
+    def _forward_log_det_jacobian(self, x: Any) -> Any:
+        return -gen_ops.softplus(-x) - gen_ops.softplus(x)
 
 
 class Softsign(Bijector):

@@ -9,7 +9,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from millrace.distributions.bijectors import softplus_inverse  # noqa: F401
+from millrace.distributions.basic_bijectors import softplus_inverse  # noqa: F401
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -263,6 +263,24 @@ def fill_triangular(x: Any, upper: bool = False, name: Optional[str] = None) -> 
         made = gen_ops.matrix_band_part(square, 0 if upper else -1, -1 if upper else 0)
         if static is not None:
             made.set_shape(static)
+        return made
+
+
+def fill_triangular_inverse(x: Any, upper: bool = False, name: Optional[str] = None) -> Tensor:
+    """The vectors of n (n + 1) / 2 numbers whose fill_triangular are the triangles of these matrices."""
+    with name_scope(name, "fill_triangular_inverse", [x]):
+        x = convert_to_tensor(x, name="x")
+        static = x.get_shape().with_rank_at_least(2)
+        size = static.as_list()[-1] if static.ndims is not None else None
+        n: Any = array_ops.shape(x)[-1] if size is None else size
+        first, rest = (x[..., 0, :], x[..., 1:, :]) if upper else (gen_ops.reverse_v2(x[..., -1, :], [-1]), x[..., :-1, :])
+        # A place of the rest is in the triangle, or the place opposite is.
+        both = rest + gen_ops.reverse_v2(gen_ops.reverse_v2(rest, [-1]), [-2])
+        lead = array_ops.shape(x)[:-2]
+        flat = array_ops.reshape(both, array_ops.concat([lead, array_ops.stack([n * (n - 1)])], 0))
+        made = array_ops.concat([first, flat[..., : n * (n - 1) // 2]], -1)
+        if static.ndims is not None:
+            made.set_shape(static.as_list()[:-2] + [None if size is None else size * (size + 1) // 2])
         return made
 
 

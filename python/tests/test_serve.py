@@ -340,6 +340,27 @@ def test_a_secret_instead_of_certificates(certs, tmp_path):
 
 @needs_grpc
 @needs_openssl
+def test_new_certificates_need_no_restart(certs, tmp_path):
+    folder = str(tmp_path)
+    for name in ("ca.pem", "ca.key", "client.pem", "client.key"):
+        shutil.copy(os.path.join(certs, name), folder)
+    for end in (".pem", ".key"):
+        shutil.copy(os.path.join(certs, "expired" + end), os.path.join(folder, "task" + end))
+    with _Served(environ=_environ(**_tls(folder, "task"))) as served:
+        assert "got" not in _call(served, **_tls(folder, "client"))
+        certificates.make_certificate(folder, "task", hosts=["localhost"])
+        time.sleep(1.1)  # how long they may be what they were
+        assert _call(served, 20, **_tls(folder, "client")) == "got 6"
+        other = os.path.join(certs, "other")
+        for name in ("ca.pem", "task.pem", "task.key"):
+            shutil.copy(os.path.join(other, name), folder)
+        time.sleep(1.1)
+        assert _call(served, 20, **_tls(other, "client")) == "got 6"
+        assert "got" not in _call(served, **_tls(certs, "client"))
+
+
+@needs_grpc
+@needs_openssl
 def test_remote_servers_keep_files_and_functions_from_graphs(certs, tmp_path):
     inside = tmp_path / "in"
     inside.mkdir()

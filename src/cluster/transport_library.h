@@ -11,7 +11,7 @@
 namespace millrace {
 
 // Changes with the layout of anything that crosses.
-inline constexpr char kTransportLibraryVersion[] = MILLRACE_VERSION " interface 2";
+inline constexpr char kTransportLibraryVersion[] = MILLRACE_VERSION " interface 3";
 inline constexpr char kGrpcTransportSymbol[] = "MR_NewGrpcTransport";
 
 // Returns the library's kTransportLibraryVersion, and does nothing else when `version` is another. Sets `transport`,

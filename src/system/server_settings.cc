@@ -18,14 +18,28 @@ std::string Setting(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-StatusOr<std::string> TextOf(Env& env, const char* variable) {
-  const std::string path = Setting(variable);
+StatusOr<std::string> TextOf(Env& env, const char* variable, const std::string& path) {
   if (path.empty()) return std::string();
   StatusOr<std::string> text = env.ReadFile(path, kMostCredentialBytes);
   if (!text.ok()) return Annotate(text.status(), absl::StrCat(variable, ": "));
   if (text->empty()) return InvalidArgument(variable, ": the file ", path, " is empty");
   return text;
 }
+
+// As the environment names them; the files may change, the environment's strings are not looked at again.
+struct CredentialFiles {
+  std::string authority = Setting("MILLRACE_TLS_CA");
+  std::string certificate = Setting("MILLRACE_TLS_CERT");
+  std::string key = Setting("MILLRACE_TLS_KEY");
+
+  StatusOr<RpcCredentials> Read(Env& env) const {
+    RpcCredentials c;
+    MR_ASSIGN_OR_RETURN(c.authority, TextOf(env, "MILLRACE_TLS_CA", authority));
+    MR_ASSIGN_OR_RETURN(c.certificate, TextOf(env, "MILLRACE_TLS_CERT", certificate));
+    MR_ASSIGN_OR_RETURN(c.key, TextOf(env, "MILLRACE_TLS_KEY", key));
+    return c;
+  }
+};
 
 StatusOr<int64_t> NumberOf(const char* variable, int64_t otherwise) {
   const std::string text = Setting(variable);
@@ -57,11 +71,9 @@ bool IsLoopback(absl::string_view address) {
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
   RpcTransportOptions options;
   MR_ASSIGN_OR_RETURN(options.allow_insecure_remote, YesOrNo("MILLRACE_ALLOW_INSECURE_REMOTE", false));
-  RpcCredentials c;
-  MR_ASSIGN_OR_RETURN(c.authority, TextOf(env, "MILLRACE_TLS_CA"));
-  MR_ASSIGN_OR_RETURN(c.certificate, TextOf(env, "MILLRACE_TLS_CERT"));
-  MR_ASSIGN_OR_RETURN(c.key, TextOf(env, "MILLRACE_TLS_KEY"));
-  MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET"));
+  const CredentialFiles files;
+  MR_ASSIGN_OR_RETURN(RpcCredentials c, files.Read(env));
+  MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET", Setting("MILLRACE_TLS_SECRET")));
   absl::StripAsciiWhitespace(&c.secret);
   if (c.authority.empty() && c.certificate.empty() && c.key.empty() && c.secret.empty()) return options;
   const bool has_own = !c.certificate.empty() && !c.key.empty();
@@ -74,6 +86,7 @@ StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
         "), which clients need alone");
   }
   options.credentials = std::move(c);
+  options.renew = [&env, files] { return files.Read(env); };
   options.server_name = Setting("MILLRACE_TLS_SERVER_NAME");
   return options;
 }

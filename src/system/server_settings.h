@@ -10,7 +10,7 @@
 namespace millrace {
 
 // Of MILLRACE_TLS_CA, _CERT, _KEY, _SECRET, _SERVER_NAME (files, but for the last) and MILLRACE_ALLOW_INSECURE_REMOTE.
-// Errors name the variable.
+// The first three files are read again when they may have changed. Errors name the variable. `env` outlives them.
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env);
 
 // Fills in what MILLRACE_BIND, _MAX_SESSIONS, _MAX_STEPS, _MAX_MESSAGE_BYTES, _ALLOW_ANY_CLUSTER (1 or 0; left unset, 1

@@ -46,9 +46,12 @@ class Certificates : public testing::Test {
     text << std::ifstream(folder_ + "/" + name).rdbuf();
     return text.str();
   }
+  static RpcCredentials TextsOf(const std::string& who, const std::string& authority = "ours") {
+    return RpcCredentials{Read(authority + ".pem"), Read(who + ".pem"), Read(who + ".key"), ""};
+  }
   static std::unique_ptr<RpcTransport> As(const std::string& who, const std::string& authority = "ours") {
     RpcTransportOptions options;
-    options.credentials = RpcCredentials{Read(authority + ".pem"), Read(who + ".pem"), Read(who + ".key")};
+    options.credentials = TextsOf(who, authority);
     auto transport = NewGrpcTransport(Env::Default(), options);
     EXPECT_TRUE(transport.ok()) << transport.status();
     return *std::move(transport);
@@ -98,11 +101,81 @@ TEST_F(Certificates, ThatExpiredAreRefused) {
   EXPECT_EQ(CallAs(*As("worker")).status().code(), StatusCode::kUnavailable);
 }
 
+// Of a transport that looks at them before every connection.
+class Renewed {
+ public:
+  explicit Renewed(RpcCredentials first) : texts_(std::move(first)) {}
+  void Become(StatusOr<RpcCredentials> texts) {
+    absl::MutexLock lock(&mu_);
+    texts_ = std::move(texts);
+  }
+  std::unique_ptr<RpcTransport> Transport() {
+    RpcTransportOptions options;
+    options.credentials = Texts().value();
+    options.renew = [this] { return Texts(); };
+    options.renewal_interval = absl::ZeroDuration();
+    return NewGrpcTransport(Env::Default(), options).value();
+  }
+
+ private:
+  StatusOr<RpcCredentials> Texts() {
+    absl::MutexLock lock(&mu_);
+    return texts_;
+  }
+  absl::Mutex mu_;
+  StatusOr<RpcCredentials> texts_;
+};
+
+TEST_F(Certificates, OfAServerMayChange) {
+  Renewed texts(TextsOf("expired"));
+  serving_ = texts.Transport();
+  auto server = serving_->Listen({.address = "127.0.0.1:0"}, &handler_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  const auto worker = As("worker"), stranger = As("stranger");
+  EXPECT_EQ(CallAs(*worker).status().code(), StatusCode::kUnavailable);
+  texts.Become(TextsOf("server"));
+  EXPECT_TRUE(CallAs(*worker).ok());
+  RpcCredentials odd = TextsOf("server");
+  odd.key = Read("worker.key");
+  RpcCredentials none = TextsOf("server");
+  none.key = "";
+  for (const StatusOr<RpcCredentials>& bad :
+       {StatusOr<RpcCredentials>(odd), StatusOr<RpcCredentials>(none), StatusOr<RpcCredentials>(NotFound("no file"))}) {
+    texts.Become(bad);
+    const auto got = CallAs(*worker);
+    EXPECT_TRUE(got.ok()) << "they stay as they were; " << got.status();
+  }
+  EXPECT_EQ(CallAs(*stranger).status().code(), StatusCode::kUnavailable);
+  texts.Become(TextsOf("server", "other"));  // another authority signs who may call
+  EXPECT_EQ(CallAs(*worker).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(CallAs(*As("stranger")).ok()) << "the caller trusts the server's authority still";
+}
+
+TEST_F(Certificates, OfACallerMayChange) {
+  Serve("server");
+  Renewed texts(TextsOf("worker"));
+  const auto caller = texts.Transport();
+  auto channel = caller->Connect(server_->address());
+  const auto call = [&] { return CallAndWait(**channel, "Peer", {}, {.timeout = absl::Seconds(10)}); };
+  EXPECT_TRUE(call().ok());
+  texts.Become(NotFound("no file"));
+  EXPECT_TRUE(call().ok());
+  texts.Become(TextsOf("stranger"));
+  EXPECT_EQ(call().status().code(), StatusCode::kUnavailable) << "a call after it shows the new one";
+  texts.Become(TextsOf("server"));
+  const auto got = call();
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(absl::StartsWith(std::string(*got), "server.test at ")) << *got;
+  texts.Become(TextsOf("server", "other"));
+  EXPECT_EQ(call().status().code(), StatusCode::kUnavailable) << "whom it trusts has changed";
+}
+
 TEST_F(Certificates, OfAServerMustNameItsHost) {
   Serve("nameless");
   EXPECT_EQ(CallAs(*As("worker")).status().code(), StatusCode::kUnavailable);
   RpcTransportOptions options;
-  options.credentials = RpcCredentials{Read("ours.pem"), Read("worker.pem"), Read("worker.key")};
+  options.credentials = TextsOf("worker");
   options.server_name = "somewhere-else.test";
   EXPECT_TRUE(CallAs(**NewGrpcTransport(Env::Default(), options)).ok());
 }
@@ -121,7 +194,7 @@ TEST_F(Certificates, AreAskedOfEverybody) {
 TEST_F(Certificates, ThatAreNoTextsAreRefused) {
   for (const int which : {0, 1, 2}) {
     RpcTransportOptions options;
-    options.credentials = RpcCredentials{Read("ours.pem"), Read("worker.pem"), Read("worker.key")};
+    options.credentials = TextsOf("worker");
     RpcCredentials& c = *options.credentials;
     (which == 0 ? c.authority : which == 1 ? c.certificate : c.key) = "/a/path";
     EXPECT_EQ(NewGrpcTransport(Env::Default(), options).status().code(), StatusCode::kInvalidArgument);
@@ -178,7 +251,7 @@ TEST(LocalFirst, GoesThroughSharedMemoryWhereThatGoes) {
 
 TEST_F(Certificates, AreReadFromConnectionsOfGrpcAlone) {
   RpcTransportOptions options;
-  options.credentials = RpcCredentials{Read("ours.pem"), Read("server.pem"), Read("server.key")};
+  options.credentials = TextsOf("server");
   auto both = NewRpcTransport(Env::Default(), options);
   auto server = (*both)->Listen({.address = "127.0.0.1:0"}, &handler_);
   ASSERT_TRUE(server.ok()) << server.status();

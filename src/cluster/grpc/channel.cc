@@ -10,7 +10,6 @@
 #include "base/hash_map.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
-#include "cluster/grpc/credentials.h"
 #include "cluster/grpc/protocol.h"
 
 namespace millrace::grpc_transport {
@@ -23,14 +22,26 @@ class ClientCall;
 
 // What calls share. They keep it alive, so that a reply may destroy the channel.
 struct State {
-  State(Env& e, Poller& p, const std::string& a, const RpcTransportOptions& options,
-        const std::shared_ptr<grpc::Channel>& channel)
+  State(Env& e, Poller& p, const std::string& a, const RpcTransportOptions& options, Credentials& c,
+        const grpc::ChannelArguments& with)
       : env(e),
         poller(p),
         address(a),
         secret(options.credentials ? options.credentials->secret : ""),
         has_credentials(options.credentials.has_value()),
-        stub(channel) {}
+        credentials(c),
+        arguments(with) {}
+  // For a call that begins: a new connection where there is none that shows what it should.
+  std::shared_ptr<grpc::Channel> Connection() {
+    std::shared_ptr<grpc::Channel> old;  // ends without the lock; calls under way keep theirs
+    absl::MutexLock lock(&mu);
+    std::shared_ptr<grpc::ChannelCredentials> now = credentials.OfChannel();
+    if (now != shown) {
+      old = std::exchange(connection, grpc::CreateCustomChannel(address, now, arguments));
+      shown = std::move(now);
+    }
+    return connection;
+  }
   void Add(std::shared_ptr<ClientCall> call) {
     absl::MutexLock lock(&mu);
     calls.insert(std::move(call));
@@ -45,8 +56,11 @@ struct State {
   const std::string address;
   const std::string secret;
   const bool has_credentials;
-  grpc::GenericStub stub;
+  Credentials& credentials;
+  const grpc::ChannelArguments arguments;
   absl::Mutex mu;
+  std::shared_ptr<grpc::ChannelCredentials> shown ABSL_GUARDED_BY(mu);  // by the connection
+  std::shared_ptr<grpc::Channel> connection ABSL_GUARDED_BY(mu);
   HashSet<std::shared_ptr<ClientCall>> calls ABSL_GUARDED_BY(mu);  // without a reply, or while it runs
 };
 
@@ -79,7 +93,8 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
           gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(absl::ToInt64Nanoseconds(options.timeout), GPR_TIMESPAN)));
     }
     if (!state_->secret.empty()) context_.AddMetadata(kSecretKey, state_->secret);
-    reader_ = state_->stub.PrepareUnaryCall(&context_, path_, ToByteBuffer(request), state_->poller.queue());
+    reader_ = grpc::GenericStub(state_->Connection())
+                  .PrepareUnaryCall(&context_, path_, ToByteBuffer(request), state_->poller.queue());
     if (options.cancellation != nullptr) {
       cancellation_ = options.cancellation;
       token_ = cancellation_->Register([self = shared_from_this()] { self->Cancel(); });
@@ -196,7 +211,7 @@ class GrpcChannel final : public RpcChannel {
 }  // namespace
 
 std::unique_ptr<RpcChannel> NewChannel(Env& env, Poller& poller, const std::string& address,
-                                       const RpcTransportOptions& options) {
+                                       const RpcTransportOptions& options, Credentials& credentials) {
   grpc::ChannelArguments arguments;
   SetSharedArguments(options, [&](const char* name, int value) { arguments.SetInt(name, value); });
   arguments.SetMaxReceiveMessageSize(-1);
@@ -211,8 +226,7 @@ std::unique_ptr<RpcChannel> NewChannel(Env& env, Poller& poller, const std::stri
   if (options.credentials.has_value() && !options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
   }
-  return std::make_unique<GrpcChannel>(std::make_shared<State>(
-      env, poller, address, options, grpc::CreateCustomChannel(address, ChannelCredentials(options), arguments)));
+  return std::make_unique<GrpcChannel>(std::make_shared<State>(env, poller, address, options, credentials, arguments));
 }
 
 }  // namespace millrace::grpc_transport

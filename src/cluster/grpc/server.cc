@@ -15,7 +15,6 @@
 #include "base/exceptions.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
-#include "cluster/grpc/credentials.h"
 #include "cluster/grpc/poller.h"
 #include "cluster/grpc/protocol.h"
 
@@ -118,7 +117,8 @@ class GrpcServer final : public RpcServer {
   GrpcServer(Env& env, RpcHandler* handler, int64_t max_message_bytes, const std::string& secret)
       : env_(env), handler_(handler), max_message_bytes_(max_message_bytes), secret_(secret) {}
 
-  Status Listen(const std::string& address, const HostPort& at, const RpcTransportOptions& options) {
+  Status Listen(const std::string& address, const HostPort& at, const RpcTransportOptions& options,
+                Credentials& credentials) {
     grpc::ServerBuilder builder;
     SetSharedArguments(options, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
     // A peer that pings more often than ours do is sent away.
@@ -133,7 +133,8 @@ class GrpcServer final : public RpcServer {
       builder.SetCompressionAlgorithmSupportStatus(a, false);
     }
     int port = 0;
-    builder.AddListeningPort(address, ServerCredentials(options), &port);
+    credentials_ = credentials.OfServer();
+    builder.AddListeningPort(address, credentials_, &port);
     builder.RegisterAsyncGenericService(&service_);
     std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
     queue_ = queue.get();
@@ -185,6 +186,7 @@ class GrpcServer final : public RpcServer {
   const int64_t max_message_bytes_;
   const std::string secret_;  // that callers show; "": none
   std::string address_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_ = nullptr;  // the poller's
   std::unique_ptr<Poller> poller_;
@@ -292,8 +294,9 @@ void ServerCall::Release() {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RpcServer>> NewServer(Env& env, const RpcServerOptions& server_options,
-                                               const RpcTransportOptions& options, RpcHandler* handler) {
+StatusOr<std::unique_ptr<RpcServer>> NewServer(
+    Env& env, const RpcServerOptions& server_options, const RpcTransportOptions& options, Credentials& credentials,
+    RpcHandler* handler) {
   MR_ASSIGN_OR_RETURN(const HostPort at, Split(server_options.address));
   MR_RETURN_IF_ERROR(CheckReach(server_options.address, at.host, options));
   if (server_options.max_message_bytes <= 0) {
@@ -304,7 +307,7 @@ StatusOr<std::unique_ptr<RpcServer>> NewServer(Env& env, const RpcServerOptions&
   }
   const std::string secret = options.credentials ? options.credentials->secret : "";
   auto server = std::make_unique<GrpcServer>(env, handler, server_options.max_message_bytes, secret);
-  MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options));
+  MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options, credentials));
   return server;
 }
 

@@ -12,10 +12,11 @@ namespace {
 
 class GrpcTransport final : public RpcTransport {
  public:
-  GrpcTransport(Env& env, const RpcTransportOptions& options) : env_(env), options_(options) {}
+  GrpcTransport(Env& env, const RpcTransportOptions& options, std::unique_ptr<Credentials> credentials)
+      : env_(env), options_(options), credentials_(std::move(credentials)) {}
 
   StatusOr<std::unique_ptr<RpcServer>> Listen(const RpcServerOptions& options, RpcHandler* handler) override {
-    return NewServer(env_, options, options_, handler);
+    return NewServer(env_, options, options_, *credentials_, handler);
   }
 
   StatusOr<std::unique_ptr<RpcChannel>> Connect(const std::string& address) override {
@@ -25,12 +26,13 @@ class GrpcTransport final : public RpcTransport {
       MR_RETURN_IF_ERROR(poller->Start(options_.completion_threads));
       poller_ = std::move(poller);
     }
-    return NewChannel(env_, *poller_, address, options_);
+    return NewChannel(env_, *poller_, address, options_, *credentials_);
   }
 
  private:
   Env& env_;
   const RpcTransportOptions options_;
+  const std::unique_ptr<Credentials> credentials_;
   absl::Mutex mu_;
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mu_);  // of all channels
 };
@@ -43,7 +45,8 @@ extern "C" __attribute__((visibility("default"))) const char* MR_NewGrpcTranspor
     millrace::RpcTransport** transport, millrace::Status* status) {
   using namespace millrace;  // NOLINT: the function is outside of every namespace
   if (absl::string_view(version) != kTransportLibraryVersion) return kTransportLibraryVersion;
-  *status = grpc_transport::CheckCredentials(*options);
-  if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options);
+  auto credentials = grpc_transport::Credentials::Make(*env, *options);
+  *status = credentials.status();
+  if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options, *std::move(credentials));
   return kTransportLibraryVersion;
 }

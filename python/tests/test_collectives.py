@@ -82,6 +82,52 @@ def test_gather_and_broadcast_within_a_process():
     assert all((c == value).all() for c in copies)
 
 
+def test_groups_whose_numbers_are_inputs():
+    numbers = {"group_size": 3, "group_key": 5}
+    values = np.float32(np.random.RandomState(0).standard_normal([3, 2, 4]))
+    ops = tf.raw_ops
+    with tf.Graph().as_default():
+        instance = tf.placeholder(tf.int32, [])
+
+        def received(i):
+            if i == 1:
+                return ops.CollectiveBcastSendV2(input=values[i], instance_key=9, **numbers)
+            return ops.CollectiveBcastRecvV2(shape=[2, 4], T=tf.float32, instance_key=9, **numbers)
+
+        sums = _members(
+            3, lambda i: ops.CollectiveReduceV2(input=values[i], merge_op="Add", final_op="Id", instance_key=instance, ordering_token=[], **numbers)
+        )
+        old = _members(3, lambda i: collective_ops.all_reduce(tf.constant(values[i]), 3, 5, 8, "Add", "Id"))
+        rows = _members(3, lambda i: ops.CollectiveGatherV2(input=values[i], instance_key=7, ordering_token=[], **numbers))
+        sent = _members(3, received)
+        assert rows[0].shape.as_list() == [6, 4] and sums[0].shape.as_list() == [2, 4] and sent[0].shape.as_list() == [2, 4]
+        feed = {instance: 3}
+        for new, same in zip(_run(sums, feed=feed), _run(old)):
+            assert new.tobytes() == same.tobytes()
+        for got in _run(rows):
+            assert np.array_equal(got, values.reshape([6, 4]))
+        for got in _run(sent):
+            assert np.array_equal(got, values[1])
+        with tf.device("/CPU:0"):
+            bits = [ops.CollectiveBcastSendV2(input=[True, False], instance_key=1, group_size=2, group_key=1)]
+        with tf.device("/CPU:1"):
+            bits.append(ops.CollectiveBcastRecvV2(shape=np.int64([2]), T=tf.bool, instance_key=1, group_size=2, group_key=1))
+        assert [b.tolist() for b in _run(bits)] == [[True, False]] * 2
+
+    def alone(size):
+        return lambda i: ops.CollectiveReduceV2(input=[1.0], merge_op="Add", final_op="Id", group_size=size, group_key=1, instance_key=1, ordering_token=[])
+
+    with tf.Graph().as_default():
+        assert _run(_members(1, alone(1)))[0].tolist() == [1.0]
+    _refused(alone(0), "group_size must be positive, got 0", n=1)
+    with tf.Graph().as_default():
+        shape = tf.placeholder(tf.int32, [1])
+        with tf.device("/CPU:0"):
+            received = ops.CollectiveBcastRecvV2(shape=shape, T=tf.float32, group_size=2, group_key=1, instance_key=1)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
+            _run(received, feed={shape: [-2]})
+
+
 def test_again_and_again_and_several_at_once():
     with tf.Graph().as_default(), tf.Session(config=_CONFIG) as session:
         x = tf.placeholder(tf.float32, [2])

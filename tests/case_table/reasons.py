@@ -96,6 +96,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(
         "CollectiveReduce CollectiveGather CollectiveBcastSend CollectiveBcastRecv".split(), "of groups: python/tests/test_answers_of_tensorflow.py"
     ),
+    **dict.fromkeys("CollectiveReduceV2 CollectiveGatherV2 CollectiveBcastSendV2 CollectiveBcastRecvV2".split(), "of groups: python/tests/test_collectives.py"),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/dataflow/step_objects_test.cc",
     **dict.fromkeys("SerializeSparse SerializeManySparse DeserializeSparse DeserializeManySparse".split(), _SERIAL),

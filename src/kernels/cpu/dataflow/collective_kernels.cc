@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
+#include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/dataflow/queue_kernels.h"
 #include "tensor/half.h"
 
@@ -90,11 +92,15 @@ class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
     call_.device = init.device.name();
     call_.allocator = &init.device.allocator();
     MR_ASSIGN_OR_RETURN(call_.dtype, init.Attr<DType>("T"));
-    MR_ASSIGN_OR_RETURN(call_.group_size, init.Attr<int64_t>("group_size"));
-    MR_ASSIGN_OR_RETURN(call_.group_key, init.Attr<int64_t>("group_key"));
-    MR_ASSIGN_OR_RETURN(call_.instance_key, init.Attr<int64_t>("instance_key"));
+    receives_ = absl::StartsWith(init.op.name, "CollectiveBcastRecv");
+    has_numbers_as_inputs_ = !init.HasAttr("group_size");
+    if (!has_numbers_as_inputs_) {
+      MR_ASSIGN_OR_RETURN(call_.group_size, init.Attr<int64_t>("group_size"));
+      MR_ASSIGN_OR_RETURN(call_.group_key, init.Attr<int64_t>("group_key"));
+      MR_ASSIGN_OR_RETURN(call_.instance_key, init.Attr<int64_t>("instance_key"));
+      MR_RETURN_IF_ERROR(CheckSize(call_.group_size));
+    }
     MR_ASSIGN_OR_RETURN(const float seconds, init.Attr<float>("timeout_seconds"));
-    if (call_.group_size < 1) return InvalidArgument("group_size must be positive, got ", call_.group_size);
     if (!(seconds >= 0 && seconds < 1e9f)) {
       return InvalidArgument("timeout_seconds must be in [0, 1e9), got ", seconds);
     }
@@ -102,11 +108,9 @@ class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
     if (init.HasAttr("shape")) {
       MR_ASSIGN_OR_RETURN(call_.wanted, init.Attr<PartialShape>("shape"));
     }
-    if (init.op.name == "CollectiveReduce") return InitReduction(init);
-    call_.kind = init.op.name == "CollectiveGather" ? CollectiveKind::kGather : CollectiveKind::kBroadcast;
-    if (init.num_inputs() == 0 && call_.group_size == 1) {
-      return InvalidArgument("a group of one member has nobody who sends to it");
-    }
+    if (init.HasAttr("merge_op")) return InitReduction(init);
+    const bool gathers = absl::StartsWith(init.op.name, "CollectiveGather");
+    call_.kind = gathers ? CollectiveKind::kGather : CollectiveKind::kBroadcast;
     return absl::OkStatus();
   }
 
@@ -116,16 +120,19 @@ class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
   }
 
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    if (call_.group_size == 1) return std::move(done)(Alone(ctx));
+    CollectiveCall call = call_;
+    if (has_numbers_as_inputs_) {
+      if (Status s = ReadNumbers(ctx, &call); !s.ok()) return std::move(done)(std::move(s));
+    }
+    if (call.group_size == 1) return std::move(done)(Alone(ctx, call.wanted));
     if (!executor_) {
       return std::move(done)(
-          Unimplemented("a group of ", call_.group_size, " members within a function that a kernel calls"));
+          Unimplemented("a group of ", call.group_size, " members within a function that a kernel calls"));
     }
-    CollectiveCall call = call_;
     call.step = ctx.step().step_id;
     call.iteration = ctx.step().iteration;
     call.cancellation = ctx.step().cancellation;
-    if (ctx.num_inputs() > 0) call.input = ctx.input(0);
+    if (!receives_) call.input = ctx.input(0);
     executor_->Run(std::move(call), [&ctx, done = std::move(done)](StatusOr<Tensor> result) mutable {
       if (result.ok()) ctx.set_output(0, *std::move(result));
       std::move(done)(result.status());
@@ -133,6 +140,24 @@ class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
   }
 
  private:
+  Status CheckSize(int64_t group_size) const {
+    if (group_size < 1) return InvalidArgument("group_size must be positive, got ", group_size);
+    if (receives_ && group_size == 1) return InvalidArgument("a group of one member has nobody who sends to it");
+    return absl::OkStatus();
+  }
+
+  Status ReadNumbers(KernelContext& ctx, CollectiveCall* call) const {
+    const int first = receives_ ? 0 : 1;
+    MR_ASSIGN_OR_RETURN(call->group_size, ctx.input(first).ScalarValue<int32_t>());
+    MR_ASSIGN_OR_RETURN(call->group_key, ctx.input(first + 1).ScalarValue<int32_t>());
+    MR_ASSIGN_OR_RETURN(call->instance_key, ctx.input(first + 2).ScalarValue<int32_t>());
+    MR_RETURN_IF_ERROR(CheckSize(call->group_size));
+    if (!receives_) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(ctx.input(3), "shape"));
+    call->wanted = PartialShape(shape);
+    return absl::OkStatus();
+  }
+
   Status InitReduction(const KernelInit& init) {
     MR_ASSIGN_OR_RETURN(const std::string merge_op, init.Attr<std::string>("merge_op"));
     MR_ASSIGN_OR_RETURN(const std::string final_op, init.Attr<std::string>("final_op"));
@@ -150,23 +175,26 @@ class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
   }
 
   // What a group of one makes of its only value is that value.
-  Status Alone(KernelContext& ctx) const {
-    if (!call_.wanted.IsCompatibleWith(ctx.input(0).shape())) {
+  static Status Alone(KernelContext& ctx, const PartialShape& wanted) {
+    if (!wanted.IsCompatibleWith(ctx.input(0).shape())) {
       return InvalidArgument(
-          "shape is ", call_.wanted.ToString(), ", the value of the only member ", ctx.input(0).shape().ToString());
+          "shape is ", wanted.ToString(), ", the value of the only member ", ctx.input(0).shape().ToString());
     }
     ctx.Forward(0, 0);
     return absl::OkStatus();
   }
 
   CollectiveCall call_;  // what all steps have in common
+  bool receives_ = false, has_numbers_as_inputs_ = false;
   std::shared_ptr<CollectiveExecutor> executor_;
 };
 
 }  // namespace
 
 void RegisterCollectiveKernels(KernelRegistry& r) {
-  for (const char* op : {"CollectiveReduce", "CollectiveGather", "CollectiveBcastSend", "CollectiveBcastRecv"}) {
+  for (const char* op :
+       {"CollectiveReduce", "CollectiveGather", "CollectiveBcastSend", "CollectiveBcastRecv", "CollectiveReduceV2",
+        "CollectiveGatherV2", "CollectiveBcastSendV2", "CollectiveBcastRecvV2"}) {
     r.Add<CollectiveKernel>({.op = op});
   }
 }

@@ -87,20 +87,22 @@ static nb::object Text(const std::string& message) {
   return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
 }
 
+// Raised from here, so that a traceback ends in the Python function that called the library.
+[[noreturn]] static void Raise(TF_Code code, const std::string& message, bool building, nb::handle graph) {
+  const nb::object error = registry().error_for(static_cast<int>(code), Text(message), building, graph);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  throw nb::python_error();
+}
+
 void CallStatus::RaiseIfError(nb::handle graph) const {
-  if (ok()) return;
-  registry().raise_error(static_cast<int>(code()), Text(message()), false, graph);
-  throw std::runtime_error(message());
+  if (!ok()) Raise(code(), message(), false, graph);
 }
 
 void CallStatus::RaiseBuildError() const {
   if (!ok()) RaiseBuildError(message());
 }
 
-void CallStatus::RaiseBuildError(const std::string& text) const {
-  registry().raise_error(static_cast<int>(code()), Text(text), true, nb::none());
-  throw std::runtime_error(text);
-}
+void CallStatus::RaiseBuildError(const std::string& text) const { Raise(code(), text, true, nb::none()); }
 
 Registry& registry() {
   static Registry* const r = new Registry;

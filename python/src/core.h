@@ -171,7 +171,7 @@ struct Registry {
   nb::object dtype_number;   // any dtype-like -> number
   nb::object dtypes;         // list: number -> DType
   nb::object shape_list;     // any shape-like -> list or None
-  nb::object raise_error;    // (code, message, whether a graph is being built, graph or None) -> raises
+  nb::object error_for;      // (code, message, whether a graph is being built, graph or None) -> exception
   nb::object result_type;    // (op name, names) -> named tuple type
   nb::object default_graph;  // () -> Graph, when the stack of the thread is empty
   nb::object warn_growth;    // (line "file:number", operations in the graph) -> warns

@@ -614,7 +614,7 @@ void DefineGraph(nb::module_& m) {
     r.dtype_number = values["dtype_number"];
     r.dtypes = values["dtypes"];
     r.shape_list = values["shape_list"];
-    r.raise_error = values["raise_error"];
+    r.error_for = values["error_for"];
     r.result_type = values["result_type"];
     r.default_graph = values["default_graph"];
     r.warn_growth = values["warn_growth"];

@@ -108,6 +108,13 @@ def test_what_a_node_was_given(loop):
         session.run(z, {x: np.ones([2, 3]), y: np.ones([4, 2])})
 
 
+def test_a_traceback_ends_where_the_library_was_called():
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError) as failure:
+            session.run(tf.Assert(False, ["no"]))
+    assert os.path.basename(str(failure.traceback[-1].path)) == "session.py"
+
+
 def test_the_operation_is_found_in_the_graph_of_the_session():
     with tf.Graph().as_default() as graph:
         wrong = tf.gather(tf.placeholder(tf.float32, [None], name="table"), 7, name="wrong")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any, Dict, NoReturn, Optional, Type, TypeVar
+from typing import Any, Dict, Optional, Type, TypeVar
 
 import millrace._core as _core
 
@@ -164,8 +164,8 @@ def _why_closed(graph: Any) -> str:
     return ""
 
 
-def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn:
-    """Raises what the library reported: ValueError and its like for graphs that cannot be built."""
+def error_for(code: int, message: str, building: bool, graph: Any) -> Exception:
+    """What to raise of what the library reported: ValueError and its like for graphs that cannot be built."""
     op = None if graph is None else _operation_in(message, graph)
     if code == FAILED_PRECONDITION and "uninitialized" in message:
         message = message.replace("\n", ". Run tf.global_variables_initializer() or restore a checkpoint before\n", 1)
@@ -177,14 +177,14 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
         message += _why_closed(graph)
     if building:
         if code == UNIMPLEMENTED:
-            raise NotImplementedError(message)
+            return NotImplementedError(message)
         if (code == NOT_FOUND and "gradient" in message.lower()) or (code == INVALID_ARGUMENT and "Gradient explicitly disabled" in message):
-            raise LookupError(message)
+            return LookupError(message)
         if code == NOT_FOUND and "op type" in message.lower():
-            raise ValueError(message)
+            return ValueError(message)
         if code in (INVALID_ARGUMENT, OUT_OF_RANGE, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION):
-            raise ValueError(message)
-    raise _CLASSES.get(code, UnknownError)(None, op, message)
+            return ValueError(message)
+    return _CLASSES.get(code, UnknownError)(None, op, message)
 
 
 class raise_exception_on_not_ok_status:

@@ -34,7 +34,7 @@ _core.set_registry(
         "dtype_number": dtypes.dtype_number,
         "dtypes": dtypes.ALL_BY_NUMBER,
         "shape_list": tensor_shape.shape_list,
-        "raise_error": errors.raise_error,
+        "error_for": errors.error_for,
         "result_type": _result_type,
         "default_graph": graph._global_default_graph,
         "warn_growth": errors.warn_growth,

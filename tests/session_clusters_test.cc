@@ -51,6 +51,20 @@ TEST_P(SessionClustersTest, ASessionBringsItsCluster) {
   ASSERT_TRUE(metadata.step_stats);
   for (const auto& d : metadata.step_stats->dev_stats)
     EXPECT_FALSE(absl::StartsWith(d.device, "/job:local")) << d.device;
+  // A constant that is fetched has run nowhere; its device is the one that it asks for.
+  Output constant;
+  client.Add([&](const GraphBuilder& b) {
+    constant = b.WithDevice("/job:mine/task:1").WithName("constant").Scalar(5.0f);
+    return 0;
+  });
+  EXPECT_EQ(ValueOf(client.Run({constant}, {}, {}, {}, &options, &metadata)), 5.0f);
+  std::vector<std::string> devices;
+  for (const auto& d : metadata.step_stats->dev_stats) {
+    for (const auto& n : d.node_stats) {
+      if (n.node_name == "constant") devices.push_back(d.device);
+    }
+  }
+  EXPECT_EQ(devices, std::vector<std::string>{"/job:mine/replica:0/task:1/device:CPU:0"});
   // The variable is its server's, whatever a session calls that.
   wire::ConfigProto renamed;
   wire::JobDef& other = renamed.cluster_def.Ensure().job.emplace_back();

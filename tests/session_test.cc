@@ -289,13 +289,18 @@ TEST_F(SessionTest, TracesNameNodesAndTimes) {
     EXPECT_EQ(metadata.step_stats->dev_stats[i].device, "/host:CPU thread switches");
   }
   const wire::DeviceStepStats& device = metadata.step_stats->dev_stats[0];
-  ASSERT_GE(device.node_stats.size(), 4u);
+  ASSERT_GE(device.node_stats.size(), 5u);
   const wire::NodeExecStats &whole = device.node_stats.front(), &sink = device.node_stats.back();
   EXPECT_EQ(whole.timeline_label, "_SOURCE = NoOp");
   EXPECT_EQ(sink.timeline_label, "_SINK = NoOp(squared)");
   int64_t made_at = 0;
   bool found = false;
+  int constants = 0;
   for (const wire::NodeExecStats& n : device.node_stats) {
+    if (n.timeline_label == n.node_name + " = Const()") {  // the shape; it ran before the step
+      ++constants;
+      EXPECT_EQ(n.all_end_rel_nanos, 0);
+    }
     EXPECT_GE(n.all_start_nanos, whole.all_start_nanos);
     EXPECT_LE(n.all_start_nanos + n.all_end_rel_nanos, whole.all_start_nanos + whole.all_end_rel_nanos);
     EXPECT_LE(n.scheduled_nanos, n.all_start_nanos);
@@ -313,6 +318,7 @@ TEST_F(SessionTest, TracesNameNodesAndTimes) {
     EXPECT_TRUE(device.thread_names.contains(n.thread_id));
   }
   EXPECT_TRUE(found);
+  EXPECT_EQ(constants, 1);
 }
 
 // Every order of ready nodes gives the same bits, and the same as plan order.

@@ -81,3 +81,14 @@ def test_benchmarks_are_registered_and_written(tmp_path, monkeypatch):
     assert entry.extras["allocator_maximum_num_bytes_cpu"].double_value > 0
     with pytest.raises(OSError, match="exists"):
         Timed().benchmark_sum()
+
+
+def test_watches_that_tell_nobody_change_nothing():
+    with tf.Graph().as_default(), tf.Session() as session:
+        options = tf.RunOptions()
+        watch = options.debug_options.debug_tensor_watch_opts.add(node_name="c", debug_ops=["DebugIdentity"])
+        c = tf.constant(3, name="c")
+        assert session.run(c, options=options) == 3
+        watch.debug_urls.append("file:///tmp/c")
+        with pytest.raises(tf.errors.UnimplementedError, match="c is to be told to file:///tmp/c"):
+            session.run(c, options=options)

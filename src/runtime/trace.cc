@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/current_thread.h"
@@ -30,6 +31,19 @@ std::vector<std::string> WaitedFor(const PlanGraph& graph, const PlannedNode& no
   for (const PlannedNode::Input& in : node.inputs) add(graph.nodes[static_cast<size_t>(in.node)].info.name);
   for (const int c : node.controls) add(absl::StrCat("^", graph.nodes[static_cast<size_t>(c)].info.name));
   return names;
+}
+
+// Constants ran when the plan was made: they have entries of no length, at `nanos`, so that inputs are found.
+void AddConstants(const PlanGraph& graph, int64_t nanos, std::vector<NodeTrace>* all) {
+  for (const PlannedNode& node : graph.nodes) {
+    if (node.kind != PlannedNode::Kind::kOnce) continue;
+    NodeTrace& t = all->emplace_back();
+    t.node = node.info.name;
+    t.op = node.info.op->name;
+    t.device = node.info.device->name();
+    t.start_nanos = t.end_nanos = nanos;
+    t.is_of_this_process = true;
+  }
 }
 
 }  // namespace
@@ -117,6 +131,7 @@ std::vector<NodeTrace> StepTrace::Take() {
   std::vector<NodeTrace> all = std::exchange(taken_, {});
   all.reserve(all.size() + entries_.size());
   size_t output = 0, part = 0;
+  std::vector<std::optional<int64_t>> first_starts(graphs_.size());
   for (const Entry& e : entries_) {
     const auto graph =
         std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& g) { return NodeOf(*g, e.run.node) != nullptr; });
@@ -124,9 +139,14 @@ std::vector<NodeTrace> StepTrace::Take() {
       NodeTrace& t = all.emplace_back(Described(e, **graph));
       for (size_t o = output; o < e.outputs_end; ++o) t.outputs.push_back(outputs_[o]);
       for (size_t p = part; p < e.parts_end; ++p) t.parts.push_back(parts_[p]);
+      std::optional<int64_t>& first = first_starts[static_cast<size_t>(graph - graphs_.begin())];
+      first = std::min(first.value_or(t.start_nanos), t.start_nanos);
     }
     output = e.outputs_end;
     part = e.parts_end;
+  }
+  for (size_t g = 0; g < graphs_.size(); ++g) {
+    if (first_starts[g]) AddConstants(*graphs_[g], *first_starts[g], &all);
   }
   entries_.clear();
   outputs_.clear();

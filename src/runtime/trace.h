@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a traced step records: one entry a node run. Thread-safe.
+// What a traced step records: one entry a node run, and one for each constant. Thread-safe.
 #pragma once
 
 #include <memory>

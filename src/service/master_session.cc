@@ -34,8 +34,13 @@ StatusOr<StepOptions> MasterSession::OptionsOf(const wire::RunOptions& options) 
   if (pool < -1 || pool >= static_cast<int32_t>(inter_op_threads_.size())) {
     return InvalidArgument("Invalid inter_op_thread_pool: ", pool, "; the session has ", inter_op_threads_.size());
   }
-  if (options.debug_options && !options.debug_options->debug_tensor_watch_opts.empty()) {
-    return Unimplemented("RunOptions.debug_options.debug_tensor_watch_opts: tensors of a step are not watched");
+  if (options.debug_options) {
+    for (const wire::DebugTensorWatch& watch : options.debug_options->debug_tensor_watch_opts) {
+      if (watch.debug_urls.empty()) continue;  // it tells nobody
+      return Unimplemented(
+          "RunOptions.debug_options.debug_tensor_watch_opts: tensors of a step are not watched, and ",
+          watch.node_name.substr(0, 200), " is to be told to ", watch.debug_urls.front().substr(0, 200));
+    }
   }
   StepOptions step;
   step.inter_op_threads = pool < 0 ? 1 : inter_op_threads_[static_cast<size_t>(pool)];  // -1: the caller's thread alone
@@ -77,7 +82,7 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
     wire::RunMetadata traced;
     // No devices: another step has just found that a worker forgot the session.
     if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
-      AddUnrun(feeds, fetches, *outputs, devices.front().name, &nodes);
+      AddUnrun(feeds, fetches, *outputs, devices, &nodes);
     }
     measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
     if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);

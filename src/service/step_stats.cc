@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
+#include "op/device_name.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
@@ -168,6 +169,15 @@ wire::DeviceStepStats Switches(const std::vector<NodeTrace>& nodes, const std::v
   return d;
 }
 
+const std::string& DeviceOf(const Node& node, absl::Span<const DeviceInfo> devices) {
+  const StatusOr<DeviceName> wanted = DeviceName::Parse(node.device());
+  for (const DeviceInfo& d : devices) {
+    const StatusOr<DeviceName> name = DeviceName::Parse(d.name);
+    if (wanted.ok() && name.ok() && wanted->Matches(*name)) return d.name;
+  }
+  return devices.front().name;
+}
+
 }  // namespace
 
 StepMeasure::StepMeasure() {
@@ -232,7 +242,7 @@ void StepMeasure::Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fe
 }
 
 void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
-              const std::string& device, std::vector<NodeTrace>* nodes) {
+              absl::Span<const DeviceInfo> devices, std::vector<NodeTrace>* nodes) {
   HashSet<std::string> ran;
   for (const NodeTrace& t : *nodes) ran.insert(t.node);
   for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
@@ -241,7 +251,7 @@ void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, 
     NodeTrace& t = nodes->emplace_back();
     t.node = fetch.node->name();
     t.op = fetch.node->op_name();
-    t.device = device;
+    t.device = DeviceOf(*fetch.node, devices);
     t.start_nanos = t.end_nanos = RealNanos();
     t.outputs.push_back(
         {.dtype = values[i].dtype(),

@@ -10,6 +10,7 @@
 #include "base/thread_switches.h"
 #include "graph/graph.h"
 #include "runtime/trace.h"
+#include "service/device_info.h"
 #include "tensor/allocator.h"
 #include "wire/step_stats.h"
 
@@ -46,8 +47,9 @@ class StepMeasure {
   int64_t start_nanos_ = 0, end_nanos_ = 0;
 };
 
-// Entries for what was fetched without running: constants, and what was folded into some.
+// Entries for what was fetched without running: constants, and what was folded into some. Their device is the first of
+// `devices` that the node asks for, or the first of all. REQUIRES: there is one.
 void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
-              const std::string& device, std::vector<NodeTrace>* nodes);
+              absl::Span<const DeviceInfo> devices, std::vector<NodeTrace>* nodes);
 
 }  // namespace millrace

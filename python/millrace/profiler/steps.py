@@ -157,7 +157,7 @@ class Step:
                         self.memory_peak, self.memory_growth = node.memory[0].peak_bytes, node.memory[0].live_bytes
                 elif label.name == "_SINK":
                     self.fetched = label.inputs
-                else:
+                elif node.thread_id or _length(node, "all_end_rel"):  # a constant ran before the step
                     entries.append((device.device, node, label))
         entries.sort(key=lambda e: _start(e[1]))
         ends = [_start(n) + _length(n, "all_end_rel") for _, n, _ in entries]

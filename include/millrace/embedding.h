@@ -7,9 +7,13 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
-// Tables [rows, width] that together hold `vocabulary` rows: row i lies in table i modulo their number. They are called
-// name where there is one, else name/part_0 and so on; table i goes to devices[i modulo their number], if there are
-// any.
+// Which of several tables has a row: row i is in table i modulo their number; or each has the rows that follow those of
+// the one before it, the first ones one more where they cannot all have as many.
+enum class PartitionStrategy { kMod, kDiv };
+
+// Tables [rows, width] that together hold `vocabulary` rows, as many in each, or one more in the first ones: for either
+// strategy. They are called name where there is one, else name/part_0 and so on; table i goes to
+// devices[i modulo their number], if there are any.
 inline std::vector<Variable> AddEmbedding(Model& model, const std::string& name, int64_t vocabulary, int64_t width,
                                           int64_t shards = 1, const std::vector<std::string>& devices = {}) {
   std::vector<Variable> tables;
@@ -29,7 +33,8 @@ inline std::vector<Variable> AddEmbedding(Model& model, const std::string& name,
 }
 
 // The rows `ids` (integers of any shape): [ids..., width]. Each is looked up where its table lies; gradients are rows.
-inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& tables, Output ids) {
+inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& tables, Output ids,
+                              PartitionStrategy strategy = PartitionStrategy::kMod) {
   Scope s = scope.SubScope("embedding_lookup");
   if (tables.empty() || !ids) {
     s.Note(Status(TF_INVALID_ARGUMENT, "a look-up wants tables and ids"));
@@ -42,7 +47,33 @@ inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& t
   const auto count = static_cast<int>(tables.size());
   const Attrs to_int = {{"DstT", DType::kInt32}};
   const Output flat = s.Op("Reshape", {s.Op("Cast", {ids}, to_int), Tensor({-1})});
-  const Output table = s.Op("FloorMod", {flat, count}), row = s.Op("FloorDiv", {flat, count});
+  Output table, row;
+  if (strategy == PartitionStrategy::kMod) {
+    table = s.Op("FloorMod", {flat, count});
+    row = s.Op("FloorDiv", {flat, count});
+  } else {
+    int64_t total = 0;
+    for (const Variable& t : tables) {
+      Shape shape;
+      if (!s.graph().ShapeOf(t.ref, &shape) || shape.empty() || shape[0] < 0) {
+        s.Note(Status(TF_INVALID_ARGUMENT,
+                      "a look-up in tables of rows that follow each other wants their sizes; that of '" + t.name() +
+                          "' is not known"));
+        return {};
+      }
+      total += shape[0];
+    }
+    const auto each = static_cast<int>(total / count), extras = static_cast<int>(total % count);
+    if (each == 0) {
+      s.Note(Status(
+          TF_INVALID_ARGUMENT, std::to_string(total) + " rows cannot be in " + std::to_string(count) + " tables"));
+      return {};
+    }
+    const Output behind = s.Op("Sub", {flat, extras});  // the first `extras` tables have a row more
+    table = s.Op("Maximum", {s.Op("FloorDiv", {flat, each + 1}), s.Op("FloorDiv", {behind, each})});
+    row = s.Op("Select",
+               {s.Op("Less", {table, extras}), s.Op("FloorMod", {flat, each + 1}), s.Op("FloorMod", {behind, each})});
+  }
   const Output places = s.Op("Range", {0, s.Op("Size", {flat}), 1});
   const Operation rows = s.Op("DynamicPartition", {row, table}, {{"num_partitions", count}});
   const Operation back = s.Op("DynamicPartition", {places, table}, {{"num_partitions", count}});
@@ -56,6 +87,45 @@ inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& t
   s.graph().ShapeOf(tables[0].ref, &shape);
   const Output width = s.Const(Tensor({static_cast<int32_t>(shape.empty() ? 1 : shape.back())}));
   return s.Op("Reshape", {all, s.Op("ConcatV2", {Outputs{s.Op("Shape", {ids}), width}, 0})});
+}
+
+enum class Combiner { kSum, kMean, kSqrtN };
+
+// Several ids a row, as a sparse tensor has them: indices [n, 2] of int64, the rows in rising order and none without an
+// id, and values [n]. `weights` [n], where given, go with the values.
+struct SparseIds {
+  Output indices = {}, values = {}, weights = {};
+};
+// Of each row, the tables' rows that its ids name, as one: [rows, width]. The sum of what weights make of them; divided
+// by the sum of the weights (kMean), or by the root of the sum of their squares (kSqrtN). Weights are 1 where there are
+// none.
+inline Output EmbeddingLookupSparse(
+    const Scope& scope, const std::vector<Variable>& tables, const SparseIds& ids, Combiner combiner = Combiner::kMean,
+    PartitionStrategy strategy = PartitionStrategy::kMod) {
+  Scope s = scope.SubScope("embedding_lookup_sparse");
+  const Output rows = EmbeddingLookup(s, tables, ids.values, strategy);
+  if (!rows || !ids.indices) {
+    s.Note(Status(TF_INVALID_ARGUMENT, "a sparse look-up wants tables, indices and values"));
+    return {};
+  }
+  const Output row = s.Op("StridedSlice", {ids.indices, Tensor({0, 0}), Tensor({0, 1}), Tensor({1, 1})},
+                          {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
+  const Output segments = s.Op("Cast", {row}, {{"DstT", DType::kInt32}});
+  if (!ids.weights) {
+    const char* const op =
+        combiner == Combiner::kSum ? "SparseSegmentSum"
+        : combiner == Combiner::kMean
+            ? "SparseSegmentMean"
+            : "SparseSegmentSqrtN";
+    return s.Op(op, {rows, s.Op("Range", {0, s.Op("Size", {ids.values}), 1}), segments});
+  }
+  const Output weights = s.Op("Cast", {ids.weights}, {{"DstT", rows.dtype()}});
+  const Output spread = s.Op("Reshape", {weights, Tensor({-1, 1})});
+  const Output total = s.Op("SegmentSum", {s.Op("Mul", {rows, spread}), segments});
+  if (combiner == Combiner::kSum) return total;
+  if (combiner == Combiner::kMean) return s.Op("RealDiv", {total, s.Op("SegmentSum", {spread, segments})});
+  const Output squares = s.Op("SegmentSum", {s.Op("Square", {spread}), segments});
+  return s.Op("RealDiv", {total, s.Op("Sqrt", {squares})});
 }
 
 struct SampledOptions {

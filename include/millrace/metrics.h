@@ -161,17 +161,63 @@ inline Metric MeanIou(const Scope& scope, Output labels, Output predictions, int
   return {mean("value", t.read), mean("update_op", t.update), t.reset};
 }
 
-// The area under the curve of true over false positives (ROC), by the trapezoids between `num_thresholds` thresholds.
-// labels: true or false; predictions: probabilities. Both of the same shape. As TensorFlow's tf.metrics.auc.
-inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output weights = {},
-                  int num_thresholds = 200) {
+// The mean over classes of the part of a class's elements that is predicted to be of it; classes that none is count as
+// 0. Labels and predictions: integers from 0 to num_classes - 1. As TensorFlow's tf.metrics.mean_per_class_accuracy.
+inline Metric MeanPerClassAccuracy(const Scope& scope, Output labels, Output predictions, int64_t num_classes,
+                                   Output weights = {}) {
   using namespace detail;
-  Scope s = scope.SubScope("auc");
-  constexpr float kEpsilon = 1e-7f;
-  std::vector<float> at = {-kEpsilon};
-  for (int i = 1; i + 1 < num_thresholds; ++i)
-    at.push_back(static_cast<float>(i) / static_cast<float>(num_thresholds - 1));
-  at.push_back(1 + kEpsilon);
+  Scope s = scope.SubScope("mean_accuracy");
+  const auto flat = [&](Output x) {
+    return s.Op("Cast", {s.Op("Reshape", {x, Tensor({-1})})}, {{"DstT", DType::kInt64}});
+  };
+  const Output label = flat(labels), said = flat(predictions);
+  Output each = s.Op("OnesLike", {Float(s, predictions)});
+  each = s.Op("Reshape", {Weighted(s, each, weights), Tensor({-1})});
+  const Output at = s.Op("ExpandDims", {label, 1});
+  const auto total = [&](const char* name, Output values) {
+    return AddTotal(s, name, s.Op("ScatterNd", {at, values, Tensor({num_classes})}), {num_classes});
+  };
+  const Total count = total("total", each),
+              right = total("count", s.Op("Mul", {each, Float(s, s.Op("Equal", {label, said}))}));
+  const auto mean = [&](const char* name, Output hits, Output all) {
+    Scope m = s.SubScope(name);
+    return Output(m.Op("Mean", {Ratio(m, hits, all), Tensor({0})}));
+  };
+  return {mean("value", right.read, count.read), mean("update_op", right.update, count.update),
+          Group(s, {right.reset, count.reset})};
+}
+// How many values lie below the threshold, as a part of all.
+inline Metric PercentageBelow(const Scope& scope, Output values, float threshold, Output weights = {}) {
+  Scope s = scope.SubScope("percentage_below_threshold");
+  return Mean(s, s.Op("Less", {values, threshold}), weights);
+}
+
+// ---- by thresholds ----
+// Predictions are probabilities, which count as true from a threshold on. Where several thresholds are given, value and
+// update have one element for each.
+
+namespace detail {
+
+constexpr float kThresholdEpsilon = 1e-7f;
+
+// `count` of them over [0, 1], the first below it and the last above it.
+inline std::vector<float> EvenThresholds(int count) {
+  std::vector<float> at = {-kThresholdEpsilon};
+  for (int i = 1; i + 1 < count; ++i) at.push_back(static_cast<float>(i) / static_cast<float>(count - 1));
+  at.push_back(1 + kThresholdEpsilon);
+  return at;
+}
+
+// Counts by threshold: [thresholds].
+struct Counts {
+  Output tp, fn, fp, tn;
+};
+struct TotalCounts {
+  Counts read, update;
+  Operation reset;
+};
+inline TotalCounts CountByThreshold(Scope s, Output labels, Output predictions, Output weights,
+                                    const std::vector<float>& at) {
   const auto count = static_cast<int64_t>(at.size());
   const Output thresholds = s.Const(Tensor::Of({count, 1}, at));
   const Output flat = s.Op("Reshape", {Float(s, predictions), Tensor({1, -1})});
@@ -187,20 +233,108 @@ inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output 
   };
   const Total tp = total("true_positives", said, is), fn = total("false_negatives", Not(s, said), is),
               fp = total("false_positives", said, Not(s, is)), tn = total("true_negatives", Not(s, said), Not(s, is));
-  const auto area = [&](const char* name, Output p, Output n, Output q, Output m) {
-    Scope a = s.SubScope(name);
-    const Output recall = a.Op("Div", {a.Op("Add", {p, 1e-6f}), a.Op("Add", {a.Op("Add", {p, n}), 1e-6f})});
-    const Output fallout = a.Op("Div", {q, a.Op("Add", {a.Op("Add", {q, m}), 1e-6f})});
-    const auto part = [&](Output x, int from) {
-      return a.Op("Slice", {x, Tensor({from}), Tensor({static_cast<int>(count) - 1})});
-    };
+  return {{tp.read, fn.read, fp.read, tn.read},
+          {tp.update, fn.update, fp.update, tn.update},
+          Group(s, {tp.reset, fn.reset, fp.reset, tn.reset})};
+}
+// of(scope, counts) of what was counted so far and of what is counted now.
+template <typename Of>
+Metric OfCounts(Scope s, const TotalCounts& counts, Of of) {
+  return {of(s.SubScope("value"), counts.read), of(s.SubScope("update_op"), counts.update), counts.reset};
+}
+inline Output RatioOfSum(Scope s, Output a, Output b) {
+  return s.Op("Div", {a, s.Op("Add", {s.Op("Add", {a, b}), kThresholdEpsilon})});
+}
+
+}  // namespace detail
+
+// The area under the curve of true over false positives (ROC), by the trapezoids between `num_thresholds` thresholds.
+// As TensorFlow's tf.metrics.auc.
+inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output weights = {},
+                  int num_thresholds = 200) {
+  using namespace detail;
+  Scope s = scope.SubScope("auc");
+  const std::vector<float> at = EvenThresholds(num_thresholds);
+  const auto last = static_cast<int>(at.size()) - 1;
+  return OfCounts(s, CountByThreshold(s, labels, predictions, weights, at), [&](Scope a, const Counts& c) {
+    const Output recall = a.Op("Div", {a.Op("Add", {c.tp, 1e-6f}), a.Op("Add", {a.Op("Add", {c.tp, c.fn}), 1e-6f})});
+    const Output fallout = a.Op("Div", {c.fp, a.Op("Add", {a.Op("Add", {c.fp, c.tn}), 1e-6f})});
+    const auto part = [&](Output x, int from) { return a.Op("Slice", {x, Tensor({from}), Tensor({last})}); };
     const Output width = a.Op("Sub", {part(fallout, 0), part(fallout, 1)});
     const Output height = a.Op("Mul", {a.Op("Add", {part(recall, 0), part(recall, 1)}), 0.5f});
     return Sum(a, a.Op("Mul", {width, height}));
-  };
-  return {
-      area("value", tp.read, fn.read, fp.read, tn.read), area("update_op", tp.update, fn.update, fp.update, tn.update),
-      Group(s, {tp.reset, fn.reset, fp.reset, tn.reset})};
+  });
+}
+
+inline Metric PrecisionAtThresholds(const Scope& scope, Output labels, Output predictions,
+                                    const std::vector<float>& thresholds, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("precision_at_thresholds");
+  return OfCounts(s, CountByThreshold(s, labels, predictions, weights, thresholds), [](Scope a, const Counts& c) {
+    return RatioOfSum(a, c.tp, c.fp);
+  });
+}
+inline Metric RecallAtThresholds(const Scope& scope, Output labels, Output predictions,
+                                 const std::vector<float>& thresholds, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("recall_at_thresholds");
+  return OfCounts(s, CountByThreshold(s, labels, predictions, weights, thresholds), [](Scope a, const Counts& c) {
+    return RatioOfSum(a, c.tp, c.fn);
+  });
+}
+
+namespace detail {
+
+inline Metric CountAtThresholds(const char* name, Output Counts::* which, const Scope& scope, Output labels,
+                                Output predictions, const std::vector<float>& thresholds, Output weights) {
+  Scope s = scope.SubScope(name);
+  const TotalCounts counts = CountByThreshold(s, labels, predictions, weights, thresholds);
+  return {counts.read.*which, counts.update.*which, counts.reset};
+}
+
+// `wanted` at the threshold at which `given` is as near to `target` as it comes, the first of several.
+template <typename Rate>
+Metric RateAtRate(Scope s, Output labels, Output predictions, Output weights, float target, int num_thresholds,
+                  Rate given, Rate wanted) {
+  const TotalCounts counts = CountByThreshold(s, labels, predictions, weights, EvenThresholds(num_thresholds));
+  return OfCounts(s, counts, [&](Scope a, const Counts& c) {
+    const Output off = a.Op("Abs", {a.Op("Sub", {given(a, c), target})});
+    const Output nearest = a.Op("ArgMin", {off, 0}, {{"output_type", DType::kInt32}});
+    return Output(a.Op("Gather", {wanted(a, c), nearest}));
+  });
+}
+inline Output Sensitivity(Scope s, const Counts& c) { return RatioOfSum(s, c.tp, c.fn); }
+inline Output Specificity(Scope s, const Counts& c) { return RatioOfSum(s, c.tn, c.fp); }
+
+}  // namespace detail
+
+inline Metric TruePositivesAtThresholds(const Scope& s, Output labels, Output predictions,
+                                        const std::vector<float>& thresholds, Output weights = {}) {
+  return detail::CountAtThresholds("true_positives", &detail::Counts::tp, s, labels, predictions, thresholds, weights);
+}
+inline Metric FalsePositivesAtThresholds(const Scope& s, Output labels, Output predictions,
+                                         const std::vector<float>& thresholds, Output weights = {}) {
+  return detail::CountAtThresholds("false_positives", &detail::Counts::fp, s, labels, predictions, thresholds, weights);
+}
+inline Metric TrueNegativesAtThresholds(const Scope& s, Output labels, Output predictions,
+                                        const std::vector<float>& thresholds, Output weights = {}) {
+  return detail::CountAtThresholds("true_negatives", &detail::Counts::tn, s, labels, predictions, thresholds, weights);
+}
+inline Metric FalseNegativesAtThresholds(const Scope& s, Output labels, Output predictions,
+                                         const std::vector<float>& thresholds, Output weights = {}) {
+  return detail::CountAtThresholds("false_negatives", &detail::Counts::fn, s, labels, predictions, thresholds, weights);
+}
+// The part of the true ones that is found where the part of the false ones that is left out is nearest to
+// `specificity`.
+inline Metric SensitivityAtSpecificity(const Scope& scope, Output labels, Output predictions, float specificity,
+                                       Output weights = {}, int num_thresholds = 200) {
+  return detail::RateAtRate(scope.SubScope("sensitivity_at_specificity"), labels, predictions, weights, specificity,
+                            num_thresholds, detail::Specificity, detail::Sensitivity);
+}
+inline Metric SpecificityAtSensitivity(const Scope& scope, Output labels, Output predictions, float sensitivity,
+                                       Output weights = {}, int num_thresholds = 200) {
+  return detail::RateAtRate(scope.SubScope("specificity_at_sensitivity"), labels, predictions, weights, sensitivity,
+                            num_thresholds, detail::Sensitivity, detail::Specificity);
 }
 
 }  // namespace metrics

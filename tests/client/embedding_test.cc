@@ -65,6 +65,82 @@ CLIENT_TEST(LookUpsFindRowsInTheirTables) {
   EXPECT_EQ(Value(Value(session.Run({rows}))[0].values<float>()), (std::vector<float>{3, 30, 0, 0, 3, 30, 3, 30}));
 }
 
+CLIENT_TEST(LookUpsFindRowsThatFollowEachOther) {
+  Net net;
+  std::vector<Variable> parts;
+  int next = 0;
+  for (int part = 0; part < 3; ++part) {  // seven rows: three in the first table, two in each other; row i is {i, 10 i}
+    std::vector<float> rows;
+    for (const int end = next + (part == 0 ? 3 : 2); next < end; ++next) {
+      rows.insert(rows.end(), {static_cast<float>(next), static_cast<float>(10 * next)});
+    }
+    const auto count = static_cast<int64_t>(rows.size() / 2);
+    parts.push_back(net.model.AddVariable("part_" + std::to_string(part), net.s.Const(Tensor::Of({count, 2}, rows))));
+  }
+  const Output ids = net.s.Placeholder(DType::kInt64, {-1});
+  const Output rows = millrace::EmbeddingLookup(net.s, parts, ids, millrace::PartitionStrategy::kDiv);
+  const Operation init = net.model.Initializer();
+  const Session session(net.graph);
+  MUST(session.RunTargets({init}));
+  const Tensor all = {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{6}};
+  EXPECT_EQ(Value(Value(session.Run({{ids, all}}, {rows}))[0].values<float>()),
+            (std::vector<float>{0, 0, 1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60}));
+  for (const int64_t bad : {int64_t{7}, int64_t{-1}}) {
+    EXPECT_EQ(CodeOf([&] { return session.Run({{ids, Tensor({bad})}}, {rows}); }), TF_INVALID_ARGUMENT) << bad;
+  }
+}
+
+CLIENT_TEST(SparseLookUpsCombineRows) {
+  Net net;
+  std::vector<Variable> parts;
+  for (int part = 0; part < 2; ++part) {  // row i is {i, i * i}
+    std::vector<float> rows;
+    for (int i = part; i < 6; i += 2) rows.insert(rows.end(), {static_cast<float>(i), static_cast<float>(i * i)});
+    parts.push_back(net.model.AddVariable("part_" + std::to_string(part), net.s.Const(Tensor::Of({3, 2}, rows))));
+  }
+  millrace::SparseIds ids;  // {1, 4, 4}, {2}, {5, 0}
+  ids.indices = net.s.Const(Tensor::Of<int64_t>({6, 2}, {0, 0, 0, 1, 0, 2, 1, 0, 2, 0, 2, 1}));
+  ids.values = net.s.Const(Tensor::Of<int64_t>({6}, {1, 4, 4, 2, 5, 0}));
+  millrace::SparseIds weighted = ids;
+  weighted.weights = net.s.Const(Tensor::Of<float>({6}, {2, 0.5f, 1, -3, 1, 7}));
+  const std::vector<std::vector<int>> row_ids = {{1, 4, 4}, {2}, {5, 0}};
+  const std::vector<std::vector<double>> row_weights = {{2, 0.5, 1}, {-3}, {1, 7}};
+  Outputs outputs;
+  std::vector<double> wanted;
+  for (const bool has_weights : {false, true}) {
+    for (const auto combiner : {millrace::Combiner::kSum, millrace::Combiner::kMean, millrace::Combiner::kSqrtN}) {
+      outputs.push_back(millrace::EmbeddingLookupSparse(net.s, parts, has_weights ? weighted : ids, combiner));
+      for (size_t r = 0; r < row_ids.size(); ++r) {
+        double sum[2] = {0, 0}, weight = 0, squares = 0;
+        for (size_t i = 0; i < row_ids[r].size(); ++i) {
+          const double w = has_weights ? row_weights[r][i] : 1, id = row_ids[r][i];
+          sum[0] += w * id;
+          sum[1] += w * id * id;
+          weight += w;
+          squares += w * w;
+        }
+        const double by =
+            combiner == millrace::Combiner::kSum ? 1
+            : combiner == millrace::Combiner::kMean
+                ? weight
+                : std::sqrt(squares);
+        for (const double s : sum) wanted.push_back(s / by);
+      }
+    }
+  }
+  const Operation init = net.model.Initializer();
+  const Session session(net.graph);
+  MUST(session.RunTargets({init}));
+  std::vector<float> got;
+  for (const Tensor& t : Value(session.Run(outputs))) {
+    EXPECT_EQ(t.shape(), (millrace::Shape{3, 2}));
+    const std::vector<float> values = Value(t.values<float>());
+    got.insert(got.end(), values.begin(), values.end());
+  }
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5) << i;
+}
+
 CLIENT_TEST(SampledLossesOverAllClassesAreWhole) {
   Net net;
   constexpr int kClasses = 5;

@@ -616,6 +616,9 @@ ExponentialWithSoftplusRate = _softened(Exponential, "ExponentialWithSoftplusRat
 GammaWithSoftplusConcentrationRate = _softened(
     Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"), "Gamma of a softplus concentration and rate."
 )
+InverseGammaWithSoftplusConcentrationRate = _softened(
+    InverseGamma, "InverseGammaWithSoftplusConcentrationRate", ("concentration", "rate"), "InverseGamma of a softplus concentration and rate."
+)
 LaplaceWithSoftplusScale = _softened(Laplace, "LaplaceWithSoftplusScale", ("scale",), "Laplace of a softplus scale.")
 
 
@@ -628,3 +631,11 @@ class StudentTWithAbsDfSoftplusScale(StudentT):
         with name_scope(name, values=[df, scale]):
             df, scale = float_parameters(df)[0], float_parameters(scale)[0]
             super().__init__(gen_ops.floor(gen_ops.abs(df)), loc, gen_ops.softplus(scale), validate_args, allow_nan_stats, name)
+
+
+class Chi2WithAbsDf(Chi2):
+    """Chi square of the whole part of |df|."""
+
+    def __init__(self, df: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Chi2WithAbsDf") -> None:
+        with name_scope(name, values=[df]):
+            super().__init__(gen_ops.floor(gen_ops.abs(float_parameters(df)[0])), validate_args, allow_nan_stats, name)

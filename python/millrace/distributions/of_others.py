@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions made of another: mixtures of one family, other shapes of batches, whole numbers, one place after the other."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from millrace.distributions.discrete import Categorical
+from millrace.distributions.distribution import NOT_REPARAMETERIZED, Distribution, float_parameters, joined
+from millrace.distributions.util import gen_new_seed
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.random_seed import op_seeds
+from millrace.framework.static_values import constant_value_as_shape
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+
+
+class MixtureSameFamily(Distribution):
+    """One of a batch of distributions, its last dimension, by chance."""
+
+    def __init__(
+        self,
+        mixture_distribution: Any,
+        components_distribution: Any,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MixtureSameFamily",
+    ) -> None:
+        self._mixture, self._components = mixture_distribution, components_distribution
+        if not isinstance(mixture_distribution, Categorical) and mixture_distribution.event_shape.ndims != 0:
+            raise at_user_line(ValueError("mixture_distribution must be of numbers of classes, got %s" % mixture_distribution))
+        batch, self._event_rank = components_distribution.batch_shape, components_distribution.event_shape.ndims
+        if self._event_rank is None or batch.ndims == 0:
+            raise at_user_line(ValueError("components_distribution must have a batch, whose last dimension is what is mixed, and events of a known rank"))
+        known = [getattr(mixture_distribution.logits.get_shape().with_rank_at_least(1)[-1], "value", None), None if batch.ndims is None else batch[-1].value]
+        if None not in known and known[0] != known[1]:
+            raise at_user_line(ValueError("mixture_distribution has %d classes, components_distribution %d" % (known[0], known[1])))
+        with name_scope(name) as scope:
+            pass
+        super().__init__(components_distribution.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=scope)
+
+    mixture_distribution = property(lambda self: self._mixture)
+    components_distribution = property(lambda self: self._components)
+
+    def _batch_shape(self) -> TensorShape:
+        batch = self._components.batch_shape
+        return batch if batch.ndims is None else batch[:-1]
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._components.batch_shape_tensor()[:-1]
+
+    def _event_shape(self) -> TensorShape:
+        return self._components.event_shape
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._components.event_shape_tensor()
+
+    def _before_event(self, x: Tensor) -> Tensor:
+        """x with a dimension for the components before those of the event."""
+        return array_ops.expand_dims(x, -1 - self._event_rank)
+
+    def _weighted(self, values: Tensor, weights: Tensor) -> Tensor:
+        for _ in range(self._event_rank):
+            weights = array_ops.expand_dims(weights, -1)
+        return math_ops.reduce_sum(values * weights, [-1 - self._event_rank])
+
+    def _probs(self) -> Tensor:
+        return nn_ops.softmax(self._mixture.logits)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        drawn = self._components.sample(array_ops.reshape(n, [1]), seed)
+        lead = joined(n, self.batch_shape_tensor()) if self._mixture.batch_shape.ndims == 0 else array_ops.reshape(n, [1])
+        chosen = self._mixture.sample(lead, gen_new_seed(seed, "MixtureSameFamily"))
+        one = array_ops.one_hot(chosen, self._mixture.logits.get_shape()[-1].value or array_ops.shape(self._mixture.logits)[-1], dtype=drawn.dtype)
+        return self._weighted(drawn, one)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        logs = self._components.log_prob(self._before_event(x))
+        return math_ops.reduce_logsumexp(logs + nn_ops.log_softmax(self._mixture.logits), [-1])
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return math_ops.reduce_sum(self._components.cdf(self._before_event(x)) * self._probs(), [-1])
+
+    def _mean(self) -> Tensor:
+        return self._weighted(self._components.mean(), self._probs())
+
+    def _variance(self) -> Tensor:
+        means = self._components.mean()
+        middle = self._before_event(self._weighted(means, self._probs()))
+        return self._weighted(self._components.variance() + gen_ops.squared_difference(means, middle), self._probs())
+
+
+class BatchReshape(Distribution):
+    """A distribution whose batch has another shape."""
+
+    def __init__(self, distribution: Any, batch_shape: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: Optional[str] = None) -> None:
+        self._distribution = distribution
+        self._shape = convert_to_tensor(batch_shape, dtypes.int32, "batch_shape")
+        self._static = constant_value_as_shape(self._shape)
+        old = distribution.batch_shape
+        if self._static.ndims is None or old.ndims is None or distribution.event_shape.ndims is None:
+            raise at_user_line(NotImplementedError("BatchReshape needs ranks that are known when the graph is built"))
+        sizes = self._static.as_list()
+        if -1 in np.asarray(batch_shape if not isinstance(batch_shape, Tensor) else []).tolist():
+            self._static, sizes = _without_minus_one(list(np.asarray(batch_shape)), old)
+            self._shape = convert_to_tensor(sizes, dtypes.int32)
+        if None not in sizes and old.is_fully_defined() and np.prod(sizes, dtype=np.int64) != old.num_elements():
+            raise at_user_line(ValueError("batch_shape size (%d) must match `distribution.batch_shape` size (%d)" % (np.prod(sizes), old.num_elements())))
+        with name_scope(name or "BatchReshape" + distribution.name.rstrip("/").rsplit("/", 1)[-1]) as scope:
+            pass
+        super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, allow_nan_stats, name=scope)
+
+    distribution = property(lambda self: self._distribution)
+
+    def _batch_shape(self) -> TensorShape:
+        return self._static
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._shape
+
+    def _event_shape(self) -> TensorShape:
+        return self._distribution.event_shape
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._distribution.event_shape_tensor()
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        drawn = self._distribution.sample(array_ops.reshape(n, [1]), seed)
+        return array_ops.reshape(drawn, joined(n, self._shape, self.event_shape_tensor()))
+
+    def _of_values(self, function: Callable[..., Tensor], x: Tensor) -> Tensor:
+        """A function of values, to which this batch's shape is given: the base sees its own."""
+        events, batch = self.event_shape.ndims, self._static.ndims
+        whole = array_ops.broadcast_dynamic_shape(array_ops.shape(x), joined(self._shape, self.event_shape_tensor()))
+        x = x + array_ops.zeros(whole, x.dtype.base_dtype)
+        lead = whole[: array_ops.size(whole) - events - batch]
+        found = function(array_ops.reshape(x, joined(lead, self._distribution.batch_shape_tensor(), self.event_shape_tensor())))
+        return array_ops.reshape(found, joined(lead, self._shape))
+
+    def _of_batch(self, statistic: Tensor, events: Any) -> Tensor:
+        wide = statistic + array_ops.zeros(joined(self._distribution.batch_shape_tensor(), events), self.dtype)
+        made = array_ops.reshape(wide, joined(self._shape, events))
+        return made
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return self._of_values(self._distribution.log_prob, x)
+
+    def _prob(self, x: Tensor) -> Tensor:
+        return self._of_values(self._distribution.prob, x)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return self._of_values(self._distribution.cdf, x)
+
+    def _log_cdf(self, x: Tensor) -> Tensor:
+        return self._of_values(self._distribution.log_cdf, x)
+
+    def _entropy(self) -> Tensor:
+        return self._of_batch(self._distribution.entropy(), [])
+
+    def _mean(self) -> Tensor:
+        return self._of_batch(self._distribution.mean(), self.event_shape_tensor())
+
+    def _mode(self) -> Tensor:
+        return self._of_batch(self._distribution.mode(), self.event_shape_tensor())
+
+    def _variance(self) -> Tensor:
+        return self._of_batch(self._distribution.variance(), self.event_shape_tensor())
+
+    def _stddev(self) -> Tensor:
+        return self._of_batch(self._distribution.stddev(), self.event_shape_tensor())
+
+
+def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
+    sizes = [int(s) for s in sizes]
+    if sizes.count(-1) > 1:
+        raise at_user_line(ValueError("batch_shape must have at most one -1, got %s" % sizes))
+    if not old.is_fully_defined():
+        raise at_user_line(NotImplementedError("-1 in batch_shape needs a batch that is known when the graph is built"))
+    rest = int(np.prod([s for s in sizes if s != -1], dtype=np.int64))
+    made = [old.num_elements() // rest if s == -1 and rest else s for s in sizes]
+    return TensorShape(made), made
+
+
+class QuantizedDistribution(Distribution):
+    """The least whole number that is not below a number, kept from low to high: P[Y = j] = P[j - 1 < X <= j]."""
+
+    def __init__(self, distribution: Any, low: Any = None, high: Any = None, validate_args: bool = False, name: str = "QuantizedDistribution") -> None:
+        self._distribution = distribution
+        with name_scope(name, values=[low, high]) as scope:
+            self._low, self._high = (None if v is None else float_parameters(v, dtype=distribution.dtype)[0] for v in (low, high))
+        super().__init__(distribution.dtype, NOT_REPARAMETERIZED, validate_args, distribution.allow_nan_stats, name=scope)
+
+    distribution = property(lambda self: self._distribution)
+    low = property(lambda self: self._low)
+    high = property(lambda self: self._high)
+
+    def _batch_shape(self) -> TensorShape:
+        return self._distribution.batch_shape
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._distribution.batch_shape_tensor()
+
+    def _event_shape(self) -> TensorShape:
+        return self._distribution.event_shape
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._distribution.event_shape_tensor()
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        whole = gen_ops.ceil(self._distribution.sample(array_ops.reshape(n, [1]), seed))
+        if self._low is not None:
+            whole = gen_ops.maximum(whole, self._low)
+        return whole if self._high is None else gen_ops.minimum(whole, self._high)
+
+    def _bounded(self, j: Tensor, inner: Tensor, below: float, above: float) -> Tensor:
+        """`inner` with other values where j is below low, or where nothing is above j."""
+        wide = array_ops.zeros_like(inner)
+        if self._low is not None:
+            inner = array_ops.where(gen_ops.less(j + wide, self._low + wide), wide + below, inner)
+        if self._high is not None:
+            inner = array_ops.where(gen_ops.greater_equal(j + wide, self._high + wide), wide + above, inner)
+        return inner
+
+    def _cdf(self, y: Tensor) -> Tensor:
+        j = gen_ops.floor(y)
+        return self._bounded(j, self._distribution.cdf(j), 0.0, 1.0)
+
+    def _survival_function(self, y: Tensor) -> Tensor:
+        j = gen_ops.ceil(y)
+        return self._bounded(gen_ops.floor(y), self._distribution.survival_function(gen_ops.floor(j)), 1.0, 0.0)
+
+    def _prob(self, y: Tensor) -> Tensor:
+        # The difference of whichever tails are smaller: those of large numbers are near 1.
+        upper, lower = self._cdf(y), self._cdf(y - 1.0)
+        try:
+            left, right = self._survival_function(y - 1.0), self._survival_function(y)
+        except NotImplementedError:
+            return upper - lower
+        return array_ops.where(gen_ops.less(left, lower), left - right, upper - lower)
+
+
+class Autoregressive(Distribution):
+    """Vectors whose places depend on those before: distribution_fn makes, of a vector, the distribution of every place."""
+
+    def __init__(
+        self,
+        distribution_fn: Callable[[Any], Any],
+        sample0: Any = None,
+        num_steps: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Autoregressive",
+    ) -> None:
+        self._function, self._sample0 = distribution_fn, sample0
+        with name_scope(name) as scope:
+            self._first = distribution_fn() if sample0 is None else distribution_fn(sample0)
+        if num_steps is None:
+            num_steps = self._first.event_shape.num_elements()
+            if num_steps is None:
+                raise at_user_line(NotImplementedError("num_steps must be given where the shape of events is not known"))
+        self._steps = int(num_steps)
+        if self._steps < 1:
+            raise at_user_line(ValueError("num_steps (%d) must be at least 1." % self._steps))
+        super().__init__(self._first.dtype, self._first.reparameterization_type, validate_args, allow_nan_stats, name=scope)
+
+    distribution_fn = property(lambda self: self._function)
+    sample0 = property(lambda self: self._sample0)
+    num_steps = property(lambda self: self._steps)
+    distribution0 = property(lambda self: self._first)
+
+    def _batch_shape(self) -> TensorShape:
+        return self._first.batch_shape
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._first.batch_shape_tensor()
+
+    def _event_shape(self) -> TensorShape:
+        return self._first.event_shape
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._first.event_shape_tensor()
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        if seed is None:
+            seed = op_seeds(None)[1] or int.from_bytes(os.urandom(3), "big")
+        seed = gen_new_seed(seed, "Autoregressive")  # one for all steps: a place that is settled must draw the same noise again
+        drawn = self._first.sample(array_ops.reshape(n, [1]), seed)
+        for _ in range(1, self._steps):
+            drawn = self._function(drawn).sample(seed=seed)
+        return drawn
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return self._function(x).log_prob(x)
+
+    def _prob(self, x: Tensor) -> Tensor:
+        return self._function(x).prob(x)

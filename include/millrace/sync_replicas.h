@@ -35,8 +35,8 @@ inline std::string ColocatedWith(const Operation& op) {
   std::vector<void*> values(count);
   std::vector<size_t> lengths(count);
   std::string storage(static_cast<size_t>(m.total_size), '\0');
-  Api().OperationGetAttrStringList(
-      op.get(), "_class", values.data(), lengths.data(), m.list_size, storage.data(), storage.size(), status);
+  Api().OperationGetAttrStringList(op.get(), "_class", values.data(), lengths.data(), static_cast<int>(m.list_size),
+                                   storage.data(), storage.size(), status);
   if (!status.ok()) return "";
   const std::string first(static_cast<const char*>(values[0]), lengths[0]);
   return first.rfind("loc:@", 0) == 0 ? first.substr(5) : "";

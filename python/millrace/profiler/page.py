@@ -12,9 +12,9 @@ section{margin-top:22px}p.note{color:var(--soft);margin:4px 0 8px;max-width:110c
 .figure b{display:block;font-size:18px;font-weight:600}.figure span{color:var(--soft);font-size:12px}
 .bar{display:flex;flex-wrap:wrap;gap:8px 14px;align-items:center;margin:6px 0}button,select{font:inherit;padding:2px 10px;border:1px solid var(--line);border-radius:5px;background:var(--back);cursor:pointer}
 label{user-select:none;cursor:pointer}canvas{display:block;width:100%;border:1px solid var(--line);border-radius:6px;background:var(--back)}#timeline{cursor:grab}#overview{cursor:crosshair}
-.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:22px}.scroll{overflow-x:auto}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,760px),1fr));gap:22px}.scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;font-weight:600;border-bottom:1px solid var(--line);padding:3px 8px;white-space:nowrap}
-td{padding:3px 8px;border-bottom:1px solid #eaeef2;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.op,td:first-child:not(.name){white-space:nowrap}td.name{word-break:break-word;min-width:140px}
+td{padding:3px 8px;border-bottom:1px solid #eaeef2;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.op,td:first-child:not(.name){white-space:nowrap}td.name{overflow-wrap:break-word;min-width:140px}
 tr.go{cursor:pointer}tr.go:hover{background:#eef4fb}td .share{display:inline-block;height:9px;background:var(--accent);opacity:.55;border-radius:2px;vertical-align:baseline}
 #detail{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:8px 14px;margin-top:8px;min-height:44px;font-size:13px}#detail b{font-weight:600}
 #tip{position:fixed;pointer-events:none;background:#1f2328;color:#fff;padding:5px 9px;border-radius:5px;font-size:12px;max-width:520px;display:none;z-index:9;white-space:pre-line}
@@ -51,6 +51,7 @@ const ASKED=2,BEGUN=3,DONE=4;
 const LANE=22,RULER=24,MEMORY=70,GROUP=20,ROW=26;
 let step,runs,lanes,places,readers,onPath,view,chosen=-1,height;
 
+const path=n=>esc(n).replace(/[\/]/g,"/<wbr>");  // a name may be broken there
 function table(head,rows,click){
   const cells=(r,tag)=>r.map((c,i)=>`<${tag} class="${head[i][1]||""}">${c}</${tag}>`).join("");
   const body=rows.map(r=>`<tr${r.go===undefined?"":` class="go" data-go="${r.go}"`}>${cells(r.cells||r,"td")}</tr>`);
@@ -99,14 +100,14 @@ function tables(){
   $("ops").innerHTML=table(head,step.ops.map(row));
   const head2=[["node","name"],["op","op"],["time","n"],["of the step","n"],["made","n"]];
   const longest=runs.map((r,k)=>k).sort((a,b)=>(runs[b][FREE]-runs[b][START])-(runs[a][FREE]-runs[a][START])).slice(0,60);
-  $("nodes").innerHTML=table(head2,longest.map(k=>{const r=runs[k];return{go:k,cells:[esc(N[r[NAME]]),opCell(N[r[OP]]),time(r[FREE]-r[START]),percent(r[FREE]-r[START],L),r[MADE]?size(r[MADE]):""]}}));
+  $("nodes").innerHTML=table(head2,longest.map(k=>{const r=runs[k];return{go:k,cells:[path(N[r[NAME]]),opCell(N[r[OP]]),time(r[FREE]-r[START]),percent(r[FREE]-r[START],L),r[MADE]?size(r[MADE]):""]}}));
   $("critical").innerHTML=`<p class="note">What the end of the step waited for (red in the timeline): of each op the input that came last, or what its thread ran before it. Here the longest and their gaps: the time before that was no op's. The figure above of the longest chain tells what no number of threads can shorten.</p>`+
-    table([["node","name"],["op","op"],["gap","n"],["time","n"],["of the step","n"]],[...step.critical].sort((a,b)=>b[1]+b[2]-a[1]-a[2]).slice(0,60).map(([k,t,g])=>({go:k,cells:[esc(N[runs[k][NAME]]),opCell(N[runs[k][OP]]),time(g),time(t),percent(t,L)]})));
-  $("idle").innerHTML=table([["thread"],["why"],["op","name"],["times","n"],["idle","n"],["of the step","n"]],step.idle.map(i=>[esc(step.threads[i[0]]||i[0]),esc(i[1]),esc(i[2]),i[3],time(i[4]),percent(i[4],L)]));
+    table([["node","name"],["op","op"],["gap","n"],["time","n"],["of the step","n"]],[...step.critical].sort((a,b)=>b[1]+b[2]-a[1]-a[2]).slice(0,60).map(([k,t,g])=>({go:k,cells:[path(N[runs[k][NAME]]),opCell(N[runs[k][OP]]),time(g),time(t),percent(t,L)]})));
+  $("idle").innerHTML=table([["thread"],["why"],["op","name"],["times","n"],["idle","n"],["of the step","n"]],step.idle.map(i=>[esc(step.threads[i[0]]||i[0]),esc(i[1]),path(i[2]),i[3],time(i[4]),percent(i[4],L)]));
   const late=runs.map((r,k)=>k).filter(k=>runs[k][START]-runs[k][READY]>=1000).sort((a,b)=>(runs[b][START]-runs[b][READY])-(runs[a][START]-runs[a][READY])).slice(0,60);
-  $("delays").innerHTML=`<p class="note">From when all that an op waits for was there until it began.</p>`+table([["node","name"],["waited","n"],["why","name"]],late.map(k=>({go:k,cells:[esc(N[runs[k][NAME]]),time(runs[k][START]-runs[k][READY]),esc(N[runs[k][WAIT]])]})));
+  $("delays").innerHTML=`<p class="note">From when all that an op waits for was there until it began.</p>`+table([["node","name"],["waited","n"],["why","name"]],late.map(k=>({go:k,cells:[path(N[runs[k][NAME]]),time(runs[k][START]-runs[k][READY]),path(N[runs[k][WAIT]])]})));
   $("peak").innerHTML=`<p class="note">${size(step.peak.bytes)} at ${time(step.peak.at)}: outputs of ops from their making to the last that read them. Variables and feeds were there before and do not count; the allocator's own peak, which counts scratch memory too, is ${size(step.memory_peak)}.</p>`+
-    table([["made by","name"],["op","op"],["bytes","n"],["from","n"],["to","n"]],step.peak.holders.map(([k,b,s,e])=>({go:k,cells:[esc(N[runs[k][NAME]]),opCell(N[runs[k][OP]]),size(b),time(s),time(e)]})));
+    table([["made by","name"],["op","op"],["bytes","n"],["from","n"],["to","n"]],step.peak.holders.map(([k,b,s,e])=>({go:k,cells:[path(N[runs[k][NAME]]),opCell(N[runs[k][OP]]),size(b),time(s),time(e)]})));
   $("memory").innerHTML=table([["op","op"],["runs","n"],["made","n"]],[...step.ops].filter(o=>o[6]).sort((a,b)=>b[6]-a[6]).map(o=>[opCell(o[0]),o[1],size(o[6])]));
   $("all").style.display=DATA.steps.length>1?"":"none";
   $("means").innerHTML=table([["op","op"],["runs a step","n"],["mean","n"],["least","n"],["greatest","n"],["made a step","n"]],DATA.means.map(m=>[opCell(m[0]),m[1],time(m[2]),time(m[3]),time(m[4]),size(m[5])]));

@@ -100,6 +100,10 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WorkerEnv> own, EnvOfSession(request));
   const auto made = std::make_shared<WorkerSession>(env_, std::move(own), request.session);
   absl::MutexLock lock(&mu_);
+  if (ended_.Has(request.session, request.epoch)) {
+    return Aborted("session ", Hex(request.session), " of epoch ", request.epoch, " has ended on worker ", task(),
+                   ": it is not made again");
+  }
   return sessions_.try_emplace(request.session, made).first->second;
 }
 
@@ -164,6 +168,7 @@ void Worker::DeleteSession(const CallOptions&, DeleteWorkerSessionRequest reques
     session->Close(Cancelled("the session was deleted on worker ", task()));
     idle = session->steps().WhenIdle(answer);
     absl::MutexLock lock(&mu_);
+    ended_.Add(request.session.session, session->epoch());
     sessions_.erase(request.session.session);
     return absl::OkStatus();
   });

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "service/ended_sessions.h"
 #include "service/worker_session.h"
 
 namespace millrace {
@@ -77,6 +78,7 @@ class Worker final : public WorkerInterface {
   WorkerEnv env_;
   mutable absl::Mutex mu_;
   std::map<uint64_t, SessionPtr> sessions_ ABSL_GUARDED_BY(mu_);  // closed ones too, until their masters delete them
+  EndedSessions ended_ ABSL_GUARDED_BY(mu_);
   // Sessions whose masters were lost, until their steps have ended.
   std::vector<std::weak_ptr<WorkerSession>> ending_ ABSL_GUARDED_BY(mu_);
 };

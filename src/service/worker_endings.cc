@@ -62,6 +62,7 @@ void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse
     for (auto at = sessions_.begin(); at != sessions_.end();) {
       const bool ends = request.closes_all || at->second->Uses(request.containers);
       if (ends) sessions.push_back(at->second);
+      if (ends) ended_.Add(at->first, at->second->epoch());
       // Those of other masters, which know nothing of this, are made again when they ask for it.
       at = ends && !request.closes_all ? sessions_.erase(at) : std::next(at);
     }
@@ -107,6 +108,7 @@ Status Worker::EndLostSession(const SessionPtr& session) {
     absl::MutexLock lock(&mu_);
     const auto at = sessions_.find(session->id());
     if (at == sessions_.end() || at->second != session) return why;
+    ended_.Add(session->id(), session->epoch());
     ending_.push_back(session);
     sessions_.erase(at);
   }

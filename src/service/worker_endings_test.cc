@@ -102,6 +102,34 @@ TEST_F(WorkerEndingsTest, MessagesOfAnotherEpochAreRefused) {
   EXPECT_EQ(num_sessions(), 1) << "a deletion of an earlier epoch came late";
 }
 
+// A copy of the message that made a session, which a network or somebody else brings when the session has ended.
+TEST_F(WorkerEndingsTest, AReplayedRegistrationIsRefused) {
+  const auto refused = [&](int64_t epoch) {
+    const Status s = Create(epoch);
+    EXPECT_TRUE(absl::IsAborted(s) && absl::StrContains(s.message(), "has ended")) << s;
+    EXPECT_EQ(num_sessions(), 0);
+    EXPECT_TRUE(absl::IsAborted(Run(7, epoch))) << "nor do its steps run again";
+  };
+  ASSERT_TRUE(Create(1).ok());
+  EXPECT_TRUE(Create(1).ok()) << "while it is there a copy changes nothing";
+  Ask(&WorkerInterface::DeleteSession, DeleteWorkerSessionRequest{{kSession, kIncarnation, 1}}).IgnoreError();
+  for (const int64_t epoch : {0, 1}) refused(epoch);
+  ASSERT_TRUE(Create(2, absl::Milliseconds(1)).ok());
+  absl::SleepFor(absl::Milliseconds(5));
+  refused(2);
+  ASSERT_TRUE(Create(3).ok()) << "its master makes it again";
+  Ask(&WorkerInterface::Reset, ResetRequest{}).IgnoreError();
+  ASSERT_TRUE(Create(4, absl::ZeroDuration(), 6).ok()) << "another session's";
+}
+
+TEST_F(WorkerEndingsTest, RemembersTheLastSessionsThatEnded) {
+  EndedSessions ended;
+  for (uint64_t session = 1; session <= EndedSessions::kMost + 1; ++session) ended.Add(session, 5);
+  ended.Add(2, 3);
+  EXPECT_FALSE(ended.Has(1, 5));
+  EXPECT_TRUE(ended.Has(2, 5) && ended.Has(2, 4) && !ended.Has(2, 6));
+}
+
 TEST_F(WorkerEndingsTest, PeersCannotOpenAsManyStepsAsTheyLike) {
   ASSERT_TRUE(Create().ok());
   const auto refused = std::make_shared<size_t>(0);

@@ -37,6 +37,7 @@ struct WorkerGroup::State {
         checked(CheckDistinct(workers)),
         known(workers.size()) {}
 
+  void BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   Status Keep(size_t w, int64_t of_epoch, StatusOr<CreateWorkerSessionResponse> response);
   StatusOr<WorkerViewPtr> MakeView();
 
@@ -130,8 +131,18 @@ void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   }
 }
 
+void WorkerGroup::State::BeginEpoch() {
+  ++epoch;
+  for (WorkerView::Of& of : known) of.devices.clear();
+}
+
 Status WorkerGroup::State::Keep(size_t w, int64_t of_epoch, StatusOr<CreateWorkerSessionResponse> response) {
   WorkerInterface& worker = *workers[w];
+  if (absl::IsAborted(response.status())) {
+    // It made the session, which has ended since, and we were not told: no other session of this epoch will be made.
+    absl::MutexLock lock(&mu);
+    if (!is_deleted && of_epoch == epoch) BeginEpoch();
+  }
   if (!response.ok()) return Annotate(response.status(), absl::StrCat("worker ", worker.task(), ": "));
   const SessionRef made{session, response->incarnation, of_epoch};
   if (response->devices.empty()) {
@@ -177,8 +188,7 @@ bool WorkerGroup::Forget(WorkerInterface* worker, const SessionRef& session) {
   absl::MutexLock lock(&state_->mu);
   for (WorkerView::Of& k : state_->known) {
     if (k.worker != worker || k.session != session || k.devices.empty()) continue;
-    ++state_->epoch;
-    for (WorkerView::Of& of : state_->known) of.devices.clear();
+    state_->BeginEpoch();
     dropped = std::exchange(state_->view, nullptr);
     return true;
   }

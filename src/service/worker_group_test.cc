@@ -16,6 +16,7 @@ class CountingWorker final : public ForwardingWorker {
                      Reply<CreateWorkerSessionResponse> reply) override {
     ++created;
     session = request.session;
+    epoch = request.epoch;
     if (holds) {
       held = std::move(reply);
       return;
@@ -36,6 +37,7 @@ class CountingWorker final : public ForwardingWorker {
   bool holds = false;
   Reply<CreateWorkerSessionResponse> held;
   uint64_t incarnation = 1, session = 0, deleted = 0;
+  int64_t epoch = -1;
   int created = 0;
 
  private:
@@ -90,6 +92,17 @@ TEST_F(WorkerGroupTest, AWorkerThatCannotBeReachedIsNamedAndAskedAgain) {
   EXPECT_TRUE(Connect().ok());
   EXPECT_NE(group_->view(), nullptr);
   EXPECT_EQ(a_.created, 1) << "what the other has made is kept";
+}
+
+// Its answer was lost, and so was the session: the worker makes none of that epoch again.
+TEST_F(WorkerGroupTest, ASessionThatHasEndedUnheardOfIsMadeInANewEpoch) {
+  b_.failure = Aborted("session 17 of epoch 0 has ended");
+  EXPECT_TRUE(absl::IsAborted(Connect()));
+  b_.failure = absl::OkStatus();
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_EQ(a_.epoch, 1);
+  EXPECT_EQ(b_.epoch, 1);
+  EXPECT_EQ(a_.created, 2) << "all begin the epoch";
 }
 
 TEST_F(WorkerGroupTest, ASessionThatWasMadeBesideAFailureIsDeleted) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/elementwise/elementwise_twofold.h"
+
 namespace millrace {
 namespace {
 
@@ -63,6 +65,7 @@ const TileTable& Tiles() {
     AddFloatFunctionTiles(*t);
     AddPiecewiseFunctionTiles(*t);
     AddDoubleFunctionTiles(*t);
+    AddTwofoldTiles(*t);
     AddIntegerTiles(*t);
     AddNarrowTiles(*t);
     AddComplexTiles(*t);

@@ -46,17 +46,21 @@ class LrnKernel : public Kernel {
     const int64_t channels = shape.dim(3);
     LrnParameters p = p_;
     p.radius = static_cast<size_t>(std::min(radius_, channels));  // a wider window sees no more
-    const size_t depth = static_cast<size_t>(channels);
+    p.channels = static_cast<size_t>(channels);
+    constexpr int64_t kAtOnce = 1024;  // values of places that are looked at together
+    const int64_t places = std::max<int64_t>(kAtOnce / channels, 1);
     ctx.ParallelFor(
         out->num_elements() / channels, 2.0 * static_cast<double>(channels), [&](int64_t begin, int64_t end) {
-          std::vector<float> scratch(2 * depth + 4 * p.radius);
-          for (int64_t at = begin * channels; at < end * channels; at += channels) {
+          std::vector<float> scratch(LrnScratch(p, static_cast<size_t>(std::min(places, end - begin))));
+          for (int64_t place = begin; place < end; place += places) {
+            const auto count = static_cast<size_t>(std::min(places, end - place));
+            const int64_t at = place * channels;
             float* to = result.mutable_data<float>() + at;
             if (grad) {
-              LrnBackward(p, in[0].data<float>() + at, in[1].data<float>() + at, in[2].data<float>() + at, depth,
+              LrnBackward(p, in[0].data<float>() + at, in[1].data<float>() + at, in[2].data<float>() + at, count,
                           scratch.data(), to);
             } else {
-              LrnForward(p, in[0].data<float>() + at, depth, scratch.data(), to);
+              LrnForward(p, in[0].data<float>() + at, count, scratch.data(), to);
             }
           }
         });
@@ -74,17 +78,8 @@ class LrnKernel : public Kernel {
 constexpr int64_t kLossBlock = 16384;
 
 double SquaresOfBlock(const Tensor& t, int64_t offset, size_t n) {
-  if (t.dtype() != DType::kDouble) return static_cast<double>(SumSquares(ReadBlock(t, offset, n, 0), n));
-  const double* p = t.data<double>() + offset;
-  constexpr size_t kLanes = 16;
-  double sums[kLanes] = {}, sum = 0;
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) sums[k] += p[i + k] * p[i + k];
-  }
-  for (; i < n; ++i) sum += p[i] * p[i];
-  for (const double s : sums) sum += s;
-  return sum;
+  if (t.dtype() == DType::kDouble) return SumSquares(t.data<double>() + offset, n);
+  return static_cast<double>(SumSquares(ReadBlock(t, offset, n, 0), n));
 }
 
 Status L2LossKernel(KernelContext& ctx) {

@@ -124,8 +124,9 @@ void CombineT(const float* g, const float* x, size_t rows, size_t cols, const fl
   }
 }
 
-float SumSquaresT(const float* x, size_t n) {
-  const Full d;
+template <typename T>
+HWY_INLINE T SumSquaresOf(const T* x, size_t n) {
+  const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   size_t i = 0;
@@ -137,10 +138,12 @@ float SumSquaresT(const float* x, size_t n) {
     s2 = hn::MulAdd(c, c, s2);
     s3 = hn::MulAdd(e, e, s3);
   }
-  float total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  T total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
   for (; i < n; ++i) total += x[i] * x[i];
   return total;
 }
+float SumSquaresF32(const float* x, size_t n) { return SumSquaresOf(x, n); }
+double SumSquaresF64(const double* x, size_t n) { return SumSquaresOf(x, n); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace millrace
@@ -155,7 +158,8 @@ HWY_EXPORT(AddDotsT);
 HWY_EXPORT(ScaleShiftT);
 HWY_EXPORT(ShiftRowsT);
 HWY_EXPORT(CombineT);
-HWY_EXPORT(SumSquaresT);
+HWY_EXPORT(SumSquaresF32);
+HWY_EXPORT(SumSquaresF64);
 
 void AddRows(const float* x, size_t rows, size_t cols, float* sum) {
   HWY_DYNAMIC_DISPATCH(AddRowsT)(x, rows, cols, sum);
@@ -176,7 +180,8 @@ void Combine(const float* g, const float* x, size_t rows, size_t cols, const flo
              const float* k, float* y) {
   HWY_DYNAMIC_DISPATCH(CombineT)(g, x, rows, cols, m, a, b, k, y);
 }
-float SumSquares(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(SumSquaresT)(x, n); }
+float SumSquares(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(SumSquaresF32)(x, n); }
+double SumSquares(const double* x, size_t n) { return HWY_DYNAMIC_DISPATCH(SumSquaresF64)(x, n); }
 
 }  // namespace millrace
 #endif

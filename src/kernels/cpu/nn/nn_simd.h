@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector loops on float32, compiled once per instruction set, for normalisation and biases.
+// Vector loops, compiled once per instruction set, for normalisation and biases.
 // Matrices are `rows` rows of `cols` values without gaps. Every result element depends on its own column only, in row
 // order.
 #pragma once
@@ -22,7 +22,8 @@ void ShiftRows(const float* x, size_t rows, size_t cols, const float* b, float* 
 // y[r][c] = (g[r][c] - k[c]) * a[c] + (x[r][c] - m[c]) * b[c]; y may be g or x
 void Combine(const float* g, const float* x, size_t rows, size_t cols, const float* m, const float* a, const float* b,
              const float* k, float* y);
-// Sum of squares in lanes of float, folded at the end.
+// Sum of squares in lanes of the type, folded at the end.
 float SumSquares(const float* x, size_t n);
+double SumSquares(const double* x, size_t n);
 
 }  // namespace millrace

@@ -115,7 +115,8 @@ inline int Distance(uint32_t y) {
 struct LeftShiftOp {
   template <typename T>
   static inline T Do(T a, T b) {
-    return static_cast<T>(static_cast<uint64_t>(a) << Distance(b));
+    using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    return static_cast<T>(static_cast<Wide>(a) << Distance(b));
   }
 };
 struct RightShiftOp {

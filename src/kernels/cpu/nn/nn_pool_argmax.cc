@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "kernels/cpu/engine/cost.h"
@@ -14,15 +15,47 @@ namespace {
 
 using namespace pooling;  // NOLINT
 
+// The largest value and its place, the first of equal ones, for every channel of every window of the run; many channels
+// at a time, cell by cell. `base` is the place of image[0].
+template <typename T>
+void MaxAndPlaceOfRun(const WindowRun& run, const T* image, int64_t base, T* y, int64_t* place) {
+  using Cell = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  constexpr size_t kFew = 8, kChannels = 128;
+  if (run.channels < kFew) {
+    return ForEachResult(run, [&](int64_t at, size_t to) {
+      const int64_t largest = FirstLargest(run, image, at);
+      y[to] = image[largest];
+      place[to] = base + largest;
+    });
+  }
+  T best[kChannels];
+  Cell cell[kChannels];
+  for (size_t w = 0; w < run.windows; ++w) {
+    for (size_t first = 0; first < run.channels; first += kChannels) {
+      const size_t n = std::min(kChannels, run.channels - first), to = w * run.channels_stride + first;
+      const int64_t at = static_cast<int64_t>(w) * run.step + static_cast<int64_t>(first);
+      std::copy_n(image + at + run.offsets[0], n, best);
+      std::fill_n(cell, n, Cell{0});
+      for (size_t i = 1; i < run.cells; ++i) {
+        const T* const x = image + at + run.offsets[i];
+        for (size_t c = 0; c < n; ++c) {
+          const bool above = !(x[c] <= best[c]) & (best[c] == best[c]);  // IsAbove, without a branch
+          best[c] = above ? x[c] : best[c];
+          cell[c] = above ? static_cast<Cell>(i) : cell[c];
+        }
+      }
+      for (size_t c = 0; c < n; ++c) {
+        y[to + c] = best[c];
+        place[to + c] = base + at + static_cast<int64_t>(c) + run.offsets[static_cast<size_t>(cell[c])];
+      }
+    }
+  }
+}
+
 template <typename T>
 void MaxAndPlace(KernelContext& ctx, const PoolGeometry& g, bool with_batch, const T* x, T* y, int64_t* place) {
   Forward(OnThreads(ctx), g, [&](const WindowRun& run, int64_t cell, int64_t out) {
-    const int64_t base = with_batch ? cell : cell % g.image();
-    ForEachResult(run, [&](int64_t at, size_t to) {
-      const int64_t best = FirstLargest(run, x + cell, at);
-      y[out + static_cast<int64_t>(to)] = x[cell + best];
-      place[out + static_cast<int64_t>(to)] = base + best;
-    });
+    MaxAndPlaceOfRun(run, x + cell, with_batch ? cell : cell % g.image(), y + out, place + out);
   });
 }
 

@@ -38,29 +38,44 @@ struct Block {
 };
 using BlockFn = void (*)(char* dst, const char* src, const Block& b);
 
-inline void CopyRun(char* dst, const char* src, int64_t n) {
-  if (n > 32) {
-    std::memcpy(dst, src, static_cast<size_t>(n));
-  } else if (n >= 16) {
-    const auto head = Load<Bytes16>(src);
-    const auto tail = Load<Bytes16>(src + n - 16);
-    Store(dst, head);
-    Store(dst + n - 16, tail);
-  } else if (n >= 8) {
-    const auto head = Load<uint64_t>(src);
-    const auto tail = Load<uint64_t>(src + n - 8);
-    Store(dst, head);
-    Store(dst + n - 8, tail);
-  } else {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
-  }
-}
-
 template <typename T>
 struct Vector16 {
   static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
   typedef T Type __attribute__((vector_size(16)));
 };
+
+// The first and the last T of n bytes, which may overlap: sizeof(T) <= n <= 2 * sizeof(T).
+template <typename T>
+inline void CopyEnds(char* dst, const char* src, int64_t n) {
+  const int64_t last = n - static_cast<int64_t>(sizeof(T));
+  const T head = Load<T>(src), tail = Load<T>(src + last);
+  Store(dst, head);
+  Store(dst + last, tail);
+}
+// Calls fn(copy) with the best way to copy runs of n bytes, which does so by copy(dst, src).
+template <class Fn>
+inline void WithCopyOfRuns(int64_t n, Fn fn) {
+  using Bytes = Vector16<uint8_t>::Type;
+  if (n > 64) return fn([n](char* d, const char* s) { std::memcpy(d, s, static_cast<size_t>(n)); });
+  if (n > 32) {
+    return fn([n](char* d, const char* s) {
+      const auto a = Load<Bytes>(s), b = Load<Bytes>(s + 16), c = Load<Bytes>(s + n - 32), e = Load<Bytes>(s + n - 16);
+      Store(d, a);
+      Store(d + 16, b);
+      Store(d + n - 32, c);
+      Store(d + n - 16, e);
+    });
+  }
+  if (n >= 16) return fn([n](char* d, const char* s) { CopyEnds<Bytes>(d, s, n); });
+  if (n >= 8) return fn([n](char* d, const char* s) { CopyEnds<uint64_t>(d, s, n); });
+  if (n >= 4) return fn([n](char* d, const char* s) { CopyEnds<uint32_t>(d, s, n); });
+  fn([n](char* d, const char* s) {
+    for (int64_t i = 0; i < n; ++i) d[i] = s[i];
+  });
+}
+inline void CopyRun(char* dst, const char* src, int64_t n) {
+  WithCopyOfRuns(n, [&](auto copy) { copy(dst, src); });
+}
 
 // n bytes past the caches, as far as they fill whole lines; FinishStreams() before another thread reads them.
 inline void StreamRun(char* dst, const char* src, int64_t n) {

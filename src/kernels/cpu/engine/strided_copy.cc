@@ -25,7 +25,9 @@ void CopyRuns(char* dst, const char* src, const Block& b) {
   if (b.streams) {
     for (int64_t r = 0; r < b.rows; ++r) StreamRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
   } else {
-    for (int64_t r = 0; r < b.rows; ++r) CopyRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
+    WithCopyOfRuns(b.n, [&](auto copy) {
+      for (int64_t r = 0; r < b.rows; ++r) copy(dst + r * b.dst_row, src + r * b.src_row);
+    });
   }
 }
 
@@ -265,6 +267,11 @@ void RunUnits(const Nest& nest, const Cut& cut, char* dst, const char* src, int6
   OuterIndex outer(nest.outer, begin / per_outer, dst, src);
   int64_t block = begin % per_outer;
   for (int64_t unit = begin; unit < end; ++unit) {
+    if (per_outer == 1) {  // as short runs have it, beside which the general way takes long
+      nest.fn(outer.dst(), outer.src(), b);
+      outer.Advance();
+      continue;
+    }
     Block part = b;
     const int64_t row = block / cut.column_blocks * cut.rows;
     const int64_t column = block % cut.column_blocks * cut.columns;

@@ -79,9 +79,18 @@ struct Slice {
   int64_t out_offset = 0;
 };
 
+// What a pass costs, in multiplications and additions. In a depthwise one, which does few with each value, moving the
+// values takes long, too.
+double WorkOf(const ConvGeometry& g) {
+  if (!g.depthwise()) return g.flops();
+  constexpr double kFlopsPerMove = 2;
+  const int64_t moved = g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels;
+  return g.flops() + kFlopsPerMove * static_cast<double>(g.batch) * static_cast<double>(moved);
+}
+
 int64_t WantedSlices(const ConvGeometry& g) {
-  const double most = std::max(static_cast<double>(kMaxSlices), g.flops() / kMostFlopsOfASlice);
-  const double by_work = std::min(g.flops() / kFlopsPerSlice, most);
+  const double work = WorkOf(g), most = std::max(static_cast<double>(kMaxSlices), work / kMostFlopsOfASlice);
+  const double by_work = std::min(work / kFlopsPerSlice, most);
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, by_work))));
 }
 
@@ -193,7 +202,7 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
   const size_t result_bytes = beside ? static_cast<size_t>(pixels * channels) * element : 0;
   const int64_t stretch = by_part ? n : 1;  // slices that one thread runs
   const double cost =
-      slices[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond * static_cast<double>(stretch);
+      WorkOf(slices[0].g) / static_cast<double>(parts) / kFlopsPerNanosecond * static_cast<double>(stretch);
   FirstError error;
   // The slices of one part follow one another: they share its weights.
   ctx.ParallelFor(n * parts / stretch, cost, [&](int64_t begin, int64_t end) {
@@ -400,7 +409,7 @@ class FilterGradient {
   Status MakeFilters() {
     FirstError error;
     const auto n = static_cast<int64_t>(chunks_.size()), parts = static_cast<int64_t>(parts_);
-    const double cost = chunks_[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond;
+    const double cost = WorkOf(chunks_[0].g) / static_cast<double>(parts) / kFlopsPerNanosecond;
     ctx_.ParallelFor(n * parts, cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end && !error.failed(); ++i) {
         error.Set(MakeFilter(static_cast<size_t>(i % n), static_cast<size_t>(i / n)));

@@ -77,5 +77,18 @@ TEST(ConvParts, OneSmallImageOccupiesTwo) {
   EXPECT_EQ(OneDnnConvParts(ConvPass::kForward, Image(1, 7, 16, 16, 1)).size(), 1u);
 }
 
+// Few operations on each value, all of which must be moved.
+TEST(ConvParts, DepthwiseOnesOccupyTwo) {
+  for (const int64_t stride : {1, 2}) {
+    ConvGeometry g = Image(32, 28, 128, 128, 3);
+    g.groups = 128;
+    g.stride = {1, stride, stride};
+    g.out = {1, 28 / stride, 28 / stride};
+    for (const ConvPass pass : {ConvPass::kForward, ConvPass::kBackwardInput, ConvPass::kBackwardFilter}) {
+      EXPECT_GE(Busy(OneDnnConvParts(pass, g), 2), 0.9) << "stride " << stride;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -45,6 +45,7 @@ class Operation {
   explicit operator bool() const { return oper_ != nullptr; }
   TF_Operation* get() const { return oper_; }
   std::string name() const { return oper_ ? Api().OperationName(oper_) : ""; }
+  std::string device() const { return oper_ ? Api().OperationDevice(oper_) : ""; }  // as asked for
   std::string type() const { return oper_ ? Api().OperationOpType(oper_) : ""; }
   int num_outputs() const { return Api().OperationNumOutputs(oper_); }
   Output operator[](int index) const { return Output(oper_, index); }
@@ -205,8 +206,10 @@ class Scope {
     s.control_.insert(s.control_.end(), before.begin(), before.end());
     return s;
   }
+  // Also in a step that runs nothing else of `op`: its device is the new operations' too, instead of the scope's.
   Scope ColocateWith(Operation op) const {
     Scope s = *this;
+    s.device_ = op.device();
     s.colocate_.push_back(op);
     return s;
   }

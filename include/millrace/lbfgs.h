@@ -3,6 +3,9 @@
 // beside the variables, wherever those are; only scalars come to the client.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "millrace/train.h"
 
 namespace millrace {
@@ -23,38 +26,43 @@ struct LbfgsResult {
   std::string message;
 };
 
-// Adds what it needs to the model's graph when it is made: variables too, so that it comes before the model's
-// Initializer. The variables that the model trains must have known shapes. An error in what it built is the graph's.
-class Lbfgs {
+namespace internal {
+
+// The vectors beside the variables, and the operations on them: all but the evaluation of loss and gradient.
+class LbfgsVectors {
  public:
-  Lbfgs(Model& model, const Output& loss, const LbfgsOptions& options = {}) : options_(options) {
-    Scope s = model.scope().SubScope("lbfgs");
+  // `gradients`: of the variables that the model trains; where there is none, zero is stored.
+  LbfgsVectors(Model& model, const Scope& scope, const std::function<std::vector<Output>()>& gradients,
+               const LbfgsOptions& options)
+      : options_(options) {
+    Scope s = scope;
     const int64_t rows = 2 * int64_t{options.history} + 1;
     step_ = s.WithName("step").Placeholder(DType::kDouble, Shape{});
     slot_ = s.WithName("slot").Placeholder(DType::kInt32, Shape{});
     coefficients_ = s.WithName("coefficients").Placeholder(DType::kDouble, Shape{rows});
     const std::vector<Variable> trained = model.trainable();
-    std::vector<Output> reads;
-    for (const Variable& v : trained) reads.push_back(v.read);
-    const std::vector<Output> gradients = GradientsOf(model, loss, reads);
+    if (trained.empty()) model.Note(Status(TF_INVALID_ARGUMENT, "the model trains no variables"));
+    const std::vector<Output> given = gradients();
     std::vector<Output> slopes, squares, largest, products;
-    std::vector<Operation> stored;
     for (size_t i = 0; i < trained.size(); ++i) {
-      Add(model, s, trained[i], i < gradients.size() ? gradients[i] : Output(), &stored);
+      Add(model, s, trained[i], i < given.size() ? given[i] : Output());
       slopes.push_back(part_.slope);
       squares.push_back(part_.square);
       largest.push_back(part_.largest);
       products.push_back(part_.products);
     }
-    loss_ = s.WithControl(stored).Op("Cast", {loss}, {{"DstT", DType::kDouble}});
     slope_ = s.Op("AddN", {slopes});
     square_ = s.Op("AddN", {squares});
     largest_ = s.Op("Max", {s.Op("Pack", {largest}), int32_t{0}});
     products_ = s.Op("AddN", {products});
   }
 
-  // From the variables' values on, which are then those of the best point.
-  Returned<LbfgsResult> Minimize(const Session& session, const std::vector<Feed>& feeds = {}) const {
+  // Flat, one for each variable: the gradient at the variables' values. `stored` puts there what the constructor got.
+  const std::vector<Variable>& there() const { return there_; }
+  const std::vector<Operation>& stored() const { return stored_; }
+
+  // `evaluate` sets the loss at the variables' values, and stores its gradient.
+  Returned<LbfgsResult> Minimize(const Session& session, const std::function<Status(double* loss)>& evaluate) const {
     const MR_LbfgsOptions options = {options_.history, options_.max_iterations, options_.max_tries,
                                      options_.gradient_tolerance, options_.loss_tolerance};
     internal::CallStatus status;
@@ -74,12 +82,12 @@ class Lbfgs {
       if (failure.ok()) failure = RunOnce(session, fed, fetches, targets, values);
     };
     std::vector<double> values;
-    const auto evaluate = [&] {
-      values.clear();
-      run(feeds, {loss_}, {}, &values);
+    const auto look = [&] {
+      values.assign(1, 0.0);
+      if (failure.ok()) failure = evaluate(&values[0]);
       ++result.evaluations;
     };
-    evaluate();
+    look();
     run({}, {largest_, square_}, begin_, &values);
     tell(values);
     while (failure.ok() && move.request != MR_LBFGS_DONE) {
@@ -95,7 +103,7 @@ class Lbfgs {
             nullptr);
       }
       run({{step_, Tensor(move.step)}}, {}, move_, nullptr);
-      evaluate();
+      look();
       run({}, {slope_}, {}, &values);
       tell(values);
     }
@@ -113,36 +121,18 @@ class Lbfgs {
     Output slope, square, largest, products;
   };
 
-  static std::vector<Output> GradientsOf(Model& model, const Output& loss, const std::vector<Output>& reads) {
-    if (reads.empty()) model.Note(Status(TF_INVALID_ARGUMENT, "the model trains no variables"));
-    if (!model.scope().status().ok()) return {};
-#if MILLRACE_EXCEPTIONS
-    return model.scope().graph().Gradients({loss}, reads);
-#else
-    const Returned<std::vector<Output> > got = model.scope().graph().Gradients({loss}, reads);
-    model.Note(got.status());
-    return got.ok() ? *got : std::vector<Output>();
-#endif
-  }
-
   static Status RunOnce(const Session& session, const std::vector<Feed>& feeds, const std::vector<Output>& fetches,
                         const std::vector<Operation>& targets, std::vector<double>* values) {
-#if MILLRACE_EXCEPTIONS
-    const std::vector<Tensor> got = session.Run(feeds, fetches, targets);
-#else
-    const Returned<std::vector<Tensor> > returned = session.Run(feeds, fetches, targets);
-    if (!returned.ok()) return returned.status();
-    const std::vector<Tensor>& got = *returned;
-#endif
+    std::vector<Tensor> got;
+    const Status s = session.TryRun(feeds, fetches, targets, &got);
     for (const Tensor& t : got) {
-      for (int64_t i = 0; i < t.num_elements(); ++i) values->push_back(t.data<double>()[i]);
+      for (int64_t i = 0; s.ok() && i < t.num_elements(); ++i) values->push_back(t.data<double>()[i]);
     }
-    return Status();
+    return s;
   }
 
   // What is done with one variable, beside it.
-  void Add(Model& model, const Scope& outer, const Variable& v, const Output& gradient,
-           std::vector<Operation>* stored) {
+  void Add(Model& model, const Scope& outer, const Variable& v, const Output& gradient) {
     const Operation self(v.ref.get().oper);
     Scope s = outer.ColocateWith(self);
     Shape shape;
@@ -153,9 +143,14 @@ class Lbfgs {
     const DType dtype = v.read.dtype();
     const auto dims = [](const Shape& of) { return Tensor::Of<int64_t>({static_cast<int64_t>(of.size())}, of); };
     const int32_t m = options_.history;
+    // Not Model::AddVariable's, which lie where the session does.
     const auto vector = [&](const char* name, const Shape& of) {
+      Scope here = Scope(s.graph(), outer.prefix() + self.name()).ColocateWith(self);
+      const Operation op = here.WithName(name).Op("VariableV2", {}, {{"dtype", dtype}, {"shape", Attr::OfShape(of)}});
+      const Scope inside = Scope(s.graph(), op.name()).ColocateWith(self);
       const Output zero = s.Op("Cast", {0.0f}, {{"DstT", dtype}});
-      return model.AddVariable(outer.prefix() + self.name() + "/" + name, s.Op("Fill", {dims(of), zero}), false);
+      inside.WithName("Assign").Op("Assign", {op, s.Op("Fill", {dims(of), zero})});  // the model's initializer takes it
+      return Variable{op, inside.WithName("read").Op("Identity", {op})};
     };
     const auto wide = [&](const Output& o) { return Output(s.Op("Cast", {o}, {{"DstT", DType::kDouble}})); };
     const auto sum = [&](const Output& o) { return Output(s.Op("Sum", {o, int32_t{0}})); };
@@ -165,7 +160,8 @@ class Lbfgs {
     const Output flat = s.Op("Reshape", {v.read, dims({n})});
 
     const Output value = gradient ? Output(s.Op("Reshape", {gradient, dims({n})})) : there.read;
-    stored->push_back(s.Op("Assign", {there.ref, gradient ? value : Output(s.Op("ZerosLike", {there.read}))}));
+    there_.push_back(there);
+    stored_.push_back(s.Op("Assign", {there.ref, gradient ? value : Output(s.Op("ZerosLike", {there.read}))}));
     begin_.push_back(s.Op("Assign", {origin.ref, flat}));
     const Output zeros = s.Op("Fill", {dims({2 * int64_t{m}, n}), s.Op("Cast", {0.0f}, {{"DstT", dtype}})});
     const Output row = s.Op("Reshape", {there.read, dims({1, n})});
@@ -194,9 +190,53 @@ class Lbfgs {
   }
 
   LbfgsOptions options_;
-  Output step_, slot_, coefficients_, loss_, slope_, square_, largest_, products_;
-  std::vector<Operation> begin_, move_, turn_, back_;
+  Output step_, slot_, coefficients_, slope_, square_, largest_, products_;
+  std::vector<Variable> there_;
+  std::vector<Operation> stored_, begin_, move_, turn_, back_;
   Part part_;  // of the variable that was added last
+};
+
+inline std::vector<Output> LbfgsGradients(Scope s, const Output& loss, const std::vector<Output>& values) {
+  if (values.empty() || !s.status().ok()) return {};
+#if MILLRACE_EXCEPTIONS
+  return s.graph().Gradients({loss}, values);
+#else
+  const Returned<std::vector<Output> > got = s.graph().Gradients({loss}, values);
+  s.Note(got.status());
+  return got.ok() ? *got : std::vector<Output>();
+#endif
+}
+
+}  // namespace internal
+
+// Adds what it needs to the model's graph when it is made: variables too, so that it comes before the model's
+// Initializer. The variables that the model trains must have known shapes. An error in what it built is the graph's.
+class Lbfgs {
+ public:
+  Lbfgs(Model& model, const Output& loss, const LbfgsOptions& options = {}) {
+    Scope s = model.scope().SubScope("lbfgs");
+    const auto gradients = [&] {
+      std::vector<Output> reads;
+      for (const Variable& v : model.trainable()) reads.push_back(v.read);
+      return internal::LbfgsGradients(model.scope(), loss, reads);
+    };
+    vectors_.emplace(model, s, gradients, options);
+    loss_ = s.WithControl(vectors_->stored()).Op("Cast", {loss}, {{"DstT", DType::kDouble}});
+  }
+
+  // From the variables' values on, which are then those of the best point.
+  Returned<LbfgsResult> Minimize(const Session& session, const std::vector<Feed>& feeds = {}) const {
+    return vectors_->Minimize(session, [&](double* loss) {
+      std::vector<Tensor> got;
+      const Status s = session.TryRun(feeds, {loss_}, {}, &got);
+      if (s.ok()) *loss = got[0].data<double>()[0];
+      return s;
+    });
+  }
+
+ private:
+  std::optional<internal::LbfgsVectors> vectors_;
+  Output loss_;
 };
 
 }  // namespace MILLRACE_CLIENT

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of steps for Chrome's viewer, and reports of benchmarks."""
 
+import copy
 import json
+import pickle
 
 import pytest
 
@@ -92,3 +94,25 @@ def test_watches_that_tell_nobody_change_nothing():
         watch.debug_urls.append("file:///tmp/c")
         with pytest.raises(tf.errors.UnimplementedError, match="c is to be told to file:///tmp/c"):
             session.run(c, options=options)
+
+
+def test_metadata_are_decoded_when_they_are_looked_at():
+    full = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Graph().as_default(), tf.Session() as session:
+        first, second = tf.random_uniform([3], name="first"), tf.random_uniform([3], name="second")
+        metadata = tf.RunMetadata()
+        session.run(first, options=full, run_metadata=metadata)
+        session.run(second, options=full, run_metadata=metadata)  # takes the place of what nobody has looked at
+        encoded = metadata._encoded
+        names = {n.node_name for d in metadata.step_stats.dev_stats for n in d.node_stats}
+        assert any(n.startswith("second") for n in names) and not any(n.startswith("first") for n in names)
+        assert metadata.SerializeToString() == encoded, "fields are in their order, and those that are nothing are left out"
+        session.run(first, options=full, run_metadata=metadata)
+        assert copy.deepcopy(metadata) == metadata and pickle.loads(pickle.dumps(metadata)) == metadata
+        with tf.profiler.record() as trace:
+            session.run(second, run_metadata=metadata)
+        assert trace.metadata[0] == metadata and trace.steps[0].runs
+    broken = tf.RunMetadata()
+    broken._parse_later(b"\x0a\xff")
+    with pytest.raises(ValueError, match="truncated"):
+        broken.step_stats

@@ -214,7 +214,19 @@ recorders: List[Any] = []  # of steps, see profiler.record
 
 def _encoded(options: Any, run_metadata: Any) -> Tuple[Optional[bytes], Optional[Callable[[bytes], Any]]]:
     """As native code takes a step's options, and what it calls with the encoded metadata."""
-    return None if options is None else options.SerializeToString(), None if run_metadata is None else run_metadata.ParseFromString
+    take = None if run_metadata is None else getattr(run_metadata, "_parse_later", run_metadata.ParseFromString)
+    return None if options is None else options.SerializeToString(), take
+
+
+class _EncodedMetadata:
+    """Takes a step's RunMetadata as it comes."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def ParseFromString(self, data: bytes) -> None:
+        """Keeps it."""
+        self.data = data
 
 
 class BaseSession(_core.Session):
@@ -317,10 +329,13 @@ class BaseSession(_core.Session):
 
             options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())
             options.trace_level = options.FULL_TRACE
-            run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata
+            given, run_metadata = run_metadata, _EncodedMetadata()
         values = run(options, run_metadata)
-        for recorder, number in wanted:
-            recorder.end(number, run_metadata)
+        if wanted:
+            if given is not None:
+                getattr(given, "_parse_later", given.ParseFromString)(run_metadata.data)
+            for recorder, number in wanted:
+                recorder.end(number, run_metadata.data)
         return values
 
     def _drop_dead_handles(self) -> None:

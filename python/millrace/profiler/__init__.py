@@ -145,14 +145,18 @@ class Trace:
             data = self._metadata[0].SerializeToString()
         else:
             raise ValueError("%s: want .html, .json, or .pb for a single step" % path)
-        temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
+        _write(path, data)
 
     def text(self, rows: int = 12) -> str:
         """The gist of each step for a terminal."""
         return "\n\n".join(_text(step, rows) for step in self.steps)
+
+
+def _write(path: str, data: bytes) -> None:
+    temporary = path + ".tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
 
 
 def _step_name(file: str) -> str:
@@ -220,9 +224,10 @@ class record:
             self._next += 1
         return number if self._steps is None or number in self._steps else -1
 
-    def end(self, number: int, metadata: Any) -> None:
-        """What the step told."""
-        own = definitions.RunMetadata.FromString(metadata.SerializeToString())
+    def end(self, number: int, metadata: bytes) -> None:
+        """What the step told, encoded: it is decoded when somebody looks at it."""
+        own = definitions.RunMetadata()
+        own._parse_later(metadata)
         self.trace.add(own, "step %d" % number)
         if self._folder is not None:
-            Trace([own]).save(os.path.join(self._folder, "trace-%d-0-%06d.pb" % (os.getpid(), number)))
+            _write(os.path.join(self._folder, "trace-%d-0-%06d.pb" % (os.getpid(), number)), metadata)

@@ -231,7 +231,7 @@ class Message:
 
     _fields: Dict[str, Field] = {}
     _numbers: Dict[int, Field] = {}
-    __slots__ = ("_values", "_parent", "_parent_field", "_present", "_unknown")
+    __slots__ = ("_values", "_parent", "_parent_field", "_present", "_unknown", "_encoded")
 
     def __init__(self, **fields: Any) -> None:
         set_slot = object.__setattr__
@@ -271,6 +271,8 @@ class Message:
             parent._touch(self._parent_field)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("_values", "_unknown"):  # they are not there until what was read is looked at
+            return self._decode(name)
         field = type(self)._fields.get(name)
         if field is None:
             raise AttributeError("%s has no field %r" % (type(self).__name__, name))
@@ -421,6 +423,24 @@ class Message:
         """Becomes the message that the bytes encode."""
         self.Clear()
         return self.MergeFromString(data)
+
+    def _parse_later(self, data: bytes) -> None:
+        """Becomes the message that the bytes encode, when somebody looks at it. DecodeError comes then."""
+        for slot in ("_values", "_unknown"):
+            try:
+                object.__delattr__(self, slot)
+            except AttributeError:  # nobody has looked at what was read before
+                pass
+        object.__setattr__(self, "_encoded", data)
+        self._touch()
+
+    def _decode(self, slot: str) -> Any:
+        object.__setattr__(self, "_values", {})
+        object.__setattr__(self, "_unknown", b"")
+        data = self._encoded
+        object.__delattr__(self, "_encoded")
+        self.MergeFromString(data)
+        return object.__getattribute__(self, slot)
 
     @classmethod
     def FromString(cls, data: bytes) -> Any:

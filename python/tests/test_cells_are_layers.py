@@ -133,3 +133,14 @@ def test_settings():
     with tf.Graph().as_default():
         state = CELLS.GRUCell(3).get_initial_state(inputs=tf.zeros([5, 2]))
         assert state.shape.as_list() == [5, 3] and state.dtype == tf.float32
+
+
+def test_cells_say_what_inputs_they_take():
+    for kind in (tf.nn.rnn_cell.BasicRNNCell, tf.nn.rnn_cell.GRUCell, tf.nn.rnn_cell.BasicLSTMCell, tf.nn.rnn_cell.LSTMCell):
+        with tf.Graph().as_default():
+            cell = kind(3)
+            assert cell.input_spec.ndim == 2
+            for x in (tf.zeros([2, 3, 4]), tf.zeros([4])):
+                with pytest.raises(ValueError, match="expected ndim=2"):
+                    cell(x, cell.zero_state(2, tf.float32))
+            cell(tf.zeros([2, 4]), cell.zero_state(2, tf.float32))

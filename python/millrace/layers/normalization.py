@@ -116,7 +116,10 @@ class BatchNormalization(SettingsLayer):
             self.renorm_mean, self.renorm_stddev = average("renorm_mean", mean), average("renorm_stddev", variance)
 
     def call(self, inputs: Any, training: Any = None) -> Any:
-        """Computes the outputs."""
+        """Computes the outputs; those of half precision in float32."""
+        given = inputs.dtype.base_dtype
+        if given in (dtypes.float16, dtypes.bfloat16):
+            return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
         training = K.learning_phase() if training is None else training
         ndims = inputs.get_shape().ndims
         if self.fused is not False and not self.renorm and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:

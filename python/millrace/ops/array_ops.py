@@ -117,6 +117,13 @@ def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:
     return gen_ops.fill(dims, value, name=name)
 
 
+def _type_of_number(value: Any) -> dtypes.DType:
+    if hasattr(value, "dtype"):
+        return dtypes.as_dtype(value.dtype).base_dtype
+    kind = np.asarray(value).dtype.kind
+    return {"f": dtypes.float32, "i": dtypes.int32}.get(kind) or dtypes.as_dtype(np.asarray(value).dtype)
+
+
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None, dtype: Any = None, name: Optional[str] = None
 ) -> Tensor:
@@ -126,13 +133,10 @@ def one_hot(
     Raises: ValueError when the axis is out of range; an index out of range gives off_value everywhere.
     """
     if dtype is None:
-        known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
-        if len({t.base_dtype if isinstance(t, dtypes.DType) else dtypes.as_dtype(t) for t in known}) > 1:
-            raise at_user_line(TypeError("dtype must be the same for on_value and off_value: %s, %s" % (known[0], known[1])))
-        dtype = known[0] if known else dtypes.as_dtype(np.asarray(on_value).dtype) if isinstance(on_value, (bool, str)) else None
-        if dtype is None:
-            given = on_value if on_value is not None else off_value
-            dtype = dtypes.float32 if given is None or isinstance(given, float) else dtypes.int32
+        known = [_type_of_number(v) for v in (on_value, off_value) if v is not None]
+        if len(set(known)) > 1:
+            raise at_user_line(TypeError("dtype %s of on_value does not match dtype %s of off_value" % (known[0].name, known[1].name)))
+        dtype = known[0] if known else dtypes.float32
     dtype = dtypes.as_dtype(dtype).base_dtype
     for what, value in (("on_value", on_value), ("off_value", off_value)):
         if hasattr(value, "dtype") and dtypes.as_dtype(value.dtype).base_dtype != dtype:

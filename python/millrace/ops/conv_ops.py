@@ -49,6 +49,15 @@ def _window(sizes: Any, data_format: str) -> Any:
     return [1, 1] + pair if data_format.startswith("NC") else [1] + pair + [1]
 
 
+def _edges(padding: Any) -> Any:
+    """("EXPLICIT", the numbers) of a list of pairs, how much is put before and behind each axis; or (padding, none)."""
+    if not isinstance(padding, (list, tuple)):
+        return padding, ()
+    if len(padding) != 4 or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in padding):
+        raise at_user_line(ValueError("padding as a list must be four pairs, of the axes, got %r" % (padding,)))
+    return "EXPLICIT", [int(n) for pair in padding for n in pair]
+
+
 def _steps(sizes: Any, data_format: str, count: int) -> Any:
     """Numbers for each axis, of one, of one for each spatial axis, or of all; ones for None."""
     sizes = [1] if sizes is None else [sizes] if isinstance(sizes, (int, np.integer)) else list(sizes)
@@ -76,11 +85,13 @@ def conv2d(
     """
     filter = given("conv2d", filter=filter, filters=filters)
     layout = _format(data_format, "NHWC")
+    edges, explicit = _edges(padding)
     return gen_ops.conv2d(
         input,
         filter,
         _window(strides, layout),
-        padding,
+        edges,
+        explicit_paddings=explicit,
         use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
         data_format=layout,
         dilations=_window(dilations, layout),
@@ -254,12 +265,14 @@ def conv2d_backprop_input(
     filters: Any = None,
 ) -> Tensor:
     """The gradient of conv2d in its input."""
+    edges, explicit = _edges(padding)
     return gen_ops.conv2d_backprop_input(
         input_sizes,
         given("conv2d_backprop_input", filter=filter, filters=filters),
         out_backprop,
         _window(strides, data_format),
-        padding,
+        edges,
+        explicit_paddings=explicit,
         use_cudnn_on_gpu=use_cudnn_on_gpu,
         data_format=data_format,
         dilations=_window(dilations, data_format),
@@ -279,12 +292,14 @@ def conv2d_backprop_filter(
     name: Optional[str] = None,
 ) -> Tensor:
     """The gradient of conv2d in its filter."""
+    edges, explicit = _edges(padding)
     return gen_ops.conv2d_backprop_filter(
         input,
         filter_sizes,
         out_backprop,
         _window(strides, data_format),
-        padding,
+        edges,
+        explicit_paddings=explicit,
         use_cudnn_on_gpu=use_cudnn_on_gpu,
         data_format=data_format,
         dilations=_window(dilations, data_format),

@@ -14,6 +14,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.framework.unique_names import snake
 from millrace.keras import activations
+from millrace.layers.nodes import InputSpec
 from millrace.layers.scoped import Layer
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.partitions import fixed_size_partitioner
@@ -75,6 +76,7 @@ class RNNCell(Layer):
         if self._dtype is None:
             first = nest.flatten(inputs)[0]
             self._dtype = first.dtype.base_dtype if isinstance(first, Tensor) else None
+        self._check([x for x in nest.flatten(inputs) if isinstance(x, Tensor)])
         stored = self._scope
         if stored is not None and scope is None:
             with variable_scope(stored, reuse=True, auxiliary_name_scope=False), name_scope(stored.original_name_scope or stored.name.split("/")[-1]):
@@ -262,6 +264,7 @@ def _library_name(activation: Any) -> Optional[str]:
 class BasicRNNCell(RNNCell):
     """activation([inputs, state] kernel + bias)."""
 
+    input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "activation", "reuse")
 
     def __init__(
@@ -293,6 +296,7 @@ class BasicRNNCell(RNNCell):
 class GRUCell(RNNCell):
     """The gated recurrent unit."""
 
+    input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "kernel_initializer", "bias_initializer", "activation", "reuse")
 
     def __init__(
@@ -345,6 +349,7 @@ class GRUCell(RNNCell):
 class BasicLSTMCell(RNNCell):
     """The LSTM cell without peepholes, clipping or projection."""
 
+    input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "forget_bias", "state_is_tuple", "activation", "reuse")
 
     def __init__(
@@ -397,6 +402,7 @@ class BasicLSTMCell(RNNCell):
 class LSTMCell(RNNCell):
     """The LSTM cell with peepholes, clipping and projection where wanted."""
 
+    input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "use_peepholes", "cell_clip", "initializer", "num_proj", "proj_clip", "forget_bias", "state_is_tuple", "activation", "reuse")
 
     def __init__(

@@ -407,6 +407,7 @@ run_config training exporter gc util = estimator.%
 export export.export export.export_lib = estimator.export
 export.export_output = estimator.export_output
 inputs inputs.inputs inputs.numpy_io inputs.pandas_io = estimator.inputs
+inputs.queues.feeding_functions = estimator.feeding_functions
 canned.dnn canned.linear canned.dnn_linear_combined canned.baseline = estimator.canned
 canned.head = estimator.heads
 canned.metric_keys canned.prediction_keys = estimator.keys
@@ -473,6 +474,7 @@ slim.python.slim.data.data_decoder slim.python.slim.data.data_provider slim.pyth
 slim.python.slim.data.dataset_data_provider slim.python.slim.data.parallel_reader slim.python.slim.data.prefetch_queue = contrib.slim_data.%
 learn.python.learn.monitors = contrib.learn.monitors
 learn.python.learn.metric_spec = contrib.learn.metric_spec
+learn.dataframe.queues.feeding_functions learn.python.learn.dataframe.queues.feeding_functions = estimator.feeding_functions
 learn.python.learn.learn_runner = contrib.learn.learn_runner
 learn.python.learn.estimators = contrib.learn
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues that threads fill with the rows of arrays, tables and generators."""
+
+from __future__ import annotations
+
+import collections
+import inspect
+import threading
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from millrace import summary
+from millrace.framework import dtypes
+from millrace.framework.convert import constant
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import queues, math_ops
+from millrace.ops.script_ops import py_func
+from millrace.train import queue_runner
+
+
+def _columns(data: Any) -> Tuple[List[np.ndarray], Optional[List[str]]]:
+    """The arrays of a table, the numbers of its rows first, and their names where there are more than one."""
+    if isinstance(data, np.ndarray):
+        return [np.arange(len(data)), data], None
+    if isinstance(data, collections.OrderedDict):
+        arrays = [np.asarray(v) for v in data.values()]
+        if any(len(a) != len(arrays[0]) for a in arrays):
+            raise at_user_line(ValueError("the columns of the data have different lengths: %s" % {k: len(v) for k, v in data.items()}))
+        return [np.arange(len(arrays[0])), *arrays], list(data)
+    if hasattr(data, "index") and hasattr(data, "columns"):  # a pandas table
+        return [np.asarray(data.index), *(np.asarray(data[c]) for c in data.columns)], list(data.columns)
+    raise at_user_line(TypeError("data must be an array, an OrderedDict of arrays, a pandas DataFrame or a generator function, got %s" % type(data).__name__))
+
+
+def _orders(count: int, size: int, epochs: Optional[int], generator: np.random.RandomState, shuffle: bool) -> Iterator[np.ndarray]:
+    """The rows of each batch, from a row by chance on where `shuffle` is: over the ends of epochs; the last batch may be smaller."""
+    waiting, epoch = np.zeros([0], np.int64), 0
+    order = (np.arange(count) + (generator.randint(count) if shuffle and count else 0)) % max(1, count)
+    while (epochs is None or epoch < epochs) and count:
+        waiting, epoch = np.concatenate([waiting, order]), epoch + 1
+        while len(waiting) >= size:
+            yield waiting[:size]
+            waiting = waiting[size:]
+    if len(waiting):
+        yield waiting
+
+
+def _padded(rows: List[np.ndarray], value: Any) -> np.ndarray:
+    longest = max(len(r) for r in rows)
+    return np.stack([np.concatenate([r, np.full([longest - len(r), *r.shape[1:]], value, r.dtype)]) for r in rows])
+
+
+def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad: Any) -> Tuple[Callable[[], Any], List[np.ndarray], List[str]]:
+    first = next(data())
+    if not isinstance(first, dict):
+        raise at_user_line(TypeError("data generator must yield dicts, got %s" % type(first).__name__))
+    names = sorted(first)
+
+    def rows() -> Iterator[Any]:
+        epoch = 0
+        while epochs is None or epoch < epochs:
+            epoch += 1
+            yield from data()
+
+    source = rows()
+
+    def take() -> Any:
+        chosen = [row for _, row in zip(range(size), source)]
+        if not chosen:
+            raise StopIteration
+        columns = [[np.asarray(row[name]) for row in chosen] for name in names]
+        made = [_padded(column, pad) if pad is not None and column[0].ndim else np.stack(column) for column in columns]
+        return [np.arange(len(chosen)), *made]
+
+    return take, [np.zeros([1], np.int64), *(np.asarray(first[name])[None] for name in names)], names
+
+
+def enqueue_data(
+    data: Any,
+    capacity: int,
+    shuffle: bool = False,
+    min_after_dequeue: Optional[int] = None,
+    num_threads: int = 1,
+    seed: Optional[int] = None,
+    name: str = "enqueue_input",
+    enqueue_size: int = 1,
+    num_epochs: Optional[int] = None,
+    pad_value: Any = None,
+) -> Any:
+    """A queue of rows (the row's number, then its values) that threads of a QueueRunner fill: of an array, an OrderedDict of arrays, a pandas table,
+    or a function that makes a generator of dicts, whose rows may have different lengths where pad_value is given."""
+    with name_scope(name):
+        if pad_value is not None and not callable(data):
+            raise at_user_line(NotImplementedError("pad_value is only supported for generators"))
+        generated = callable(data) and (inspect.isfunction(data) or inspect.ismethod(data))
+        if generated:
+            if pad_value is not None and shuffle:
+                raise at_user_line(NotImplementedError("padding and shuffling not yet supported"))
+            taken, samples, _ = _of_generator(data, enqueue_size, num_epochs, pad_value)
+            sources = [taken] * num_threads
+        else:
+            arrays, _ = _columns(data)
+            samples = arrays
+            share = -(-num_epochs // num_threads) if num_epochs is not None else None
+            left = num_epochs
+            sources = []
+            for i in range(num_threads):
+                epochs = None if left is None else min(left, share or 0)
+                left = None if left is None else left - (epochs or 0)
+                generator = np.random.RandomState(None if seed is None else seed + i)
+                sources.append(_taker(arrays, _orders(len(arrays[0]), enqueue_size, epochs, generator, shuffle)))
+        types = [dtypes.string if a.dtype.kind in "OUS" else dtypes.as_dtype(a.dtype) for a in samples]
+        shapes = [TensorShape(a.shape[1:]) for a in samples]
+        if pad_value is not None:
+            shapes = [TensorShape([None, *s.as_list()[1:]]) if s.ndims else s for s in shapes]
+        if shuffle:
+            least = int(capacity / 4) if min_after_dequeue is None else min_after_dequeue
+            queue: Any = queues.RandomShuffleQueue(capacity, least, types, shapes, seed=seed)
+        elif pad_value is not None:
+            queue = queues.PaddingFIFOQueue(capacity, types, shapes)
+        else:
+            queue = queues.FIFOQueue(capacity, types, shapes)
+        lock = threading.Lock()
+        enqueues = []
+        for source in sources:
+            made = py_func(_locked(source, lock if generated else threading.Lock()), [], types, stateful=True)
+            for tensor, shape in zip(made, shapes):
+                tensor.set_shape(TensorShape([None]).concatenate(shape))
+            enqueues.append(queue.enqueue_many(made))
+        queue_runner.add_queue_runner(queue_runner.QueueRunner(queue, enqueues))
+        full = math_ops.cast(queue.size(), dtypes.float32) * constant(1.0 / capacity)
+        summary.scalar("queue/%sfraction_of_%d_full" % (queue.name, capacity), full)
+        return queue
+
+
+_enqueue_data = enqueue_data
+
+
+def _taker(arrays: List[np.ndarray], rows: Iterator[np.ndarray]) -> Callable[[], Any]:
+    def take() -> Any:
+        chosen = next(rows)  # StopIteration is the end of the input
+        return [array[chosen] for array in arrays]
+
+    return take
+
+
+def _locked(function: Callable[[], Any], lock: Any) -> Callable[[], Any]:
+    def call() -> Any:
+        with lock:
+            return function()
+
+    return call

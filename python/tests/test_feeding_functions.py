@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues that are filled with rows of arrays, tables and generators."""
+
+import collections
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import names
+from millrace.estimator import feeding_functions
+
+X = np.arange(14.0).reshape(7, 2)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with tf.Graph().as_default():
+        yield
+
+
+def rows_of(queue, size=1, most=100):
+    taken = queue.dequeue_many(size) if size > 1 else queue.dequeue()
+    found = []
+    with tf.Session() as sess:
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coord)
+        try:
+            while len(found) < most:
+                found.append(sess.run(taken))
+        except tf.errors.OutOfRangeError:
+            pass
+        coord.request_stop()
+        sess.run(queue.close(cancel_pending_enqueues=True))
+        coord.join(threads)
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+def test_rows_in_order(size):
+    found = rows_of(feeding_functions.enqueue_data(X, 50, num_epochs=2, enqueue_size=size))
+    assert [int(i) for i, _ in found] == 2 * list(range(7))
+    np.testing.assert_array_equal([row for _, row in found], np.concatenate([X, X]))
+
+
+def test_columns_with_names_and_tables():
+    data = collections.OrderedDict(a=np.arange(5), b=np.array(["x", "y", "z", "u", "v"]))
+    found = rows_of(feeding_functions.enqueue_data(data, 10, num_epochs=1))
+    assert [(int(a), b) for _, a, b in found] == list(zip(range(5), (b"x", b"y", b"z", b"u", b"v")))
+    pandas = pytest.importorskip("pandas")
+    found = rows_of(feeding_functions.enqueue_data(pandas.DataFrame({"c": [3, 4]}, index=[7, 9]), 10, num_epochs=1))
+    assert [(int(i), int(c)) for i, c in found] == [(7, 3), (9, 4)]
+
+
+def test_shuffled_rows_come_each_as_often():
+    found = rows_of(feeding_functions.enqueue_data(X, 20, shuffle=True, min_after_dequeue=5, seed=3, num_epochs=4, enqueue_size=3, num_threads=3))
+    numbers = [int(i) for i, _ in found]
+    assert sorted(numbers) == sorted(4 * list(range(7))) and numbers != 4 * list(range(7))
+    assert len(rows_of(feeding_functions.enqueue_data(X, 20, shuffle=True, name="more"), 5, most=12)) == 12
+
+
+def test_generators():
+    def words():
+        for i in range(5):
+            yield {"n": i, "letters": np.arange(i + 1)}
+
+    found = rows_of(feeding_functions.enqueue_data(words, 10, num_epochs=2, pad_value=-1, enqueue_size=2), 5)
+    assert [batch[2].tolist() for batch in found] == 2 * [[0, 1, 2, 3, 4]]  # the columns are in the order of their names
+    assert found[0][1].shape == (5, 5) and found[0][1].tolist()[:2] == [[0, -1, 0, 0, 0], [0, 1, 0, 0, 0]]  # the queue fills up with zeros
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="data must be"):
+        feeding_functions.enqueue_data([1, 2], 5)
+    with pytest.raises(ValueError, match="different lengths"):
+        feeding_functions.enqueue_data(collections.OrderedDict(a=np.arange(2), b=np.arange(3)), 5)
+    with pytest.raises(NotImplementedError):
+        feeding_functions.enqueue_data(X, 5, pad_value=0)
+    for path in ("contrib.learn.python.learn.dataframe.queues.feeding_functions", "python.estimator.inputs.queues.feeding_functions"):
+        assert names.module(path).enqueue_data is feeding_functions.enqueue_data

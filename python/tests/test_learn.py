@@ -167,6 +167,7 @@ def test_experiments(tmp_path):
             eval_steps=1,
             min_eval_frequency=15,
             eval_metrics={"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "class")},
+            eval_delay_secs=0,
         )
 
     results, _ = learn.learn_runner.run(make, str(tmp_path))
@@ -177,6 +178,42 @@ def test_experiments(tmp_path):
         learn.learn_runner.run(make)
     with pytest.raises(ValueError, match="non-existent task fly"):
         learn.learn_runner.run(make, str(tmp_path), schedule="fly")
+
+
+def test_experiments_obey_delays(tmp_path, monkeypatch):
+    def inputs():
+        return tf.constant(X, tf.float32), tf.constant(Y)
+
+    def make(folder, **more):
+        estimator = learn.Estimator(model_fn, str(tmp_path / folder), params={"rate": 0.1})
+        return learn.Experiment(estimator, inputs, inputs, train_steps=40, eval_steps=1, **more)
+
+    slept, results = [], []
+    monkeypatch.setattr("time.sleep", slept.append)
+    made = make("a", train_steps_per_iteration=15)
+    found, _ = made.continuous_train_and_eval(lambda r: results.append(r) or True)
+    assert [r and r["global_step"] for r in results] == [None, 15, 30, 40] and found["global_step"] == 40 and not slept
+    assert made.evaluate()["global_step"] == 40 and slept == [120]
+    assert made.evaluate(delay_secs=3)["global_step"] == 40 and slept == [120, 3]
+
+    del slept[:], results[:]
+    made = make("a", eval_delay_secs=7, continuous_eval_throttle_secs=1000)
+    assert made.continuous_eval()["global_step"] == 40
+    assert slept[0] == 7 and len(slept) == 2 and 900 < slept[1] < 1000
+    del slept[:]
+    paths = []
+    made.continuous_eval(0, 0, False, lambda r, path: paths.append(path) or len(paths) < 3)
+    assert paths[0] is None and not slept and paths[1].endswith("model.ckpt-40")
+    del slept[:]
+    empty = make("b", continuous_eval_throttle_secs=50)
+    assert empty.continuous_eval(delay_secs=0, continuous_eval_predicate_fn=lambda r: len(slept) < 2) is None and len(slept) == 2  # waits for a checkpoint
+    made.train()
+    assert len(slept) == 2
+    for refused in ({"export_strategies": [1]}, {"saving_listeners": [1]}):
+        with pytest.raises(NotImplementedError):
+            make("c", **refused)
+    with pytest.raises(ValueError):
+        make("c", train_steps_per_iteration=1.5)
 
 
 def test_mistakes():

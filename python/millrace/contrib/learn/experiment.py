@@ -3,10 +3,26 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import Any, Callable, Optional
 
+from millrace import tf_logging
 from millrace.framework.errors import at_user_line
+from millrace.train.checkpoint_management import latest_checkpoint
+
+
+def _sleep(seconds: Any) -> None:
+    if seconds and seconds > 0:
+        time.sleep(seconds)
+
+
+def _takes_path(predicate: Callable[..., bool]) -> bool:
+    """Whether a predicate takes the path of the checkpoint beside the results."""
+    try:
+        return len(inspect.signature(predicate).parameters) > 1
+    except ValueError:
+        return False
 
 
 class Experiment:
@@ -26,10 +42,28 @@ class Experiment:
         eval_delay_secs: float = 120,
         continuous_eval_throttle_secs: float = 60,
         min_eval_frequency: Optional[int] = None,
-        **unused: Any,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Any = None,
+        train_steps_per_iteration: Optional[int] = None,
+        checkpoint_and_export: bool = False,
+        saving_listeners: Any = None,
     ) -> None:
-        del eval_delay_secs  # evaluation follows training at once
-        del continuous_eval_throttle_secs  # evaluation follows training at once
+        if export_strategies:
+            raise at_user_line(
+                NotImplementedError("export_strategies is not provided: call export_savedmodel after training, or tf.estimator.train_and_evaluate")
+            )
+        refused = {
+            "delay_workers_by_global_step": delay_workers_by_global_step,
+            "checkpoint_and_export": checkpoint_and_export,
+            "saving_listeners": saving_listeners,
+        }
+        for name, value in refused.items():
+            if value:
+                raise at_user_line(NotImplementedError("%s of Experiment is not provided: tf.estimator.train_and_evaluate" % name))
+        for name, count in (("train_steps_per_iteration", train_steps_per_iteration), ("min_eval_frequency", min_eval_frequency)):
+            if count is not None and int(count) != count:
+                raise at_user_line(ValueError("`%s` must be an integer, got %s" % (name, count)))
+        self._eval_delay, self._throttle, self._per_iteration = eval_delay_secs, continuous_eval_throttle_secs, train_steps_per_iteration
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
@@ -41,8 +75,10 @@ class Experiment:
     eval_steps = property(lambda self: self._eval_steps, doc="How many batches an evaluation takes.")
 
     def train(self, delay_secs: Any = None) -> Any:
-        """Trains up to train_steps, delay_secs from now on."""
-        time.sleep(delay_secs or 0)
+        """Trains up to train_steps, delay_secs from now on: without them a worker of a cluster begins 5 seconds after the one before it, 60 at most."""
+        if delay_secs is None:
+            delay_secs = min(60, 5 * (getattr(getattr(self._estimator, "config", None), "task_id", 0) or 0))
+        _sleep(delay_secs)
         return self._train(self._train_steps)
 
     def _train(self, max_steps: Optional[int]) -> Any:
@@ -51,11 +87,73 @@ class Experiment:
         return self._estimator.train(self._train_input, hooks=self._monitors, max_steps=max_steps)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
-        """The metrics, delay_secs from now on."""
-        time.sleep(delay_secs or 0)
+        """The metrics, delay_secs (without them eval_delay_secs) from now on."""
+        _sleep(self._eval_delay if delay_secs is None else delay_secs)
+        return self._evaluate(self._eval_input, name)
+
+    def _evaluate(self, input_fn: Any, name: Optional[str] = None, checkpoint_path: Optional[str] = None) -> Any:
         if hasattr(self._estimator, "fit"):
-            return self._estimator.evaluate(input_fn=self._eval_input, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks)
-        return self._estimator.evaluate(self._eval_input, steps=self._eval_steps, hooks=self._eval_hooks, name=name)
+            return self._estimator.evaluate(
+                input_fn=input_fn, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks, checkpoint_path=checkpoint_path
+            )
+        return self._estimator.evaluate(input_fn, steps=self._eval_steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path)
+
+    def continuous_eval(
+        self,
+        delay_secs: Any = None,
+        throttle_delay_secs: Any = None,
+        evaluate_checkpoint_only_once: bool = True,
+        continuous_eval_predicate_fn: Optional[Callable[..., bool]] = None,
+        name: str = "continuous",
+    ) -> Any:
+        """Evaluates each new checkpoint until train_steps are done, or the predicate of (results, path) says no; the last results."""
+        return self._continuous_eval(self._eval_input, delay_secs, throttle_delay_secs, evaluate_checkpoint_only_once, continuous_eval_predicate_fn, name)
+
+    def continuous_eval_on_train_data(
+        self,
+        delay_secs: Any = None,
+        throttle_delay_secs: Any = None,
+        continuous_eval_predicate_fn: Optional[Callable[..., bool]] = None,
+        name: str = "continuous_on_train_data",
+    ) -> Any:
+        """continuous_eval on what it is trained on."""
+        return self._continuous_eval(self._train_input, delay_secs, throttle_delay_secs, True, continuous_eval_predicate_fn, name)
+
+    def _continuous_eval(self, input_fn: Any, delay_secs: Any, throttle_secs: Any, only_once: bool, predicate: Optional[Callable[..., bool]], name: str) -> Any:
+        if predicate is not None and not callable(predicate):
+            raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
+        throttle = self._throttle if throttle_secs is None else throttle_secs
+        _sleep(self._eval_delay if delay_secs is None else delay_secs)
+        results, evaluated = None, None
+        while predicate is None or predicate(*((results, evaluated) if _takes_path(predicate) else (results,))):
+            if results and self._train_steps and results.get("global_step", 0) >= self._train_steps:
+                break
+            begun, newest = time.time(), latest_checkpoint(self._estimator.model_dir)
+            if newest is None:
+                tf_logging.log_every_n(tf_logging.WARN, "%s is not trained yet: evaluation waits for a checkpoint.", 10, self._estimator)
+            elif newest != evaluated or not only_once:
+                results, evaluated = self._evaluate(input_fn, name, newest), newest
+            _sleep(throttle - (time.time() - begun))
+        return results
+
+    def continuous_train_and_eval(self, continuous_eval_predicate_fn: Optional[Callable[..., bool]] = None) -> Any:
+        """Trains train_steps_per_iteration steps (without them a tenth of train_steps, or 1000) and evaluates, until train_steps are done or the predicate
+        of the results says no; (the last results, nothing exported)."""
+        if continuous_eval_predicate_fn is not None and not callable(continuous_eval_predicate_fn):
+            raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
+        each = self._per_iteration if self._per_iteration is not None else max(1, self._train_steps // 10) if self._train_steps else 1000
+        results, step = None, 0
+        while continuous_eval_predicate_fn is None or continuous_eval_predicate_fn(
+            *((results, None) if _takes_path(continuous_eval_predicate_fn) else (results,))
+        ):
+            if self._train_steps and step >= self._train_steps:
+                break
+            self._train(step + each if self._train_steps is None else min(step + each, self._train_steps))
+            results = self.evaluate(delay_secs=0)
+            before, step = step, int(results["global_step"])
+            if step == before:
+                break
+        return results, []
 
     def train_and_evaluate(self) -> Any:
         """Trains, with an evaluation every min_eval_frequency steps where that is given; (the metrics at the end, nothing exported)."""
@@ -63,13 +161,13 @@ class Experiment:
         if self._every and self._train_steps:
             while step < self._train_steps:
                 self._train(min(step + self._every, self._train_steps))
-                results = self.evaluate()
+                results = self.evaluate(delay_secs=0)
                 before, step = step, int(results["global_step"])
                 if step == before:
                     break
         else:
-            self.train()
-            results = self.evaluate()
+            self.train(delay_secs=0)
+            results = self.evaluate(delay_secs=0)
         return results, []
 
     local_run = train_and_evaluate
@@ -77,4 +175,4 @@ class Experiment:
     def test(self) -> Any:
         """One step of training and one evaluation."""
         self._train(1)
-        return self.evaluate(), []
+        return self.evaluate(delay_secs=0), []

@@ -303,15 +303,9 @@ def sequence_loss_by_example(
     if not isinstance(average_across_timesteps, bool) or softmax_loss_function is not None and not callable(softmax_loss_function):
         average_across_timesteps, softmax_loss_function = True, None  # 0.x had the number of symbols here
     with name_scope(name, "sequence_loss_by_example", list(logits)):
-        losses = []
-        for logit, target, weight in zip(logits, targets, weights):
-            if softmax_loss_function is None:
-                target = array_ops.reshape(convert_to_tensor(target), [-1])
-                value = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logit)
-            else:
-                value = loss_of(softmax_loss_function, target, logit)
-            losses.append(value * weight)
-        total = gen_ops.add_n(losses)
+        if softmax_loss_function is None:
+            return gen_ops.sequence_loss_by_example(list(logits), list(targets), list(weights), average_across_timesteps)
+        total = gen_ops.add_n([loss_of(softmax_loss_function, target, logit) * weight for logit, target, weight in zip(logits, targets, weights)])
         if average_across_timesteps:
             total = total / (gen_ops.add_n([convert_to_tensor(w) for w in weights]) + 1e-12)
         return total

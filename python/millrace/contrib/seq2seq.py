@@ -10,7 +10,7 @@ from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, math_ops, nn_ops
+from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.attention import (  # noqa: F401
     AttentionMechanism,
     AttentionWrapper,
@@ -69,14 +69,11 @@ def sequence_loss(
         logits, targets, weights = convert_to_tensor(logits), convert_to_tensor(targets), convert_to_tensor(weights)
         if logits.get_shape().ndims not in (None, 3):
             raise at_user_line(ValueError("Logits must be a [batch_size x sequence_length x logits] tensor"))
-        classes = array_ops.shape(logits)[2]
-        flat = array_ops.reshape(targets, [-1])
-        flat_logits = array_ops.reshape(logits, array_ops.stack([-1, classes]))
         if softmax_loss_function is None:
-            value = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flat, logits=flat_logits)
-        else:
-            value = loss_of(softmax_loss_function, flat, flat_logits)
-        value = value * array_ops.reshape(weights, [-1])
+            return gen_ops.sequence_loss(logits, targets, weights, average_across_timesteps, average_across_batch)
+        classes = array_ops.shape(logits)[2]
+        flat_logits = array_ops.reshape(logits, array_ops.stack([-1, classes]))
+        value = loss_of(softmax_loss_function, array_ops.reshape(targets, [-1]), flat_logits) * array_ops.reshape(weights, [-1])
         if average_across_timesteps and average_across_batch:
             return math_ops.reduce_sum(value) / (math_ops.reduce_sum(weights) + 1e-12)
         value = array_ops.reshape(value, array_ops.shape(logits)[:2])

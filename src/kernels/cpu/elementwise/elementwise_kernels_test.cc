@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "device/cpu/cpu_device.h"
@@ -167,6 +168,24 @@ TEST_F(ElementwiseKernels, AddNSumsInOrderWhateverItReuses) {
   auto a = Run(schema, attrs, held), b = Run(schema, attrs, std::move(taken));
   ASSERT_TRUE(a.ok() && b.ok());
   for (int64_t i = 0; i < shape.num_elements(); ++i) ASSERT_EQ(a->data<float>()[i], b->data<float>()[i]);
+}
+
+// Long rows are cut among threads, also where a row is all there is.
+TEST_F(ElementwiseKernels, SelectCutsLongRows) {
+  const Shape whole = *Shape::Make({3, 20011}), column = *Shape::Make({3, 1}), row = *Shape::Make({1, 20011}), number;
+  const std::pair<Shape, Shape> shapes[] = {
+      {whole, number}, {column, whole}, {whole, row}, {row, column}, {number, row}};
+  for (const auto& [of_condition, of_else] : shapes) {
+    Tensor c = *Tensor::Make(DType::kBool, of_condition);
+    for (bool& v : c.mutable_flat<bool>()) v = random_() % 2 == 0;
+    const Tensor t = Random<float>(whole), e = Random<float>(of_else);
+    auto out = Run("SelectV2(condition:bool, t:T, e:T) -> (output:T) | T:type", {{"T", DType::kFloat}}, {c, t, e});
+    ASSERT_TRUE(out.ok()) << out.status();
+    for (int64_t i = 0; i < whole.num_elements(); ++i) {
+      const Tensor& from = c.data<bool>()[Source(of_condition, whole, i)] ? t : e;
+      ASSERT_EQ(out->data<float>()[i], from.data<float>()[Source(from.shape(), whole, i)]) << i;
+    }
+  }
 }
 
 TEST_F(ElementwiseKernels, RefusesWhatDoesNotFit) {

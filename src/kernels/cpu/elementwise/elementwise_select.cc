@@ -140,12 +140,17 @@ class SelectKernel final : public Kernel {
     const char* pt = ctx.input(1).data<char>();
     const char* pe = ctx.input(2).data<char>();
     char* o = out->mutable_data<char>();
-    const int64_t inner = plan.inner();
-    ctx.ParallelFor(plan.rows(), static_cast<double>(inner) + 5, [&](int64_t begin, int64_t end) {
-      BroadcastPlan::Cursor row(plan, begin);
-      for (int64_t i = begin; i < end; ++i, row.Next()) {
-        run_(pc + row.offset(0), pt + row.offset(1) * size_, pe + row.offset(2) * size_, o + i * inner * size_, inner,
+    // A row may be all there is: beside a tensor, a number.
+    const int64_t inner = plan.inner(), blocks = (inner + kElementwiseBlock - 1) / kElementwiseBlock;
+    const double cost = static_cast<double>(std::min(inner, kElementwiseBlock)) * (IsPlain(type_) ? 1 : 20) + 5;
+    ctx.ParallelFor(plan.rows() * blocks, cost, [&](int64_t begin, int64_t end) {
+      BroadcastPlan::Cursor row(plan, begin / blocks);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * kElementwiseBlock, n = std::min(kElementwiseBlock, inner - first);
+        const auto from = [&](int k) { return row.offset(k) + (plan.Moves(k) ? first : 0); };
+        run_(pc + from(0), pt + from(1) * size_, pe + from(2) * size_, o + (i / blocks * inner + first) * size_, n,
              plan.Moves(0), plan.Moves(1), plan.Moves(2));
+        if ((i + 1) % blocks == 0) row.Next();
       }
     });
     return absl::OkStatus();

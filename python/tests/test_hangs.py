@@ -163,6 +163,34 @@ def test_a_failure_on_one_task_ends_what_waits_on_another():
             session.run(waits, {index: 9})
 
 
+@pytest.mark.parametrize("dies", ["before a step", "in a step"])
+def test_what_a_dead_worker_would_have_given_is_an_error_and_no_zero(dies):
+    workers, _ = create_local_cluster(num_workers=2, num_ps=1)
+    with tf.device("/job:ps/task:0"):
+        w = tf.Variable(3.0)
+    losses, waits = [], tf.placeholder(tf.bool, [])
+    for i in range(2):
+        with tf.device("/job:worker/task:%d" % i):
+            queue = tf.FIFOQueue(1, [tf.float32], shapes=[[]])
+            losses.append(tf.square(w) + tf.cond(waits, queue.dequeue, lambda: tf.constant(0.0)))
+    train = w.assign_sub(0.1 * tf.add_n(losses))
+    with tf.Session(workers[0].target) as session:
+        session.run(w.initializer)
+        assert session.run(tf.add_n(losses), {waits: False}) == 18.0
+        values = []
+        if dies == "before a step":
+            workers[1].stop()
+        step, raised = _in_thread(lambda: values.append(session.run([train, losses[1]], {waits: dies == "in a step"})))
+        if dies == "in a step":
+            time.sleep(0.3)
+            assert step.is_alive()
+            workers[1].stop()
+        step.join(timeout=15)
+        assert not step.is_alive() and not values
+        assert isinstance(raised[0], (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)) and "task:1" in str(raised[0])
+        assert session.run(w) == 3.0  # nothing was made of what is not there
+
+
 def test_a_worker_that_is_killed_does_not_starve_the_others_of_tokens(tmp_path):
     """Two replicas train synchronously; one dies before it has given its gradient, and its successor lets the other go on."""
     workers, _ = create_local_cluster(num_workers=2, num_ps=1)

@@ -143,6 +143,18 @@ saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
     what TensorFlow 1.x has: this came with 2.x
 sparse: bincount
     tf.bincount
+contrib.training: batch_sequences_with_states NextQueuedSequenceBatch SequenceQueueingStateSaver
+    tf.contrib.training.bucket_by_sequence_length, and tf.nn.dynamic_rnn with the state of the step before, fed or in a variable
+contrib.distributions: ConditionalDistribution ConditionalTransformedDistribution
+    tf.contrib.distributions.TransformedDistribution, made anew for each condition
+contrib.distributions: PoissonLogNormalQuadratureCompound VectorDiffeomixture
+    tf.contrib.distributions.MixtureSameFamily
+contrib.distributions: quadrature_scheme_softmaxnormal_gauss_hermite quadrature_scheme_softmaxnormal_quantiles
+    numpy.polynomial.hermite.hermgauss
+contrib.distributions: quadrature_scheme_lognormal_gauss_hermite quadrature_scheme_lognormal_quantiles
+    numpy.polynomial.hermite.hermgauss
+contrib.distributions: estimator_head_distribution_regression
+    a model_fn whose loss is -log_prob
 """
 
 

@@ -21,6 +21,15 @@ void VisitFields(V& v, StepRef& m) {
 }
 
 template <typename V>
+void VisitFields(V& v, SessionSettings& m) {
+  v(1, m.max_threads);
+  v(2, m.inter_op_threads);
+  v(3, m.deterministic);
+  v(4, m.order_seed);
+  v(5, m.switched_off);
+  v(6, m.max_folded_bytes);
+}
+template <typename V>
 void VisitFields(V& v, CreateWorkerSessionRequest& m) {
   v(1, m.session);
   v(3, m.epoch);
@@ -28,6 +37,7 @@ void VisitFields(V& v, CreateWorkerSessionRequest& m) {
   v(5, m.isolates_state);
   v(6, m.cluster);
   v(7, m.task);
+  v(8, m.settings);
 }
 template <typename V>
 void VisitFields(V& v, CreateWorkerSessionResponse& m) {

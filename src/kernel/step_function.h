@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,28 +14,35 @@
 
 namespace millrace {
 
+struct FunctionCall {
+  CancellationManager& cancellation;    // ends it early; an error of the call does not touch it
+  std::optional<int> inter_op_threads;  // that run its nodes at once; nothing: as the session says
+};
+
 // Compiled for one device. Thread-safe.
 class StepFunction : public RefCounted {
  public:
-  // Returns when the call is over; the caller's thread may wait. `cancellation` ends it early, and an error of the call
-  // does not touch it.
-  virtual Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
-                     std::vector<Tensor>* results) const = 0;
+  // Returns when the call is over; the caller's thread may wait.
+  virtual Status Run(absl::Span<const Tensor> args, const FunctionCall& call, std::vector<Tensor>* results) const = 0;
   // Whether what a call gives may depend on the calls before it: its kernels remember something, as random ops do.
   virtual bool KeepsState() const = 0;
 };
 
-// The functions that the nodes of a partition can name. Thread-safe.
+// The functions that the nodes of a partition can name. They are compiled on the caller's thread; `cancellation` ends
+// that with its reason. Thread-safe.
 class FunctionSource {
  public:
   virtual ~FunctionSource() = default;
   // NotFound when there is none of that name; InvalidArgument when it does not take `arg_types`, or its body is broken.
-  virtual StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+  virtual StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& function, const std::vector<DType>& arg_types,
+                                                 CancellationManager& cancellation) = 0;
   // Compile, but one function for all who ask for it, so that its kernels' state is theirs together: what functions
   // that call themselves are made of. Kept as long as the source; hold the result for the time of a call only.
-  virtual StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+  virtual StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& function, const std::vector<DType>& arg_types,
+                                                CancellationManager& cancellation) = 0;
   // What `graph`, which brings its functions along, gives at `output` ("node:0"). It is checked as any import is.
-  virtual StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) = 0;
+  virtual StatusOr<RefPtr<StepFunction>> CompileImported(
+      const wire::GraphDef& graph, const std::string& output, CancellationManager& cancellation) = 0;
   // The functions of these names and those that they name in turn, with their gradients. NotFound.
   virtual StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const = 0;
   // Whether who asks is part of a function itself, and not of a step.

@@ -42,11 +42,23 @@ static CoordinatorOptions Completed(CoordinatorOptions options) {
   return options;
 }
 
+static SessionSettings SettingsOf(const CoordinatorOptions& options) {
+  SessionSettings settings;
+  settings.max_threads = options.max_threads;
+  settings.inter_op_threads = options.inter_op_threads;
+  settings.deterministic = options.deterministic;
+  settings.order_seed = options.order_seed;
+  settings.switched_off.assign(options.passes.switched_off.begin(), options.passes.switched_off.end());
+  if (!options.passes.memory.reorder) settings.switched_off.push_back("order_by_memory");
+  settings.max_folded_bytes = options.passes.max_folded_bytes;
+  return settings;
+}
+
 Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
                          CoordinatorOptions options)
     : graph_(std::move(graph)),
       options_(Completed(std::move(options))),
-      workers_(std::move(workers), session, options_.lease, options_.isolates_state),
+      workers_(std::move(workers), session, options_.lease, options_.isolates_state, SettingsOf(options_)),
       cache_(options_.max_cached_nodes) {}
 
 Coordinator::~Coordinator() {

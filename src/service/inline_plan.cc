@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/inline_plan.h"
 
+#include "kernel/step_threads.h"
 #include "kernel/stop_node.h"
 #include "runtime/plan_width.h"
 #include "service/plan_step.h"
@@ -10,12 +11,18 @@ namespace {
 
 class InlinePlan final : public InlinePartition {
  public:
-  InlinePlan(std::shared_ptr<const Plan> plan, std::shared_ptr<InlineSteps> steps)
-      : plan_(std::move(plan)), steps_(std::move(steps)), width_(*plan_) {}
+  InlinePlan(RegisteredPartition partition, const WorkerSession& session)
+      : partition_(std::move(partition)),
+        steps_(session.inline_steps()),
+        session_threads_(session.settings().inter_op_threads),
+        width_(*partition_.plan) {}
   Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
              std::vector<Tensor>* retvals) override {
     const InlineSteps::Running running(*steps_, *step.cancellation);
     if (running.is_refused()) return steps_->closed();
+    if (partition_.uses_functions && inter_op_threads != session_threads_) {
+      MR_RETURN_IF_ERROR(StepThreads::Attach(inter_op_threads, *step.step_resources));
+    }
     Status s = width_.Run(
         step, {.trace = step.trace, .inter_op_threads = inter_op_threads},
         [&](const Plan& plan, Frame& frame) { return FillArgs(plan, args, frame); },
@@ -25,15 +32,16 @@ class InlinePlan final : public InlinePartition {
   Status closed() const override { return steps_->closed(); }
 
  private:
-  const std::shared_ptr<const Plan> plan_;
+  const RegisteredPartition partition_;
   const std::shared_ptr<InlineSteps> steps_;
+  const int session_threads_;
   PlanWidth width_;
 };
 
 }  // namespace
 
-std::shared_ptr<InlinePartition> NewInlinePlan(std::shared_ptr<const Plan> plan, std::shared_ptr<InlineSteps> steps) {
-  return std::make_shared<InlinePlan>(std::move(plan), std::move(steps));
+std::shared_ptr<InlinePartition> NewInlinePlan(RegisteredPartition partition, const WorkerSession& session) {
+  return std::make_shared<InlinePlan>(std::move(partition), session);
 }
 
 }  // namespace millrace

@@ -3,15 +3,21 @@
 // graph of a step is.
 #include "service/step_functions.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <deque>
 
 #include "base/exceptions.h"
 #include "base/hash_map.h"
 #include "graph/function_call.h"
 #include "graph/graph_def.h"
 #include "graph/verify.h"
+#include "kernel/device_env.h"
+#include "kernel/step_threads.h"
+#include "kernel/wake_on_cancel.h"
 #include "passes/compile.h"
 #include "runtime/executor.h"
+#include "runtime/interrupt.h"
 #include "service/ask_kernels.h"
 #include "service/plan_step.h"
 
@@ -75,32 +81,47 @@ constinit thread_local int Depth::datasets_ = 0;
 constinit thread_local int Depth::recursion_ = 0;
 constinit thread_local const char* Depth::bottom_ = nullptr;
 
+// Inside of a gate, in its scope; or refused.
+class Inside {
+ public:
+  explicit Inside(CallGate& gate) : gate_(gate), entered_(gate.Enter()) {}
+  ~Inside() {
+    if (entered_) gate_.Leave();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  Status Check(const std::string& name) const {
+    return entered_ ? absl::OkStatus() : Cancelled("function '", name, "' belongs to a session that has ended");
+  }
+
+ private:
+  CallGate& gate_;
+  const bool entered_;
+};
+
 class CompiledFunction final : public StepFunction {
  public:
-  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate, bool is_recursive,
+  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<SessionCalls> calls, bool is_recursive,
                    bool keeps_state)
       : name_(std::move(name)),
         plan_(std::move(plan)),
-        gate_(std::move(gate)),
+        calls_(std::move(calls)),
         is_recursive_(is_recursive),
         keeps_state_(keeps_state) {}
 
   bool KeepsState() const override { return keeps_state_; }
 
-  Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
-             std::vector<Tensor>* results) const override {
+  Status Run(absl::Span<const Tensor> args, const FunctionCall& call, std::vector<Tensor>* results) const override {
     const Depth depth(is_recursive_);
     MR_RETURN_IF_ERROR(depth.Check(name_));
-    if (!gate_->Enter()) return Cancelled("function '", name_, "' belongs to a session that has ended");
-    const Status s = WithoutExceptions([&] { return RunInside(args, cancellation, results); });
-    gate_->Leave();
-    return s;
+    const Inside inside(calls_->gate);
+    MR_RETURN_IF_ERROR(inside.Check(name_));
+    return WithoutExceptions([&] { return RunInside(args, call, results); });
   }
 
  private:
-  Status RunInside(absl::Span<const Tensor> args, CancellationManager& cancellation,
-                   std::vector<Tensor>* results) const {
-    StopNode call(gate_->session(), cancellation);  // errors of the call stay in it
+  Status RunInside(absl::Span<const Tensor> args, const FunctionCall& of, std::vector<Tensor>* results) const {
+    StopNode call(calls_->gate.session(), of.cancellation);  // errors of the call stay in it
     if (call.IsCancelled()) return Annotate(call.reason(), absl::StrCat("function '", name_, "': "));
     const RefPtr<Rendezvous> rendezvous = NewLocalRendezvous();
     ResourceManager resources;
@@ -108,20 +129,36 @@ class CompiledFunction final : public StepFunction {
     step.rendezvous = rendezvous.get();
     step.cancellation = &call;
     step.step_resources = &resources;
+    step.max_threads = calls_->settings.max_threads;
+    if (of.inter_op_threads) MR_RETURN_IF_ERROR(StepThreads::Attach(*of.inter_op_threads, resources));
     MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
     MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));
-    MR_RETURN_IF_ERROR(Execute(*frame, step));
+    MR_RETURN_IF_ERROR(Execute(*frame, step, OptionsOf(of)));
     return TakeRetvals(*plan_, *frame, results);
   }
 
-  Status Execute(Frame& frame, StepContext& step) const {
-    if (plan_->is_one_line()) return RunInOrder(*plan_, frame, step, {});
-    return RunByReadinessHere(*plan_, frame, step, {}, /*may_be_interrupted=*/false);
+  Status Execute(Frame& frame, StepContext& step, const ExecutorOptions& options) const {
+    if (plan_->is_one_line()) return RunInOrder(*plan_, frame, step, options);
+    return RunByReadinessHere(*plan_, frame, step, options, /*may_be_interrupted=*/false);
+  }
+
+  // Each call draws an order of its own; the n-th call of a function in sessions with one seed always the same.
+  ExecutorOptions OptionsOf(const FunctionCall& call) const {
+    const SessionSettings& session = calls_->settings;
+    ExecutorOptions options;
+    options.inter_op_threads = call.inter_op_threads.value_or(session.inter_op_threads);
+    options.single_thread = session.deterministic || options.inter_op_threads == 1;
+    if (session.deterministic && session.order_seed != 0) {
+      options.order_seed =
+          session.order_seed + num_calls_.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15u;
+    }
+    return options;
   }
 
   const std::string name_;
   const std::unique_ptr<Plan> plan_;
-  const std::shared_ptr<CallGate> gate_;
+  const std::shared_ptr<SessionCalls> calls_;
+  mutable std::atomic<uint64_t> num_calls_{0};
   const bool is_recursive_, keeps_state_;
 };
 
@@ -129,14 +166,17 @@ class CompiledFunction final : public StepFunction {
 class InnerSource final : public FunctionSource {
  public:
   explicit InnerSource(std::shared_ptr<FunctionSource> source) : source_(std::move(source)) {}
-  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
-    return source_->Compile(f, arg_types);
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                         CancellationManager& cancellation) override {
+    return source_->Compile(f, arg_types, cancellation);
   }
-  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
-    return source_->Shared(f, arg_types);
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                        CancellationManager& cancellation) override {
+    return source_->Shared(f, arg_types, cancellation);
   }
-  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) override {
-    return source_->CompileImported(graph, output);
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output,
+                                                 CancellationManager& cancellation) override {
+    return source_->CompileImported(graph, output, cancellation);
   }
   StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
     return source_->Definitions(std::move(names));
@@ -151,17 +191,23 @@ class InnerSource final : public FunctionSource {
 class WeakSource final : public FunctionSource {
  public:
   explicit WeakSource(std::weak_ptr<FunctionSource> source) : source_(std::move(source)) {}
-  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                         CancellationManager& cancellation) override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
-    return source ? source->Compile(f, arg_types) : StatusOr<RefPtr<StepFunction>>(Gone(f.name));
+    if (!source) return Gone(f.name);
+    return source->Compile(f, arg_types, cancellation);
   }
-  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                        CancellationManager& cancellation) override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
-    return source ? source->Shared(f, arg_types) : StatusOr<RefPtr<StepFunction>>(Gone(f.name));
+    if (!source) return Gone(f.name);
+    return source->Shared(f, arg_types, cancellation);
   }
-  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output) override {
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& graph, const std::string& output,
+                                                 CancellationManager& cancellation) override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
-    return source ? source->CompileImported(graph, output) : StatusOr<RefPtr<StepFunction>>(Gone(output));
+    if (!source) return Gone(output);
+    return source->CompileImported(graph, output, cancellation);
   }
   StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
     const std::shared_ptr<FunctionSource> source = source_.lock();
@@ -190,8 +236,9 @@ void AddNames(const wire::AttrValue& value, std::vector<std::string>* names) {
 
 class LibraryFunctions final : public FunctionSource, public std::enable_shared_from_this<LibraryFunctions> {
  public:
-  LibraryFunctions(const OpRegistry* ops, const KernelRegistry& kernels, Device& device, std::shared_ptr<CallGate> gate)
-      : library_(ops), kernels_(kernels), device_(device), gate_(std::move(gate)) {}
+  LibraryFunctions(const OpRegistry* ops, const KernelRegistry& kernels, Device& device,
+                   std::shared_ptr<SessionCalls> calls)
+      : library_(ops), kernels_(kernels), device_(device), calls_(std::move(calls)) {}
 
   Status CopyLibrary(const Graph& graph) {
     for (const wire::FunctionDef* f : graph.Functions()) MR_RETURN_IF_ERROR(library_.AddFunction(*f));
@@ -199,35 +246,47 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     return VerifyFunctions(library_);
   }
 
-  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
-    return Make(f, arg_types, std::make_shared<InnerSource>(shared_from_this()), false);
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                         CancellationManager& cancellation) override {
+    return Make(f, arg_types, {std::make_shared<InnerSource>(shared_from_this()), cancellation, false});
   }
 
-  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+  // Compiled by one of those who want it, without the lock, so that the others can end while they wait.
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                        CancellationManager& cancellation) override {
+    const WakeOnCancel wake(cancellation, mu_);
     absl::MutexLock lock(&mu_);
-    std::vector<SharedFunction>& known = shared_[f.name];
-    for (const SharedFunction& s : known) {
-      if (s.arg_types == arg_types && AttrValue(s.called).Equals(AttrValue(f))) return s.function;
-    }
-    MR_ASSIGN_OR_RETURN(
-        RefPtr<StepFunction> made, Make(f, arg_types, std::make_shared<WeakSource>(weak_from_this()), true));
-    known.push_back({f, arg_types, made});
+    SharedFunction& s = FindOrAdd(f, arg_types);
+    const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return !s.is_being_compiled || cancellation.IsCancelled();
+    };
+    EnvOf(device_).Await(mu_, absl::Condition(&ready));
+    if (s.function) return s.function;
+    MR_RETURN_IF_ERROR(cancellation.reason());
+    s.is_being_compiled = true;
+    mu_.Unlock();
+    StatusOr<RefPtr<StepFunction>> made = WithoutExceptions([&] {
+      return Make(f, arg_types, {std::make_shared<WeakSource>(weak_from_this()), cancellation, true});
+    });
+    mu_.Lock();
+    s.is_being_compiled = false;
+    if (made.ok()) s.function = *made;
     return made;
   }
 
-  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& def, const std::string& output) override {
+  StatusOr<RefPtr<StepFunction>> CompileImported(const wire::GraphDef& def, const std::string& output,
+                                                 CancellationManager& cancellation) override {
+    const Inside inside(calls_->gate);
+    MR_RETURN_IF_ERROR(inside.Check(output));
     Graph graph(&library_.registry());
     ImportOptions options;
     options.return_outputs = {output};
     MR_ASSIGN_OR_RETURN(const ImportResult imported, ImportGraphDef(def, options, &graph));
-    auto its_own = std::make_shared<LibraryFunctions>(&library_.registry(), kernels_, device_, gate_);
+    auto its_own = std::make_shared<LibraryFunctions>(&library_.registry(), kernels_, device_, calls_);
     MR_RETURN_IF_ERROR(its_own->CopyLibrary(graph));
     RunSignature signature;
     signature.fetches = imported.return_outputs;
-    bool keeps_state = false;
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan,
-                        CompilePart(graph, signature, std::make_shared<InnerSource>(its_own), &keeps_state));
-    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(output, std::move(plan), gate_, false, keeps_state));
+    return CompilePart(output, graph, signature, {std::make_shared<InnerSource>(its_own), cancellation, false});
   }
 
   StatusOr<wire::FunctionDefLibrary> Definitions(std::vector<std::string> names) const override {
@@ -256,17 +315,23 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   }
 
  private:
-  // `source`: what its kernels get.
+  struct Wanted {
+    std::shared_ptr<FunctionSource> source;  // what its kernels get
+    CancellationManager& cancellation;       // of who asks for it
+    bool is_recursive;
+  };
+
   StatusOr<RefPtr<StepFunction>> Make(const FuncAttr& f, const std::vector<DType>& arg_types,
-                                      const std::shared_ptr<FunctionSource>& source, bool is_recursive) const {
-    bool keeps_state = false;
-    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types, source, &keeps_state);
-    if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
-    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_, is_recursive, keeps_state));
+                                      const Wanted& wanted) const {
+    const Inside inside(calls_->gate);
+    MR_RETURN_IF_ERROR(inside.Check(f.name));
+    StatusOr<RefPtr<StepFunction>> made = CompileBody(f, arg_types, wanted);
+    if (!made.ok()) return Annotate(made.status(), absl::StrCat("function '", f.name, "': "));
+    return made;
   }
 
-  StatusOr<std::unique_ptr<Plan>> CompilePlan(const FuncAttr& f, const std::vector<DType>& arg_types,
-                                              const std::shared_ptr<FunctionSource>& source, bool* keeps_state) const {
+  StatusOr<RefPtr<StepFunction>> CompileBody(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                             const Wanted& wanted) const {
     Graph graph(&library_.registry());
     for (const wire::FunctionDef* def : library_.Functions()) MR_RETURN_IF_ERROR(graph.AddFunction(*def));
     for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph.AddGradientDef(g));
@@ -283,16 +348,26 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
         FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, "function", ""}, &graph));
     signature.fetches = std::move(body.outputs);
     signature.targets = std::move(body.control_outputs);
-    return CompilePart(graph, signature, source, keeps_state);
+    return CompilePart(f.name, graph, signature, wanted);
   }
 
-  StatusOr<std::unique_ptr<Plan>> CompilePart(const Graph& graph, const RunSignature& signature,
-                                              const std::shared_ptr<FunctionSource>& source, bool* keeps_state) const {
+  StatusOr<RefPtr<StepFunction>> CompilePart(const std::string& name, const Graph& graph, const RunSignature& signature,
+                                             const Wanted& wanted) const {
+    const auto keep_going = [&]() -> Status {
+      MR_RETURN_IF_ERROR(wanted.cancellation.reason());
+      MR_RETURN_IF_ERROR(calls_->gate.session().reason());
+      return KeepGoingUnlessInterrupted();
+    };
     const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) { return use(graph); };
-    MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, {}, Environment()));
+    PruneOptions prune;
+    prune.calls.keep_going = keep_going;
+    MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, prune, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
-    for (const Node* n : parts.front().graph->nodes()) *keeps_state |= n->op()->stateful || NamesFunctions(*n);
-    return MakePlan(parts.front(), source);
+    bool keeps_state = false;
+    for (const Node* n : parts.front().graph->nodes()) keeps_state |= n->op()->stateful || NamesFunctions(*n);
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(parts.front(), wanted.source, keep_going));
+    return RefPtr<StepFunction>(
+        MakeRef<CompiledFunction>(name, std::move(plan), calls_, wanted.is_recursive, keeps_state));
   }
 
   PassEnvironment Environment() const {
@@ -301,16 +376,19 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     env.incarnations = {device_.incarnation()};
     AskKernels(kernels_, device_, &env);
     env.soft_placement = true;
+    env.switched_off.insert(calls_->settings.switched_off.begin(), calls_->settings.switched_off.end());
+    if (calls_->settings.max_folded_bytes > 0) env.max_folded_bytes = calls_->settings.max_folded_bytes;
     return env;
   }
 
-  StatusOr<std::unique_ptr<Plan>> MakePlan(const Partition& partition,
-                                           const std::shared_ptr<FunctionSource>& source) const {
+  StatusOr<std::unique_ptr<Plan>> MakePlan(const Partition& partition, const std::shared_ptr<FunctionSource>& source,
+                                           absl::FunctionRef<Status()> keep_going) const {
     Plan::Options options;
     options.device = &device_;
     options.loops = &partition.loops;
     options.in_segments = partition.in_segments;
-    options.make_kernel = [this, &source](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+    options.make_kernel = [this, &source, keep_going](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+      MR_RETURN_IF_ERROR(keep_going());
       const KernelInit init{*n.op(), n.name(), n.attrs(), n.signature(), device_};
       StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(init);
       if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
@@ -331,25 +409,34 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   struct SharedFunction {
     FuncAttr called;
     std::vector<DType> arg_types;
-    RefPtr<StepFunction> function;
+    RefPtr<StepFunction> function;   // null: it is not compiled
+    bool is_being_compiled = false;  // by one thread
   };
+  // It stays where it is.
+  SharedFunction& FindOrAdd(const FuncAttr& f, const std::vector<DType>& arg_types) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::deque<SharedFunction>& known = shared_[f.name];
+    for (SharedFunction& s : known) {
+      if (s.arg_types == arg_types && AttrValue(s.called).Equals(AttrValue(f))) return s;
+    }
+    return known.emplace_back(SharedFunction{f, arg_types, nullptr});
+  }
 
   Graph library_;  // of functions alone
   const KernelRegistry& kernels_;
   Device& device_;
-  const std::shared_ptr<CallGate> gate_;
+  const std::shared_ptr<SessionCalls> calls_;
   absl::Mutex mu_;
-  HashMap<std::string, std::vector<SharedFunction>> shared_ ABSL_GUARDED_BY(mu_);  // by name
+  HashMap<std::string, std::deque<SharedFunction>> shared_ ABSL_GUARDED_BY(mu_);  // by name
 };
 
 }  // namespace
 
 Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
-                     const std::shared_ptr<CallGate>& gate, std::shared_ptr<FunctionSource>* functions) {
+                     const std::shared_ptr<SessionCalls>& calls, std::shared_ptr<FunctionSource>* functions) {
   auto* user = dynamic_cast<UsesFunctions*>(&kernel);
   if (user == nullptr) return absl::OkStatus();
   if (!*functions) {
-    auto made = std::make_shared<LibraryFunctions>(&graph.registry(), kernels, device, gate);
+    auto made = std::make_shared<LibraryFunctions>(&graph.registry(), kernels, device, calls);
     MR_RETURN_IF_ERROR(made->CopyLibrary(graph));
     *functions = std::move(made);
   }

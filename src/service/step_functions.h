@@ -10,6 +10,7 @@
 #include "kernel/kernel_registry.h"
 #include "kernel/step_function.h"
 #include "kernel/stop_node.h"
+#include "service/session_settings.h"
 
 namespace millrace {
 
@@ -33,9 +34,16 @@ class CallGate {
   int running_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
+// What the functions of a session, which may outlive it, have of it.
+struct SessionCalls {
+  SessionCalls(Env& env, SessionSettings of_session) : gate(env), settings(std::move(of_session)) {}
+  CallGate gate;
+  const SessionSettings settings;
+};
+
 // Tells `kernel`, if it wants to know, where the functions of `graph`'s library are. *functions is made when the first
-// kernel wants it. Kernels and device last until `gate` is closed.
+// kernel wants it. Kernels and device last until the gate of `calls` is closed.
 Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
-                     const std::shared_ptr<CallGate>& gate, std::shared_ptr<FunctionSource>* functions);
+                     const std::shared_ptr<SessionCalls>& calls, std::shared_ptr<FunctionSource>* functions);
 
 }  // namespace millrace

@@ -98,7 +98,7 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
   }
   if (present) return present;
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WorkerEnv> own, EnvOfSession(request));
-  const auto made = std::make_shared<WorkerSession>(env_, std::move(own), request.session);
+  const auto made = std::make_shared<WorkerSession>(env_, request.session, std::move(own), request.settings);
   absl::MutexLock lock(&mu_);
   if (ended_.Has(request.session, request.epoch)) {
     return Aborted("session ", Hex(request.session), " of epoch ", request.epoch, " has ended on worker ", task(),
@@ -335,7 +335,7 @@ std::shared_ptr<InlinePartition> Worker::FindInline(const SessionRef& ref, int64
   if (!session.ok()) return nullptr;
   StatusOr<RegisteredPartition> found = (*session)->Find(handle);
   if (!found.ok() || found->space != nullptr || !found->plan->is_one_line()) return nullptr;
-  return NewInlinePlan(std::move(found->plan), (*session)->inline_steps());
+  return NewInlinePlan(*std::move(found), **session);
 }
 
 }  // namespace millrace

@@ -29,11 +29,13 @@ void DeleteSession(WorkerInterface& worker, const SessionRef& session) {
 }  // namespace
 
 struct WorkerGroup::State {
-  State(std::vector<WorkerInterface*> all, uint64_t id, absl::Duration of_sessions, bool isolates)
+  State(std::vector<WorkerInterface*> all, uint64_t id, absl::Duration of_sessions, bool isolates,
+        SessionSettings of_all)
       : workers(std::move(all)),
         session(id),
         lease(of_sessions),
         isolates_state(isolates),
+        settings(std::move(of_all)),
         checked(CheckDistinct(workers)),
         known(workers.size()) {}
 
@@ -45,6 +47,7 @@ struct WorkerGroup::State {
   const uint64_t session;
   const absl::Duration lease;
   const bool isolates_state;
+  const SessionSettings settings;
   const Status checked;
   absl::Mutex mu;
   bool is_deleted ABSL_GUARDED_BY(mu) = false;
@@ -85,8 +88,8 @@ struct WorkerGroup::Connecting {
 };
 
 WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, absl::Duration lease,
-                         bool isolates_state)
-    : state_(std::make_shared<State>(std::move(workers), session, lease, isolates_state)) {}
+                         bool isolates_state, SessionSettings settings)
+    : state_(std::make_shared<State>(std::move(workers), session, lease, isolates_state, std::move(settings))) {}
 
 void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   State& state = *state_;
@@ -127,7 +130,7 @@ void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
   for (auto& [w, reply] : asked) {
     const int64_t lease = w == 0 ? 0 : absl::ToInt64Milliseconds(state.lease);
     state.workers[w]->CreateSession(
-        {}, {state.session, connecting->epoch, lease, state.isolates_state, {}, ""}, std::move(reply));
+        {}, {state.session, connecting->epoch, lease, state.isolates_state, {}, "", state.settings}, std::move(reply));
   }
 }
 

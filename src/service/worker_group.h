@@ -30,7 +30,7 @@ class WorkerGroup {
   // is of the sessions on all workers but the first, which is of the master's own process.
   // `isolates_state`: variables and other resources are the session's.
   WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, absl::Duration lease = absl::ZeroDuration(),
-              bool isolates_state = false);
+              bool isolates_state = false, SessionSettings settings = {});
   ~WorkerGroup() { Delete(); }
 
   // Creates the session on each worker that has none, and asks what devices it has. A worker that fails is named; what

@@ -18,6 +18,7 @@
 #include "runtime/plan_cut.h"
 #include "runtime/trace.h"
 #include "service/device_info.h"
+#include "service/session_settings.h"
 #include "service/step_horizon.h"
 #include "wire/config.h"
 
@@ -47,6 +48,7 @@ struct CreateWorkerSessionRequest {
   // of the worker's own cluster.
   wire::ClusterDef cluster;
   std::string task;
+  SessionSettings settings;
 };
 struct CreateWorkerSessionResponse {
   uint64_t incarnation = 0;

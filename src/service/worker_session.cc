@@ -37,17 +37,15 @@ std::set<std::string> ContainersOf(const Partition& partition) {
 
 }  // namespace
 
-WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id) : WorkerSession(env, nullptr, id) {}
-
-WorkerSession::WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id)
+WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, std::unique_ptr<WorkerEnv> own, SessionSettings settings)
     : hold_(env),
       own_env_(std::move(own)),
       env_(own_env_ ? *own_env_ : env),
       id_(id),
-      call_gate_(std::make_shared<CallGate>(EnvOf(env.pool()))),
+      calls_(std::make_shared<SessionCalls>(EnvOf(env.pool()), std::move(settings))),
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
-WorkerSession::~WorkerSession() { call_gate_->Close(); }
+WorkerSession::~WorkerSession() { calls_->gate.Close(); }
 
 void WorkerSession::BeginEpoch(int64_t epoch) {
   int64_t present = epoch_.load();
@@ -78,7 +76,7 @@ bool WorkerSession::Uses(absl::Span<const std::string> containers) const {
 void WorkerSession::Close(const Status& why) {
   for (const auto& [id, step] : steps_.Close(why)) step->Abort(why);
   inline_steps_->Close(why, steps_, shared_from_this());
-  call_gate_->session().Cancel(why);
+  calls_->gate.session().Cancel(why);
   std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
   absl::MutexLock lock(&mu_);
   doomed.swap(partitions_);
@@ -133,9 +131,10 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
         if (!env_.collectives) return Unimplemented("collective ops in a session that has a ConfigProto.cluster_def");
         user->SetExecutor(env_.collectives, id_);
       }
-      return GiveFunctions(made, *partition.graph, *env_.kernels, *device, call_gate_, &functions);
+      return GiveFunctions(made, *partition.graph, *env_.kernels, *device, calls_, &functions);
     });
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
+    registered.uses_functions |= dynamic_cast<UsesFunctions*>(kernel->get()) != nullptr;
     if (registered.space != nullptr) return WithMemoryChecks(*std::move(kernel), MemoryOf(n, device->type()));
     return kernel;
   };

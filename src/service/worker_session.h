@@ -21,15 +21,14 @@ namespace millrace {
 
 class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
  public:
-  // `env` outlives it.
-  WorkerSession(WorkerEnv& env, uint64_t id);
-  // `own` is what the session has instead of the worker's `env`, on which it stands.
-  WorkerSession(WorkerEnv& env, std::unique_ptr<WorkerEnv> own, uint64_t id);
+  // `env` outlives it. `own` (may be null) is what the session has instead of the worker's `env`, on which it stands.
+  WorkerSession(WorkerEnv& env, uint64_t id, std::unique_ptr<WorkerEnv> own = nullptr, SessionSettings settings = {});
   ~WorkerSession();
 
   uint64_t id() const { return id_; }
   WorkerEnv& env() const { return env_; }
   StepTable& steps() { return steps_; }
+  const SessionSettings& settings() const { return calls_->settings; }
 
   // All or none. `cancellation` (may be null) gives up between two kernels.
   StatusOr<RegisterPartitionsResponse> Register(std::vector<PartitionToRegister> partitions,
@@ -70,7 +69,7 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   const std::unique_ptr<WorkerEnv> own_env_;
   WorkerEnv& env_;
   const uint64_t id_;
-  const std::shared_ptr<CallGate> call_gate_;
+  const std::shared_ptr<SessionCalls> calls_;
   const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;
   std::atomic<int64_t> epoch_{0};

@@ -3,6 +3,7 @@
 
 #include "base/exceptions.h"
 #include "base/pool_env.h"
+#include "kernel/step_threads.h"
 #include "kernel/stop_node.h"
 #include "runtime/node_run.h"
 #include "service/plan_step.h"
@@ -76,6 +77,9 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
       .inter_op_threads = request.inter_op_threads,
       .caller = call.caller,
       .watch = &watch_};
+  if (request.inter_op_threads != session_->settings().inter_op_threads) {
+    MR_RETURN_IF_ERROR(StepThreads::Attach(request.inter_op_threads, resources_));
+  }
   if (late_) {
     MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
     late_->Reserve(request.parts.size());

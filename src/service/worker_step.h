@@ -19,6 +19,7 @@ class WorkerSession;
 struct RegisteredPartition {
   std::shared_ptr<const Plan> plan;
   MemorySpace* space = nullptr;  // that of the plan's device; null: it has none of its own
+  bool uses_functions = false;   // some of its kernels may call them
   std::shared_ptr<const std::map<int64_t, EdgeSource>> sources;  // of what comes from other workers
 };
 

@@ -116,7 +116,7 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
 
 Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) const {
   args.insert(args.end(), captured_.begin(), captured_.end());
-  Status s = function_->Run(args, ctx.cancellation, results);
+  Status s = function_->Run(args, {ctx.cancellation, ctx.inter_op_threads}, results);
   return !s.ok() && ctx.cancellation.IsCancelled() ? Cancelled(s.message()) : s;
 }
 
@@ -195,15 +195,24 @@ Status FunctionAttr::Init(const KernelInit& init, absl::string_view attr) {
   return absl::OkStatus();
 }
 
-StatusOr<CapturedFunction> FunctionAttr::Bind(const std::vector<DType>& arg_types, Element captured) {
-  if (!source_) return Unimplemented("function '", attr_.name, "' cannot be run here");
+// Compiled outside of the lock, perhaps by several at once: the first that is kept is everybody's.
+StatusOr<CapturedFunction> FunctionAttr::Bind(CancellationManager* cancellation, const std::vector<DType>& arg_types,
+                                              Element captured) {
+  if (!source_ || cancellation == nullptr) return Unimplemented("function '", attr_.name, "' cannot be run here");
   std::vector<DType> types = arg_types;
   for (const Tensor& t : captured) types.push_back(t.dtype());
-  absl::MutexLock lock(&mu_);
   // A data set that is made again begins with functions that remember nothing, as does every step that makes one.
-  const bool is_used = compiled_ && compiled_->KeepsState() && !source_->IsInsideFunction();
-  if (!compiled_ || compiled_for_ != types || is_used) {
-    MR_ASSIGN_OR_RETURN(compiled_, source_->Compile(attr_, types));
+  const auto may_share = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return compiled_ && compiled_for_ == types && (!compiled_->KeepsState() || source_->IsInsideFunction());
+  };
+  {
+    absl::MutexLock lock(&mu_);
+    if (may_share()) return CapturedFunction(compiled_, std::move(captured));
+  }
+  MR_ASSIGN_OR_RETURN(RefPtr<StepFunction> made, source_->Compile(attr_, types, *cancellation));
+  absl::MutexLock lock(&mu_);
+  if (!may_share()) {
+    compiled_ = std::move(made);
     compiled_for_ = std::move(types);
   }
   return CapturedFunction(compiled_, std::move(captured));

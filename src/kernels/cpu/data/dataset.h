@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ using Element = std::vector<Tensor>;
 struct DataContext {
   CancellationManager& cancellation;
   Env& env;
+  std::optional<int> inter_op_threads{};  // of functions, see FunctionCall
   // Cancelled, whatever the reason's code is: to data sets OutOfRange is an end, and other errors may be passed over.
   Status KeepGoing() const {
     return cancellation.IsCancelled() ? Cancelled(cancellation.reason().message()) : absl::OkStatus();
@@ -123,7 +125,9 @@ class FunctionAttr {
   Status Init(const KernelInit& init, absl::string_view attr);
   void SetSource(std::shared_ptr<FunctionSource> source) { source_ = std::move(source); }
   const std::shared_ptr<FunctionSource>& source() const { return source_; }
-  StatusOr<CapturedFunction> Bind(const std::vector<DType>& arg_types, Element captured);
+  // `cancellation`, null where there is no step, ends the compilation.
+  StatusOr<CapturedFunction> Bind(CancellationManager* cancellation, const std::vector<DType>& arg_types,
+                                  Element captured);
 
  private:
   FuncAttr attr_;

@@ -22,7 +22,7 @@ class FunctionDatasetKernel : public DatasetKernel, public UsesFunctions {
   std::shared_ptr<FunctionSource> functions() const override { return function_.source(); }
   StatusOr<CapturedFunction> Bind(const KernelContext& ctx, const Dataset& input) {
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));
-    return function_.Bind(input.spec().types, std::move(captured));
+    return function_.Bind(ctx.step().cancellation, input.spec().types, std::move(captured));
   }
 
  private:
@@ -233,7 +233,8 @@ class ReduceKernel final : public AsyncKernel, public UsesFunctions {
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));
     std::vector<DType> types = state_types_;
     types.insert(types.end(), input->spec().types.begin(), input->spec().types.end());
-    MR_ASSIGN_OR_RETURN(const CapturedFunction function, function_.Bind(types, std::move(captured)));
+    MR_ASSIGN_OR_RETURN(
+        const CapturedFunction function, function_.Bind(&data.cancellation, types, std::move(captured)));
     MR_ASSIGN_OR_RETURN(const DataIteratorPtr iterator, input->MakeIterator(data));
     while (true) {
       MR_RETURN_IF_ERROR(data.KeepGoing());

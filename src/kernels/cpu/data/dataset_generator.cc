@@ -16,7 +16,7 @@ struct Generator {
 Status Call(FunctionAttr& function, const Element& captured, const Element& state, DataContext& ctx, Element* results) {
   std::vector<DType> types;
   for (const Tensor& t : state) types.push_back(t.dtype());
-  MR_ASSIGN_OR_RETURN(const CapturedFunction bound, function.Bind(types, captured));
+  MR_ASSIGN_OR_RETURN(const CapturedFunction bound, function.Bind(&ctx.cancellation, types, captured));
   return bound.Run(ctx, state, results);
 }
 
@@ -122,7 +122,8 @@ class MapDefunKernel final : public AsyncKernel, public UsesFunctions {
                                arguments[i].shape().ToString(), ", arguments[0] ", arguments[0].shape().ToString());
       }
     }
-    MR_ASSIGN_OR_RETURN(const CapturedFunction function, function_.Bind(arguments_, std::move(captured)));
+    MR_ASSIGN_OR_RETURN(
+        const CapturedFunction function, function_.Bind(&data.cancellation, arguments_, std::move(captured)));
     const int64_t n = arguments[0].dim(0);
     std::vector<Element> results;
     for (int64_t r = 0; r < n; ++r) {

@@ -100,7 +100,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   }
 
   StatusOr<RefPtr<IteratorResource>> Make(KernelContext& ctx, DataContext& data) {
-    MR_ASSIGN_OR_RETURN(const CapturedFunction factory, factory_.Bind({}, {}));
+    MR_ASSIGN_OR_RETURN(const CapturedFunction factory, factory_.Bind(&data.cancellation, {}, {}));
     Element made;
     MR_RETURN_IF_ERROR(factory.Run(data, {}, &made));
     if (made.size() != 1) return InvalidArgument("the dataset_factory of a one-shot iterator must return one value");

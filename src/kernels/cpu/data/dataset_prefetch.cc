@@ -245,7 +245,8 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
     ParallelMapping m;
     MR_ASSIGN_OR_RETURN(m.input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));
-    MR_ASSIGN_OR_RETURN(m.function, function_.Bind(m.input->spec().types, std::move(captured)));
+    MR_ASSIGN_OR_RETURN(
+        m.function, function_.Bind(ctx.step().cancellation, m.input->spec().types, std::move(captured)));
     MR_ASSIGN_OR_RETURN(int64_t calls, ScalarInput(ctx, ctx.num_inputs() - 1, "num_parallel_calls"));
     if (calls == kAutotune) calls = kAutotunedCalls;
     if (calls <= 0) return InvalidArgument("num_parallel_calls must be greater than zero.");

@@ -49,7 +49,7 @@ class StatefulKernel : public DatasetKernel, public UsesFunctions {
   StatusOr<CapturedFunction> Bind(const KernelContext& ctx, size_t i, const std::vector<DType>& types,
                                   absl::string_view captured) {
     MR_ASSIGN_OR_RETURN(Element kept, KeptInputs(ctx, captured));
-    return functions_[i].Bind(types, std::move(kept));
+    return functions_[i].Bind(ctx.step().cancellation, types, std::move(kept));
   }
 
  private:

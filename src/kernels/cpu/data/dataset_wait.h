@@ -10,6 +10,8 @@
 #include "kernel/cancellation.h"
 #include "kernel/device_env.h"
 #include "kernel/kernel.h"
+#include "kernel/step_threads.h"
+#include "kernel/wake_on_cancel.h"
 #include "kernels/cpu/data/dataset.h"
 
 namespace millrace {
@@ -23,23 +25,6 @@ class StepCancellation {
  private:
   CancellationManager* const step_;
   CancellationManager own_;
-};
-
-// While it lives, cancellation wakes whoever waits for a condition of `mu`. Must outlive locks of `mu`.
-class WakeOnCancel {
- public:
-  WakeOnCancel(CancellationManager& cancellation, absl::Mutex& mu) : cancellation_(cancellation) {
-    token_ = cancellation_.Register([&mu] { absl::MutexLock wake(&mu); });
-  }
-  ~WakeOnCancel() {
-    if (token_ != CancellationManager::kInvalid) cancellation_.Deregister(token_);
-  }
-  WakeOnCancel(const WakeOnCancel&) = delete;
-  WakeOnCancel& operator=(const WakeOnCancel&) = delete;
-
- private:
-  CancellationManager& cancellation_;
-  CancellationManager::Token token_;
 };
 
 // Runs `work` on a thread that may wait, then `done` with what it returns.
@@ -58,7 +43,7 @@ template <typename Work>
 void ReadOnWaitingThread(const KernelContext& ctx, AsyncKernel::DoneCallback done, Work work) {
   RunOnWaitingThread(EnvOf(ctx.device()), std::move(done), [&ctx, work = std::move(work)]() mutable -> Status {
     StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get(), EnvOf(ctx.device())};
+    DataContext data{cancellation.get(), EnvOf(ctx.device()), StepThreads::Of(ctx.step())};
     return work(data);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/step_function.h"
+#include "kernel/step_threads.h"
 
 namespace millrace {
 namespace {
@@ -20,11 +21,12 @@ class CallKernel final : public Kernel, public UsesFunctions {
 
   Status Compute(KernelContext& ctx) override {
     if (!source_) return Unimplemented("function '", function_.name, "' cannot be run here");
-    MR_RETURN_IF_ERROR(ctx.step().cancellation->reason());
-    MR_ASSIGN_OR_RETURN(const RefPtr<StepFunction> called, source_->Shared(function_, arguments_));
+    CancellationManager& cancellation = *ctx.step().cancellation;
+    MR_RETURN_IF_ERROR(cancellation.reason());
+    MR_ASSIGN_OR_RETURN(const RefPtr<StepFunction> called, source_->Shared(function_, arguments_, cancellation));
     std::vector<Tensor> arguments, results;
     for (int i = 0; i < static_cast<int>(arguments_.size()); ++i) arguments.push_back(ctx.input(i));
-    MR_RETURN_IF_ERROR(called->Run(arguments, *ctx.step().cancellation, &results));
+    MR_RETURN_IF_ERROR(called->Run(arguments, {cancellation, StepThreads::Of(ctx.step())}, &results));
     if (results.size() != results_.size()) {
       return InvalidArgument(
           "function '", function_.name, "' returns ", results.size(), " values, wanted ", results_.size());

@@ -285,6 +285,24 @@ TEST_F(SessionLifeTest, DeterministicStepsRunOnTheCallersThread) {
   };
   const std::set<std::thread::id> here = {std::this_thread::get_id()};
   EXPECT_EQ(seen(*Open(config, {true, 7})).first, here);
+  // Between the calls of a partial run nothing runs at all.
+  const auto session_of_partial = Open(config, {true, 7});
+  {
+    absl::MutexLock lock(&threads_mu);
+    threads_seen.clear();
+  }
+  const StatusOr<std::string> handle = session_of_partial->PartialRunSetup({&x_, 1}, {&y, 1}, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  const Tensor fed = Tensor::Scalar(1.0f);
+  std::vector<Tensor> out;
+  const Status s = session_of_partial->PartialRun(*handle, {&x_, 1}, {&fed, 1}, {&y, 1}, &out);
+  EXPECT_TRUE(s.ok()) << s;
+  {
+    absl::MutexLock lock(&threads_mu);
+    EXPECT_EQ(threads_seen, here);
+  }
+  const StatusOr<std::string> left_open = session_of_partial->PartialRunSetup({&x_, 1}, {&y, 1}, {});
+  ASSERT_TRUE(left_open.ok()) << left_open.status();
   wire::ConfigProto one = config;
   one.inter_op_parallelism_threads = 1;
   EXPECT_EQ(seen(*Open(one)).first, here);

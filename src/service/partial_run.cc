@@ -5,6 +5,7 @@
 
 #include "base/exceptions.h"
 #include "runtime/interrupt.h"
+#include "runtime/node_run.h"
 
 namespace millrace {
 
@@ -19,11 +20,14 @@ void PartialStep::Start(std::vector<JointStep::Part> messages) {
   for (const JointStep::Part& m : messages) {
     if (m.worker == compiled_->view->workers.front().worker) ref_ = m.request.step;
   }
+  const bool one_thread = !messages.empty() && messages.front().request.single_thread();
+  if (one_thread) thread_ = std::make_shared<StepThread>(env_);
   {
     absl::MutexLock lock(&mu_);
     runs_ = true;
   }
   CallOptions call;
+  call.caller = thread_.get();
   call.runs_here = true;
   step_.Start(std::move(messages), call, [this](Status s) {
     for (const JointStep::Part& m : step_.parts()) {
@@ -31,18 +35,40 @@ void PartialStep::Start(std::vector<JointStep::Part> messages) {
         if (w.worker == m.worker) master_.refused(w, m.refusal);
       }
     }
-    absl::MutexLock lock(&mu_);
-    status_ = std::move(s);
-    runs_ = false;
+    const std::shared_ptr<StepThread> thread = thread_;  // this object may be gone when it is no longer running
+    {
+      absl::MutexLock lock(&mu_);
+      status_ = std::move(s);
+      runs_ = false;
+    }
+    if (thread) thread->Finish();
   });
 }
 
+bool PartialStep::NeedsDriver() const {
+  absl::MutexLock lock(&mu_);
+  return thread_ && runs_;
+}
+
+void PartialStep::Drive(const std::atomic<bool>& told) {
+  if (!NeedsDriver() || thread_->DriveUntil(told, absl::InfiniteDuration(), CurrentInterrupt() != nullptr)) return;
+  Stop(Interrupted());
+  thread_->DriveUntil(told, absl::InfiniteDuration(), /*may_be_interrupted=*/false);
+}
+
+namespace {
+
+constexpr std::atomic<bool> kNever{false};
+
+}  // namespace
+
 Status PartialStep::Wait() {
+  Drive(kNever);
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
   if (!AwaitUnlessInterrupted(env_, mu_, absl::Condition(&done))) {
     mu_.Unlock();
-    Stop(Cancelled("the step was interrupted"));
+    Stop(Interrupted());
     mu_.Lock();
     env_.Await(mu_, absl::Condition(&done));
   }
@@ -51,6 +77,7 @@ Status PartialStep::Wait() {
 
 bool PartialStep::WaitFor(absl::Duration patience) const {
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
+  if (NeedsDriver() && !thread_->DriveUntil(kNever, patience, /*may_be_interrupted=*/false)) return false;
   absl::MutexLock lock(&mu_);
   return env_.Await(mu_, absl::Condition(&done), patience);
 }
@@ -109,6 +136,8 @@ struct PartialStep::Fetching {
   absl::Mutex mu;
   bool is_there ABSL_GUARDED_BY(mu) = false;
   StatusOr<ExchangeTensorsResponse> response ABSL_GUARDED_BY(mu) = ExchangeTensorsResponse{};
+  std::shared_ptr<StepThread> thread;  // may be null
+  std::atomic<bool> told{false};       // for it
 };
 
 ExchangeTensorsRequest PartialStep::RequestFor(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
@@ -129,19 +158,24 @@ ExchangeTensorsRequest PartialStep::RequestFor(absl::Span<const Output> feeds, a
 Status PartialStep::Exchange(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
                              absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
   const auto fetching = std::make_shared<Fetching>();
+  fetching->thread = thread_;
   WorkerInterface& worker = *compiled_->view->workers.front().worker;
   worker.ExchangeTensors(
       {}, RequestFor(feeds, values, fetches), [fetching](StatusOr<ExchangeTensorsResponse> response) {
-        absl::MutexLock lock(&fetching->mu);
-        fetching->response = std::move(response);
-        fetching->is_there = true;
+        {
+          absl::MutexLock lock(&fetching->mu);
+          fetching->response = std::move(response);
+          fetching->is_there = true;
+        }
+        if (fetching->thread) fetching->thread->Tell(fetching->told);
       });
+  Drive(fetching->told);
   StatusOr<ExchangeTensorsResponse> response = ExchangeTensorsResponse{};
   {
     absl::MutexLock lock(&fetching->mu);
     if (!AwaitUnlessInterrupted(env_, fetching->mu, absl::Condition(&fetching->is_there))) {
       fetching->mu.Unlock();
-      Stop(Cancelled("the step was interrupted"));
+      Stop(Interrupted());
       fetching->mu.Lock();
       env_.Await(fetching->mu, absl::Condition(&fetching->is_there));
     }

@@ -2,6 +2,7 @@
 // A step whose feeds and fetches come in several calls.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,8 +48,13 @@ class PartialStep {
   Status Exchange(absl::Span<const Output> feeds, absl::Span<const Tensor> values, absl::Span<const Output> fetches,
                   std::vector<Tensor>* outputs);
 
+  bool NeedsDriver() const;
+  // Until told or over. Interrupted, it stops the step first.
+  void Drive(const std::atomic<bool>& told);
+
   const CompiledPtr compiled_;
   Env& env_;
+  std::shared_ptr<StepThread> thread_;  // of a step that has but one: whoever waits for it drives it; else null
   const Master master_;
   JointStep step_;
   StepRef ref_;  // on the first worker

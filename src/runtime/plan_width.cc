@@ -24,23 +24,48 @@ double Median(std::vector<int64_t> v) {
 
 }  // namespace
 
-PlanWidth::PlanWidth(const Plan& plan) : plan_(plan), may_have_width_(MayHaveWidth(*plan.graph())) {}
+PlanWidth::PlanWidth(std::shared_ptr<const Plan> plan)
+    : plan_(std::move(plan)), may_have_width_(MayHaveWidth(*plan_->graph())) {}
+
+int PlanWidth::ThreadsFor(const ExecutorOptions& options) const {
+  if (!may_have_width_ || options.single_thread || options.inter_op_threads == 1) return 1;
+  const int width = plan_->nodes().front().info->device->thread_pool().parallelism();
+  return options.inter_op_threads > 0 ? std::min(options.inter_op_threads, width) : width;
+}
 
 Status PlanWidth::Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take) {
-  if (may_have_width_ && options.inter_op_threads != 1) {
-    const int width = plan_.nodes().front().info->device->thread_pool().parallelism();
-    const int threads = options.inter_op_threads > 0 ? std::min(options.inter_op_threads, width) : width;
-    if (threads > 1) return RunOneWay(Choose(threads, options.trace != nullptr), step, options, fill, take);
+  if (const int threads = ThreadsFor(options); threads > 1) {
+    return RunOneWay(Choose(threads, options.trace != nullptr), step, options, fill, take);
   }
-  MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_.AcquireFrame());
-  MR_RETURN_IF_ERROR(fill(plan_, *frame));
-  MR_RETURN_IF_ERROR(RunInOrder(plan_, *frame, step, options));
-  return take(plan_, *frame);
+  MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
+  MR_RETURN_IF_ERROR(fill(*plan_, *frame));
+  MR_RETURN_IF_ERROR(RunInOrder(*plan_, *frame, step, options));
+  return take(*plan_, *frame);
+}
+
+PlanWidth::Turn PlanWidth::Next(const ExecutorOptions& options) {
+  Turn turn;
+  if (const int threads = ThreadsFor(options); threads > 1) turn.choice_ = Choose(threads, options.trace != nullptr);
+  if (turn.choice_.kind != Kind::kAsDecided) turn.of_ = this;
+  return turn;
+}
+
+void PlanWidth::Turn::Begin() {
+  if (of_ != nullptr) start_ = RealNanos();
+}
+
+Status PlanWidth::Turn::RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options) {
+  if (choice_.kind == Kind::kMeasured) return RunMeasured(plan, frame, step, options, &costs_);
+  return millrace::RunInOrder(plan, frame, step, options);
+}
+
+void PlanWidth::Turn::End(bool ok) noexcept {
+  if (PlanWidth* const of = std::exchange(of_, nullptr)) of->Ended(choice_, costs_, ok ? RealNanos() - start_ : -1);
 }
 
 Status PlanWidth::RunOneWay(const Choice& choice, StepContext& step, const ExecutorOptions& options, UseFrame fill,
                             UseFrame take) {
-  const Plan& plan = choice.wide ? *choice.wide : plan_;
+  const Plan& plan = choice.wide ? *choice.wide : *plan_;
   NodeCosts costs;
   const auto run = [&]() -> Status {
     MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan.AcquireFrame());
@@ -94,7 +119,7 @@ void PlanWidth::Ended(const Choice& choice, const NodeCosts& costs, int64_t nano
 }
 
 void PlanWidth::UseCosts(const NodeCosts& costs, int threads, Dropped* dropped) {
-  const PlanGraph& graph = *plan_.graph();
+  const PlanGraph& graph = *plan_->graph();
   wall_.resize(graph.nodes.size());
   work_.resize(graph.nodes.size());
   // The plan's nodes stand in the graph's order.
@@ -117,7 +142,7 @@ void PlanWidth::UseCosts(const NodeCosts& costs, int threads, Dropped* dropped) 
   if (cut.units.size() < 2 || wide > kPromised * in_order || in_order - wide < kWorthNanos) {
     return Rest(/*wide=*/false, dropped);
   }
-  *dropped = std::exchange(wide_, Plan::LayOut(plan_.graph(), cut));
+  *dropped = std::exchange(wide_, Plan::LayOut(plan_->graph(), cut));
   in_order_nanos_.clear();
   wide_nanos_.clear();
   in_trial_ = true;

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,23 +21,53 @@
 namespace millrace {
 
 class PlanWidth {
- public:
-  // `plan` is one segment, and outlives this.
-  explicit PlanWidth(const Plan& plan);
-
-  // Runs the plan, or its cut form, with `fill` and `take` before and after, to put arguments into the frame and take
-  // results out of it. `options.inter_op_threads` limits the threads.
-  using UseFrame = absl::FunctionRef<Status(const Plan& plan, Frame& frame)>;
-  Status Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take);
-
- private:
   enum class Kind { kAsDecided, kMeasured, kInOrder, kWide };  // the last two: timed
   struct Choice {
     Kind kind = Kind::kAsDecided;
     std::shared_ptr<const Plan> wide;  // null: in order
     int threads = 1;
   };
-  Choice Choose(int threads, bool is_traced);  // a traced run shows what is decided, and is not measured
+
+ public:
+  // `plan` is one segment.
+  explicit PlanWidth(std::shared_ptr<const Plan> plan);
+
+  // Runs the plan, or its cut form, with `fill` and `take` before and after, to put arguments into the frame and take
+  // results out of it. `options.inter_op_threads` limits the threads.
+  using UseFrame = absl::FunctionRef<Status(const Plan& plan, Frame& frame)>;
+  Status Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take);
+
+  // One run, for who runs it by itself.
+  class Turn {
+   public:
+    Turn() = default;
+    Turn(Turn&& o) noexcept { *this = std::move(o); }
+    Turn& operator=(Turn&& o) noexcept {
+      of_ = std::exchange(o.of_, of_);
+      std::swap(choice_, o.choice_);
+      start_ = o.start_;
+      return *this;
+    }
+    ~Turn() { End(false); }
+    // The plan to be run by readiness; null: in order, by RunInOrder.
+    const Plan* wide() const { return choice_.wide.get(); }
+    void Begin();  // now
+    Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options);
+    void End(bool ok) noexcept;  // it is over; a run that has failed tells nothing of its cost
+
+   private:
+    friend class PlanWidth;
+    PlanWidth* of_ = nullptr;  // who wants to know; null: nobody
+    Choice choice_;
+    int64_t start_ = 0;
+    NodeCosts costs_;
+  };
+  // This outlives it.
+  Turn Next(const ExecutorOptions& options);
+
+ private:
+  int ThreadsFor(const ExecutorOptions& options) const;  // 1: in order, always
+  Choice Choose(int threads, bool is_traced);            // a traced run shows what is decided, and is not measured
   Status RunOneWay(const Choice& choice, StepContext& step, const ExecutorOptions& options, UseFrame fill,
                    UseFrame take);
   void Ended(const Choice& choice, const NodeCosts& costs, int64_t nanos);
@@ -46,7 +77,7 @@ class PlanWidth {
   void Decide(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Rest(bool wide, Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const Plan& plan_;
+  const std::shared_ptr<const Plan> plan_;
   const bool may_have_width_;
   std::atomic<int64_t> runs_{0};
   std::atomic<int64_t> next_look_{1};  // the run from which on something is measured again; the first one never is

@@ -3,7 +3,6 @@
 
 #include "kernel/step_threads.h"
 #include "kernel/stop_node.h"
-#include "runtime/plan_width.h"
 #include "service/plan_step.h"
 
 namespace millrace {
@@ -14,8 +13,7 @@ class InlinePlan final : public InlinePartition {
   InlinePlan(RegisteredPartition partition, const WorkerSession& session)
       : partition_(std::move(partition)),
         steps_(session.inline_steps()),
-        session_threads_(session.settings().inter_op_threads),
-        width_(*partition_.plan) {}
+        session_threads_(session.settings().inter_op_threads) {}
   Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
              std::vector<Tensor>* retvals) override {
     const InlineSteps::Running running(*steps_, *step.cancellation);
@@ -23,7 +21,7 @@ class InlinePlan final : public InlinePartition {
     if (partition_.uses_functions && inter_op_threads != session_threads_) {
       MR_RETURN_IF_ERROR(StepThreads::Attach(inter_op_threads, *step.step_resources));
     }
-    Status s = width_.Run(
+    Status s = partition_.width->Run(
         step, {.trace = step.trace, .inter_op_threads = inter_op_threads},
         [&](const Plan& plan, Frame& frame) { return FillArgs(plan, args, frame); },
         [&](const Plan& plan, Frame& frame) { return TakeRetvals(plan, frame, retvals); });
@@ -35,7 +33,6 @@ class InlinePlan final : public InlinePartition {
   const RegisteredPartition partition_;
   const std::shared_ptr<InlineSteps> steps_;
   const int session_threads_;
-  PlanWidth width_;
 };
 
 }  // namespace

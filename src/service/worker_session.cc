@@ -139,6 +139,9 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
     return kernel;
   };
   MR_ASSIGN_OR_RETURN(registered.plan, Plan::Compile(*partition.graph, options));
+  if (registered.space == nullptr && registered.plan->is_one_line()) {
+    registered.width = std::make_shared<PlanWidth>(registered.plan);
+  }
   {
     std::set<std::string> containers = ContainersOf(partition);
     absl::MutexLock lock(&mu_);

@@ -88,9 +88,11 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
   parts_.reserve(request.parts.size());
   for (const RunStepRequest::Part& wanted : request.parts) {
     MR_ASSIGN_OR_RETURN(RegisteredPartition partition, session_->Find(wanted.handle));
-    MR_ASSIGN_OR_RETURN(HeldFrame frame, partition.plan->AcquireFrame());
-    MR_RETURN_IF_ERROR(FillArgs(*partition.plan, wanted.args, *frame));
-    parts_.push_back({std::move(partition), std::move(frame), absl::OkStatus()});
+    Part& part = parts_.emplace_back();
+    if (partition.width) part.turn = partition.width->Next(options_);
+    part.partition = std::move(partition);
+    MR_ASSIGN_OR_RETURN(part.frame, part.plan().AcquireFrame());
+    MR_RETURN_IF_ERROR(FillArgs(part.plan(), wanted.args, *part.frame));
   }
   request.parts.clear();  // the frames hold the arguments, and give them back early
   return absl::OkStatus();
@@ -147,16 +149,18 @@ void WorkerStep::StartParts() {
 
 void WorkerStep::StartPart(size_t p) {
   Part& part = parts_[p];
-  const Plan& plan = *part.partition.plan;
+  const Plan& plan = part.plan();
+  part.turn.Begin();
   if (!plan.is_one_line()) {
     return RunByReadiness(plan, *part.frame, context_, options_, [this, p](Status s) { EndPart(p, std::move(s)); });
   }
-  EndPart(p, WithoutExceptions([&] { return RunInOrder(plan, *part.frame, context_, options_); }));
+  EndPart(p, WithoutExceptions([&] { return part.turn.RunInOrder(plan, *part.frame, context_, options_); }));
 }
 
 // What a partition has queued on a device belongs to the step: that is over when the device has done it all, also when
 // the step has failed.
 void WorkerStep::EndPart(size_t p, Status s) {
+  parts_[p].turn.End(s.ok());
   if (!s.ok()) Fail(s);  // others must not wait for what this partition would have sent
   MemorySpace* const space = parts_[p].partition.space;
   if (space == nullptr) return FinishPart(p, std::move(s));
@@ -175,7 +179,7 @@ void WorkerStep::EndPart(size_t p, Status s) {
 Status WorkerStep::TakeResults(size_t p) {
   const Part& part = parts_[p];
   std::vector<Tensor>& retvals = response_.retvals[p];
-  MR_RETURN_IF_ERROR(TakeRetvals(*part.partition.plan, *part.frame, &retvals));
+  MR_RETURN_IF_ERROR(TakeRetvals(part.plan(), *part.frame, &retvals));
   if (part.partition.space == nullptr) return absl::OkStatus();
   for (const Tensor& t : retvals) MR_RETURN_IF_ERROR(CheckMayLeaveDevice(t));
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "kernel/device_memory.h"
 #include "kernel/late_work.h"
 #include "runtime/executor.h"
+#include "runtime/plan_width.h"
 #include "runtime/step_watch.h"
 #include "service/step_rendezvous.h"
 
@@ -18,8 +19,9 @@ class WorkerSession;
 // A partition that is registered. What a step has found lives as long as the step.
 struct RegisteredPartition {
   std::shared_ptr<const Plan> plan;
-  MemorySpace* space = nullptr;  // that of the plan's device; null: it has none of its own
-  bool uses_functions = false;   // some of its kernels may call them
+  std::shared_ptr<PlanWidth> width;  // of a plan that is one line, on a device that works on host memory; else null
+  MemorySpace* space = nullptr;      // that of the plan's device; null: it has none of its own
+  bool uses_functions = false;       // some of its kernels may call them
   std::shared_ptr<const std::map<int64_t, EdgeSource>> sources;  // of what comes from other workers
 };
 
@@ -43,7 +45,11 @@ class WorkerStep {
 
  private:
   struct Part {
+    // The one that runs, whose frame it is.
+    const Plan& plan() const { return turn.wide() != nullptr ? *turn.wide() : *partition.plan; }
+
     RegisteredPartition partition;
+    PlanWidth::Turn turn;
     HeldFrame frame;
     Status result;  // while the device still works
   };

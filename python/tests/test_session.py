@@ -202,6 +202,7 @@ def test_explain_tells_stages_partitions_and_places():
         assert session.run(y, {x: 3.0}) == 18
     for part in (
         "merge_common_subexpressions",
+        "order_updates",
         "partition on /job:localhost",
         "is the loop 'count",
         "y (Identity) is on",

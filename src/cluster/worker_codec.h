@@ -75,6 +75,7 @@ void VisitFields(V& v, Partition& m) {
   VisitGraph(v, 2, m.graph);
   v(3, m.loops);
   v(4, m.in_segments);
+  v(5, m.updates_early);
 }
 template <typename V>
 void VisitFields(V& v, PartitionToRegister::Source& m) {
@@ -98,6 +99,7 @@ void VisitFields(V& v, CutReport& m) {
   v(2, m.single_nodes);
   v(3, m.longest);
   v(4, m.nanos);
+  v(5, m.order_nanos);
 }
 template <typename V>
 void VisitFields(V& v, RegisterPartitionsResponse& m) {

@@ -110,6 +110,11 @@ Status Order(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(OrderByMemory(p, c.env, c.notes));
   return absl::OkStatus();
 }
+// Workers do it where they read the graph (runtime/update_order.h): the order of nodes is the plan's.
+Status OrderUpdates(Compilation& c) {
+  for (Partition& p : c.partitions) p.updates_early = true;
+  return absl::OkStatus();
+}
 // Where a segment begins and ends depends on kernels, which workers have: they do the work when the partition is
 // registered (runtime/plan_cut.h), and Session::Explain adds what they tell.
 Status Cut(Compilation& c) {
@@ -145,6 +150,7 @@ constexpr Stage kStages[] = {
     {"collapse_loops", true, Collapse},
     {"schedule_recvs", true, DelayRecvs},
     {"order_by_memory", true, Order},
+    {kOrderUpdatesStage, true, OrderUpdates},
     {kCutStage, true, Cut},
 };
 

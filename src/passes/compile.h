@@ -13,7 +13,9 @@
 
 namespace millrace {
 
-// Of the stage that workers finish. Without it nodes run one by one.
+// Of the stages that workers finish. Without the first, updates of variables run where they were stated.
+inline constexpr char kOrderUpdatesStage[] = "order_updates";
+// Without this one nodes run one by one.
 inline constexpr char kCutStage[] = "cut";
 
 struct StageReport {

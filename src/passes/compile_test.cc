@@ -72,19 +72,21 @@ TEST_F(CompileTest, TellsWhatEachStageDidAndLeavesOutWhatIsSwitchedOff) {
   }
 }
 
-TEST_F(CompileTest, PlansAreCutUnlessThatIsSwitchedOff) {
+TEST_F(CompileTest, StagesThatWorkersFinishAreSwitchedOffToo) {
   Node* x = Add("Placeholder", "x");
   const RunSignature signature{{}, {x->output(0)}, {}};
   const auto cut = Compile(signature);
   ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_TRUE(cut->at(0).in_segments);
-  ASSERT_TRUE(CheckOptionalStage(kCutStage).ok());
-  env_.switched_off.insert(kCutStage);
+  EXPECT_TRUE(cut->at(0).in_segments && cut->at(0).updates_early);
+  for (const char* stage : {kCutStage, kOrderUpdatesStage}) {
+    ASSERT_TRUE(CheckOptionalStage(stage).ok());
+    env_.switched_off.insert(stage);
+  }
   CompileReport report;
   const auto whole = Compile(signature, &report);
   ASSERT_TRUE(whole.ok()) << whole.status();
-  EXPECT_FALSE(whole->at(0).in_segments);
-  EXPECT_FALSE(Find(report, kCutStage)->ran);
+  EXPECT_FALSE(whole->at(0).in_segments || whole->at(0).updates_early);
+  EXPECT_FALSE(Find(report, kCutStage)->ran || Find(report, kOrderUpdatesStage)->ran);
 }
 
 TEST_F(CompileTest, OnlyStagesThatKeepTheMeaningMayBeSwitchedOff) {

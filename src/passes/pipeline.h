@@ -59,6 +59,8 @@ struct Partition {
   std::string device;
   std::unique_ptr<Graph> graph;
   CollapsedLoops loops;  // what the `_Loop` nodes of the graph, and of loops around them, do
+  // Its plan runs updates of variables as early as that changes nothing else. Else nodes keep their order.
+  bool updates_early = false;
   // Its plan is cut into segments. Else each node runs by itself, in any order that the graph allows.
   bool in_segments = false;
 };

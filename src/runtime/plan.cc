@@ -445,7 +445,8 @@ StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options&
     }
     return options.make_kernel(n);
   };
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<const PlanGraph> read, PlanGraph::Read(graph, options.device, make_kernel));
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const PlanGraph> read,
+                      PlanGraph::Read(graph, options.device, make_kernel, options.updates_early));
   const int64_t start = RealNanos();
   const PlanCut cut = options.in_segments ? CutByWaits(*read) : CutIntoNodes(*read);
   std::unique_ptr<Plan> plan = LayOut(std::move(read), cut, options.lasting_args);
@@ -454,6 +455,7 @@ StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options&
     ++(u.is_segment ? report.segments : report.single_nodes);
     if (u.is_segment) report.longest = std::max(report.longest, static_cast<int64_t>(u.nodes.size()));
   }
+  report.order_nanos = plan->graph_->order_nanos;
   report.nanos = RealNanos() - start;
   return plan;
 }

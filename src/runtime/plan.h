@@ -140,6 +140,7 @@ class Plan {
     PlanGraph::MakeKernel make_kernel;
     Device* device = nullptr;
     const CollapsedLoops* loops = nullptr;  // what the graph's `_Loop` nodes do; for the time of Compile
+    bool updates_early = true;              // see PlanGraph::Read
     bool in_segments = true;                // else each node by itself, so that every order of them can be chosen
     // Arguments whose slots are never cleared while a frame is held: who runs the plan again need not set them again.
     std::vector<int> lasting_args;

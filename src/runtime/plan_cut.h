@@ -28,6 +28,7 @@ struct CutReport {
   int64_t single_nodes = 0;  // by themselves
   int64_t longest = 0;       // nodes of a segment
   int64_t nanos = 0;         // that it took to cut, and to lay the units out
+  int64_t order_nanos = 0;   // and before, to move updates up
 };
 
 // Every node by itself: each order that the graph allows can happen.

@@ -2,6 +2,7 @@
 #include "runtime/plan_graph.h"
 
 #include "base/hash_map.h"
+#include "base/stopwatch.h"
 #include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "runtime/node_run.h"
@@ -39,12 +40,16 @@ PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
 
 class GraphReader {
  public:
-  GraphReader(const Graph& graph, Device* device, const PlanGraph::MakeKernel& make_kernel)
-      : graph_(graph), device_(device), make_kernel_(make_kernel) {}
+  GraphReader(const Graph& graph, Device* device, const PlanGraph::MakeKernel& make_kernel, bool updates_early)
+      : graph_(graph), device_(device), make_kernel_(make_kernel), updates_early_(updates_early) {}
 
   StatusOr<std::shared_ptr<const PlanGraph>> Read() {
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
-    MoveUpdatesUp(order_);
+    if (updates_early_) {
+      const int64_t start = RealNanos();
+      MoveUpdatesUp(order_);
+      to_->order_nanos = RealNanos() - start;
+    }
     MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
     to_->frames = tree.frames();
     for (const Node* n : order_) {
@@ -119,6 +124,7 @@ class GraphReader {
   const Graph& graph_;
   Device* const device_;
   const PlanGraph::MakeKernel& make_kernel_;
+  const bool updates_early_;
   std::vector<Node*> order_;
   size_t args_ = 0, retvals_ = 0;
   HashMap<const Node*, int> index_;
@@ -128,8 +134,8 @@ class GraphReader {
 }  // namespace
 
 StatusOr<std::shared_ptr<const PlanGraph>> PlanGraph::Read(
-    const Graph& graph, Device* device, const MakeKernel& make_kernel) {
-  return GraphReader(graph, device, make_kernel).Read();
+    const Graph& graph, Device* device, const MakeKernel& make_kernel, bool updates_early) {
+  return GraphReader(graph, device, make_kernel, updates_early).Read();
 }
 
 }  // namespace millrace

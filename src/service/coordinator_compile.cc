@@ -158,8 +158,12 @@ Status Coordinator::AddCuts(const RunSignature& signature, CompileReport* report
     report->notes.push_back(absl::StrCat("workers refuse it: ", compiled.status().ToString()));
     return absl::OkStatus();
   }
+  const auto add = [report](const char* stage, int64_t nanos) {
+    for (StageReport& s : report->stages) s.nanos += s.name == stage ? nanos : 0;
+  };
   for (const CompiledPart& part : (*compiled)->parts) {
-    report->stages.back().nanos += part.cut.nanos;
+    add(kOrderUpdatesStage, part.cut.order_nanos);
+    add(kCutStage, part.cut.nanos);
     report->notes.push_back(absl::StrCat(
         "cut of partition ", part.handle, " on ", (*compiled)->view->workers[part.worker].worker->task(), ": ",
         part.cut.segments, " segments, the longest of ", part.cut.longest, " nodes, and ", part.cut.single_nodes,

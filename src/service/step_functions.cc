@@ -386,6 +386,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     Plan::Options options;
     options.device = &device_;
     options.loops = &partition.loops;
+    options.updates_early = partition.updates_early;
     options.in_segments = partition.in_segments;
     options.make_kernel = [this, &source, keep_going](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
       MR_RETURN_IF_ERROR(keep_going());

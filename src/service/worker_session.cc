@@ -118,6 +118,7 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   if (!device) return NotFound("device ", partition.device, " is not one of worker ", env_.task);
   Plan::Options options;
   options.device = device;
+  options.updates_early = partition.updates_early;
   options.in_segments = partition.in_segments;
   options.loops = &partition.loops;
   RegisteredPartition registered{.space = SpaceOf(*device)};

@@ -25,6 +25,7 @@ TEST_P(ServersTest, AStepRunsOnTheTasksThatItNames) {
   options.trace_level = wire::RunOptions::kFullTrace;
   wire::RunMetadata metadata;
   EXPECT_EQ(ValueOf(client.Run({sum}, {}, {fed}, {Tensor::Scalar(3.0f)}, &options, &metadata)), 10.0f);
+  ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
   ASSERT_TRUE(metadata.step_stats);
   std::vector<std::string> devices;
   for (const auto& d : metadata.step_stats->dev_stats) {

@@ -48,6 +48,7 @@ TEST_P(SessionClustersTest, ASessionBringsItsCluster) {
   options.trace_level = wire::RunOptions::kFullTrace;
   wire::RunMetadata metadata;
   EXPECT_EQ(ValueOf(client.Run({twice}, {}, {}, {}, &options, &metadata)), 6.0f);
+  ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
   ASSERT_TRUE(metadata.step_stats);
   for (const auto& d : metadata.step_stats->dev_stats)
     EXPECT_FALSE(absl::StartsWith(d.device, "/job:local")) << d.device;
@@ -57,7 +58,10 @@ TEST_P(SessionClustersTest, ASessionBringsItsCluster) {
     constant = b.WithDevice("/job:mine/task:1").WithName("constant").Scalar(5.0f);
     return 0;
   });
+  metadata = {};
   EXPECT_EQ(ValueOf(client.Run({constant}, {}, {}, {}, &options, &metadata)), 5.0f);
+  ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
+  ASSERT_TRUE(metadata.step_stats);
   std::vector<std::string> devices;
   for (const auto& d : metadata.step_stats->dev_stats) {
     for (const auto& n : d.node_stats) {

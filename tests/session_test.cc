@@ -283,6 +283,7 @@ TEST_F(SessionTest, TracesNameNodesAndTimes) {
   options.trace_level = wire::RunOptions::kFullTrace;
   wire::RunMetadata metadata;
   ASSERT_TRUE(Run({}, {y}, {}, &options, &metadata).ok());
+  ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
   ASSERT_TRUE(metadata.step_stats);
   ASSERT_GE(metadata.step_stats->dev_stats.size(), 1u);
   for (size_t i = 1; i < metadata.step_stats->dev_stats.size(); ++i) {  // where the system tells of them

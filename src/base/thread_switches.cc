@@ -55,12 +55,13 @@ class ThreadSwitches::Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
-  void Enable() {
+  void Enable() { ::ioctl(fd_, PERF_EVENT_IOC_ENABLE, 0); }
+  // What was recorded before says nothing of now.
+  void Restart() {
     Read();
-    off_since_ = 0;  // what was recorded before says nothing of now
+    off_since_ = 0;
     past_.clear();
     oldest_ = 0;
-    ::ioctl(fd_, PERF_EVENT_IOC_ENABLE, 0);
   }
   void Disable() { ::ioctl(fd_, PERF_EVENT_IOC_DISABLE, 0); }
 
@@ -175,12 +176,21 @@ void ThreadSwitches::WatchThisThread() noexcept {
 void ThreadSwitches::Begin() {
   const absl::MutexLock lock(&mu_);
   if (recordings_++ > 0) return;
-  for (const auto& w : watched_) w->Enable();
+  const bool is_on = lingers_.exchange(false);
+  for (const auto& w : watched_) {
+    w->Restart();
+    if (!is_on) w->Enable();
+  }
 }
 
 void ThreadSwitches::End() {
   const absl::MutexLock lock(&mu_);
-  if (--recordings_ > 0) return;
+  if (--recordings_ == 0) lingers_ = true;
+}
+
+void ThreadSwitches::Disable() {
+  const absl::MutexLock lock(&mu_);
+  if (recordings_ > 0 || !lingers_.exchange(false)) return;
   for (const auto& w : watched_) w->Disable();
 }
 

@@ -28,7 +28,8 @@ class ThreadSwitches {
   // While somebody records: watches this thread until it ends.
   void WatchThisThread() noexcept;
 
-  // While one lives, switches are recorded.
+  // While one lives, switches are recorded. The kernel goes on with it until Rest, so that a step that is traced after
+  // another one asks it for nothing.
   class Recording {
    public:
     Recording() { Get().Begin(); }
@@ -36,6 +37,11 @@ class ThreadSwitches {
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
   };
+
+  // No step is traced for now. Costs nothing when there was none.
+  void Rest() {
+    if (lingers_.load(std::memory_order_relaxed)) Disable();
+  }
 
   // What is known of a time that a Recording had, clipped to it, by thread and time. A busy thread's oldest may be
   // gone.
@@ -48,10 +54,12 @@ class ThreadSwitches {
   ThreadSwitches() = default;
   void Begin();
   void End();
+  void Disable();
   void Forget(const Watched* watched);
 
   absl::Mutex mu_;
-  std::atomic<int> recordings_{0};  // changed under mu_
+  std::atomic<int> recordings_{0};    // changed under mu_
+  std::atomic<bool> lingers_{false};  // changed under mu_: nobody records, the kernel does
   std::vector<std::unique_ptr<Watched>> watched_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -42,6 +42,24 @@ TEST(ThreadSwitches, TellsWhenAThreadSlept) {
   EXPECT_GT(asleep, 15'000'000);
 }
 
+TEST(ThreadSwitches, ARecordingKnowsNothingOfTheTimeBeforeIt) {
+  if (!IsPermitted()) GTEST_SKIP() << "skipped: the system lets no process watch its threads";
+  for (const bool rests : {false, true}) {
+    if (rests) ThreadSwitches::Get().Rest();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const int64_t begun = RealNanos();
+    const ThreadSwitches::Recording recording;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const int64_t end = RealNanos();
+    int64_t asleep = 0;
+    for (const OffCpu& off : Of(CurrentThread(), ThreadSwitches::Get().Between(begun - 50'000'000, end))) {
+      EXPECT_GE(off.start_nanos, begun) << rests;
+      asleep += off.end_nanos - off.start_nanos;
+    }
+    EXPECT_GT(asleep, 15'000'000) << rests;
+  }
+}
+
 TEST(ThreadSwitches, TellsOfAThreadThatStillSleeps) {
   if (!IsPermitted()) GTEST_SKIP() << "skipped: the system lets no process watch its threads";
   const ThreadSwitches::Recording recording;

@@ -132,17 +132,23 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   RunStepResponse m;
   m.status = InvalidArgument("node 'x' (MatMul): [2,3] and [4,5] do not fit");
   m.retvals = {{}, {Tensor::Scalar(1.5f), Tensor::Scalar<int64_t>(-3)}};
-  NodeTrace& t = m.trace.emplace_back();
-  t.node = "x";
-  t.start_nanos = 17;
-  t.edge = 0;
-  t.end_nanos = 40;
-  t.thread = 3;
-  t.thread_name = "pool 3";
-  t.inputs = {"a", "^b"};
-  t.parts.push_back({4, 18, 19, 31});
-  t.is_asynchronous = true;
+  StepRecord& t = m.trace.emplace_back();
+  TracedPlan plan{.device = "/device:CPU:0"};
+  plan.nodes = {{.name = "a", .op = "Recv", .edge = 0},
+                {.name = "b", .op = "NoOp"},
+                {.name = "x", .op = "Neg", .inputs = {0}, .controls = {1}}};
+  t.plans.push_back(std::make_shared<const TracedPlan>(plan));
   t.outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 77, true});
+  t.parts.push_back({4, 18, 19, 31});
+  t.threads.push_back({3, "pool 3"});
+  t.runs.push_back(
+      {.node = 2,
+       .start_nanos = 17,
+       .end_nanos = 40,
+       .thread = 3,
+       .is_asynchronous = true,
+       .outputs_end = 1,
+       .parts_end = 1});
   m.trace.emplace_back();
   const RunStepResponse back = Sent(m);
   EXPECT_EQ(back.status, m.status);
@@ -150,22 +156,56 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   EXPECT_TRUE(back.retvals[0].empty());
   EXPECT_TRUE(Same(back.retvals[1][1], m.retvals[1][1]));
   ASSERT_EQ(back.trace.size(), 2u);
-  EXPECT_EQ(back.trace[0].edge, 0);
-  EXPECT_EQ(back.trace[1].edge, -1);
-  EXPECT_EQ(back.trace[0].end_nanos, 40);
-  EXPECT_EQ(back.trace[0].thread, 3u);
-  EXPECT_EQ(back.trace[0].thread_name, "pool 3");
-  EXPECT_EQ(back.trace[0].inputs, (std::vector<std::string>{"a", "^b"}));
-  ASSERT_EQ(back.trace[0].parts.size(), 1u);
-  EXPECT_EQ(back.trace[0].parts[0].thread, 4u);
-  EXPECT_EQ(back.trace[0].parts[0].asked_nanos, 18);
-  EXPECT_EQ(back.trace[0].parts[0].start_nanos, 19);
-  EXPECT_EQ(back.trace[0].parts[0].end_nanos, 31);
-  EXPECT_TRUE(back.trace[0].is_asynchronous);
-  EXPECT_FALSE(back.trace[1].is_asynchronous);
-  EXPECT_EQ(back.trace[0].outputs[0].buffer, 77u);
-  EXPECT_EQ(back.trace[0].outputs[0].shape, *Shape::Make({2, 3}));
-  EXPECT_TRUE(back.trace[0].outputs[0].is_shared);
+  const StepRecord& told = back.trace[0];
+  ASSERT_EQ(told.plans.size(), 1u);
+  EXPECT_EQ(told.plans[0]->device, "/device:CPU:0");
+  ASSERT_EQ(told.plans[0]->nodes.size(), 3u);
+  EXPECT_EQ(told.plans[0]->nodes[0].edge, 0);
+  EXPECT_EQ(told.plans[0]->nodes[1].edge, -1);
+  EXPECT_EQ(told.plans[0]->nodes[2].label, "x = Neg(a, ^b)");
+  ASSERT_EQ(told.runs.size(), 1u);
+  EXPECT_TRUE(told.Check().ok()) << told.Check();
+  EXPECT_EQ(told.NodeOf(told.runs[0]).name, "x");
+  EXPECT_EQ(told.runs[0].start_nanos, 17);
+  EXPECT_EQ(told.runs[0].end_nanos, 40);
+  EXPECT_EQ(told.runs[0].thread, 3u);
+  EXPECT_TRUE(told.runs[0].is_asynchronous);
+  ASSERT_EQ(told.threads.size(), 1u);
+  EXPECT_EQ(told.threads[0].number, 3u);
+  EXPECT_EQ(told.threads[0].name, "pool 3");
+  ASSERT_EQ(told.PartsOf(0).size(), 1u);
+  EXPECT_EQ(told.PartsOf(0)[0].thread, 4u);
+  EXPECT_EQ(told.PartsOf(0)[0].asked_nanos, 18);
+  EXPECT_EQ(told.PartsOf(0)[0].start_nanos, 19);
+  EXPECT_EQ(told.PartsOf(0)[0].end_nanos, 31);
+  ASSERT_EQ(told.OutputsOf(0).size(), 1u);
+  EXPECT_EQ(told.OutputsOf(0)[0].buffer, 77u);
+  EXPECT_EQ(told.OutputsOf(0)[0].shape, *Shape::Make({2, 3}));
+  EXPECT_TRUE(told.OutputsOf(0)[0].is_shared);
+}
+
+TEST(CodecTest, ATraceThatNamesWhatIsNotThereIsRefused) {
+  TracedPlan plan{.device = "d"};
+  plan.nodes = {{.name = "a", .op = "Neg", .inputs = {1}}};
+  RunStepResponse m;
+  m.trace.emplace_back().plans.push_back(std::make_shared<const TracedPlan>(plan));
+  absl::Cord bytes = *EncodeMessage(m);
+  RunStepResponse back;
+  EXPECT_TRUE(absl::IsInvalidArgument(DecodeMessage(bytes, nullptr, &back)));
+  plan.nodes[0].inputs = {0};
+  StepRecord good;
+  good.plans.push_back(std::make_shared<const TracedPlan>(plan));
+  good.outputs.resize(2);
+  good.runs = {{.outputs_end = 1}, {.outputs_end = 2}};
+  EXPECT_TRUE(good.Check().ok()) << good.Check();
+  for (const StepRecord::Run& bad :
+       {StepRecord::Run{.plan = 1}, StepRecord::Run{.plan = -1}, StepRecord::Run{.node = 1},
+        StepRecord::Run{.node = -1}, StepRecord::Run{.outputs_end = 3}, StepRecord::Run{.outputs_end = 0},
+        StepRecord::Run{.outputs_end = 2, .parts_end = 1}}) {
+    StepRecord record = good;
+    record.runs[1] = bad;
+    EXPECT_TRUE(absl::IsInvalidArgument(record.Check()));
+  }
 }
 
 TEST(CodecTest, TheOtherMessagesComeBack) {
@@ -240,7 +280,12 @@ TEST(CodecTest, ChangedBytesAreReadOrRefused) {
   ReadChanged(BigRequest(), 1);
   RunStepResponse response;
   response.retvals = {{Strings(), Tensor::Scalar(true)}};
-  response.trace.emplace_back().outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 0, false});
+  TracedPlan plan{.device = "d"};
+  plan.nodes = {{.name = "a", .op = "Neg"}, {.name = "b", .op = "Neg", .inputs = {0}}};
+  StepRecord& record = response.trace.emplace_back();
+  record.plans.push_back(std::make_shared<const TracedPlan>(plan));
+  record.outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 0, false});
+  record.runs.push_back({.node = 1, .outputs_end = 1});
   ReadChanged(response, 2);
   ReadChanged(SetRandomPositionsRequest{{1, 2}, {{"r", {1, 2, 3, 4, 5, 6}}}}, 3);
   ReadChanged(CleanUpStepsRequest{{1, 2}, {9, {0, 4}}}, 4);
@@ -265,8 +310,16 @@ TEST(CodecTest, OneByteDoesNotStandForTwo) {
 }
 
 TEST(CodecTest, AListTakesMemoryInProportionToItsBytes) {
-  std::string header(4 << 20, '\0');
-  for (size_t i = 0; i < header.size(); i += 2) header[i] = (3 << 3) | 2;  // empty entries of the trace
+  const auto field = [](char number, const std::string& value) {
+    std::string out(1, static_cast<char>((number << 3) | 2));
+    size_t size = value.size();
+    for (; size > 127; size >>= 7) out.push_back(static_cast<char>((size & 127) | 128));
+    out.push_back(static_cast<char>(size));
+    return out + value;
+  };
+  std::string nodes(4 << 20, '\0');
+  for (size_t i = 0; i < nodes.size(); i += 2) nodes[i] = (2 << 3) | 2;  // empty nodes
+  const std::string header = field(5, field(1, nodes));                  // of a plan of a trace
   std::string bytes;
   for (size_t i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i)));
   RunStepResponse back;

@@ -110,4 +110,20 @@ void VisitRetvals(WireDecoder& v, uint32_t number, std::vector<std::vector<Tenso
   for (PartRetvals& part : one) retvals.push_back(std::move(part.values));
 }
 
+void VisitPlans(WireEncoder& v, uint32_t number, std::vector<std::shared_ptr<const TracedPlan>>& plans) {
+  for (const auto& plan : plans) {
+    std::vector<TracedPlan> one = {*plan};
+    v(number, one);
+  }
+}
+
+void VisitPlans(WireDecoder& v, uint32_t number, std::vector<std::shared_ptr<const TracedPlan>>& plans) {
+  std::vector<TracedPlan> one;
+  v(number, one);
+  for (TracedPlan& plan : one) {
+    v.Fail(plan.MakeLabels());
+    plans.push_back(std::make_shared<const TracedPlan>(std::move(plan)));
+  }
+}
+
 }  // namespace millrace

@@ -139,7 +139,7 @@ void VisitFields(V& v, PartRetvals& m) {
   v(1, m.values);
 }
 template <typename V>
-void VisitFields(V& v, NodeTrace::OutputTrace& m) {
+void VisitFields(V& v, StepRecord::Output& m) {
   std::vector<int64_t> dims(m.shape.dims().begin(), m.shape.dims().end());
   v(1, m.dtype);  // also one that is none: it is only told
   v(2, dims);
@@ -161,21 +161,45 @@ void VisitFields(V& v, HelpPart& m) {
   v(4, m.end_nanos);
 }
 template <typename V>
-void VisitFields(V& v, NodeTrace& m) {
-  v(1, m.node);
+void VisitFields(V& v, TracedPlan::Node& m) {
+  v(1, m.name);
   v(2, m.op);
-  v(3, m.device);
-  v(4, m.start_nanos);
-  v(5, m.end_nanos);
-  v(6, m.thread);
-  v(7, m.outputs);
-  v(8, m.thread_name);
-  v(9, m.inputs);
+  v(3, m.inputs);
+  v(4, m.controls);
   uint64_t edge = static_cast<uint64_t>(m.edge) + 1;  // 0: none
-  v(10, edge);
+  v(5, edge);
   m.edge = static_cast<int64_t>(edge - 1);
-  v(11, m.parts);
-  v(12, m.is_asynchronous);
+}
+template <typename V>
+void VisitFields(V& v, TracedPlan& m) {
+  v(1, m.device);
+  v(2, m.nodes);
+}
+void VisitPlans(WireEncoder& v, uint32_t number, std::vector<std::shared_ptr<const TracedPlan>>& plans);
+void VisitPlans(WireDecoder& v, uint32_t number, std::vector<std::shared_ptr<const TracedPlan>>& plans);
+template <typename V>
+void VisitFields(V& v, StepRecord::Run& m) {
+  v(1, m.plan);
+  v(2, m.node);
+  v(3, m.start_nanos);
+  v(4, m.end_nanos);
+  v(5, m.thread);
+  v(6, m.is_asynchronous);
+  v(7, m.outputs_end);
+  v(8, m.parts_end);
+}
+template <typename V>
+void VisitFields(V& v, StepRecord::Thread& m) {
+  v(1, m.number);
+  v(2, m.name);
+}
+template <typename V>
+void VisitFields(V& v, StepRecord& m) {
+  VisitPlans(v, 1, m.plans);
+  v(2, m.runs);
+  v(3, m.outputs);
+  v(4, m.parts);
+  v(5, m.threads);
 }
 void VisitRetvals(WireEncoder& v, uint32_t number, std::vector<std::vector<Tensor>>& retvals);
 void VisitRetvals(WireDecoder& v, uint32_t number, std::vector<std::vector<Tensor>>& retvals);
@@ -183,8 +207,8 @@ template <typename V>
 void VisitFields(V& v, RunStepResponse& m) {
   v(1, m.status);
   VisitRetvals(v, 2, m.retvals);
-  v(3, m.trace);
   v(4, m.is_consequence);
+  v(5, m.trace);
 }
 
 template <typename V>

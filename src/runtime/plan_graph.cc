@@ -3,6 +3,7 @@
 
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
+#include "kernel/device.h"
 #include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "runtime/node_run.h"
@@ -136,6 +137,25 @@ class GraphReader {
 StatusOr<std::shared_ptr<const PlanGraph>> PlanGraph::Read(
     const Graph& graph, Device* device, const MakeKernel& make_kernel, bool updates_early) {
   return GraphReader(graph, device, make_kernel, updates_early).Read();
+}
+
+std::shared_ptr<const TracedPlan> PlanGraph::Traced() const {
+  absl::MutexLock lock(&mu_);
+  if (traced_ != nullptr) return traced_;
+  const auto made = std::make_shared<TracedPlan>();
+  made->nodes.resize(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const PlannedNode& n = nodes[i];
+    TracedPlan::Node& told = made->nodes[i];
+    if (n.info.device != nullptr) made->device = n.info.device->name();  // the same for all
+    told.name = n.info.name;
+    if (n.info.op != nullptr) told.op = n.info.op->name;
+    for (const PlannedNode::Input& input : n.inputs) told.inputs.push_back(input.node);
+    told.controls.assign(n.controls.begin(), n.controls.end());
+    told.edge = n.edge;
+  }
+  made->MakeLabels().IgnoreError();  // its inputs are there; labels that take too much are missing
+  return traced_ = made;
 }
 
 }  // namespace millrace

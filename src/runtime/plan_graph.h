@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "graph/frame_tree.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
 #include "passes/loop_region.h"
+#include "runtime/step_record.h"
 
 namespace millrace {
 
@@ -70,6 +73,13 @@ struct PlanGraph {
   // in topological order; with `updates_early` as MoveUpdatesUp puts them.
   static StatusOr<std::shared_ptr<const PlanGraph>> Read(
       const Graph& graph, Device* device, const MakeKernel& make_kernel, bool updates_early = true);
+
+  // What traces tell of its nodes; made by the first step that is traced. Thread-safe, throws std::bad_alloc.
+  std::shared_ptr<const TracedPlan> Traced() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  mutable std::shared_ptr<const TracedPlan> traced_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -11,6 +11,7 @@
 #include "base/exceptions.h"
 #include "kernel/stop_node.h"
 #include "runtime/node_run.h"
+#include "runtime/trace.h"
 #include "service/call_in_flight.h"
 
 namespace millrace {
@@ -252,7 +253,12 @@ Status Coordinator::EndStep(const Compiled& compiled, JointStep& step, int64_t i
       if (w.worker == message.worker) NoteRefusal(w, message.refusal);
     }
     if (options.trace) {
-      for (NodeTrace& t : message.response.trace) options.trace->Add(std::move(t));
+      for (StepRecord& record : message.response.trace) {
+        if (const Status valid = record.Check(); s.ok() && !valid.ok()) {
+          return Internal("worker ", message.worker->task(), ": ", valid.message());
+        }
+        options.trace->Add(std::move(record));
+      }
     }
     const size_t n = message.response.retvals.size();
     for (size_t i = 0; s.ok() && i < n; ++i, ++part) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/exceptions.h"
+#include "runtime/trace.h"
 #include "service/session_config.h"
 #include "service/step_stats.h"
 
@@ -71,22 +72,25 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
     const int64_t written_as = trace_files_.is_on() ? trace_files_.Next() : -1;
     std::optional<StepTrace> trace;
     std::optional<StepMeasure> measure;
-    if (is_asked_for || written_as >= 0) measure.emplace();
+    if (is_asked_for || written_as >= 0) {
+      measure.emplace();
+    } else {
+      ThreadSwitches::Get().Rest();
+    }
     if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
     const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
     if (measure) measure->Stop();
     if (!step.trace || absl::IsCancelled(s)) return s;
-    std::vector<NodeTrace> nodes = trace->Take();
-    if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
+    std::vector<StepRecord> records = trace->Take();
+    if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(records, *placement_);
     if (!measure) return s;
-    wire::RunMetadata traced;
     // No devices: another step has just found that a worker forgot the session.
     if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
-      AddUnrun(feeds, fetches, *outputs, devices, &nodes);
+      AddUnrun(feeds, fetches, *outputs, devices, &records);
     }
-    measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
-    if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);
-    if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);
+    const std::string encoded = measure->Write(records, fetches, env_.Now());
+    if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, encoded);
+    if (is_asked_for) metadata->unknown_fields.Append(encoded);  // nobody on the way reads it
     return s;
   });
 }

@@ -21,16 +21,20 @@ PlacementPeriods::Turn PlacementPeriods::Next() {
   return step + kMeasuredSteps >= end ? Turn::kMeasure : Turn::kNone;
 }
 
-void KeepCosts(const std::vector<NodeTrace>& nodes, PlacementState& state) {
-  for (const NodeTrace& n : nodes) {
-    if (absl::StartsWith(n.node, "_")) continue;  // what compilation has added
-    const StatusOr<DeviceName> device = DeviceName::Parse(n.device);
-    if (!device.ok()) continue;
-    // An asynchronous kernel's time is what it waited for, and no work of its device.
-    const int64_t nanos = n.is_asynchronous ? 0 : n.end_nanos - n.start_nanos;
-    PlacementState::Cost cost{.nanos = static_cast<double>(nanos), .output_bytes = {}};
-    for (const NodeTrace::OutputTrace& o : n.outputs) cost.output_bytes.push_back(o.bytes);
-    state.AddCost(n.node, device->type, cost);
+void KeepCosts(const std::vector<StepRecord>& records, PlacementState& state) {
+  for (const StepRecord& record : records) {
+    for (size_t i = 0; i < record.runs.size(); ++i) {
+      const StepRecord::Run& run = record.runs[i];
+      const std::string& name = record.NodeOf(run).name;
+      if (absl::StartsWith(name, "_")) continue;  // what compilation has added
+      const StatusOr<DeviceName> device = DeviceName::Parse(record.plans[static_cast<size_t>(run.plan)]->device);
+      if (!device.ok()) continue;
+      // An asynchronous kernel's time is what it waited for, and no work of its device.
+      const int64_t nanos = run.is_asynchronous ? 0 : run.end_nanos - run.start_nanos;
+      PlacementState::Cost cost{.nanos = static_cast<double>(nanos), .output_bytes = {}};
+      for (const StepRecord::Output& o : record.OutputsOf(i)) cost.output_bytes.push_back(o.bytes);
+      state.AddCost(name, device->type, cost);
+    }
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "passes/placement_state.h"
-#include "runtime/trace.h"
+#include "runtime/step_record.h"
 
 namespace millrace {
 
@@ -27,6 +27,6 @@ class PlacementPeriods {
 };
 
 // What the nodes of a traced step have cost.
-void KeepCosts(const std::vector<NodeTrace>& nodes, PlacementState& state);
+void KeepCosts(const std::vector<StepRecord>& records, PlacementState& state);
 
 }  // namespace millrace

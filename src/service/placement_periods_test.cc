@@ -26,18 +26,24 @@ TEST(PlacementPeriods, NeverWithoutAPeriod) {
 TEST(PlacementPeriods, CostsAreKeptByNodeAndTypeOfDevice) {
   PlacementState state;
   const char device[] = "/job:localhost/replica:0/task:0/device:CPU:1";
-  const auto node = [&](const char* name, int64_t nanos) {
-    return NodeTrace{
-        .node = name,
-        .op = "Work",
-        .device = device,
-        .start_nanos = 100,
-        .end_nanos = 100 + nanos,
-        .thread = 0,
-        .outputs = {{DType::kFloat, Shape(), 40}}};
+  const auto step = [&](std::vector<std::pair<const char*, int64_t>> nodes) {
+    TracedPlan plan;
+    plan.device = device;
+    StepRecord record;
+    for (const auto& [name, nanos] : nodes) {
+      record.outputs.push_back({DType::kFloat, Shape(), 40});
+      record.runs.push_back(
+          {.node = static_cast<int32_t>(plan.nodes.size()),
+           .start_nanos = 100,
+           .end_nanos = 100 + nanos,
+           .outputs_end = static_cast<uint32_t>(record.outputs.size())});
+      plan.nodes.push_back({.name = name, .op = "Work"});
+    }
+    record.plans = {std::make_shared<const TracedPlan>(plan)};
+    return std::vector<StepRecord>{record};
   };
-  KeepCosts({node("a", 1000), node("_recv_1", 5)}, state);
-  KeepCosts({node("a", 2000)}, state);
+  KeepCosts(step({{"a", 1000}, {"_recv_1", 5}}), state);
+  KeepCosts(step({{"a", 2000}}), state);
   const auto cost = state.FindCost("a", "CPU");
   ASSERT_TRUE(cost.has_value());
   EXPECT_EQ(cost->nanos, 1500);

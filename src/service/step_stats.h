@@ -3,16 +3,16 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "base/thread_switches.h"
 #include "graph/graph.h"
-#include "runtime/trace.h"
+#include "runtime/step_record.h"
 #include "service/device_info.h"
 #include "tensor/allocator.h"
-#include "wire/step_stats.h"
 
 namespace millrace {
 
@@ -37,8 +37,8 @@ class StepMeasure {
   // (part)"; scheduled: when the node had split its work. Where the system tells, the device "/host:CPU thread
   // switches" has an entry for each time in which the threads that ran nodes in this process were off their CPUs:
   // "preempted" when others took it, "asleep" when they waited.
-  void Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fetches, absl::Time now,
-            wire::StepStats* stats) const;
+  // An encoded RunMetadata with a StepStats; nothing when nothing ran.
+  std::string Write(const std::vector<StepRecord>& records, absl::Span<const Output> fetches, absl::Time now) const;
 
  private:
   std::optional<ThreadSwitches::Recording> recording_{std::in_place};
@@ -50,6 +50,6 @@ class StepMeasure {
 // Entries for what was fetched without running: constants, and what was folded into some. Their device is the first of
 // `devices` that the node asks for, or the first of all. REQUIRES: there is one.
 void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
-              absl::Span<const DeviceInfo> devices, std::vector<NodeTrace>* nodes);
+              absl::Span<const DeviceInfo> devices, std::vector<StepRecord>* records);
 
 }  // namespace millrace

@@ -3,34 +3,79 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <map>
+
 #include "absl/strings/match.h"
+#include "wire/step_stats.h"
 
 namespace millrace {
 namespace {
 
 class StepStatsTest : public ::testing::Test {
  protected:
+  struct Told {
+    std::string node, device = "/device:CPU:0";
+    std::vector<std::string> inputs;  // "^node" for an order alone
+    int64_t edge = -1;
+    StepRecord::Run run;
+    std::vector<StepRecord::Output> outputs;
+    std::vector<HelpPart> parts;
+    bool is_asynchronous = false;
+  };
   // [start, end) in microseconds, on thread 3.
-  NodeTrace& Ran(const std::string& node, int64_t start, int64_t end, std::vector<std::string> inputs = {}) {
-    NodeTrace& t = nodes_.emplace_back();
+  Told& Ran(const std::string& node, int64_t start, int64_t end, std::vector<std::string> inputs = {}) {
+    Told& t = told_.emplace_back();
     t.node = node;
-    t.op = "Op";
-    t.device = "/device:CPU:0";
-    t.start_nanos = start * 1000;
-    t.end_nanos = end * 1000;
-    t.thread = 3;
-    t.thread_name = "millrace";
     t.inputs = std::move(inputs);
+    t.run = {.start_nanos = start * 1000, .end_nanos = end * 1000, .thread = 3};
     return t;
   }
-  void Gave(NodeTrace& t, uint64_t buffer, int64_t bytes, bool is_shared = false) {
+  void Gave(Told& t, uint64_t buffer, int64_t bytes, bool is_shared = false) {
     t.outputs.push_back(
         {.dtype = DType::kFloat, .shape = Shape(), .bytes = bytes, .buffer = buffer, .is_shared = is_shared});
   }
+  // A plan for each device, its nodes in the order in which they are named.
   void Fill() {
+    StepRecord record;
+    record.threads = {{3, "millrace"}};
+    std::map<std::string, TracedPlan> plans;
+    for (const Told& t : told_) NodeOf(plans[t.device], t.node);
+    for (const Told& t : told_) {
+      TracedPlan& plan = plans[t.device];
+      plan.device = t.device;
+      StepRecord::Run run = t.run;
+      run.node = NodeOf(plan, t.node);
+      run.plan = static_cast<int32_t>(std::distance(plans.begin(), plans.find(t.device)));
+      run.is_asynchronous = t.is_asynchronous;
+      TracedPlan::Node node = {.name = t.node, .op = "Op", .edge = t.edge};
+      for (const std::string& input : t.inputs) {
+        const bool is_control = input.front() == '^';
+        (is_control ? node.controls : node.inputs).push_back(NodeOf(plan, input.substr(is_control ? 1 : 0)));
+      }
+      plan.nodes[static_cast<size_t>(run.node)] = node;
+      record.outputs.insert(record.outputs.end(), t.outputs.begin(), t.outputs.end());
+      record.parts.insert(record.parts.end(), t.parts.begin(), t.parts.end());
+      run.outputs_end = static_cast<uint32_t>(record.outputs.size());
+      run.parts_end = static_cast<uint32_t>(record.parts.size());
+      record.runs.push_back(run);
+    }
+    for (auto& [device, plan] : plans) {
+      ASSERT_TRUE(plan.MakeLabels().ok());
+      record.plans.push_back(std::make_shared<const TracedPlan>(plan));
+    }
     StepMeasure measure;
     measure.Stop();
-    measure.Fill(nodes_, {}, absl::FromUnixSeconds(1000), &stats_);
+    wire::RunMetadata metadata;
+    ASSERT_TRUE(wire::Decode(measure.Write({record}, {}, absl::FromUnixSeconds(1000)), &metadata).ok());
+    if (metadata.step_stats) stats_ = *metadata.step_stats;
+  }
+  static int32_t NodeOf(TracedPlan& plan, const std::string& name) {
+    for (size_t i = 0; i < plan.nodes.size(); ++i) {
+      if (plan.nodes[i].name == name) return static_cast<int32_t>(i);
+    }
+    plan.nodes.push_back({.name = name});
+    return static_cast<int32_t>(plan.nodes.size()) - 1;
   }
   const wire::NodeExecStats* Find(const std::string& node, const std::string& device = "/device:CPU:0") {
     for (const wire::DeviceStepStats& d : stats_.dev_stats) {
@@ -45,7 +90,7 @@ class StepStatsTest : public ::testing::Test {
   }
   static int64_t Fresh(const wire::NodeExecStats& n) { return n.memory.empty() ? 0 : n.memory[0].total_bytes; }
 
-  std::vector<NodeTrace> nodes_;
+  std::deque<Told> told_;
   wire::StepStats stats_;
 };
 
@@ -80,7 +125,7 @@ TEST_F(StepStatsTest, InALoopTheRunBeforeCounts) {
 
 TEST_F(StepStatsTest, ARecvWaitsForItsSend) {
   Ran("send", 0, 5).edge = 7;
-  NodeTrace& recv = Ran("recv", 2, 9);
+  Told& recv = Ran("recv", 2, 9);
   recv.edge = 7;
   recv.is_asynchronous = true;
   recv.device = "/device:CPU:1";
@@ -104,7 +149,7 @@ TEST_F(StepStatsTest, BytesCountWhereTheyAreNew) {
 }
 
 TEST_F(StepStatsTest, PartsOfOtherThreadsStandByThemselves) {
-  NodeTrace& t = Ran("a", 0, 100);
+  Told& t = Ran("a", 0, 100);
   t.parts = {{.thread = 5, .asked_nanos = 10000, .start_nanos = 20000, .end_nanos = 60000}};
   Fill();
   EXPECT_TRUE(absl::StrContains(Find("a")->timeline_label, "[helpers 40 us]"));

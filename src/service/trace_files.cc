@@ -57,10 +57,10 @@ int64_t TraceFiles::Next() {
   return is_wanted ? step : -1;
 }
 
-void TraceFiles::Write(Env& env, int64_t step, const wire::RunMetadata& metadata) const {
+void TraceFiles::Write(Env& env, int64_t step, absl::string_view metadata) const {
   const std::string path = absl::StrFormat("%s/trace-%d-%d-%06d.pb", folder_, ::getpid(), session_, step);
   Status s = env.CreateDirs(folder_);
-  if (s.ok()) s = WriteWhole(env, path, wire::Encode(metadata));
+  if (s.ok()) s = WriteWhole(env, path, metadata);
   if (!s.ok()) LogWarning("the trace of a step is not written: ", s.message());
 }
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "base/env.h"
 #include "base/status.h"
-#include "wire/step_stats.h"
 
 namespace millrace {
 
@@ -28,8 +28,8 @@ class TraceFiles {
   bool is_on() const { return !folder_.empty(); }
   // The number of the step that begins, or -1 when it is not to be written.
   int64_t Next();
-  // A failure is logged: the step has its values.
-  void Write(Env& env, int64_t step, const wire::RunMetadata& metadata) const;
+  // `metadata`: encoded. A failure is logged: the step has its values.
+  void Write(Env& env, int64_t step, absl::string_view metadata) const;
 
  private:
   std::string folder_;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "simulation/fake_env.h"
+#include "wire/step_stats.h"
 
 namespace millrace {
 namespace {
@@ -52,7 +53,7 @@ TEST_F(TraceFilesTest, WritesAMessageAStep) {
   FakeEnv env;
   wire::RunMetadata metadata;
   metadata.step_stats.Ensure().dev_stats.emplace_back().device = "d";
-  TraceFiles::FromEnvironment()->Write(env, 12, metadata);
+  TraceFiles::FromEnvironment()->Write(env, 12, wire::Encode(metadata));
   const StatusOr<std::vector<std::string>> files = env.ListDir("/some/folder");
   ASSERT_TRUE(files.ok() && files->size() == 1) << files.status();
   EXPECT_TRUE(files->front().ends_with("-000012.pb")) << files->front();

@@ -16,7 +16,7 @@
 #include "kernel/random_stream.h"
 #include "passes/pipeline.h"
 #include "runtime/plan_cut.h"
-#include "runtime/trace.h"
+#include "runtime/step_record.h"
 #include "service/device_info.h"
 #include "service/session_settings.h"
 #include "service/step_horizon.h"
@@ -105,7 +105,7 @@ struct RunStepRequest {
 struct RunStepResponse {
   Status status;                             // how the step ended here
   std::vector<std::vector<Tensor>> retvals;  // by part; of those that have ended well
-  std::vector<NodeTrace> trace;
+  std::vector<StepRecord> trace;
   bool is_consequence = false;  // a failure that began elsewhere: with an abort, or what another worker did not send
 };
 // Stops it, also when its RunStep is still on the way.

@@ -431,8 +431,11 @@ TEST_F(LoopGradients, MemoryOfALongLoop) {
 struct Told {
   int64_t peak = -1, live = 0, pushed = 0, pushes = 0;
 };
-Told TellMemory(const wire::RunMetadata& metadata) {
+Told TellMemory(const wire::RunMetadata& encoded) {
   Told told;
+  wire::RunMetadata metadata;
+  EXPECT_TRUE(wire::Decode(wire::Encode(encoded), &metadata).ok());
+  if (!metadata.step_stats) return told;
   for (const wire::NodeExecStats& n : metadata.step_stats->dev_stats[0].node_stats) {
     if (n.node_name == "_SOURCE") told.peak = n.memory[0].peak_bytes, told.live = n.memory[0].live_bytes;
     if (n.timeline_label.find("= StackPushV2") == std::string::npos) continue;

@@ -131,6 +131,7 @@ std::vector<StepRecord> StepTrace::Take() {
     all.push_back(std::exchange(record_, {}));
   }
   graphs_.clear();
+  last_found_ = 0;
   return all;
 }
 

@@ -387,7 +387,7 @@ void CollectiveGroups::Heard(const std::string& task, uint64_t incarnation, cons
       }
       std::vector<Key> failed;
       for (const auto& [key, gathering] : gatherings_) {
-        const auto lacks = [&](const std::string& device) { return !IsThere(gathering, device); };
+        const auto lacks = [&g = gathering](const std::string& device) { return !IsThere(g, device); };
         if (std::get<0>(key) == group->first && std::any_of(gone.begin(), gone.end(), lacks)) failed.push_back(key);
       }
       for (const std::string& device : gone) group->second.erase(device);  // which need not be told

@@ -66,7 +66,9 @@ TEST_F(MasterSessionTest, OptionsThatItCannotObeyAreRefusedByName) {
   EXPECT_TRUE(absl::IsInvalidArgument(Run(&options)));
   options.inter_op_thread_pool = -1;
   EXPECT_TRUE(Run(&options).ok());
-  options.debug_options.Ensure().debug_tensor_watch_opts.emplace_back();
+  wire::DebugTensorWatch& watch = options.debug_options.Ensure().debug_tensor_watch_opts.emplace_back();
+  EXPECT_TRUE(Run(&options).ok()) << "it tells nobody";
+  watch.debug_urls.push_back("file:///tmp");
   s = Run(&options);
   EXPECT_TRUE(absl::IsUnimplemented(s) && absl::StrContains(s.message(), "debug_tensor_watch_opts")) << s;
 }
@@ -79,6 +81,7 @@ TEST_F(MasterSessionTest, ATraceIsGivenToWhoAsksForIt) {
   EXPECT_EQ(metadata.step_stats.get(), nullptr);
   options.trace_level = wire::RunOptions::kFullTrace;
   ASSERT_TRUE(Run(&options, &metadata).ok());
+  ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
   ASSERT_NE(metadata.step_stats.get(), nullptr);
   bool found = false;
   for (const wire::DeviceStepStats& d : metadata.step_stats->dev_stats) {

@@ -45,7 +45,8 @@ class FailingMessagesTest : public ::testing::Test {
       SCOPED_TRACE(absl::StrCat("allocation ", n));
       Worker& w = *workers_[0];
       int answers = 0;
-      w.CreateSession({}, {7, false}, [](const StatusOr<CreateWorkerSessionResponse>& r) { ASSERT_TRUE(r.ok()); });
+      w.CreateSession(
+          {}, {7, session_.epoch}, [](const StatusOr<CreateWorkerSessionResponse>& r) { ASSERT_TRUE(r.ok()); });
       auto request = prepare();
       FailAllocation(n);
       send(w, std::move(request), [&answers](const auto&) { ++answers; });
@@ -59,10 +60,11 @@ class FailingMessagesTest : public ::testing::Test {
 
   Directory directory_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  SessionRef session_{7, 1};  // a session that has ended is made again in another epoch
 };
 
 TEST_F(FailingMessagesTest, EachIsAnsweredOnce) {
-  const SessionRef session{7, 1};
+  const SessionRef& session = session_;
   const auto nothing = [](Worker&) {};
   int64_t step = 0;
   const auto abort = [&](Worker& w) {
@@ -86,7 +88,7 @@ TEST_F(FailingMessagesTest, EachIsAnsweredOnce) {
   };
   EveryAllocation([] { return GetStatusRequest{}; }, send(&Worker::GetStatus), nothing);
   EveryAllocation([&] { return HeartbeatRequest{{session, {8, 1}}}; }, send(&Worker::Heartbeat), nothing);
-  EveryAllocation([&] { return CreateWorkerSessionRequest{7}; }, send(&Worker::CreateSession), nothing);
+  EveryAllocation([&] { return CreateWorkerSessionRequest{7, session.epoch}; }, send(&Worker::CreateSession), nothing);
   EveryAllocation(
       [&] { return DeregisterPartitionsRequest{session, {1}}; }, send(&Worker::DeregisterPartitions), nothing);
   EveryAllocation(
@@ -100,14 +102,14 @@ TEST_F(FailingMessagesTest, EachIsAnsweredOnce) {
       send(&Worker::CleanUpSteps), nothing);
   EveryAllocation([&] { return GetRandomPositionsRequest{session}; }, send(&Worker::GetRandomPositions), nothing);
   EveryAllocation([&] { return SetRandomPositionsRequest{session, {}}; }, send(&Worker::SetRandomPositions), nothing);
-  EveryAllocation(
-      [&] { return DeleteWorkerSessionRequest{session}; },
-      [](Worker& w, DeleteWorkerSessionRequest r, auto count) { w.DeleteSession({}, r, count); },
-      // Closed already, perhaps.
-      [&](Worker& w) { w.DeleteSession({}, {session}, [](const StatusOr<DeleteWorkerSessionResponse>&) {}); });
-  EveryAllocation(
-      [] { return ResetRequest{}; }, [](Worker& w, ResetRequest r, auto count) { w.Reset({}, std::move(r), count); },
-      [&](Worker& w) { w.DeleteSession({}, {session}, [](const StatusOr<DeleteWorkerSessionResponse>&) {}); });
+  const auto end = [&](Worker& w) {  // which it has already, perhaps
+    w.DeleteSession({}, {session}, [](const StatusOr<DeleteWorkerSessionResponse>&) {});
+    ++session_.epoch;
+  };
+  EveryAllocation([&] { return DeleteWorkerSessionRequest{session}; },
+                  [](Worker& w, DeleteWorkerSessionRequest r, auto count) { w.DeleteSession({}, r, count); }, end);
+  EveryAllocation([] { return ResetRequest{}; },
+                  [](Worker& w, ResetRequest r, auto count) { w.Reset({}, std::move(r), count); }, end);
 }
 
 JoinCollectiveRequest JoinOf(uint64_t member, int64_t task, int64_t group_size, int64_t instance) {

@@ -6,7 +6,6 @@ from __future__ import annotations
 import abc
 from typing import Any, Dict, List, Optional, Tuple
 
-import numpy as np
 
 from millrace.distributions.distribution import Distribution, joined, shape_vector
 from millrace.framework import dtypes
@@ -328,7 +327,7 @@ class TransformedDistribution(Distribution):
             raise at_user_line(NotImplementedError("entropy is not implemented: the Jacobian is not constant"))
         base = self._base_event_shape()
         zero = array_ops.zeros(base.as_list() if base.is_fully_defined() else self._distribution.event_shape_tensor(), self.dtype)
-        own = self._distribution.entropy() * float(np.prod(self._more[1] or [1]))
+        own = self._distribution.entropy() * float(TensorShape(self._more[1]).num_elements() or 0)
         if self._more[0]:
             own = own + array_ops.zeros(self._more[0], self.dtype)
         return own + self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))

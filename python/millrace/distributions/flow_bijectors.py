@@ -69,13 +69,15 @@ def real_nvp_default_template(
 ) -> Callable[..., Any]:
     """A template of dense layers for RealNVP: (x, output_units) to a shift and, without shift_only, the logarithm of a scale."""
 
+    dense: Any = scoped.dense
+
     def network(x: Any, output_units: int) -> Any:
         vector = x.get_shape().ndims == 1
         if vector:
             x = array_ops.expand_dims(x, 0)
         for units in hidden_layers:
-            x = scoped.dense(x, units, *args, activation=activation, **kwargs)
-        x = scoped.dense(x, (1 if shift_only else 2) * output_units, *args, activation=None, **kwargs)
+            x = dense(x, units, *args, activation=activation, **kwargs)
+        x = dense(x, (1 if shift_only else 2) * output_units, *args, activation=None, **kwargs)
         if vector:
             x = array_ops.squeeze(x, [0])
         return (x, None) if shift_only else tuple(array_ops.split(x, 2, axis=-1))

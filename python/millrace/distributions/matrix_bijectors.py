@@ -201,7 +201,7 @@ class Reshape(Bijector):
             raise at_user_line(ValueError("Input `event_shape` does not match `event_shape_in`: %s and %s" % (event, given)))
         if -1 not in wanted:
             return TensorShape(lead + wanted)
-        count, rest = None if None in event else int(np.prod(event)), int(np.prod([w for w in wanted if w != -1]))
+        count, rest = TensorShape(event).num_elements(), int(np.prod([w for w in wanted if w != -1]))
         return TensorShape(lead + [w if w != -1 else None if count is None or not rest else count // rest for w in wanted])
 
     def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
@@ -242,8 +242,8 @@ class Reshape(Bijector):
 def _sizes(shape: Any, what: str) -> Any:
     from millrace.framework.static_values import constant_value
 
-    known = constant_value(shape) if isinstance(shape, Tensor) else as_shape(shape).as_list() if isinstance(shape, TensorShape) else shape
-    if known is None:
+    known: Any = constant_value(shape) if isinstance(shape, Tensor) else as_shape(shape).as_list() if isinstance(shape, TensorShape) else shape
+    if known is None or isinstance(known, list) and None in known:
         raise at_user_line(NotImplementedError("%s of Reshape must be known when the graph is built" % what))
     if np.ndim(known) != 1:
         raise at_user_line(ValueError("`%s` must be a vector, got %s" % (what, known)))

@@ -40,7 +40,7 @@ class MixtureSameFamily(Distribution):
             raise at_user_line(ValueError("components_distribution must have a batch, whose last dimension is what is mixed, and events of a known rank"))
         known = [getattr(mixture_distribution.logits.get_shape().with_rank_at_least(1)[-1], "value", None), None if batch.ndims is None else batch[-1].value]
         if None not in known and known[0] != known[1]:
-            raise at_user_line(ValueError("mixture_distribution has %d classes, components_distribution %d" % (known[0], known[1])))
+            raise at_user_line(ValueError("mixture_distribution has %s classes, components_distribution %s" % (known[0], known[1])))
         with name_scope(name) as scope:
             pass
         super().__init__(components_distribution.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=scope)
@@ -110,8 +110,9 @@ class BatchReshape(Distribution):
         if -1 in np.asarray(batch_shape if not isinstance(batch_shape, Tensor) else []).tolist():
             self._static, sizes = _without_minus_one(list(np.asarray(batch_shape)), old)
             self._shape = convert_to_tensor(sizes, dtypes.int32)
-        if None not in sizes and old.is_fully_defined() and np.prod(sizes, dtype=np.int64) != old.num_elements():
-            raise at_user_line(ValueError("batch_shape size (%d) must match `distribution.batch_shape` size (%d)" % (np.prod(sizes), old.num_elements())))
+        size = TensorShape(sizes).num_elements()
+        if size is not None and old.is_fully_defined() and size != old.num_elements():
+            raise at_user_line(ValueError("batch_shape size (%s) must match `distribution.batch_shape` size (%s)" % (size, old.num_elements())))
         with name_scope(name or "BatchReshape" + distribution.name.rstrip("/").rsplit("/", 1)[-1]) as scope:
             pass
         super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, allow_nan_stats, name=scope)
@@ -183,7 +184,8 @@ def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
     if not old.is_fully_defined():
         raise at_user_line(NotImplementedError("-1 in batch_shape needs a batch that is known when the graph is built"))
     rest = int(np.prod([s for s in sizes if s != -1], dtype=np.int64))
-    made = [old.num_elements() // rest if s == -1 and rest else s for s in sizes]
+    size = old.num_elements() or 0
+    made = [size // rest if s == -1 and rest else s for s in sizes]
     return TensorShape(made), made
 
 
@@ -250,16 +252,17 @@ class Autoregressive(Distribution):
 
     def __init__(
         self,
-        distribution_fn: Callable[[Any], Any],
+        distribution_fn: Callable[..., Distribution],
         sample0: Any = None,
         num_steps: Any = None,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Autoregressive",
     ) -> None:
-        self._function, self._sample0 = distribution_fn, sample0
+        self._function = distribution_fn
+        self._sample0 = sample0
         with name_scope(name) as scope:
-            self._first = distribution_fn() if sample0 is None else distribution_fn(sample0)
+            self._first = self._function() if sample0 is None else self._function(sample0)
         if num_steps is None:
             num_steps = self._first.event_shape.num_elements()
             if num_steps is None:

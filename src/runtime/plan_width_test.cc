@@ -25,6 +25,8 @@ class TestDevice final : public Device {
   ResourceManager resources_;
 };
 
+constexpr auto kSleep = std::chrono::milliseconds(8);  // long beside what a busy machine adds to it
+
 struct Asleep {
   std::atomic<int> now{0}, most{0}, runs{0};
   std::atomic<bool> fails{false};
@@ -44,7 +46,7 @@ class Sleeper final : public Kernel {
     }
     {
       absl::MutexLockMaybe lock(asleep_.is_shared ? &asleep_.one_at_a_time : nullptr);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(kSleep);
     }
     --asleep_.now;
     return ctx.AllocateOutput(0, Shape()).status();

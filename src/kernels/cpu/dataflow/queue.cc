@@ -178,6 +178,14 @@ bool Queue::TryDequeue(Waiter& w) {
                           ", current size ", stored, ")");
     return true;
   }
+  if (LeaveTogether()) {
+    if (requested > options_.capacity) {
+      w.status = InvalidArgument(DebugString(), " gives elements in their order: it cannot give ", requested,
+                                 " at once, its capacity is ", options_.capacity);
+      return true;
+    }
+    if (Available() < requested) return false;
+  }
   while (missing() > 0 && Available() > 0) w.elements.push_back(Pop());
   return missing() == 0;
 }

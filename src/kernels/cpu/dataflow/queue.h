@@ -7,7 +7,8 @@
 // wait end, never under the queue's lock; it may use the queue again.
 //
 // EnqueueMany puts in what fits and waits with the rest; what is in stays in. DequeueMany takes what is there and waits
-// for the rest; when it ends without all of it, what it took goes back to where it was.
+// for the rest (of a PriorityQueue nothing until all are there); when it ends without all of it, what it took goes back
+// to where it was.
 #pragma once
 
 #include <array>
@@ -75,6 +76,8 @@ class Queue : public Resource {
   virtual int64_t Reserve() const { return 0; }
   // Whether who finds too few elements in a closed queue gives back what it took, and DequeueUpTo takes the rest.
   virtual bool KeepsRest() const { return true; }
+  // Whether elements asked for at once are taken when all of them are there, so that they are the first of all.
+  virtual bool LeaveTogether() const { return false; }
   // Whether a large element may be a part of a batch's memory; else it is copied.
   virtual bool MayShareBatch() const { return true; }
 

@@ -77,6 +77,7 @@ class PriorityQueue final : public Queue {
   }
   int64_t Stored() const override { return static_cast<int64_t>(elements_.size()); }
   bool KeepsRest() const override { return false; }  // as TensorFlow's
+  bool LeaveTogether() const override { return true; }
   bool MayShareBatch() const override { return false; }
 
   std::multimap<int64_t, Element> elements_;  // equal ones in the order of arrival

@@ -252,6 +252,23 @@ TEST(Queue, PrioritiesComeFirst) {
   EXPECT_EQ(CodeOf(DequeueMany(*q, 1)), StatusCode::kInvalidArgument) << "shapes are not given";
 }
 
+TEST(Queue, PrioritiesAskedForAtOnceAreSorted) {
+  Queue::Options o = Scalars(3);
+  const RefPtr<Queue> q = *NewPriorityQueue(o);
+  const auto put = [&](int64_t priority) {
+    q->Enqueue(
+        {Tensor::Scalar(priority), Tensor::Scalar(priority)}, nullptr, [](Status s) { EXPECT_TRUE(s.ok()) << s; });
+  };
+  const CallPtr three = DequeueMany(*q, 3);
+  for (const int64_t priority : {5, 9}) put(priority);
+  EXPECT_FALSE(Ended(three));
+  EXPECT_EQ(q->Size(), 2) << "none has left before its time";
+  put(-1);
+  ASSERT_EQ(CodeOf(three), StatusCode::kOk);
+  EXPECT_EQ(three->values(), (Values{-1, 5, 9}));
+  EXPECT_EQ(CodeOf(DequeueMany(*q, 4)), StatusCode::kInvalidArgument) << "they will never be there together";
+}
+
 TEST(Queue, DescriptionsThatMakeNoSense) {
   Queue::Options o = Scalars();
   o.shapes.push_back(PartialShape::Scalar());

@@ -11,50 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "graph/function_def.h"
-#include "kernel/kernel_registry.h"
-#include "system/system.h"
+#include "noted_kernels.h"
 
 namespace millrace {
 namespace {
-
-struct Notes {
-  absl::Mutex mu;
-  std::set<std::thread::id> threads ABSL_GUARDED_BY(mu);
-  std::vector<std::string> nodes ABSL_GUARDED_BY(mu);  // in the order in which they began
-  std::set<int> max_threads ABSL_GUARDED_BY(mu);       // of ParallelFor
-  int inside ABSL_GUARDED_BY(mu) = 0, most_inside ABSL_GUARDED_BY(mu) = 0;
-};
-Notes notes;
-
-class NotedKernel : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    {
-      absl::MutexLock lock(&notes.mu);
-      notes.threads.insert(std::this_thread::get_id());
-      notes.nodes.push_back(ctx.node_name());
-      notes.max_threads.insert(ctx.step().max_threads);
-      notes.most_inside = std::max(notes.most_inside, ++notes.inside);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    absl::MutexLock lock(&notes.mu);
-    --notes.inside;
-    ctx.Forward(0, 0);
-    return absl::OkStatus();
-  }
-};
-
-// Ends on a thread of its own, a little later.
-class OnOtherThreadKernel : public AsyncKernel {
- public:
-  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    ctx.Forward(0, 0);
-    std::thread([done = std::move(done)]() mutable {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      std::move(done)(absl::OkStatus());
-    }).detach();
-  }
-};
 
 // The first of them takes as long to be made as the test likes.
 struct Gate {
@@ -81,13 +41,9 @@ class FunctionSettingsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     static const bool once = [] {
-      for (const char* op : {"TestNoted", "TestOnOtherThread", "TestLongMade"}) {
-        System::Default().ops().Add(absl::StrCat(op, "(x:f32) -> (y:f32)"));
-      }
-      System::Default().kernels().Add<NotedKernel>({.op = "TestNoted"});
-      System::Default().kernels().Add<OnOtherThreadKernel>({.op = "TestOnOtherThread"});
+      System::Default().ops().Add("TestLongMade(x:f32) -> (y:f32)");
       System::Default().kernels().Add<LongMadeKernel>({.op = "TestLongMade"});
-      return System::Default().ops().status().ok();
+      return AddNotedKernels();
     }();
     ASSERT_TRUE(once);
   }
@@ -125,13 +81,7 @@ class FunctionSettingsTest : public ::testing::Test {
     return made.ok() ? *std::move(made) : nullptr;
   }
   Status Run(Session& session, const Tensor& x, const wire::RunOptions* options = nullptr) {
-    {
-      absl::MutexLock lock(&notes.mu);
-      notes.threads.clear();
-      notes.nodes.clear();
-      notes.max_threads.clear();
-      notes.most_inside = 0;
-    }
+    Notes::Get().Take();
     std::vector<Tensor> out;
     return session.Run(
         options, std::vector<Output>{x_}, std::vector<Tensor>{x}, std::vector<Output>{y_}, {}, &out, nullptr);
@@ -155,7 +105,7 @@ TEST_F(FunctionSettingsTest, OneThreadIsOneInAFunctionToo) {
   const auto expect_one_thread = [&](Session& session, const wire::RunOptions* options = nullptr) {
     const Status s = Run(session, numbers_, options);
     EXPECT_TRUE(s.ok()) << s;
-    absl::MutexLock lock(&notes.mu);
+    const Notes::Taken notes = Notes::Get().Take();
     EXPECT_EQ(notes.nodes.size(), 24u);
     EXPECT_EQ(notes.threads.size(), 1u);
     EXPECT_EQ(notes.most_inside, 1);
@@ -173,8 +123,7 @@ TEST_F(FunctionSettingsTest, ThreadsWithinKernelsAreTheSessions) {
   Map([](const GraphBuilder& b, Output x) { return b.Op("TestNoted", {x}); });
   const auto seen = [&](Session& session) {
     EXPECT_TRUE(Run(session, numbers_).ok());
-    absl::MutexLock lock(&notes.mu);
-    return notes.max_threads;
+    return Notes::Get().Take().max_threads;
   };
   EXPECT_EQ(seen(*Open()), std::set<int>{0});
   EXPECT_EQ(seen(*Open({}, {true, 0})), std::set<int>{1});
@@ -192,7 +141,7 @@ TEST_F(FunctionSettingsTest, TheOrderIsSeeded) {
   });
   const auto order = [&](uint64_t seed) {
     EXPECT_TRUE(Run(*Open({}, {true, seed}), numbers_).ok());
-    absl::MutexLock lock(&notes.mu);
+    const Notes::Taken notes = Notes::Get().Take();
     EXPECT_EQ(notes.nodes.size(), 12u);
     return notes.nodes;
   };
@@ -212,8 +161,7 @@ TEST_F(FunctionSettingsTest, StagesThatAreSwitchedOffStayOff) {
   Map([](const GraphBuilder& b, Output x) { return b.Add(x, b.Op("TestNoted", {b.Scalar(2.0f)})); });
   const auto runs = [&](Session& session) {
     EXPECT_TRUE(Run(session, numbers_).ok());
-    absl::MutexLock lock(&notes.mu);
-    return notes.nodes.size();
+    return Notes::Get().Take().nodes.size();
   };
   EXPECT_EQ(runs(*Open()), 1u) << "a constant is computed when the function is compiled";
   wire::ConfigProto config;

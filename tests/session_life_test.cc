@@ -9,8 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "client/variables.h"
-#include "kernel/kernel_registry.h"
-#include "system/system.h"
+#include "noted_kernels.h"
 
 namespace millrace {
 namespace {
@@ -27,50 +26,13 @@ class CountedKernel : public Kernel {
   }
 };
 
-absl::Mutex threads_mu;
-std::set<std::thread::id> threads_seen ABSL_GUARDED_BY(threads_mu);
-int threads_inside ABSL_GUARDED_BY(threads_mu) = 0, most_inside ABSL_GUARDED_BY(threads_mu) = 0;
-
-// Notes on which threads it runs, and how many at once.
-class WatchedKernel : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    {
-      absl::MutexLock lock(&threads_mu);
-      threads_seen.insert(std::this_thread::get_id());
-      most_inside = std::max(most_inside, ++threads_inside);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    absl::MutexLock lock(&threads_mu);
-    --threads_inside;
-    ctx.Forward(0, 0);
-    return absl::OkStatus();
-  }
-};
-
-// Ends on a thread of its own, a little later.
-class LateKernel : public AsyncKernel {
- public:
-  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    ctx.Forward(0, 0);
-    std::thread([done = std::move(done)]() mutable {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      std::move(done)(absl::OkStatus());
-    }).detach();
-  }
-};
-
 class SessionLifeTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     static const bool once = [] {
-      for (const char* op : {"TestCounted", "TestWatched", "TestLate"}) {
-        System::Default().ops().Add(absl::StrCat(op, "(x:f32) -> (y:f32)"));
-      }
+      System::Default().ops().Add("TestCounted(x:f32) -> (y:f32)");
       System::Default().kernels().Add<CountedKernel>({.op = "TestCounted"});
-      System::Default().kernels().Add<WatchedKernel>({.op = "TestWatched"});
-      System::Default().kernels().Add<LateKernel>({.op = "TestLate"});
-      return System::Default().ops().status().ok();
+      return AddNotedKernels();
     }();
     ASSERT_TRUE(once);
   }
@@ -263,8 +225,8 @@ TEST_F(SessionLifeTest, DeterministicStepsRunOnTheCallersThread) {
     std::vector<Output> lines;
     for (int line = 0; line < 4; ++line) {
       const GraphBuilder at = b.WithDevice(line % 2 == 0 ? "/cpu:0" : "/cpu:1");
-      Output o = at.Op("TestLate", {x_});
-      for (int i = 0; i < 3; ++i) o = at.Op("TestLate", {at.Op("TestWatched", {o})});
+      Output o = at.Op("TestOnOtherThread", {x_});
+      for (int i = 0; i < 3; ++i) o = at.Op("TestOnOtherThread", {at.Op("TestNoted", {o})});
       lines.push_back(o);
     }
     y = b.Add(b.Add(lines[0], lines[1]), b.Add(lines[2], lines[3]));
@@ -272,54 +234,42 @@ TEST_F(SessionLifeTest, DeterministicStepsRunOnTheCallersThread) {
   wire::ConfigProto config;
   config.device_count["CPU"] = 2;
   const auto seen = [&](Session& session, const wire::RunOptions* options = nullptr) {
-    {
-      absl::MutexLock lock(&threads_mu);
-      threads_seen.clear();
-      most_inside = 0;
-    }
+    Notes::Get().Take();
     const Status s = Run(session, y, 1, options);
     EXPECT_TRUE(s.ok()) << s;
-    absl::MutexLock lock(&threads_mu);
-    EXPECT_GE(most_inside, 1);
-    return std::pair(threads_seen, most_inside);
+    return Notes::Get().Take().threads;
   };
   const std::set<std::thread::id> here = {std::this_thread::get_id()};
-  EXPECT_EQ(seen(*Open(config, {true, 7})).first, here);
+  EXPECT_EQ(seen(*Open(config, {true, 7})), here);
   // Between the calls of a partial run nothing runs at all.
   const auto session_of_partial = Open(config, {true, 7});
-  {
-    absl::MutexLock lock(&threads_mu);
-    threads_seen.clear();
-  }
+  Notes::Get().Take();
   const StatusOr<std::string> handle = session_of_partial->PartialRunSetup({&x_, 1}, {&y, 1}, {});
   ASSERT_TRUE(handle.ok()) << handle.status();
   const Tensor fed = Tensor::Scalar(1.0f);
   std::vector<Tensor> out;
   const Status s = session_of_partial->PartialRun(*handle, {&x_, 1}, {&fed, 1}, {&y, 1}, &out);
   EXPECT_TRUE(s.ok()) << s;
-  {
-    absl::MutexLock lock(&threads_mu);
-    EXPECT_EQ(threads_seen, here);
-  }
+  EXPECT_EQ(Notes::Get().Take().threads, here);
   const StatusOr<std::string> left_open = session_of_partial->PartialRunSetup({&x_, 1}, {&y, 1}, {});
   ASSERT_TRUE(left_open.ok()) << left_open.status();
   wire::ConfigProto one = config;
   one.inter_op_parallelism_threads = 1;
-  EXPECT_EQ(seen(*Open(one)).first, here);
+  EXPECT_EQ(seen(*Open(one)), here);
   wire::ConfigProto pools = config;
   pools.session_inter_op_thread_pool.resize(2);
   pools.session_inter_op_thread_pool[1].num_threads = 1;
   const auto session = Open(pools);
   wire::RunOptions options;
   options.inter_op_thread_pool = 1;
-  EXPECT_EQ(seen(*session, &options).first, here);
+  EXPECT_EQ(seen(*session, &options), here);
   options.inter_op_thread_pool = -1;
-  EXPECT_EQ(seen(*session, &options).first, here);
+  EXPECT_EQ(seen(*session, &options), here);
   options.inter_op_thread_pool = 2;
   EXPECT_TRUE(absl::IsInvalidArgument(Run(*session, y, 1, &options)));
   wire::ConfigProto own = config;
   own.use_per_session_threads = true;
-  seen(*Open(own));
+  EXPECT_FALSE(seen(*Open(own)).empty());
   own.inter_op_parallelism_threads = 5000;
   EXPECT_TRUE(absl::IsInvalidArgument(System::Default().NewSession(graph_, own).status()));
 }

@@ -423,6 +423,8 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: Optional[st
     """Mel-frequency cepstral coefficients, scaled as HTK does."""
     with name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         spectra = convert_to_tensor(log_mel_spectrograms)
+        if spectra.dtype.base_dtype not in _COMPLEX_OF:
+            spectra = convert_to_tensor(log_mel_spectrograms, dtypes.float32)
         known = spectra.get_shape()
         bins = known.as_list()[-1] if known.ndims else None
         if bins == 0:

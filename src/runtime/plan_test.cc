@@ -5,23 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device_for_tests.h"
 #include "runtime/executor.h"
 
 namespace millrace {
 namespace {
-
-class TestDevice final : public Device {
- public:
-  TestDevice()
-      : Device(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1, HostAllocator()), pool_(2) {}
-  ThreadPool& thread_pool() override { return pool_; }
-  int64_t memory_limit() const override { return 0; }
-  ResourceManager& resources() override { return resources_; }
-
- private:
-  ThreadPool pool_;
-  ResourceManager resources_;
-};
 
 // The sum of its inputs, and one. Remembers whether it wrote into the memory of its first input.
 class Sum : public Kernel {

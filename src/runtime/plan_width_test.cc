@@ -8,22 +8,10 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device_for_tests.h"
 
 namespace millrace {
 namespace {
-
-class TestDevice final : public Device {
- public:
-  TestDevice()
-      : Device(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1, HostAllocator()), pool_(2) {}
-  ThreadPool& thread_pool() override { return pool_; }
-  int64_t memory_limit() const override { return 0; }
-  ResourceManager& resources() override { return resources_; }
-
- private:
-  ThreadPool pool_;
-  ResourceManager resources_;
-};
 
 constexpr auto kSleep = std::chrono::milliseconds(8);  // long beside what a busy machine adds to it
 

@@ -194,7 +194,7 @@ class Invert(Bijector):
     """The inverse of a bijector."""
 
     def __init__(self, bijector: Any, validate_args: bool = False, name: Optional[str] = None) -> None:
-        self._bijector, self._gain = bijector, -bijector._gain
+        self._bijector, self._gain, self.is_injective = bijector, -bijector._gain, bijector.is_injective
         super().__init__(
             bijector.inverse_min_event_ndims,
             bijector.graph_parents,
@@ -237,6 +237,7 @@ class Chain(Bijector):
     def __init__(self, bijectors: Any = None, validate_args: bool = False, name: Optional[str] = None) -> None:
         self._bijectors: List[Any] = list(bijectors or [])
         self._gain = sum(b._gain for b in self._bijectors)
+        self.is_injective = all(b.is_injective for b in self._bijectors)
         super().__init__(
             least_dimensions(self._bijectors) if self._bijectors else None,
             [p for b in self._bijectors for p in b.graph_parents],

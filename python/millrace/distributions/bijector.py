@@ -39,8 +39,8 @@ class Bijector(metaclass=abc.ABCMeta):
                 raise at_user_line(ValueError("Graph parent item is not a Tensor; %s." % (parent,)))
         self._is_constant_jacobian, self._validate_args, self._dtype = is_constant_jacobian, validate_args, dtype
         self._name = name or snake(type(self).__name__.lstrip("_"))
-        self._constant: Any = None
-        self._known: Dict[Tuple[str, Any], Tuple[Any, Any]] = {}  # by what was asked of which tensor: that tensor, the answer
+        # By what was asked of which tensor under which conditions: the answer, and what must live so that its id stays its own.
+        self._known: Dict[Any, Tuple[Any, Any]] = {}
 
     graph_parents = property(lambda self: self._graph_parents, doc="The tensors that it was made of.")
     event_ndims = property(lambda self: self._event_ndims, doc="How many dimensions an event has.")
@@ -125,11 +125,11 @@ class Bijector(metaclass=abc.ABCMeta):
         return (what, id(value), tuple(sorted((k, id(v)) for k, v in conditions.items())))
 
     def _remember(self, what: str, value: Any, conditions: Dict[str, Any], answer: Any) -> None:
-        self._known[self._key(what, value, conditions)] = (value, answer)
+        self._known[self._key(what, value, conditions)] = (answer, (value, conditions))
 
     def _recall(self, what: str, value: Any, conditions: Dict[str, Any]) -> Any:
         found = self._known.get(self._key(what, value, conditions))
-        return None if found is None else found[1]
+        return None if found is None else found[0]
 
     def forward(self, x: Any, name: str = "forward", **condition_kwargs: Any) -> Tensor:
         """The value of the function; what inverse was asked for is remembered."""
@@ -155,8 +155,6 @@ class Bijector(metaclass=abc.ABCMeta):
 
     def _jacobian(self, given: Any, forward: bool, conditions: Dict[str, Any]) -> Any:
         """The logarithm of the determinant at x (forward) or y, by what the subclass has and what is known already."""
-        if self._constant is not None:
-            return self._constant if forward else -self._constant
         other = self._recall("y" if forward else "x", given, conditions)
         for value, key, sign in ((given, "fldj" if forward else "ildj", 1), (other, "ildj" if forward else "fldj", -1)):
             found = None if value is None else self._recall(key, value, conditions)
@@ -169,8 +167,6 @@ class Bijector(metaclass=abc.ABCMeta):
             value = self.forward(given, **conditions) if forward else self.inverse(given, **conditions)
             made = -getattr(self, opposite)(value, **conditions)
         self._remember("fldj" if forward else "ildj", given, conditions, made)
-        if self._is_constant_jacobian:
-            self._constant = made if forward else -made
         return made
 
     def forward_log_det_jacobian(self, x: Any, event_ndims: Any = None, name: str = "forward_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
@@ -313,18 +309,18 @@ class TransformedDistribution(Distribution):
         return math_ops.reduce_sum(logs, self._event_axes()) if self._more[1] else logs
 
     def _cdf(self, value: Any) -> Any:
-        if self._event_axes():
+        if self._event_axes() or not self._bijector.is_injective:
             raise self._lacks("cdf")
         return self._distribution.cdf(self._bijector.inverse(value))
 
     def _quantile(self, value: Any) -> Any:
-        if self._event_axes():
+        if self._event_axes() or not self._bijector.is_injective:
             raise self._lacks("quantile")
         return self._bijector.forward(self._distribution.quantile(value))
 
     def _entropy(self) -> Any:
-        if not self._bijector.is_constant_jacobian:
-            raise at_user_line(NotImplementedError("entropy is not implemented: the Jacobian is not constant"))
+        if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:
+            raise at_user_line(NotImplementedError("entropy is not implemented: the Jacobian is not constant, or several values have one image"))
         base = self._base_event_shape()
         zero = array_ops.zeros(base.as_list() if base.is_fully_defined() else self._distribution.event_shape_tensor(), self.dtype)
         own = self._distribution.entropy() * float(TensorShape(self._more[1]).num_elements() or 0)
@@ -333,7 +329,7 @@ class TransformedDistribution(Distribution):
         return own + self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))
 
     def _mean(self) -> Any:
-        if not self._bijector.is_constant_jacobian:
+        if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:
             raise at_user_line(NotImplementedError("mean is not implemented for non-linear bijectors"))
         mean = self._distribution.mean()
         return self._bijector.forward(mean + array_ops.zeros(self._more[0] + self._more[1], self.dtype) if any(self._more) else mean)

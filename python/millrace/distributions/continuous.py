@@ -266,7 +266,7 @@ class Exponential(Gamma):
         return gen_ops.log(self._rate) - self._rate * x
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return -gen_ops.expm1(-self._rate * x)
+        return -gen_ops.expm1(-self._rate * gen_ops.maximum(x, array_ops.zeros_like(x)))
 
     def _quantile(self, value: Tensor) -> Tensor:
         return -gen_ops.log1p(-value) / self._rate

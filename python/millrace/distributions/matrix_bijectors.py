@@ -202,7 +202,9 @@ class Reshape(Bijector):
         if -1 not in wanted:
             return TensorShape(lead + wanted)
         count, rest = TensorShape(event).num_elements(), int(np.prod([w for w in wanted if w != -1]))
-        return TensorShape(lead + [w if w != -1 else None if count is None or not rest else count // rest for w in wanted])
+        if count is not None and count % rest:
+            raise at_user_line(ValueError("Events of %s have no shape of %s" % (event, wanted)))
+        return TensorShape(lead + [w if w != -1 else None if count is None else count // rest for w in wanted])
 
     def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
         return self._static(input_shape, self._in, self._out)
@@ -250,6 +252,8 @@ def _sizes(shape: Any, what: str) -> Any:
     sizes = [int(n) for n in known]
     if sizes.count(-1) > 1:
         raise at_user_line(ValueError("`%s` must have at most one -1, got %s" % (what, sizes)))
+    if -1 in sizes and 0 in sizes:
+        raise at_user_line(ValueError("`%s` has any number of elements beside none: %s" % (what, sizes)))
     if any(n < -1 for n in sizes):
         raise at_user_line(ValueError("`%s` elements must be either positive integers or `-1`, got %s" % (what, sizes)))
     return sizes

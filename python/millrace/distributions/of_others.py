@@ -16,7 +16,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
-from millrace.framework.static_values import constant_value_as_shape
+from millrace.framework.static_values import constant_value, constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
@@ -41,6 +41,12 @@ class MixtureSameFamily(Distribution):
         known = [getattr(mixture_distribution.logits.get_shape().with_rank_at_least(1)[-1], "value", None), None if batch.ndims is None else batch[-1].value]
         if None not in known and known[0] != known[1]:
             raise at_user_line(ValueError("mixture_distribution has %s classes, components_distribution %s" % (known[0], known[1])))
+        if mixture_distribution.batch_shape.ndims != 0 and not mixture_distribution.batch_shape.is_compatible_with(self._batch_shape()):
+            raise at_user_line(
+                ValueError(
+                    "mixture_distribution's batch %s is not that of components_distribution, %s" % (mixture_distribution.batch_shape, self._batch_shape())
+                )
+            )
         with name_scope(name) as scope:
             pass
         super().__init__(components_distribution.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=scope)
@@ -78,7 +84,10 @@ class MixtureSameFamily(Distribution):
         lead = joined(n, self.batch_shape_tensor()) if self._mixture.batch_shape.ndims == 0 else array_ops.reshape(n, [1])
         chosen = self._mixture.sample(lead, gen_new_seed(seed, "MixtureSameFamily"))
         one = array_ops.one_hot(chosen, self._mixture.logits.get_shape()[-1].value or array_ops.shape(self._mixture.logits)[-1], dtype=drawn.dtype)
-        return self._weighted(drawn, one)
+        for _ in range(self._event_rank):
+            one = array_ops.expand_dims(one, -1)
+        chosen_only = array_ops.where(gen_ops.greater(one + array_ops.zeros_like(drawn), 0), drawn, array_ops.zeros_like(drawn))  # others may be infinite
+        return math_ops.reduce_sum(chosen_only, [-1 - self._event_rank])
 
     def _log_prob(self, x: Tensor) -> Tensor:
         logs = self._components.log_prob(self._before_event(x))
@@ -107,8 +116,9 @@ class BatchReshape(Distribution):
         if self._static.ndims is None or old.ndims is None or distribution.event_shape.ndims is None:
             raise at_user_line(NotImplementedError("BatchReshape needs ranks that are known when the graph is built"))
         sizes = self._static.as_list()
-        if -1 in np.asarray(batch_shape if not isinstance(batch_shape, Tensor) else []).tolist():
-            self._static, sizes = _without_minus_one(list(np.asarray(batch_shape)), old)
+        given = constant_value(self._shape)
+        if given is not None and -1 in given.tolist():
+            self._static, sizes = _without_minus_one(given, old)
             self._shape = convert_to_tensor(sizes, dtypes.int32)
         size = TensorShape(sizes).num_elements()
         if size is not None and old.is_fully_defined() and size != old.num_elements():
@@ -146,8 +156,7 @@ class BatchReshape(Distribution):
 
     def _of_batch(self, statistic: Tensor, events: Any) -> Tensor:
         wide = statistic + array_ops.zeros(joined(self._distribution.batch_shape_tensor(), events), self.dtype)
-        made = array_ops.reshape(wide, joined(self._shape, events))
-        return made
+        return array_ops.reshape(wide, joined(self._shape, events))
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return self._of_values(self._distribution.log_prob, x)
@@ -185,7 +194,9 @@ def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
         raise at_user_line(NotImplementedError("-1 in batch_shape needs a batch that is known when the graph is built"))
     rest = int(np.prod([s for s in sizes if s != -1], dtype=np.int64))
     size = old.num_elements() or 0
-    made = [size // rest if s == -1 and rest else s for s in sizes]
+    if rest == 0 or size % rest != 0:
+        raise at_user_line(ValueError("batch_shape %s does not fit a batch of %d" % (sizes, size)))
+    made = [size // rest if s == -1 else s for s in sizes]
     return TensorShape(made), made
 
 
@@ -234,8 +245,8 @@ class QuantizedDistribution(Distribution):
         return self._bounded(j, self._distribution.cdf(j), 0.0, 1.0)
 
     def _survival_function(self, y: Tensor) -> Tensor:
-        j = gen_ops.ceil(y)
-        return self._bounded(gen_ops.floor(y), self._distribution.survival_function(gen_ops.floor(j)), 1.0, 0.0)
+        j = gen_ops.floor(y)
+        return self._bounded(j, self._distribution.survival_function(j), 1.0, 0.0)
 
     def _prob(self, y: Tensor) -> Tensor:
         # The difference of whichever tails are smaller: those of large numbers are near 1.

@@ -89,10 +89,14 @@ class Kumaraswamy(_Scalar):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         power = gen_ops.pow(x, self._a)
-        return gen_ops.log(self._a) + gen_ops.log(self._b) + gen_ops.xlogy(self._a - 1.0, x) + (self._b - 1.0) * gen_ops.log1p(-power)
+        beyond = (self._b - 1.0) * gen_ops.log1p(-power)
+        no_power = gen_ops.equal(self._b + array_ops.zeros_like(beyond), 1.0)  # nothing to the power of nothing is 1
+        beyond = array_ops.where(no_power, array_ops.zeros_like(beyond), beyond)
+        return gen_ops.log(self._a) + gen_ops.log(self._b) + gen_ops.xlogy(self._a - 1.0, x) + beyond
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return -gen_ops.expm1(self._b * gen_ops.log1p(-gen_ops.pow(x, self._a)))
+        inside = gen_ops.minimum(gen_ops.maximum(x, array_ops.zeros_like(x)), array_ops.ones_like(x))
+        return -gen_ops.expm1(self._b * gen_ops.log1p(-gen_ops.pow(inside, self._a)))
 
     def _quantile(self, value: Tensor) -> Tensor:
         return self._bijector.forward(value)
@@ -176,11 +180,13 @@ class VectorSinhArcsinhDiag(TransformedDistribution):
             whole = loc * 0.0 + diagonal * 0.0 + bend.skewness * 0.0 + bend.tailweight * 0.0
             if distribution is None:
                 base: Any = MultivariateNormalDiag(whole, array_ops.ones_like(whole), allow_nan_stats=allow_nan_stats)
-                more = None
             else:
-                base, more = distribution, whole.get_shape().as_list() if distribution.event_shape.ndims == 0 else None
+                base = distribution
+            sizes = whole.get_shape().as_list()
+            event = sizes[-1:] if base.event_shape.ndims == 0 else None
+            batch = sizes[:-1] if event is not None and base.batch_shape.ndims == 0 else None
             chain = Chain([Affine(shift=loc, scale_diag=diagonal * factor, validate_args=validate_args), bend])
-        super().__init__(base, chain, event_shape=more, validate_args=validate_args, name=scope)
+        super().__init__(base, chain, batch, event, validate_args=validate_args, name=scope)
 
     loc = property(lambda self: self._loc)
     skewness = property(lambda self: self._bend.skewness)

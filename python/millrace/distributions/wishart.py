@@ -33,7 +33,7 @@ class WishartCholesky(Distribution):
             if size is None:
                 raise at_user_line(NotImplementedError("the size of Wishart's matrices must be known when the graph is built"))
             self._size, self._factors = int(size), cholesky_input_output_matrices
-            self._diagonal = gen_ops.matrix_diag_part(self._tril)
+            self._diagonal = checked(gen_ops.matrix_diag_part(self._tril), validate_args, check_ops.assert_positive)
             least = array_ops.zeros([], self._df.dtype.base_dtype) + self._size
             self._df = checked(
                 self._df, validate_args, lambda d: check_ops.assert_less_equal(least, d, message="Degrees of freedom must be at least the dimension")
@@ -48,6 +48,7 @@ class WishartCholesky(Distribution):
         """L L', or L where matrices are given and taken as factors."""
         return self._tril if self._factors else self._square(self._tril)
 
+    @property
     def scale_operator(self) -> Any:
         """L as a LinearOperator."""
         from millrace.ops import linalg_operators

@@ -63,7 +63,12 @@ def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad
         epoch = 0
         while epochs is None or epoch < epochs:
             epoch += 1
-            yield from data()
+            found = False
+            for row in data():
+                found = True
+                yield row
+            if not found:  # it has ended for good, whatever num_epochs says
+                return
 
     source = rows()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -11,6 +12,9 @@ _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float":
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
 _DEPTH = 100  # of messages within messages, as in protobuf
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
+
+
+_looking = threading.RLock()  # one thread at a time decodes what was kept
 
 
 class DecodeError(ValueError):
@@ -435,12 +439,22 @@ class Message:
         self._touch()
 
     def _decode(self, slot: str) -> Any:
-        object.__setattr__(self, "_values", {})
-        object.__setattr__(self, "_unknown", b"")
-        data = self._encoded
-        object.__delattr__(self, "_encoded")
-        self.MergeFromString(data)
-        return object.__getattribute__(self, slot)
+        with _looking:
+            try:
+                return object.__getattribute__(self, slot)
+            except AttributeError:
+                pass
+            made = type(self)()
+            made.MergeFromString(self._encoded)  # who looks again after a DecodeError finds it again
+            for value in made._values.values():
+                if isinstance(value, (Repeated, Map)):
+                    value._owner = self
+                elif isinstance(value, Message):
+                    object.__setattr__(value, "_parent", self)
+            object.__setattr__(self, "_unknown", made._unknown)
+            object.__setattr__(self, "_values", made._values)  # last: other threads look for it without the lock
+            object.__delattr__(self, "_encoded")
+            return object.__getattribute__(self, slot)
 
     @classmethod
     def FromString(cls, data: bytes) -> Any:

@@ -61,14 +61,15 @@ class Experiment:
             if value:
                 raise at_user_line(NotImplementedError("%s of Experiment is not provided: tf.estimator.train_and_evaluate" % name))
         for name, count in (("train_steps_per_iteration", train_steps_per_iteration), ("min_eval_frequency", min_eval_frequency)):
-            if count is not None and int(count) != count:
-                raise at_user_line(ValueError("`%s` must be an integer, got %s" % (name, count)))
-        self._eval_delay, self._throttle, self._per_iteration = eval_delay_secs, continuous_eval_throttle_secs, train_steps_per_iteration
+            if count is not None and (int(count) != count or count < 0):
+                raise at_user_line(ValueError("`%s` must be an integer, 0 or more, got %s" % (name, count)))
+        self._eval_delay, self._throttle = eval_delay_secs, continuous_eval_throttle_secs or 0
+        self._per_iteration = int(train_steps_per_iteration) if train_steps_per_iteration else None
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
         self._train_steps, self._eval_steps, self._eval_hooks = train_steps, eval_steps, list(eval_hooks or [])
-        self._monitors, self._every = list(train_monitors or []), min_eval_frequency or local_eval_frequency
+        self._monitors, self._every = list(train_monitors or []), int(min_eval_frequency or local_eval_frequency or 0)
 
     estimator = property(lambda self: self._estimator, doc="The estimator.")
     train_steps = property(lambda self: self._train_steps, doc="The step at which training ends, or None.")
@@ -141,7 +142,7 @@ class Experiment:
         of the results says no; (the last results, nothing exported)."""
         if continuous_eval_predicate_fn is not None and not callable(continuous_eval_predicate_fn):
             raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
-        each = self._per_iteration if self._per_iteration is not None else max(1, self._train_steps // 10) if self._train_steps else 1000
+        each = self._per_iteration if self._per_iteration else max(1, self._train_steps // 10) if self._train_steps else 1000
         results, step = None, 0
         while continuous_eval_predicate_fn is None or continuous_eval_predicate_fn(
             *((results, None) if _takes_path(continuous_eval_predicate_fn) else (results,))

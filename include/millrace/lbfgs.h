@@ -229,6 +229,7 @@ class Lbfgs {
     return vectors_->Minimize(session, [&](double* loss) {
       std::vector<Tensor> got;
       const Status s = session.TryRun(feeds, {loss_}, {}, &got);
+      if (s.ok() && got[0].num_elements() != 1) return Status(TF_INVALID_ARGUMENT, "the loss is no scalar");
       if (s.ok()) *loss = got[0].data<double>()[0];
       return s;
     });

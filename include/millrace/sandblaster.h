@@ -223,11 +223,15 @@ class Sandblaster {
     Run(const Sandblaster& of, const Session& session, std::vector<Session> sessions)
         : of_(of), session_(session), sessions_(std::move(sessions)) {
       for (size_t i = 0; i < sessions_.size(); ++i) {
+#ifdef __cpp_exceptions
         try {
           threads_.emplace_back([this, i] { Work(i); });
         } catch (const std::exception& e) {
           Lose(i, Status(TF_RESOURCE_EXHAUSTED, e.what()));
         }
+#else
+        threads_.emplace_back([this, i] { Work(i); });
+#endif
       }
     }
     ~Run() { Stop(); }
@@ -291,7 +295,20 @@ class Sandblaster {
     }
 
     void Work(size_t i) {
+#ifdef __cpp_exceptions  // there is nobody to catch what leaves a thread
+      Status s;
+      try {
+        s = Obey(i);
+#if MILLRACE_EXCEPTIONS
+      } catch (const Error& e) {
+        s = Status(e.code(), e.what());
+#endif
+      } catch (const std::exception& e) {
+        s = Status(TF_RESOURCE_EXHAUSTED, e.what());
+      }
+#else
       const Status s = Obey(i);
+#endif
       if (!s.ok()) Lose(i, s);
     }
 
@@ -325,6 +342,9 @@ class Sandblaster {
             return Unlocked(lock, s);
           }
           if (!portions->Wins(i, portion)) continue;
+          if (got[0].num_elements() != 1) {
+            return Unlocked(lock, Status(TF_INVALID_ARGUMENT, "the loss of a portion is no scalar"));
+          }
           const double loss = got[0].data<double>()[0];
           if (const Status s = run({}, {}, replica.keep); !s.ok()) return Unlocked(lock, s);
           portions->IsKept(portion, loss);

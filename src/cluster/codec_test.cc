@@ -206,6 +206,34 @@ TEST(CodecTest, ATraceThatNamesWhatIsNotThereIsRefused) {
     record.runs[1] = bad;
     EXPECT_TRUE(absl::IsInvalidArgument(record.Check()));
   }
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  for (const StepRecord::Run& bad : {StepRecord::Run{.start_nanos = kLeast, .end_nanos = kMost, .outputs_end = 2},
+                                     StepRecord::Run{.end_nanos = kMost, .outputs_end = 2}}) {
+    StepRecord record = good;
+    record.runs[1] = bad;
+    EXPECT_TRUE(absl::IsInvalidArgument(record.Check()));
+  }
+  good.outputs[0].bytes = -1;
+  EXPECT_TRUE(absl::IsInvalidArgument(good.Check()));
+}
+
+TEST(CodecTest, ATraceTakesMemoryAndTimeInProportionToItsBytes) {
+  TracedPlan plan{.device = "d"};
+  plan.nodes = {{.name = std::string(1 << 16, 'n'), .op = "Neg"}};
+  for (int i = 0; i < 1000; ++i) {
+    plan.nodes.push_back({.name = absl::StrCat("m", i), .op = "Neg", .inputs = {0, 0}, .controls = {0}});
+  }
+  ASSERT_TRUE(plan.MakeLabels().ok());
+  size_t labels = 0;
+  for (const TracedPlan::Node& n : plan.nodes) labels += n.label.size();
+  EXPECT_LT(labels, size_t{6} << 20);
+  EXPECT_EQ(plan.nodes[1000].label, "m999 = Neg()") << "what would take too much is left out";
+  StepRecord record;
+  plan.nodes = {{.name = "a", .op = "Split"}, {.name = "b", .op = "Split", .inputs = std::vector<int32_t>(1000, 0)}};
+  record.plans.push_back(std::make_shared<const TracedPlan>(plan));
+  record.outputs.resize(2000);
+  record.runs = {{.outputs_end = 1000}, {.node = 1, .outputs_end = 2000}};
+  EXPECT_TRUE(absl::IsResourceExhausted(record.Check())) << record.Check();
 }
 
 TEST(CodecTest, TheOtherMessagesComeBack) {

@@ -154,7 +154,7 @@ std::shared_ptr<const TracedPlan> PlanGraph::Traced() const {
     told.controls.assign(n.controls.begin(), n.controls.end());
     told.edge = n.edge;
   }
-  made->MakeLabels().IgnoreError();  // its inputs are there; labels that take too much are missing
+  made->MakeLabels().IgnoreError();  // its inputs are there
   return traced_ = made;
 }
 

@@ -29,8 +29,8 @@ struct TracedPlan {
   std::string device;
   std::vector<Node> nodes;
 
-  // Once, when all else is there: makes the labels. InvalidArgument: a node waits for one that is not there;
-  // ResourceExhausted: for far too many.
+  // Once, when all else is there: makes the labels, in proportion to the rest: names that would take too much are left
+  // out. InvalidArgument: a node waits for one that is not there.
   Status MakeLabels();
 };
 
@@ -74,7 +74,8 @@ struct StepRecord {
     return absl::MakeConstSpan(parts).subspan(
         run == 0 ? 0 : runs[run - 1].parts_end, runs[run].parts_end - (run == 0 ? 0 : runs[run - 1].parts_end));
   }
-  // InvalidArgument when a number in it is out of range: it has come from somewhere else.
+  // It has come from somewhere else. InvalidArgument: a number in it is out of range; ResourceExhausted: to write its
+  // statistics would take far too long.
   Status Check() const;
 };
 

@@ -40,7 +40,6 @@ void StepThread::Tell(std::atomic<bool>& told) {
 }
 
 bool StepThread::Drive(bool may_be_interrupted) {
-  static constexpr std::atomic<bool> kNever{false};
   return DriveUntil(kNever, absl::InfiniteDuration(), may_be_interrupted);
 }
 

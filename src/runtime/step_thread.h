@@ -31,6 +31,7 @@ class StepThread {
   bool Drive(bool may_be_interrupted);
   // The same, but it ends also when it is told (which Tell sets), or, with false, after `patience` without work.
   bool DriveUntil(const std::atomic<bool>& told, absl::Duration patience, bool may_be_interrupted);
+  static constexpr std::atomic<bool> kNever{false};  // for DriveUntil
   void Tell(std::atomic<bool>& told);
   // For kernels of the step on other threads.
   HelpPoint* help_point() { return &help_; }

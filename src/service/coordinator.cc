@@ -254,10 +254,11 @@ Status Coordinator::EndStep(const Compiled& compiled, JointStep& step, int64_t i
     }
     if (options.trace) {
       for (StepRecord& record : message.response.trace) {
-        if (const Status valid = record.Check(); s.ok() && !valid.ok()) {
-          return Internal("worker ", message.worker->task(), ": ", valid.message());
+        if (const Status valid = record.Check(); valid.ok()) {
+          options.trace->Add(std::move(record));
+        } else if (s.ok()) {
+          s = Internal("worker ", message.worker->task(), ": ", valid.message());
         }
-        options.trace->Add(std::move(record));
       }
     }
     const size_t n = message.response.retvals.size();

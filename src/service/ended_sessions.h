@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 
 namespace millrace {
@@ -16,26 +15,29 @@ class EndedSessions {
  public:
   static constexpr size_t kMost = 10'000;  // are remembered, the last ones
 
+  // Nothing has changed when it throws.
   void Add(uint64_t session, int64_t epoch) {
-    const auto [at, is_new] = epochs_.try_emplace(session, epoch);
-    if (!is_new) {
-      at->second = std::max(at->second, epoch);
-      return;
-    }
-    order_.push_back(session);
-    if (order_.size() <= kMost) return;
-    epochs_.erase(order_.front());
-    order_.pop_front();
+    Ended& ended = sessions_[session];
+    ended.epoch = ended.number == 0 ? epoch : std::max(ended.epoch, epoch);
+    ended.number = ++count_;
+    if (sessions_.size() <= kMost) return;
+    sessions_.erase(std::min_element(sessions_.begin(), sessions_.end(), [](const auto& a, const auto& b) {
+      return a.second.number < b.second.number;
+    }));
   }
   // Whether it has ended in this epoch, or in a later one.
   bool Has(uint64_t session, int64_t epoch) const {
-    const auto at = epochs_.find(session);
-    return at != epochs_.end() && epoch <= at->second;
+    const auto at = sessions_.find(session);
+    return at != sessions_.end() && epoch <= at->second.epoch;
   }
 
  private:
-  std::map<uint64_t, int64_t> epochs_;  // their last ones
-  std::deque<uint64_t> order_;          // in which they ended first
+  struct Ended {
+    int64_t epoch = 0;    // the last one
+    uint64_t number = 0;  // of its last end, from 1 on
+  };
+  std::map<uint64_t, Ended> sessions_;
+  uint64_t count_ = 0;
 };
 
 }  // namespace millrace

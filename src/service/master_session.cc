@@ -49,6 +49,9 @@ StatusOr<StepOptions> MasterSession::OptionsOf(const wire::RunOptions& options) 
   return step;
 }
 
+// The kernel need not go on recording for a step that will not come.
+MasterSession::~MasterSession() { ThreadSwitches::Get().Rest(); }
+
 Status MasterSession::Run(const Call& call, const wire::RunOptions* options, absl::Span<const Output> feeds,
                           absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
                           absl::Span<Node* const> targets, std::vector<Tensor>* outputs, wire::RunMetadata* metadata) {
@@ -81,16 +84,20 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
     const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
     if (measure) measure->Stop();
     if (!step.trace || absl::IsCancelled(s)) return s;
-    std::vector<StepRecord> records = trace->Take();
-    if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(records, *placement_);
-    if (!measure) return s;
-    // No devices: another step has just found that a worker forgot the session.
-    if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
-      AddUnrun(feeds, fetches, *outputs, devices, &records);
-    }
-    const std::string encoded = measure->Write(records, fetches, env_.Now());
-    if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, encoded);
-    if (is_asked_for) metadata->unknown_fields.Append(encoded);  // nobody on the way reads it
+    WithoutExceptions([&] {  // a trace that there is no memory for is left out: the step has ended
+      std::vector<StepRecord> records = trace->Take();
+      if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(records, *placement_);
+      if (!measure) return absl::OkStatus();
+      // No devices: another step has just found that a worker forgot the session.
+      if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
+        AddUnrun(feeds, fetches, *outputs, devices, &records);
+      }
+      const std::string encoded = measure->Write(records, fetches, env_.Now());
+      if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, encoded);
+      if (is_asked_for) metadata->unknown_fields.Append(encoded);  // nobody on the way reads it
+      return absl::OkStatus();
+    })
+        .IgnoreError();
     return s;
   });
 }

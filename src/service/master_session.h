@@ -23,6 +23,8 @@ class MasterSession {
   MasterSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<WorkerInterface*> workers,
                 uint64_t id, CoordinatorOptions options, TraceFiles trace_files);
 
+  ~MasterSession();
+
   Coordinator& coordinator() { return coordinator_; }
   SharedGraph& graph() { return *graph_; }
 

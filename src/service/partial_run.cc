@@ -56,14 +56,8 @@ void PartialStep::Drive(const std::atomic<bool>& told) {
   thread_->DriveUntil(told, absl::InfiniteDuration(), /*may_be_interrupted=*/false);
 }
 
-namespace {
-
-constexpr std::atomic<bool> kNever{false};
-
-}  // namespace
-
 Status PartialStep::Wait() {
-  Drive(kNever);
+  Drive(StepThread::kNever);
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
   if (!AwaitUnlessInterrupted(env_, mu_, absl::Condition(&done))) {
@@ -77,7 +71,7 @@ Status PartialStep::Wait() {
 
 bool PartialStep::WaitFor(absl::Duration patience) const {
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
-  if (NeedsDriver() && !thread_->DriveUntil(kNever, patience, /*may_be_interrupted=*/false)) return false;
+  if (NeedsDriver() && !thread_->DriveUntil(StepThread::kNever, patience, /*may_be_interrupted=*/false)) return false;
   absl::MutexLock lock(&mu_);
   return env_.Await(mu_, absl::Condition(&done), patience);
 }

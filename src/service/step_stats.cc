@@ -76,7 +76,7 @@ void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, 
   StepRecord unrun;
   for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
     const Output fetch = fetches[i];
-    if (!tell(fetch.node->name())) continue;
+    if (std::find(feeds.begin(), feeds.end(), fetch) != feeds.end() || !tell(fetch.node->name())) continue;
     TracedPlan plan;  // each is on a device of its own
     plan.device = DeviceOf(*fetch.node, devices);
     plan.nodes.push_back({.name = fetch.node->name(), .op = fetch.node->op_name()});

@@ -216,8 +216,9 @@ class Writer {
       ready = std::max(ready, from->end_nanos);
       if (is_value) given.push_back(from.outputs());
     });
-    int64_t helped_nanos = 0;
-    for (const HelpPart& part : run.parts()) helped_nanos += part.end_nanos - part.start_nanos;
+    uint64_t helped = 0;  // whoever sent the parts may have made them up: no sum may overflow
+    for (const HelpPart& part : run.parts()) helped += static_cast<uint64_t>(part.end_nanos - part.start_nanos);
+    const auto helped_nanos = static_cast<int64_t>(helped);
     const RunAt* const send = runs_.SendOf(run);
     std::string label;
     if (send != nullptr || helped_nanos >= 1000) {
@@ -236,19 +237,18 @@ class Writer {
   // Field 7, then field 6 before it.
   void WriteOutputs(absl::Span<const StepRecord::Output> outputs,
                     absl::Span<const absl::Span<const StepRecord::Output>> given) {
-    int64_t fresh = 0;
+    uint64_t fresh = 0;
     for (size_t i = outputs.size(); i-- > 0;) {
       const StepRecord::Output& o = outputs[i];
       const bool is_fresh = IsFresh(o, given);
-      if (is_fresh) fresh += o.bytes;
+      if (is_fresh) fresh += static_cast<uint64_t>(o.bytes);
       const size_t end = out_.size();
-      const size_t allocation_end = out_.size();
       out_.Number(6, o.buffer);             // ptr
       out_.Number(5, o.is_shared ? 0 : 1);  // has_single_reference
       out_.String(3, step_.allocator);
       out_.Number(2, static_cast<uint64_t>(is_fresh ? o.bytes : 0));  // allocated_bytes
       out_.Number(1, static_cast<uint64_t>(o.bytes));                 // requested_bytes
-      out_.Message(4, allocation_end);
+      out_.Message(4, end);
       const size_t shape_end = out_.size();
       for (int d = o.shape.rank(); d-- > 0;) {
         const size_t dim_end = out_.size();
@@ -261,7 +261,7 @@ class Writer {
       out_.Number(1, i);     // slot
       out_.Message(kOutput, end);
     }
-    if (fresh > 0) WriteMemory(fresh, fresh, fresh, 0);
+    if (const auto all = static_cast<int64_t>(fresh); all > 0) WriteMemory(all, all, all, 0);
   }
 
   // Whether no input of the node had these bytes, nor anybody else.

@@ -165,11 +165,14 @@ void Worker::DeleteSession(const CallOptions&, DeleteWorkerSessionRequest reques
       idle.emplace_back(answer);
       return absl::OkStatus();
     }
+    {
+      absl::MutexLock lock(&mu_);
+      ended_.Add(session->id(), session->epoch());  // first: there may be no memory for it
+    }
     session->Close(Cancelled("the session was deleted on worker ", task()));
     idle = session->steps().WhenIdle(answer);
     absl::MutexLock lock(&mu_);
-    ended_.Add(request.session.session, session->epoch());
-    sessions_.erase(request.session.session);
+    sessions_.erase(session->id());
     return absl::OkStatus();
   });
   if (!s.ok()) return AnswerOnce(held ? *held : reply, StatusOr<DeleteWorkerSessionResponse>(s));

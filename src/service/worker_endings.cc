@@ -59,12 +59,14 @@ void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse
     };
     why = request.closes_all ? Cancelled(closed("the session was closed")) : Aborted(closed("its state is gone"));
     absl::MutexLock lock(&mu_);
-    for (auto at = sessions_.begin(); at != sessions_.end();) {
-      const bool ends = request.closes_all || at->second->Uses(request.containers);
-      if (ends) sessions.push_back(at->second);
-      if (ends) ended_.Add(at->first, at->second->epoch());
-      // Those of other masters, which know nothing of this, are made again when they ask for it.
-      at = ends && !request.closes_all ? sessions_.erase(at) : std::next(at);
+    for (const auto& [id, session] : sessions_) {
+      if (!request.closes_all && !session->Uses(request.containers)) continue;
+      sessions.push_back(session);
+      ended_.Add(id, session->epoch());
+    }
+    // Those of other masters, which know nothing of this, are made again when they ask for it.
+    if (!request.closes_all) {
+      for (const SessionPtr& session : sessions) sessions_.erase(session->id());
     }
     return absl::OkStatus();
   });

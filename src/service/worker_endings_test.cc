@@ -128,6 +128,10 @@ TEST_F(WorkerEndingsTest, RemembersTheLastSessionsThatEnded) {
   ended.Add(2, 3);
   EXPECT_FALSE(ended.Has(1, 5));
   EXPECT_TRUE(ended.Has(2, 5) && ended.Has(2, 4) && !ended.Has(2, 6));
+  ended.Add(2, 6);  // the last again
+  for (uint64_t session = 20'001; session < 20'000 + EndedSessions::kMost; ++session) ended.Add(session, 5);
+  EXPECT_TRUE(ended.Has(2, 6));
+  EXPECT_FALSE(ended.Has(3, 5));
 }
 
 TEST_F(WorkerEndingsTest, PeersCannotOpenAsManyStepsAsTheyLike) {

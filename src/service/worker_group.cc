@@ -143,8 +143,9 @@ Status WorkerGroup::State::Keep(size_t w, int64_t of_epoch, StatusOr<CreateWorke
   WorkerInterface& worker = *workers[w];
   if (absl::IsAborted(response.status())) {
     // It made the session, which has ended since, and we were not told: no other session of this epoch will be made.
+    // Who has a view finds that out by its steps, and drops it with the epoch (Forget).
     absl::MutexLock lock(&mu);
-    if (!is_deleted && of_epoch == epoch) BeginEpoch();
+    if (!is_deleted && of_epoch == epoch && view == nullptr) BeginEpoch();
   }
   if (!response.ok()) return Annotate(response.status(), absl::StrCat("worker ", worker.task(), ": "));
   const SessionRef made{session, response->incarnation, of_epoch};

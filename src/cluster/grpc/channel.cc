@@ -34,8 +34,8 @@ struct State {
   // For a call that begins: a new connection where there is none that shows what it should.
   std::shared_ptr<grpc::Channel> Connection() {
     std::shared_ptr<grpc::Channel> old;  // ends without the lock; calls under way keep theirs
+    std::shared_ptr<grpc::ChannelCredentials> now = credentials.OfChannel();  // may read files
     absl::MutexLock lock(&mu);
-    std::shared_ptr<grpc::ChannelCredentials> now = credentials.OfChannel();
     if (now != shown) {
       old = std::exchange(connection, grpc::CreateCustomChannel(address, now, arguments));
       shown = std::move(now);

@@ -10,6 +10,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "base/exceptions.h"
 #include "base/logging.h"
 
 namespace millrace::grpc_transport {
@@ -57,13 +58,21 @@ class AskingCredentials final : public grpc::ServerCredentials {
   }
 
   static grpc_ssl_certificate_config_reload_status Fetch(void* self, grpc_ssl_server_certificate_config** config) {
-    auto& asking = *static_cast<AskingCredentials*>(self);
-    const std::shared_ptr<const RpcCredentials> now = asking.from_.Now();
-    absl::MutexLock lock(&asking.mu_);
-    if (now == asking.given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    auto answer = GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
+    WithoutExceptions([&] {  // gRPC's C functions know none
+      answer = static_cast<AskingCredentials*>(self)->Give(config);
+      return absl::OkStatus();
+    })
+        .IgnoreError();
+    return answer;
+  }
+  grpc_ssl_certificate_config_reload_status Give(grpc_ssl_server_certificate_config** config) {
+    const std::shared_ptr<const RpcCredentials> now = from_.Now();
+    absl::MutexLock lock(&mu_);
+    if (now == given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {now->key.c_str(), now->certificate.c_str()};
     *config = grpc_ssl_server_certificate_config_create(now->authority.c_str(), &pair, 1);
-    asking.given_ = now;
+    given_ = now;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
@@ -88,14 +97,13 @@ Credentials::Credentials(Env& env, const RpcTransportOptions& options)
       looked_at_(env.MonotonicNanos()) {}
 
 std::shared_ptr<const RpcCredentials> Credentials::Now() {
-  absl::MutexLock lock(&mu_);
-  return NowLocked();
-}
-
-std::shared_ptr<const RpcCredentials> Credentials::NowLocked() {
-  if (renew_ == nullptr || env_.MonotonicNanos() - looked_at_ < renewal_nanos_) return now_;
-  looked_at_ = env_.MonotonicNanos();
+  {
+    absl::MutexLock lock(&mu_);
+    if (renew_ == nullptr || env_.MonotonicNanos() - looked_at_ < renewal_nanos_) return now_;
+    looked_at_ = env_.MonotonicNanos();  // others go on with what there is
+  }
   StatusOr<RpcCredentials> got = renew_();
+  absl::MutexLock lock(&mu_);
   if (got.ok()) {
     got->secret = now_->secret;
     Status s = Check(*got);
@@ -116,15 +124,15 @@ std::shared_ptr<const RpcCredentials> Credentials::NowLocked() {
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials::OfChannel() {
+  Now();
   absl::MutexLock lock(&mu_);
-  const std::shared_ptr<const RpcCredentials> now = NowLocked();
   if (of_channel_ != nullptr) return of_channel_;
-  if (now == nullptr) return of_channel_ = grpc::InsecureChannelCredentials();
+  if (now_ == nullptr) return of_channel_ = grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions ssl;
-  ssl.pem_root_certs = now->authority;
-  if (now->secret.empty()) {
-    ssl.pem_cert_chain = now->certificate;
-    ssl.pem_private_key = now->key;
+  ssl.pem_root_certs = now_->authority;
+  if (now_->secret.empty()) {
+    ssl.pem_cert_chain = now_->certificate;
+    ssl.pem_private_key = now_->key;
   }
   return of_channel_ = grpc::SslCredentials(ssl);
 }

@@ -33,8 +33,6 @@ class Credentials {
  private:
   Credentials(Env& env, const RpcTransportOptions& options);
 
-  std::shared_ptr<const RpcCredentials> NowLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
   Env& env_;
   const std::function<StatusOr<RpcCredentials>()> renew_;
   const int64_t renewal_nanos_;

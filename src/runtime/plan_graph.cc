@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan_graph.h"
 
+#include <algorithm>
+
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
 #include "kernel/device.h"
@@ -39,6 +41,26 @@ PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
   return use;
 }
 
+// What leads to a Send goes first: another device waits for it.
+void MoveSendsUp(std::vector<Node*>& order, int num_ids) {
+  const auto is_send = [](const Node* n) { return n->Is(OpTrait::kTransfer) && n->num_outputs() == 0; };
+  if (std::none_of(order.begin(), order.end(), is_send)) return;
+  std::vector<bool> leads(static_cast<size_t>(num_ids));
+  const auto leads_to_send = [&](const Node* n) -> std::vector<bool>::reference {
+    return leads[static_cast<size_t>(n->id())];
+  };
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const Node* const n = *at;
+    if (is_send(n)) leads_to_send(n) = true;
+    if (!leads_to_send(n)) continue;
+    for (const Output in : n->inputs()) {
+      if (in && !IsBackEdge(in.node->control_op(), n->control_op())) leads_to_send(in.node) = true;
+    }
+    for (const Node* c : n->control_inputs()) leads_to_send(c) = true;
+  }
+  std::stable_partition(order.begin(), order.end(), leads_to_send);
+}
+
 class GraphReader {
  public:
   GraphReader(const Graph& graph, Device* device, const PlanGraph::MakeKernel& make_kernel, bool updates_early)
@@ -51,6 +73,7 @@ class GraphReader {
       MoveUpdatesUp(order_);
       to_->order_nanos = RealNanos() - start;
     }
+    MoveSendsUp(order_, graph_.num_node_ids());
     MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
     to_->frames = tree.frames();
     for (const Node* n : order_) {

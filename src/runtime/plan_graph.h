@@ -70,7 +70,7 @@ struct PlanGraph {
   // Returns the kernel of a node; stateful kernels are shared between plans by whoever owns them.
   using MakeKernel = std::function<StatusOr<std::shared_ptr<Kernel>>(const Node&)>;
   // `graph` must be verified, placed on `device`, and hold _Arg / _Retval nodes for what goes in and out. Nodes stand
-  // in topological order; with `updates_early` as MoveUpdatesUp puts them.
+  // in topological order, what leads to a Send first; with `updates_early` as MoveUpdatesUp puts them.
   static StatusOr<std::shared_ptr<const PlanGraph>> Read(
       const Graph& graph, Device* device, const MakeKernel& make_kernel, bool updates_early = true);
 

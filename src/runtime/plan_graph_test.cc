@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of a partition's nodes.
+#include "runtime/plan_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/device_for_tests.h"
+
+namespace millrace {
+namespace {
+
+class Nothing final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override { return absl::OkStatus(); }
+};
+
+class PlanGraphTest : public ::testing::Test {
+ protected:
+  PlanGraphTest() {
+    const auto any = [](ShapeContext&) { return absl::OkStatus(); };
+    registry_.Add("Make() -> (y:float)").Shape(any);
+    registry_.Add("Work(x:float) -> (y:float)").Shape(any);
+    registry_.Add("_Send(tensor:float) -> () | | S").Traits({OpTrait::kTransfer}).Shape(any);
+  }
+  Output Add(const char* op, std::vector<Output> inputs, std::vector<Node*> controls = {}) {
+    auto node = graph_.AddNode(
+        {.name = absl::StrCat(op, graph_.nodes().size()),
+         .op = op,
+         .inputs = std::move(inputs),
+         .control_inputs = std::move(controls)});
+    EXPECT_TRUE(node.ok()) << node.status();
+    return {*node, 0};
+  }
+  std::vector<std::string> Order() {
+    const auto read = PlanGraph::Read(graph_, &device_, [](const Node&) { return std::make_shared<Nothing>(); });
+    EXPECT_TRUE(read.ok()) << read.status();
+    std::vector<std::string> names;
+    for (const PlannedNode& n : (*read)->nodes) names.push_back(std::string(n.info.name));
+    return names;
+  }
+
+  OpRegistry registry_;
+  Graph graph_{&registry_};
+  TestDevice device_;
+};
+
+TEST_F(PlanGraphTest, NodesStandAsTheyWereMade) {
+  const Output x = Add("Make", {});
+  Add("Work", {x});
+  Add("Make", {});
+  EXPECT_EQ(Order(), (std::vector<std::string>{"Make0", "Work1", "Make2"}));
+}
+
+// Another device waits for what is sent, so what is not needed for it comes after.
+TEST_F(PlanGraphTest, WhatIsSentComesBeforeOtherWork) {
+  const Output x = Add("Make", {});
+  const Output work = Add("Work", {x});
+  Add("Work", {work});
+  const Output early = Add("Make", {});
+  const Output sent = Add("Work", {x}, {early.node});
+  Add("_Send", {sent});
+  EXPECT_EQ(Order(), (std::vector<std::string>{"Make0", "Make3", "Work4", "_Send5", "Work1", "Work2"}));
+}
+
+}  // namespace
+}  // namespace millrace

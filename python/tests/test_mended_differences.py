@@ -226,3 +226,27 @@ def test_names_of_nodes_in_old_programs():
     assert [twice(tf.constant(1.0)).op.name for _ in range(2)] == ["foo/add", "foo_1/add"]
     layer = tf.layers.Layer(name="my_layer")
     assert layer.add_variable("my_var", [2]).name == "my_layer/my_var:0"
+
+
+def test_functions_that_give_nothing():
+    called = []
+    nothing = tf.py_func(called.append, [tf.constant(3)], [], stateful=False)
+    assert nothing == []
+    tf.Session().run(tf.py_func(called.append, [tf.constant(4)], []))
+    assert called == [4]
+    value = tf.py_func(lambda a: a, [tf.constant(1)], tf.int32)
+    assert importlib.import_module("millrace.ops.gradients").get_gradient_function(value.op) is None
+
+
+def test_what_refusals_say():
+    for axis in (3, -4):
+        with pytest.raises(ValueError, match=r"axis = %d not in \[-3, 3\)" % axis):
+            tf.stack([tf.zeros([2, 2]), tf.zeros([2, 2])], axis=axis)
+    with pytest.raises(ValueError, match="at least three-dimensional"):
+        tf.image.flip_left_right(tf.zeros([2, 2]))
+    lookup = importlib.import_module("millrace.ops.lookup_ops")
+    with pytest.raises(TypeError, match="two integers"):
+        lookup.StrongHashSpec([None, 2])
+    with pytest.raises(ValueError, match="two integers"):
+        lookup.StrongHashSpec([1])
+    assert lookup.StrongHashSpec([np.int64(1), 2]).key == [1, 2]

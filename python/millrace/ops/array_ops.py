@@ -326,9 +326,11 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
             return convert_to_tensor(values, name=name) if not _any_tensor(values) else gen_ops.pack(list(values), axis=0, name=name)
         except (TypeError, ValueError):
             pass
-    if isinstance(values, Tensor):
-        values = unstack(values)
-    return gen_ops.pack(list(values), axis=axis, name=name)
+    values = unstack(values) if isinstance(values, Tensor) else list(values)
+    rank = next((s.ndims + 1 for s in (v.get_shape() for v in values if isinstance(v, Tensor)) if s.ndims is not None), None)
+    if rank is not None and not -rank <= axis < rank:
+        raise at_user_line(ValueError("axis = %d not in [%d, %d)" % (axis, -rank, rank)))
+    return gen_ops.pack(values, axis=axis, name=name)
 
 
 def _any_tensor(values: Any) -> bool:

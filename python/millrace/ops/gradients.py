@@ -197,7 +197,7 @@ class RegisterGradient:
         return function
 
 
-_registered: Dict[str, Any] = {}
+_registered: Dict[str, Any] = {"PyFunc": None, "PyFuncStateless": None}
 
 
 def registered_gradient(name: str) -> Any:

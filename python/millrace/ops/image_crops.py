@@ -17,6 +17,8 @@ from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 def axes(image: Tensor) -> Any:
     """The axes of height and width."""
     ndims = image.get_shape().ndims
+    if ndims is not None and ndims < 3:
+        raise at_user_line(ValueError("'image' must be at least three-dimensional. Got shape %s." % image.get_shape()))
     if ndims not in (3, 4, None):
         raise at_user_line(ValueError("'image' must have either 3 or 4 dimensions. Got shape %s." % image.get_shape()))
     return (1, 2) if ndims == 4 else (0, 1)

@@ -7,6 +7,8 @@ import collections
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
@@ -24,8 +26,10 @@ class StrongHashSpec(HasherSpec):
     __slots__ = ()
 
     def __new__(cls, key: Any) -> Any:
-        if len(key) != 2 or not all(isinstance(k, int) for k in key):
+        if len(key) != 2:
             raise at_user_line(ValueError("key must be two integers, got %r" % (key,)))
+        if not all(isinstance(k, (int, np.integer)) for k in key):
+            raise at_user_line(TypeError("key must be two integers, got %r" % (key,)))
         return super().__new__(cls, "stronghash", key)
 
 

@@ -94,7 +94,9 @@ def _operation(make: Any, function: Any, inputs: Any, types: Any, name: Optional
     made = _core.PyFunction(token, call, _described, [t.as_datatype_enum for t in wanted])
     result = make(input=list(inputs), token=token, Tout=wanted, name=name)
     (result[0] if wanted else result).graph._py_functions.append(made)
-    return result if listed or not wanted else result[0]
+    if not wanted:
+        return [] if result.type == "PyFuncStateless" else result
+    return result if listed else result[0]
 
 
 def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:

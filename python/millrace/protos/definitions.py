@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Type
+from typing import Any, Dict, Optional, Type
 
 from millrace.protos import descriptors, enums, message
 from millrace.protos.message import Message
@@ -174,7 +174,16 @@ def _unpack(self: Message, msg: Message) -> bool:
     return True
 
 
-for _name, _function in (("Pack", _pack), ("Is", _is), ("Unpack", _unpack)):
+def _packed(self: Message) -> Optional[Message]:
+    """The message that it holds; None where its type is not known here, or the bytes are none of it."""
+    kind = _registry.get(str(self.type_url).rpartition("/tensorflow.")[2])
+    try:
+        return kind.FromString(self.value) if kind is not None else None
+    except message.DecodeError:
+        return None
+
+
+for _name, _function in (("Pack", _pack), ("Is", _is), ("Unpack", _unpack), ("_packed", _packed)):
     setattr(_registry["Any"], _name, _function)
 
 

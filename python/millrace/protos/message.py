@@ -615,6 +615,12 @@ _ENUM_NAMES: Dict[str, Dict[int, str]] = {}  # filled in by definitions
 
 
 def _text(message: Message, indent: str) -> Iterator[str]:
+    packed = message._packed() if hasattr(message, "_packed") else None
+    if packed is not None:
+        yield "%s[%s] {\n" % (indent, message.type_url)  # type: ignore[attr-defined]
+        yield from _text(packed, indent + "  ")
+        yield "%s}\n" % indent
+        return
     for field, value in message.ListFields():
         if field.key_kind:
             key_field = Field(1, "key", field.key_kind, False, "", "")

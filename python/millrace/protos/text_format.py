@@ -98,6 +98,9 @@ class _Parser:
         if depth < 0:
             raise ParseError("line %d: more than %d messages within each other" % (self.token.line, _DEPTH))
         while self.token.kind != "end" and not (self.token.kind == "mark" and self.token.text in "}>"):
+            if isinstance(message, definitions.Any) and self._take_mark("["):  # type: ignore[attr-defined]
+                self._packed(message, depth)
+                continue
             name = self._take()
             field = message._fields.get(name.text)
             if field is None:
@@ -110,6 +113,19 @@ class _Parser:
             else:
                 self._value(message, field, name, depth)
             self._take_mark(",;")
+
+    def _packed(self, message: Any, depth: int) -> None:
+        """The message in an Any, behind its type in brackets."""
+        url = self._take()
+        self._close("]")
+        kind = definitions._registry.get(url.text.rpartition("/tensorflow.")[2])
+        if kind is None:
+            raise ParseError("line %d: no message has the type %r" % (url.line, url.text))
+        self._take_mark(":")
+        packed = kind()
+        self._message(packed, depth)
+        message.type_url, message.value = url.text, packed.SerializeToString()
+        self._take_mark(",;")
 
     def _value(self, message: Any, field: Any, name: _Token, depth: int) -> None:
         try:

@@ -150,7 +150,7 @@ def _kind_of(item: Any) -> str:
         return "int64_list"
     if isinstance(item, float):
         return "float_list"
-    return "any_list" if isinstance(item, definitions.Any) else "node_list"  # type: ignore[attr-defined]
+    return "any_list" if hasattr(item, "type_url") else "node_list"  # google.protobuf's Any too
 
 
 def add_collection_def(
@@ -196,6 +196,8 @@ def _written(key: str, values: List[Any], export_scope: Optional[str]) -> Tuple[
         return kind, [strip_name_scope(v.name, export_scope) for v in values if not export_scope or v.name.startswith(export_scope)]
     if kind == "bytes_list":
         return kind, [v.encode() if isinstance(v, str) else v for v in values]
+    if kind == "any_list":
+        return kind, [definitions.Any(type_url=v.type_url, value=v.value) for v in values]  # type: ignore[attr-defined]
     return kind, list(values)
 
 

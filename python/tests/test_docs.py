@@ -80,6 +80,24 @@ def test_cpp_of_a_page_runs(page, tmp_path):
         assert subprocess.run([program], cwd=tmp_path, timeout=100).returncode == 0
 
 
+def test_c_of_a_page_runs_a_saved_model(tmp_path):
+    library = os.path.dirname(os.path.realpath(os.path.join(tf.sysconfig.get_lib(), "libmillrace.so")))
+    compiler = shutil.which("cc")
+    if compiler is None or not os.path.exists(os.path.join(library, "libtensorflow.so.2")):
+        pytest.skip("skipped: no compiler or no build folder")
+    (block,) = _blocks(os.path.join(DOCS, "from_tensorflow.md"), "c")
+    (tmp_path / "program.c").write_text(block)
+    options = ["-Wall", "-Wextra", "-Werror", "-I" + os.path.join(ROOT, "include"), os.path.join(library, "libtensorflow.so.2"), "-Wl,-rpath," + library]
+    subprocess.run([compiler, "program.c", *options], cwd=tmp_path, check=True, timeout=300)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None], name="x")
+        tf.saved_model.simple_save(session, str(tmp_path / "saved_model"), {"x": x}, {"y": tf.multiply(x, 3.0, name="y")})
+    ran = subprocess.run(["./a.out", "saved_model"], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert (ran.returncode, ran.stdout) == (0, "3 6\n"), ran.stderr
+    missing = subprocess.run(["./a.out", "nothing"], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert missing.returncode == 1 and "nothing" in missing.stderr
+
+
 @pytest.mark.parametrize("page", [pytest.param(p, id=os.path.relpath(p, ROOT)) for p in PAGES + READMES])
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", _text(page)):

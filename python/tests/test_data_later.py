@@ -183,3 +183,39 @@ def test_estimators_go_on_where_their_input_was(tmp_path):
         estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
         estimator.train(lambda: Dataset.range(100), hooks=[experimental.CheckpointInputPipelineHook(estimator)], steps=4)
     assert seen == list(range(8))
+
+
+# What TensorFlow 2.21 gives with a graph's seed of 7.
+NUMBERS = {
+    "numbers": (lambda: experimental.RandomDataset(seed=4), [3004760025, 2982476881, 1015416266, 3897981549, 1325598047, 808164910]),
+    "repeated": (lambda: experimental.RandomDataset(seed=4).take(2).repeat(2), [3004760025, 2982476881] * 2),
+    "shuffled": (lambda: Dataset.range(5).shuffle(3, seed=5).repeat(2), [1, 0, 3, 4, 2, 2, 0, 4, 3, 1]),
+    "shuffled_in_one": (lambda: Dataset.range(3).apply(experimental.shuffle_and_repeat(8, 4, seed=4)), [1, 0, 2, 2, 0, 1, 0, 1, 2, 1, 2, 0]),
+    "sampled": (
+        lambda: experimental.sample_from_datasets([Dataset.range(5).repeat(), Dataset.range(10, 15).repeat()], weights=[0.3, 0.7], seed=4),
+        [0, 1, 10, 2, 11, 3, 12, 13],
+    ),
+    "sampled_by_a_data_set": (
+        lambda: experimental.sample_from_datasets(
+            [Dataset.range(5), Dataset.range(10, 15), Dataset.range(20, 22)],
+            weights=Dataset.from_tensor_slices([[0.1, 0.5, 0.4], [0.6, 0.2, 0.2]]).repeat(),
+            seed=9,
+        ),
+        [10, 0, 11, 12, 13, 1, 14, 2, 20, 3, 4, 21],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_seeds_give_the_elements_of_tensorflow(session, kind):
+    tf.set_random_seed(7)
+    make, want = NUMBERS[kind]
+    iterator = make().make_initializable_iterator()
+    following = iterator.get_next()
+    for _ in range(2):
+        session.run(iterator.initializer)
+        assert [int(session.run(following)) for _ in want] == want
+
+
+def test_random_numbers_have_no_end(session):
+    assert session.run(experimental.cardinality(experimental.RandomDataset(5))) == experimental.INFINITE_CARDINALITY

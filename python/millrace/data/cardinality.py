@@ -81,6 +81,7 @@ def _same(op: Any) -> Tensor:
 _RULES: Dict[str, Callable[[Any], Tensor]] = {
     "TensorDataset": lambda op: _int64(1),
     "TensorSliceDataset": lambda op: _int64(array_ops.shape(op.inputs[0])[0]),
+    "RandomDataset": lambda op: _int64(INFINITE),
     "RangeDataset": _range,
     "RepeatDataset": _repeat,
     "TakeDataset": _take,

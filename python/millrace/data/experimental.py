@@ -13,6 +13,7 @@ from millrace.data import structure
 from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
 from millrace.data.grouping import (  # noqa: F401
+    RandomDataset,
     bucket_by_sequence_length,
     choose_from_datasets,
     group_by_window,
@@ -33,7 +34,7 @@ from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorArraySpec, TensorSpec, TypeSpec
-from millrace.ops import gen_ops, parsing_ops, random_ops
+from millrace.ops import gen_ops, parsing_ops
 
 AUTOTUNE = -1
 map_and_batch_with_legacy_function = map_and_batch
@@ -50,14 +51,6 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset
         raise at_user_line(ValueError("Counter needs a step other than 0."))
     counted = Dataset.range(int(start), 2**63 - 1 if step > 0 else -(2**63), step)
     return counted if kind == dtypes.int64 else counted.map(lambda x: math_ops.cast(x, kind))
-
-
-class RandomDataset(Dataset):
-    """Random integers from 0 to 2^32 - 1, without end; with a seed always the same ones."""
-
-    def __init__(self, seed: _Optional[int] = None) -> None:
-        made = Dataset.from_tensors(0).repeat().map(lambda _: random_ops.random_uniform([], 0, 2**32, dtypes.int64, seed))
-        super().__init__(made._variant, made.output_types, made.output_shapes)
 
 
 def parse_example_dataset(features: Dict[str, Any], num_parallel_calls: Any = 1) -> _Transformation:

@@ -214,6 +214,14 @@ def _common(a: TensorShape, b: TensorShape) -> TensorShape:
     return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
 
 
+class RandomDataset(Dataset):
+    """Random integers from 0 to 2^32 - 1, without end; with a seed always the same ones."""
+
+    def __init__(self, seed: Optional[int] = None) -> None:
+        shape = TensorShape([])
+        super().__init__(gen_ops.random_dataset(*_seeds(seed), [dtypes.int64], [shape]), dtypes.int64, shape)
+
+
 def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int] = None, stop_on_empty_dataset: bool = False) -> Dataset:
     """Elements of data sets chosen at random, by weights (numbers, a tensor, or a data set of them)."""
     parts = list(datasets)
@@ -221,6 +229,7 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
         raise at_user_line(ValueError("`datasets` must not be empty."))
     if isinstance(weights, Dataset):
         logits = weights.map(lambda *w: gen_ops.log(math_ops.cast(w if len(w) > 1 else w[0], dtypes.float32)))
+        drawn = Dataset.zip((logits, RandomDataset(seed).batch(2))).map(lambda row, key: _drawn(row, key))
     else:
         weights = [1.0 / len(parts)] * len(parts) if weights is None else weights
         if not isinstance(weights, Tensor):
@@ -231,9 +240,14 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
             weights = weights[weights > 0]
             if not parts:
                 raise at_user_line(ValueError("one of the `weights` must be above 0"))
-        logits = Dataset.from_tensors(gen_ops.log(convert_to_tensor(weights, dtypes.float32))).repeat()
-    choice = logits.map(lambda row: random_ops.multinomial(array_ops.expand_dims(row, 0), 1, seed=seed)[0, 0])
-    return choose_from_datasets(parts, choice, stop_on_empty_dataset)
+        row = gen_ops.log(convert_to_tensor(weights, dtypes.float32))
+        drawn = RandomDataset(seed).batch(2).map(lambda key: _drawn(row, key))
+    return choose_from_datasets(parts, drawn, stop_on_empty_dataset)
+
+
+def _drawn(logits: Tensor, key: Tensor) -> Tensor:
+    """An index, by the logits of a vector."""
+    return gen_ops.stateless_multinomial(array_ops.expand_dims(logits, 0), 1, key)[0, 0]
 
 
 def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: Optional[int] = None) -> _Transformation:

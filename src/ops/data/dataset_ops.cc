@@ -133,6 +133,10 @@ void AddSources(const Declarer& add) {
       "A data set of the rows of `components`, which have as many rows each.");
   add(absl::StrCat("RangeDataset(start:i64, stop:i64, step:i64) -> (handle:var) | ", kOut, " | S"),
       "The numbers from `start` on, `step` apart, before `stop`. InvalidArgument when `step` is 0.");
+  for (const char* op : {"RandomDataset", "ExperimentalRandomDataset"}) {
+    add(absl::StrCat(op, "(seed:i64, seed2:i64) -> (handle:var) | ", kOut, " | S"),
+        "Random numbers from 0 to 2^32 - 1, without end. The seeds decide which, unless both are 0.");
+  }
   add("TFRecordDataset(filenames:str, compression_type:str, buffer_size:i64) -> (handle:var) | | S",
       "The records of record files, one file after the other. `compression_type` is \"\", \"ZLIB\" or \"GZIP\"; "
       "buffer_size is checked, and otherwise ignored.",
@@ -276,7 +280,9 @@ void AddOrders(const Declarer& add) {
       "Says that the generator is not needed any longer.", NoOutputs);
   add.Over("ShuffleAndRepeatDataset", ", buffer_size:i64, seed:i64, seed2:i64, count:i64",
            "ShuffleDataset, `count` times over (-1: for ever), where the buffer is filled from the next repetition "
-           "while the one before still leaves it. Repetitions do not mix.");
+           "while the one before still leaves it. Repetitions do not mix. With reshuffle_each_iteration, each has an "
+           "order of its own from new seeds.",
+           "+reshuffle_each_iteration:bool=true");
   add.Over("PrefetchDataset", ", buffer_size:i64",
            "The elements, of which up to `buffer_size` are made ahead of time (0: none; -1: a few).", "",
            absl::StrCat(kOut, "; +slack_period:int=0; +legacy_autotune:bool=true"));

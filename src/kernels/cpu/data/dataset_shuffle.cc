@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets in random order: a buffer, from which the next element is drawn, and where its place is filled again. The
-// same seeds give the same order as in TensorFlow.
+// Data sets in random order: a buffer, from which the next element is drawn, and where its place is filled again; and
+// those of random numbers. The same seeds give the same order and numbers as in TensorFlow.
 #include <random>
 
 #include "kernels/cpu/data/dataset.h"
@@ -15,10 +15,12 @@ struct Seeds {
   uint64_t second = 0;
 };
 
+Philox PhiloxOf(const Seeds& seeds) { return {seeds.first, seeds.second}; }
+
 // The seeds of one iteration after the other.
 class SeedGenerator final : public Resource {
  public:
-  explicit SeedGenerator(const Seeds& seeds) : words_(Philox(seeds.first, seeds.second)) {}
+  explicit SeedGenerator(const Seeds& seeds) : words_(PhiloxOf(seeds)) {}
   Seeds Next() {
     absl::MutexLock lock(&mu_);
     const uint64_t first = words_();
@@ -34,7 +36,7 @@ class SeedGenerator final : public Resource {
 struct Shuffling {
   int64_t buffer_size = 0;
   Seeds seeds{};
-  RefPtr<SeedGenerator> generator{};  // null: every iteration has these seeds
+  RefPtr<SeedGenerator> generator{};  // null: every iteration has these seeds, and its repetitions go on with them
   int64_t count = 1;                  // repetitions; below 0: for ever
 };
 
@@ -44,7 +46,7 @@ class ShuffleDataset final : public Dataset {
       : Dataset(std::move(spec)), input_(std::move(input)), params_(params) {}
   StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
     const Seeds seeds = params_.generator ? params_.generator->Next() : params_.seeds;
-    return std::make_unique<Iterator>(RefPtr<const ShuffleDataset>::Share(this), Philox(seeds.first, seeds.second));
+    return std::make_unique<Iterator>(RefPtr<const ShuffleDataset>::Share(this), PhiloxOf(seeds));
   }
   void SetDrawnInputs(Element* inputs) const override {
     if ((*inputs)[2].dtype() != DType::kInt64) return;  // a generator, which has drawn them
@@ -58,8 +60,11 @@ class ShuffleDataset final : public Dataset {
     Iterator(RefPtr<const ShuffleDataset> d, Philox random) : dataset_(std::move(d)), random_(random) {}
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
       MR_RETURN_IF_ERROR(Fill(ctx));
+      const size_t rounds = rounds_.size();
       while (!rounds_.empty() && rounds_.front().begin == rounds_.front().end) rounds_.erase(rounds_.begin());
       if (rounds_.empty()) return false;
+      SeedGenerator* const seeds = dataset_->params_.generator.get();
+      if (seeds && rounds_.size() < rounds) random_ = PhiloxWords(PhiloxOf(seeds->Next()));
       Round& round = rounds_.front();
       const uint64_t offset = random_() % static_cast<uint64_t>(round.end - round.begin);
       Element& chosen = Slot(round.begin + static_cast<int64_t>(offset));
@@ -143,7 +148,7 @@ StatusOr<Seeds> SeedInputs(const KernelContext& ctx, int first) {
 class ShuffleKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
     repeats_ = init.op.name == "ShuffleAndRepeatDataset";
-    if (init.op.name == "ShuffleDataset") {
+    if (init.op.name != "ShuffleDatasetV2") {
       MR_ASSIGN_OR_RETURN(reshuffle_, init.Attr<bool>("reshuffle_each_iteration"));
     }
     return DatasetKernel::Init(init);
@@ -169,9 +174,48 @@ class ShuffleKernel final : public DatasetKernel {
   bool reshuffle_ = false;
 };
 
+// Numbers of 32 bits, without end, the same in every iteration.
+class RandomDataset final : public Dataset {
+ public:
+  RandomDataset(ElementSpec spec, const Seeds& seeds) : Dataset(std::move(spec)), seeds_(seeds) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override { return std::make_unique<Iterator>(seeds_); }
+  void SetDrawnInputs(Element* inputs) const override {
+    (*inputs)[0] = Tensor::Scalar(static_cast<int64_t>(seeds_.first));
+    (*inputs)[1] = Tensor::Scalar(static_cast<int64_t>(seeds_.second));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(const Seeds& seeds) : words_(PhiloxOf(seeds)) {}
+    StatusOr<bool> Next(DataContext&, Element* element) override {
+      *element = {Tensor::Scalar<int64_t>(words_())};
+      return true;
+    }
+
+   private:
+    PhiloxWords words_;
+  };
+
+  const Seeds seeds_;
+};
+
+class RandomDatasetKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(DatasetKernel::Init(init));
+    if (spec().types != std::vector<DType>{DType::kInt64}) return InvalidArgument("random numbers are int64 scalars");
+    return absl::OkStatus();
+  }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const Seeds seeds, SeedInputs(ctx, 0));
+    return DatasetRef(MakeRef<RandomDataset>(spec(), seeds));
+  }
+};
+
 }  // namespace
 
 void RegisterDatasetShuffleKernels(KernelRegistry& r) {
+  for (const char* op : {"RandomDataset", "ExperimentalRandomDataset"}) r.Add<RandomDatasetKernel>({.op = op});
   for (const char* op : {"ShuffleDataset", "ShuffleDatasetV2", "ShuffleAndRepeatDataset"}) {
     r.Add<ShuffleKernel>({.op = op});
   }

@@ -226,9 +226,10 @@ class Scope {
   Operation Op(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
                const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status());
-    const std::string name = UniqueName(type);
+    std::string name = UniqueName(type);
     std::vector<std::vector<TF_Output>> args;
     if (!Arguments(type, name, inputs, where, &args)) return Operation();
+    if (name.back() == '/') name.pop_back();  // the last of its scope, which has the scope's name
     return Build(type, name, inputs, args, attrs, where);
   }
 

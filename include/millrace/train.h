@@ -310,7 +310,7 @@ class Model {
     Scope s = layer.SubScope("AssignMovingAvg");
     const Output step = s.Const(Tensor(rate));
     const Output change = s.WithName("mul").Op("Mul", {s.WithName("sub").Op("Sub", {average.read, value}), step});
-    updates_.push_back(s.Op("AssignSub", {average.ref, change}));
+    updates_.push_back(s.WithName("/").Op("AssignSub", {average.ref, change}));
   }
   Output Filled(const std::string& name, int64_t n, float value) {
     return scope_.WithName(name).Const(Tensor::Of({n}, std::vector<float>(static_cast<size_t>(n), value)));

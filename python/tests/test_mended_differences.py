@@ -43,7 +43,7 @@ KEPT = {
     "dropout of almost everything": "dropout_of_almost_everything",
     "rows of two index types, variables in parts": "control_flow_contexts.rows_of_two_index_types_meet_in_one variables_in_parts_begin_as_the_whole",
     "types and bounds of small functions": "types_and_bounds_of_small_functions static_values.small_functions session.values_of_every_type_go_round",
-    "arguments as tensors": "headers_arguments_and_sparse_operands data_flow.how_a_file_is_compressed_may_be_a_tensor data.caches_in_files "
+    "arguments as tensors": "bitmaps_with_any_header headers_arguments_and_sparse_operands data_flow.how_a_file_is_compressed_may_be_a_tensor data.caches_in_files "
     "static_values.sparse_tensors_element_by_element",
     "gradients of integers and of complex numbers": "static_values.gradients_of_integers_and_complex_numbers",
     "messages and the protobuf package": "static_values.messages_and_the_protobuf_package name_table.every_row_resolves",
@@ -53,7 +53,7 @@ KEPT = {
     "later_functions.bounds_of_steps_are_of_the_type_of_what_they_bound estimator.what_a_model_function_must_answer session.default_sessions_are_left_in_order "
     "what_graphs_refuse",
     "static shapes that were lost": "static_values.shapes_that_numbers_tell static_values.static_values sparse_math.what_is_known_of_shapes",
-    "names of nodes": "names_of_nodes_in_old_programs weights.names_and_reductions_of_losses input_pipelines.names_of_nodes recurrent.names_are_those_of_tensorflow",
+    "names of nodes": "names_of_nodes_in_old_programs names_of_what_layers_end_in scopes_of_contrib_layers weights.names_and_reductions_of_losses input_pipelines.names_of_nodes recurrent.names_are_those_of_tensorflow",
 }
 
 
@@ -250,3 +250,76 @@ def test_what_refusals_say():
     with pytest.raises(ValueError, match="two integers"):
         lookup.StrongHashSpec([1])
     assert lookup.StrongHashSpec([np.int64(1), 2]).key == [1, 2]
+
+
+def test_arguments_that_a_function_does_not_use_have_zeros_as_gradients():
+    @importlib.import_module("millrace.framework.function").Defun(tf.float32, tf.float32)
+    def first(x, y):
+        return x * 2
+
+    x, y, z = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0]), tf.constant(5.0)
+    called = first(x, tf.square(y))
+    dx, dy, dz = tf.gradients(called, [x, y, z])
+    assert dz is None
+    dx, dy = run(dx, dy)
+    assert dx.tolist() == [2, 2] and dy.tolist() == [0, 0]
+    assert tf.gradients(tf.stop_gradient(called), [x, y]) == [None, None]
+    assert tf.gradients(tf.square(z), [y]) == [None]
+
+
+def test_a_part_of_a_graph_with_several_outputs_of_an_op_as_arguments():
+    graph_to_function = importlib.import_module("millrace.framework.graph_to_function")
+    matrix = tf.placeholder(tf.float32, [2, 2])
+    s, u, v = tf.svd(matrix)
+    total = tf.reduce_sum(s) + tf.reduce_sum(u) + tf.reduce_sum(v)
+    made = graph_to_function.graph_to_function_def(tf.get_default_graph(), tf.get_default_graph().get_operations()[1:], [s, u, v], [total])
+    assert len(made.signature.input_arg) == 3 and "Svd" not in {n.op for n in made.node_def}
+
+
+def test_names_of_what_layers_end_in():
+    x = tf.placeholder(tf.float32, [4, 3])
+    for made in (tf.nn.dropout(x, 0.5, name="a"), tf.nn.dropout(x, 0.5, noise_shape=[4, 1], name="b"), tf.nn.dropout(x, tf.constant(0.5), name="c")):
+        assert made.op.name.endswith("/mul")
+    variable = tf.Variable(1.0)
+    moving_average = importlib.import_module("millrace.train.moving_averages").assign_moving_average
+    assert [moving_average(variable, 2.0, 0.9, zero_debias=z).op.name for z in (False, True)] == ["AssignMovingAvg", "AssignMovingAvg_1"]
+    layer = tf.layers.BatchNormalization(name="bn")
+    layer.apply(x, training=True)
+    assert [u.op.name for u in layer.updates] == ["bn/AssignMovingAvg", "bn/AssignMovingAvg_1"]
+    for debias in (False, True):
+        tf.contrib.layers.batch_norm(x, scope="norm%d" % debias, zero_debias_moving_mean=debias, updates_collections="mine%d" % debias)
+        assert [u.op.name for u in tf.get_collection("mine%d" % debias)] == ["norm%d/AssignMovingAvg" % debias, "norm%d/AssignMovingAvg_1" % debias]
+
+
+def test_scopes_of_contrib_layers():
+    x = tf.placeholder(tf.float32, [2, 4])
+    assert tf.contrib.layers.stack(x, tf.contrib.layers.fully_connected, [3, 2]).op.name == "Stack/fully_connected_2/Relu"
+    images = tf.placeholder(tf.float32, [2, 4, 4, 1])
+    assert tf.contrib.layers.repeat(images, 2, tf.contrib.layers.conv2d, 3, [3, 3]).op.name == "Repeat/convolution2d_2/Relu"
+    assert tf.contrib.layers.avg_pool2d(images, [2, 2]).op.name == "AvgPool2D/AvgPool"
+    assert tf.contrib.layers.max_pool2d(images, [2, 2]).op.name == "MaxPool2D/MaxPool"
+
+
+def test_bitmaps_with_any_header():
+    rows = [b"\x01\x02\x03\x04\x05\x06\x00\x00", b"\x07\x08\x09\x0a\x0b\x0c\x00\x00"]  # two pixels and padding each, from below
+    header = b"XY" + np.array([0, 0, 56, 40, 2, 2], "<i4").tobytes() + np.array([1, 24], "<i2").tobytes() + bytes(24)
+    header = header.ljust(56, b"\0")
+    expected = [[[9, 8, 7], [12, 11, 10]], [[3, 2, 1], [6, 5, 4]]]
+    pixels = run(tf.image.decode_bmp(header + b"".join(rows)))
+    assert pixels.tolist() == expected
+
+
+def test_files_named_by_a_scheme(tmp_path):
+    variable = tf.Variable(3.0)
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+        sess.run(variable.initializer)
+        written = saver.save(sess, "file://%s/in/model" % tmp_path, global_step=3)
+        assert written.endswith("/in/model-3") and (tmp_path / "in" / "model-3.index").exists()
+        sess.run(variable.assign(0.0))
+        assert tf.train.latest_checkpoint("file://%s/in" % tmp_path) == str(tmp_path / "in" / "model-3")
+        saver.restore(sess, "file://%s/in/model-3" % tmp_path)
+        assert sess.run(variable) == 3
+        tf.train.write_graph(sess.graph, "file://%s/graphs" % tmp_path, "g.pb", as_text=False)
+        read = sess.run(tf.read_file("file://%s/graphs/g.pb" % tmp_path))
+        assert read == (tmp_path / "graphs" / "g.pb").read_bytes()

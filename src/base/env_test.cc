@@ -92,6 +92,17 @@ TEST_F(EnvTest, ErrorsNameThePath) {
   EXPECT_FALSE(env_.FileExists(Path("nothing")));
 }
 
+TEST_F(EnvTest, NamesMayBeginWithAScheme) {
+  const std::string folder = absl::StrCat("file://", folder_), file = absl::StrCat("file://", Path("f"));
+  EXPECT_TRUE(env_.CreateDirs(folder).ok());
+  ASSERT_TRUE(WriteFileAtomically(env_, file, "x").ok());
+  EXPECT_EQ(*env_.ReadFile(Path("f")), "x");
+  EXPECT_EQ(*env_.ReadFile(file), "x");
+  EXPECT_TRUE(env_.FileExists(file));
+  EXPECT_EQ(env_.ListDir(folder)->size(), 1u);
+  EXPECT_EQ(env_.ReadFile("file://").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(EnvTest, Folders) {
   const std::string deep = Path("a/b//c/");
   EXPECT_TRUE(env_.CreateDirs(deep).ok());

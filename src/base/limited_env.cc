@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/strings/str_join.h"
+#include "base/file_uri.h"
 
 namespace millrace {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 // Absolute and without symbolic links, as far as it exists. Nothing for what cannot be told.
 StatusOr<fs::path> Resolve(const std::string& path) {
   std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
+  const fs::path absolute = fs::absolute(std::string(WithoutFileScheme(path)), error);
   if (error) return InvalidArgument("path '", path, "': ", error.message());
   fs::path resolved = fs::weakly_canonical(absolute, error);
   if (error) return InvalidArgument("path '", path, "': ", error.message());

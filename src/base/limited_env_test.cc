@@ -48,6 +48,8 @@ TEST_F(LimitedEnvTest, OthersAreNot) {
   EXPECT_TRUE(absl::StrContains(s.message(), root_ + "/in")) << s;
   EXPECT_TRUE(absl::StrContains(s.message(), "MILLRACE_ALLOW_FILES")) << s;
   EXPECT_TRUE(IsDenied(env_->ReadFile(root_ + "/in/../out").status()));
+  EXPECT_TRUE(IsDenied(env_->ReadFile("file://" + root_ + "/out").status()));
+  EXPECT_EQ(*env_->ReadFile("file://" + root_ + "/in/deep/file"), "in");
   EXPECT_TRUE(IsDenied(env_->NewWritableFile(root_ + "/inside/file").status())) << "a folder is no prefix of a name";
   EXPECT_TRUE(IsDenied(env_->NewAppendableFile(root_ + "/out").status()));
   EXPECT_TRUE(IsDenied(env_->NewRandomAccessFile("/etc/passwd").status()));

@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "base/env.h"
+#include "base/file_uri.h"
 #include "base/futex.h"
 #include "base/thread_pool.h"
 #include "base/timer_thread.h"
@@ -34,10 +35,13 @@ Status FromErrno(int error, absl::string_view what, absl::string_view path) {
 
 // A path that the system would cut at its first NUL names another file.
 Status CheckPath(const std::string& path) {
-  if (path.empty()) return InvalidArgument("empty path");
+  if (WithoutFileScheme(path).empty()) return InvalidArgument("empty path");
   if (path.find('\0') != std::string::npos) return InvalidArgument("path contains a NUL character: ", path.c_str());
   return absl::OkStatus();
 }
+
+// As the system has it: the rest of the string, which ends in a NUL.
+const char* OnSystem(const std::string& path) { return WithoutFileScheme(path).data(); }
 
 template <typename Call>
 auto RetryInterrupted(Call call) {
@@ -63,7 +67,7 @@ class UniqueFd {
 
 StatusOr<UniqueFd> Open(const std::string& path, int flags, absl::string_view what) {
   MR_RETURN_IF_ERROR(CheckPath(path));
-  const int fd = RetryInterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  const int fd = RetryInterrupted([&] { return ::open(OnSystem(path), flags | O_CLOEXEC, 0666); });
   if (fd < 0) return FromErrno(errno, what, path);
   return UniqueFd(fd);
 }
@@ -167,7 +171,7 @@ class PosixRandomAccessFile final : public RandomAccessFile {
 StatusOr<struct stat> Stat(const std::string& path) {
   MR_RETURN_IF_ERROR(CheckPath(path));
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return FromErrno(errno, "cannot stat", path);
+  if (::stat(OnSystem(path), &info) != 0) return FromErrno(errno, "cannot stat", path);
   return info;
 }
 
@@ -253,25 +257,26 @@ class PosixEnv final : public Env {
   Status RenameFile(const std::string& from, const std::string& to) override {
     MR_RETURN_IF_ERROR(CheckPath(from));
     MR_RETURN_IF_ERROR(CheckPath(to));
-    if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    if (::rename(OnSystem(from), OnSystem(to)) == 0) return absl::OkStatus();
     return FromErrno(errno, absl::StrCat("cannot rename ", from, " to"), to);
   }
 
   Status DeleteFile(const std::string& path) override {
     MR_RETURN_IF_ERROR(CheckPath(path));
-    return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete", path);
+    return ::unlink(OnSystem(path)) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete", path);
   }
 
   Status DeleteDir(const std::string& path) override {
     MR_RETURN_IF_ERROR(CheckPath(path));
-    return ::rmdir(path.c_str()) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete folder", path);
+    return ::rmdir(OnSystem(path)) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete folder", path);
   }
 
   Status CreateDirs(const std::string& path) override {
     MR_RETURN_IF_ERROR(CheckPath(path));
+    const std::string local = OnSystem(path);
     for (size_t end = 0; end != std::string::npos;) {
-      end = path.find('/', end + 1);
-      const std::string prefix = path.substr(0, end);
+      end = local.find('/', end + 1);
+      const std::string prefix = local.substr(0, end);
       if (::mkdir(prefix.c_str(), 0777) == 0) continue;
       // A parent may exist and yet refuse mkdir with another code (a read-only mount), so ask.
       const int error = errno;
@@ -290,7 +295,7 @@ class PosixEnv final : public Env {
   }
 
   bool FileExists(const std::string& path) override {
-    return CheckPath(path).ok() && ::access(path.c_str(), F_OK) == 0;
+    return CheckPath(path).ok() && ::access(OnSystem(path), F_OK) == 0;
   }
 
   StatusOr<uint64_t> FileSize(const std::string& path) override {
@@ -300,7 +305,7 @@ class PosixEnv final : public Env {
 
   StatusOr<std::vector<std::string>> ListDir(const std::string& path) override {
     MR_RETURN_IF_ERROR(CheckPath(path));
-    const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
+    const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(OnSystem(path)), ::closedir);
     if (!dir) return FromErrno(errno, "cannot list", path);
     std::vector<std::string> names;
     errno = 0;

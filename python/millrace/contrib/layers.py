@@ -88,7 +88,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable_scope, variable_scope
-from millrace.ops.variables import PartitionedVariable
+from millrace.ops.variables import PartitionedVariable, assign, assign_sub
 
 
 # What arguments were called up to 0.8, when layers had no activation unless they were given one.
@@ -477,10 +477,11 @@ class _Normalization(_layers.BatchNormalization):
         now = 1.0 if isinstance(training, (bool, int)) else math_ops.cast(training, self.moving_mean.dtype.base_dtype)  # 0: nothing changes
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
             rate, value = now * (1.0 - self.momentum), math_ops.cast(value, average.dtype.base_dtype)
-            with name_scope("AssignMovingAvg"):
-                self.add_update(
-                    average.assign(self._debiased(average, value, rate, now)) if average is self.moving_mean else average.assign_sub((average - value) * rate)
-                )
+            with name_scope("AssignMovingAvg") as scope:
+                if average is self.moving_mean:
+                    self.add_update(assign(average, self._debiased(average, value, rate, now), name=scope))
+                else:
+                    self.add_update(assign_sub(average, (average - value) * rate, name=scope))
 
     def _debiased(self, average: Any, value: Any, rate: Any, now: Any) -> Any:
         """The average of values alone: what it began with does not count."""

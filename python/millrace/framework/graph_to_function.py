@@ -10,13 +10,14 @@ from millrace.protos import definitions
 
 
 def graph_to_function_def(graph: Any, operations: Any, inputs: Any, outputs: Any, out_names: Any = None) -> Any:
-    """The FunctionDef of a graph between placeholders and results. The operations are those that the results need."""
-    del operations
+    """The FunctionDef of operations of a graph, between what stands for its arguments and its results."""
     names = [] if out_names is None else list(out_names)
     if names and len(names) != len(outputs):
         raise ValueError(
             "Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (len(names), len(outputs), names, ", ".join(t.name for t in outputs))
         )
-    made = definitions.FunctionDef.FromString(_core.to_function(graph, "f", list(inputs), list(outputs), names))
+    arguments = {t.op for t in inputs}
+    body = [op for op in operations if op not in arguments]
+    made = definitions.FunctionDef.FromString(_core.to_function(graph, "f", list(inputs), list(outputs), names, body))
     made.signature.name = ""  # the caller gives it one
     return made

@@ -17,6 +17,7 @@ from millrace.layers.nodes import InputSpec, listed
 from millrace.layers.settings import SettingsLayer
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
+from millrace.ops.variables import assign_sub
 
 
 class BatchNormalization(SettingsLayer):
@@ -190,10 +191,10 @@ class BatchNormalization(SettingsLayer):
         if not isinstance(training, (bool, int)):
             decay = math_ops.cast(training, dtypes.float32) * decay
         for average, value in zip(averages or (self.moving_mean, self.moving_variance), (mean, variance)):
-            with name_scope("AssignMovingAvg"):
+            with name_scope("AssignMovingAvg") as scope:
                 kind = average.dtype.base_dtype
                 rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32), kind)
-                self.add_update(average.assign_sub((average - math_ops.cast(value, kind)) * rate), inputs=inputs)
+                self.add_update(assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope), inputs=inputs)
 
 
 class LayerNormalization(SettingsLayer):

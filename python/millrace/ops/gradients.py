@@ -105,11 +105,38 @@ def _gradients(
             aggregation_method == 2,
         )
         results = [_gradient(g) for g in made]
+        if graph.__dict__.get("_defined_functions"):
+            results = _through_functions(graph, scope, targets, flat, results)
         if gate_gradients:
             results = control_flow_ops.tuple(results)
     if len(flat) == len(xs):
         return results
     return _join(xs, results)
+
+
+def _through_functions(graph: Any, scope: str, ys: List[Tensor], xs: List[Any], found: List[Any]) -> List[Any]:
+    """Gradients that are None become those of zeros with respect to what functions between take and do not use, as TensorFlow 1 has it."""
+    missing = [i for i, g in enumerate(found) if g is None]
+    calls, seen, waiting = [], set(), [y.op for y in ys] if missing else []
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.type in graph._defined_functions:
+            calls.append(op)
+        waiting.extend(t.op for t in op.inputs)
+    outputs, ys = [t for op in calls for t in op.outputs if t.dtype.is_floating], [y for y in ys if y.dtype.is_floating]
+    if not outputs or not ys:
+        return found
+    flowing = {t.op for t, g in zip(outputs, _core.add_gradients(graph, scope + "calls", ys, outputs, [], [], False, False)) if g is not None}
+    arguments = [t for op in calls if op in flowing for t in op.inputs if t.dtype.is_floating]
+    zeros = [array_ops.zeros_like(t) for t in arguments]
+    sources = [_source(xs[i]) for i in missing]
+    made = _core.add_gradients(graph, scope + "arguments", arguments, sources, zeros, [], False, False) if arguments else []
+    for i, g in zip(missing, made):
+        found[i] = _gradient(g)
+    return found
 
 
 def _join(xs: List[Any], results: List[Any]) -> List[Any]:

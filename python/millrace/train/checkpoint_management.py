@@ -34,8 +34,7 @@ def _matching(path: str) -> List[str]:
 
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
     """Whether a checkpoint is there."""
-    prefix = os.fspath(checkpoint_prefix)
-    prefix = prefix.decode() if isinstance(prefix, bytes) else prefix
+    prefix = gfile.as_path(checkpoint_prefix)
     return bool(_matching(_path_of(prefix, _V2)) or _matching(prefix))
 
 
@@ -135,7 +134,7 @@ def write_checkpoint_state(folder: str, newest: str, written: Dict[str, float], 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: Optional[str] = None) -> Any:
     """The CheckpointState of a folder, or None: model_checkpoint_path is the newest checkpoint."""
-    folder = os.fspath(checkpoint_dir)
+    folder = gfile.as_path(checkpoint_dir)
     file = os.path.join(folder, latest_filename or "checkpoint")
     if not gfile.Exists(file):
         return None

@@ -288,6 +288,7 @@ def export_scoped_meta_graph(
         **kwargs,
     )
     if filename:
+        filename = gfile.as_path(filename)
         folder = os.path.dirname(filename)
         if folder and not os.path.isdir(folder):
             gfile.MakeDirs(folder)

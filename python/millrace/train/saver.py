@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace import tf_logging
+from millrace import gfile, tf_logging
 from millrace.framework import errors
 from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
@@ -155,7 +155,7 @@ class Saver:
             raise at_user_line(ValueError("a score wants a Saver with keep_best, and write_state"))
         if os.path.split(latest_filename)[0]:
             raise at_user_line(ValueError("'latest_filename' must not contain path components"))
-        path = os.fspath(save_path)
+        path = gfile.as_path(save_path)
         if global_step is not None:
             step = int(sess.run(global_step)) if isinstance(global_step, (Tensor, Variable)) else int(global_step)
             path = ("%s-%08d" if self._pad_step_number else "%s-%d") % (path, step)
@@ -209,18 +209,18 @@ class Saver:
             raise at_user_line(ValueError("Can't load save_path when it is None."))
         self.wait()
         tf_logging.info("Restoring parameters from %s", save_path)
-        session = _raw(sess)
+        session, path = _raw(sess), gfile.as_path(save_path)
         try:
-            session.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: os.fspath(save_path)})
+            session.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: path})
         except (errors.NotFoundError, errors.InvalidArgumentError) as error:
-            differs = self._mismatch(session.graph, os.fspath(save_path))
+            differs = self._mismatch(session.graph, path)
             if not differs:
                 raise
             raise at_user_line(type(error)(error.node_def, error.op, "%s\n\n%s" % (error.message, differs))) from None
 
     def mismatch(self, save_path: str) -> Mismatch:
         """In what a checkpoint differs from what `restore` wants of it: names missing, with those that are like them, unexpected names, other shapes."""
-        return compare(os.fspath(save_path), wanted_by(get_default_graph().get_operation_by_name(self.saver_def.restore_op_name)))
+        return compare(gfile.as_path(save_path), wanted_by(get_default_graph().get_operation_by_name(self.saver_def.restore_op_name)))
 
     def _mismatch(self, graph: Graph, save_path: str) -> Optional[Mismatch]:
         """None when the checkpoint cannot be read at all."""
@@ -477,8 +477,8 @@ def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
 def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:
     """Writes a GraphDef to a file; its path."""
     definition = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
-    os.makedirs(logdir, exist_ok=True)
-    path = os.path.join(logdir, name)
+    path = os.path.join(gfile.as_path(logdir), name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(str(definition).encode() if as_text else definition.SerializeToString())
     return path

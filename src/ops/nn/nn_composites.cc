@@ -18,7 +18,8 @@ Outputs Dropout(const GraphBuilder& b, const CompositeCall& c) {
   const Output u = b.Op("RandomUniform", {b.Shape(x)}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
   const Output keep = b.Cast(b.Op("GreaterEqual", {u, b.ScalarOf(t, static_cast<double>(rate))}), t);
   const double scale = 1.0 / (1.0 - static_cast<double>(rate));
-  return std::vector<Output>{b.Mul(b.Mul(x, b.ScalarOf(t, scale)), keep)};
+  return std::vector<Output>{
+      b.WithName("mul").Mul(b.WithName("scaled").Mul(x, b.ScalarOf(t, scale)), keep)};  // as in TensorFlow 1
 }
 
 Outputs BatchNormalization(const GraphBuilder& b, const CompositeCall& c) {

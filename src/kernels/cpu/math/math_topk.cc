@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/math/math.h"
@@ -57,20 +58,42 @@ int64_t BufferSize(int64_t n, int64_t k) { return std::min(n, std::max<int64_t>(
 
 constexpr int64_t kLong = 1 << 18;
 
-// Descending; where that takes long, with a look now and then whether anybody still wants it.
-template <typename R, typename Algorithm>
-void Order(int64_t count, Algorithm algorithm) {
-  if (count < kLong) return algorithm(std::greater<R>());
+// So many are sorted by their digits, with as much memory beside them.
+template <typename R>
+constexpr int64_t kMany = 256 * sizeof(R);
+
+// Descending, digit after digit from the lowest, each pass a stable counting sort; digits that all have in common are
+// passed over.
+template <typename R>
+void SortByDigits(R* keys, int64_t n, R* beside) {
+  constexpr int kBits = 8;
+  constexpr size_t kDigits = size_t{1} << kBits;
+  R differing = 0;
+  for (int64_t i = 1; i < n; ++i) differing |= keys[i] ^ keys[0];
+  R *from = keys, *to = beside;
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(R)); shift += kBits) {
+    const auto digit = [shift](R r) { return static_cast<size_t>(r >> shift) & (kDigits - 1); };
+    if (digit(differing) == 0) continue;
+    StopIfAsked();
+    int64_t place[kDigits] = {};
+    for (int64_t i = 0; i < n; ++i) ++place[digit(from[i])];
+    int64_t before = 0;
+    for (size_t d = kDigits; d-- > 0;) before += std::exchange(place[d], before);
+    for (int64_t i = 0; i < n; ++i) to[place[digit(from[i])]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != keys) std::copy(from, from + n, keys);
+}
+
+// The k best of `count` to the front; where that takes long, with a look now and then whether anybody still wants it.
+template <typename R>
+void KeepBest(R* buffer, int64_t count, int64_t k) {
+  if (count < kLong) return std::nth_element(buffer, buffer + k, buffer + count, std::greater<R>());
   StopNowAndThen pause;
-  algorithm([&pause](const R& a, const R& b) {
+  std::nth_element(buffer, buffer + k, buffer + count, [&pause](const R& a, const R& b) {
     pause();
     return a > b;
   });
-}
-
-template <typename R>
-void KeepBest(R* buffer, int64_t count, int64_t k) {
-  Order<R>(count, [&](auto greater) { std::nth_element(buffer, buffer + k, buffer + count, greater); });
 }
 
 constexpr int64_t kBlock = 32;
@@ -114,6 +137,12 @@ void SelectFew(const T* row, int64_t n, int64_t k, RankOf<T>* best) {
   }
 }
 
+// How many ranks a row's selection needs room for.
+template <typename R>
+int64_t RoomFor(int64_t n, int64_t k) {
+  return std::max(BufferSize(n, k), k >= kMany<R> ? 2 * k : 0);
+}
+
 // The k best of a row, best first, at the start of `buffer`.
 template <typename T>
 void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
@@ -147,7 +176,8 @@ void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
     }
   }
   if (count > k) KeepBest(buffer, count, k);
-  Order<R>(k, [&](auto greater) { std::sort(buffer, buffer + k, greater); });
+  if (k >= kMany<R>) return SortByDigits(buffer, k, buffer + k);
+  std::sort(buffer, buffer + k, std::greater<R>());
 }
 
 // The same for k = 1 without a buffer.
@@ -165,27 +195,34 @@ RankOf<T> BestOfRow(const T* row, int64_t n) {
 struct TopKArgs {
   int64_t rows = 0, n = 0, k = 0;
   const void* keys = nullptr;    // what is compared: the input, or its values as float
-  const char* values = nullptr;  // what is returned
+  const void* values = nullptr;  // what is returned
   int64_t value_bytes = 0;
-  char* out_values = nullptr;
+  void* out_values = nullptr;
   void* out_indices = nullptr;
 };
 
+template <typename V, typename R>
+void StoreValues(const TopKArgs& a, int64_t row, const R* best) {
+  const V* const from = static_cast<const V*>(a.values) + row * a.n;
+  V* const to = static_cast<V*>(a.out_values) + row * a.k;
+  for (int64_t j = 0; j < a.k; ++j) to[j] = from[Position(best[j])];
+}
+template <typename I, typename R>
+void StoreIndices(const TopKArgs& a, int64_t row, const R* best) {
+  I* const to = static_cast<I*>(a.out_indices) + row * a.k;
+  for (int64_t j = 0; j < a.k; ++j) to[j] = static_cast<I>(Position(best[j]));
+}
 template <typename R>
 void StoreRow(const TopKArgs& a, DType index_type, int64_t row, const R* best) {
-  for (int64_t j = 0; j < a.k; ++j) {
-    const int64_t at = Position(best[j]);
-    std::memcpy(a.out_values + (row * a.k + j) * a.value_bytes, a.values + (row * a.n + at) * a.value_bytes,
-                static_cast<size_t>(a.value_bytes));
-    const int64_t out = row * a.k + j;
-    if (index_type == DType::kInt32) {
-      static_cast<int32_t*>(a.out_indices)[out] = static_cast<int32_t>(at);
-    } else if (index_type == DType::kInt64) {
-      static_cast<int64_t*>(a.out_indices)[out] = at;
-    } else {
-      static_cast<int16_t*>(a.out_indices)[out] = static_cast<int16_t>(at);
-    }
+  switch (a.value_bytes) {
+    case 1: StoreValues<uint8_t>(a, row, best); break;
+    case 2: StoreValues<uint16_t>(a, row, best); break;
+    case 4: StoreValues<uint32_t>(a, row, best); break;
+    default: StoreValues<uint64_t>(a, row, best);
   }
+  if (index_type == DType::kInt32) return StoreIndices<int32_t>(a, row, best);
+  if (index_type == DType::kInt64) return StoreIndices<int64_t>(a, row, best);
+  StoreIndices<int16_t>(a, row, best);
 }
 
 template <typename T>
@@ -200,7 +237,7 @@ Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
     });
     return absl::OkStatus();
   }
-  const size_t bytes = static_cast<size_t>(BufferSize(a.n, a.k)) * sizeof(R);
+  const size_t bytes = static_cast<size_t>(RoomFor<R>(a.n, a.k)) * sizeof(R);
   std::atomic<bool> exhausted = false;
   ctx.ParallelFor(a.rows, 20 + 1.5 * static_cast<double>(a.n), [&](int64_t begin, int64_t end) {
     auto memory = AllocateBuffer(HostAllocator(), bytes);
@@ -258,9 +295,9 @@ Status ComputeTopK(KernelContext& ctx, int64_t k) {
   if (shape.num_elements() == 0) return absl::OkStatus();
   a.rows = in.num_elements() / a.n;
   a.keys = in.raw();
-  a.values = static_cast<const char*>(in.raw());
+  a.values = in.raw();
   a.value_bytes = static_cast<int64_t>(DTypeSize(in.dtype()));
-  a.out_values = static_cast<char*>(values->mutable_raw());
+  a.out_values = values->mutable_raw();
   a.out_indices = indices->mutable_raw();
   if (in.dtype() != DType::kHalf && in.dtype() != DType::kBFloat16) return Dispatch(ctx, in.dtype(), a, index_type);
   MR_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(DType::kFloat, in.shape()));

@@ -46,7 +46,7 @@ TEST(TopK, AsAStableSort) {
   KernelRunner runner(RegisterTopKKernels, 1);
   std::mt19937 random(11);
   for (const int64_t n : {1, 2, 31, 32, 33, 100, 129, 1000, 5000}) {
-    for (const int64_t k : {1, 2, 5, 16, 17, 40, 200}) {
+    for (const int64_t k : {1, 2, 5, 16, 17, 40, 200, 1000, 2047, 2048, 3000, 5000}) {
       if (k > n) continue;
       for (const int kind : {0, 1, 2, 3}) {
         std::vector<float> row(static_cast<size_t>(n));

@@ -6,7 +6,6 @@
 // all.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
@@ -124,6 +123,12 @@ double CostOfRow(const Extent& e, const Sampling& rows, const Sampling& columns)
          static_cast<double>(columns.taps.size()) * static_cast<double>(e.channels);
 }
 
+// What is to be written is fetched while something else is computed.
+void PrefetchRow(const void* row, size_t bytes) {
+  constexpr size_t kMost = 16 << 10, kLine = 64;
+  for (size_t i = 0; i < std::min(bytes, kMost); i += kLine) __builtin_prefetch(static_cast<const char*>(row) + i, 1);
+}
+
 // Sums in float: whole rows are mixed by vectors, then pixels. Types other than float are converted row by row.
 void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, const Sampling& rows,
                    const Sampling& columns, Tensor* out) {
@@ -134,8 +139,8 @@ void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, co
   for (int64_t r = 0; r < rows.size(); ++r) most = std::max(most, rows.At(r).size());
   ctx.ParallelFor(e.batch * rows.size(), 0.3 * CostOfRow(e, rows, columns), [&](int64_t begin, int64_t end) {
     std::vector<float> wide(widen.steps > 0 ? most * static_cast<size_t>(line) : 0);
-    std::vector<float> sums(static_cast<size_t>(line) + kPixelSlack),
-        result(static_cast<size_t>(out_line) + kPixelSlack);
+    std::vector<float> sums(static_cast<size_t>(line) + kPixelSlack);
+    std::vector<float> result(narrow.steps > 0 ? static_cast<size_t>(out_line) : 0);
     std::vector<const float*> lines(most);
     for (int64_t r = begin; r < end; ++r) {
       const absl::Span<const Tap> taps = rows.At(r % rows.size());
@@ -149,17 +154,13 @@ void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, co
         }
         lines[t] = static_cast<const float*>(source);
       }
-      MixLines(lines.data(), taps.data(), taps.size(), static_cast<size_t>(line), sums.data());
       void* to = ElementAt(out->mutable_raw(), out->dtype(), r * out_line);
-      const bool in_place = narrow.steps == 0 && e.channels > static_cast<int64_t>(kPixelSlack);
-      float* pixels = in_place ? static_cast<float*>(to) : result.data();
+      PrefetchRow(to, static_cast<size_t>(out_line) * DTypeSize(out->dtype()));
+      MixLines(lines.data(), taps.data(), taps.size(), static_cast<size_t>(line), sums.data());
+      float* pixels = narrow.steps > 0 ? result.data() : static_cast<float*>(to);
       MixPixels(sums.data(), columns.taps.data(), columns.first.data(), static_cast<size_t>(columns.size()),
                 static_cast<size_t>(e.channels), pixels);
-      if (narrow.steps > 0) {
-        narrow.Run(pixels, to, out_line);
-      } else if (!in_place) {
-        std::memcpy(to, pixels, static_cast<size_t>(out_line) * sizeof(float));
-      }
+      if (narrow.steps > 0) narrow.Run(pixels, to, out_line);
     }
   });
 }

@@ -42,17 +42,25 @@ void MixLinesT(const float* const* lines, const Tap* taps, size_t num_taps, size
   for (size_t t = 0; at < n && t < num_taps; ++t) AddWeighted(lines[t] + at, taps[t].weight, n - at, t == 0, to + at);
 }
 
-// Up to four channels: a pixel is one vector of four values, whose last ones the next pixel overwrites.
+// Up to four channels: a pixel is one vector of four values, whose last ones the next pixel overwrites, if there is
+// one.
 void MixFewChannels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels,
                     float* to) {
   const hn::CappedTag<float, 4> d;
+  const size_t n = pixels * channels;
   for (size_t x = 0; x < pixels; ++x) {
     auto sum = hn::Zero(d);
     for (size_t t = first[x]; t < first[x + 1]; ++t) {
       sum =
           hn::MulAdd(hn::Set(d, taps[t].weight), hn::LoadU(d, line + static_cast<size_t>(taps[t].at) * channels), sum);
     }
-    hn::StoreU(sum, d, to + x * channels);
+    if (const size_t at = x * channels; at + 4 <= n) {
+      hn::StoreU(sum, d, to + at);
+    } else {
+      alignas(16) float last[4];
+      hn::Store(sum, d, last);
+      std::copy_n(last, channels, to + at);
+    }
   }
 }
 

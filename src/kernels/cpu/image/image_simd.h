@@ -17,7 +17,7 @@ struct Tap {
 void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_t n, float* to);
 
 // Pixel x of `to` is the sum over taps[first[x], first[x + 1]) of weight * pixel `at` of `line`. Where there are at
-// most four channels, up to kPixelSlack values behind both lines are read and written.
+// most four channels, up to kPixelSlack values behind `line` are read.
 inline constexpr size_t kPixelSlack = 3;
 void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to);
 

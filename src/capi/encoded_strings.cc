@@ -2,8 +2,8 @@
 #include "capi/encoded_strings.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -23,8 +23,9 @@ struct Views {
 
 void DeleteViews(void*, size_t, void* views) { delete static_cast<Views*>(views); }
 
-// Asks the system whether memory can be read, many places at a time: it answers for an address that is not mapped,
-// where a load would end the process. Where the system does not let us ask, every place counts as readable.
+// Asks the system whether memory can be read, many places at a time: to write a byte of each into a file in memory
+// fails at an address that is not mapped, where a load would end the process. Where the system does not let us ask,
+// every place counts as readable.
 class Readable {
  public:
   Readable() { asked_.fill(UINTPTR_MAX); }
@@ -32,7 +33,6 @@ class Readable {
   bool Add(const char* p, size_t size) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(p);
     if (size > UINTPTR_MAX - first) return false;
-    if (size >= kLong && size <= kTooLong && AllThere(first, size)) return true;
     for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
       const uintptr_t page = at / kPage;
       uintptr_t& asked = asked_[page % asked_.size()];
@@ -47,27 +47,22 @@ class Readable {
     const size_t count = count_;
     count_ = 0;
     if (count == 0) return true;
-    const iovec to = {bytes_.data(), bytes_.size()};
-    const ssize_t got = process_vm_readv(getpid(), &to, 1, places_.data(), count, 0);
+    static const int file = memfd_create("places", MFD_CLOEXEC);
+    if (file < 0 || !MayWrite()) return true;
+    const ssize_t got = pwritev(file, places_.data(), static_cast<int>(count), 0);
     return got < 0 ? errno != EFAULT : static_cast<size_t>(got) == count;
   }
 
  private:
-  // Long ranges at once, where the system has that; false says nothing.
-  static bool AllThere(uintptr_t first, size_t size) {
-#ifdef MADV_POPULATE_READ
-    const uintptr_t begin = first / kPage * kPage;
-    return madvise(reinterpret_cast<void*>(begin), first + size - begin, MADV_POPULATE_READ) == 0;
-#else
-    static_cast<void>(first + size);
-    return false;
-#endif
+  static constexpr size_t kPlaces = 256;
+  // A write beyond the limit of files would end the process.
+  static bool MayWrite() {
+    rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= kPlaces;
   }
 
   static constexpr uintptr_t kPage = 4096;  // at most that of the machine
-  static constexpr size_t kLong = 4 * kPage, kTooLong = size_t{256} << 20;
-  std::array<iovec, 256> places_;
-  std::array<char, 256> bytes_;
+  std::array<iovec, kPlaces> places_;
   size_t count_ = 0;
   std::array<uintptr_t, 256> asked_;  // pages asked for of late: many strings lie in one
 };

@@ -134,6 +134,28 @@ TEST(EncodedStringsTest, ChecksEachOfManyThatShareAPage) {
   }
 }
 
+TEST(EncodedStringsTest, ChecksEachOfManyPages) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), count = 1000;
+  void* const memory = mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const begin = static_cast<char*>(memory);
+  std::vector<TString> strings(count);
+  for (size_t i = 0; i < count; ++i) strings[i].AssignView(absl::string_view(begin + i * 617 % count * page + 7, 40));
+  const auto check = [&] {
+    return CheckStrings(absl::MakeSpan(strings), strings.data(), strings.size() * sizeof(TString));
+  };
+  EXPECT_TRUE(check().ok());
+  for (const size_t bad : {size_t{0}, size_t{255}, size_t{256}, size_t{600}, count - 1}) {
+    char* const hole = begin + bad * 617 % count * page;
+    ASSERT_EQ(mprotect(hole, page, PROT_NONE), 0);
+    EXPECT_FALSE(check().ok()) << bad;
+    ASSERT_EQ(mprotect(hole, page, PROT_READ), 0);
+  }
+  EXPECT_TRUE(check().ok());
+  ASSERT_EQ(munmap(memory, count * page), 0);
+  for (TString& s : strings) s.Clear();
+}
+
 TEST(EncodedStringsTest, ChecksLongStringsForHoles) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), size = 32 * page;
   void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

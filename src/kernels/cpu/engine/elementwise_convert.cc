@@ -51,6 +51,14 @@ void ToBool(const void* in_raw, void* out_raw, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] != From(0);
 }
 
+// From bool to a type of 16 bits in which kOne is 1.
+template <uint16_t kOne>
+void BoolTo(const void* in_raw, void* out_raw, int64_t n) {
+  const uint8_t* __restrict in = static_cast<const uint8_t*>(in_raw);
+  uint16_t* __restrict out = static_cast<uint16_t*>(out_raw);
+  for (int64_t i = 0; i < n; ++i) out[i] = in[i] != 0 ? kOne : uint16_t{0};
+}
+
 template <typename From, typename To>
 void RealToComplex(const void* in_raw, void* out_raw, int64_t n) {
   const From* __restrict in = static_cast<const From*>(in_raw);
@@ -125,6 +133,8 @@ ConvertTile Step(DType from, DType to) {
       {D::kUInt16, D::kBool, &ToBool<uint16_t>},
       {D::kUInt8, D::kFloat, &Convert<uint8_t, float>},
       {D::kBool, D::kFloat, &Convert<uint8_t, float>},
+      {D::kBool, D::kHalf, &BoolTo<0x3c00>},
+      {D::kBool, D::kBFloat16, &BoolTo<0x3f80>},
       {D::kFloat, D::kComplex64, &RealToComplex<float, float>},
       {D::kDouble, D::kComplex128, &RealToComplex<double, double>},
       {D::kComplex64, D::kFloat, &ComplexToReal<float, float>},

@@ -56,6 +56,24 @@ inline B ReduceRun(const typename P::T* in, int64_t n) {
   return CombineTree<P, kLanes>(lanes);
 }
 
+// The largest or smallest of a run of at least 16, with explicit vectors: of a few lanes the compiler makes scalars.
+template <class P>
+inline typename P::T ExtremeOfRun(const typename P::T* in, int64_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<typename P::T, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto best = hn::LoadU(d, in), nan = best;
+  const auto take = [&](const typename P::T* p) HWY_ATTR {
+    const auto v = hn::LoadU(d, p);
+    best = P::kIsLargest ? hn::Max(best, v) : hn::Min(best, v);
+    nan = hn::IfThenElse(hn::IsNaN(v), v, nan);
+  };
+  for (int64_t i = lanes; i + lanes <= n; i += lanes) take(in + i);
+  take(in + n - lanes);  // some of them once more
+  if (!hn::AllFalse(d, hn::IsNaN(nan))) return std::numeric_limits<typename P::T>::quiet_NaN();
+  return hn::GetLane(P::kIsLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
+}
+
 template <class P>
 class ReducerOf : public Reducer {
  public:
@@ -79,6 +97,12 @@ class ReducerOf : public Reducer {
         a[r] = v;
       }
       return;
+    }
+    if constexpr (std::is_floating_point_v<T> && requires { P::kIsLargest; }) {
+      if (n <= 2048) {
+        for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], ExtremeOfRun<P>(in + r * n, n));
+        return;
+      }
     }
     // As many lanes as keep a processor's adders busy; bytes take fewer, as combining the lanes takes its time.
     constexpr int kBytes = sizeof(B) == 1 ? 64 : 256;
@@ -218,6 +242,7 @@ struct Max {
   using T = Element;
   using A = T;
   using B = T;
+  static constexpr bool kIsLargest = true;
   static T Identity() { return Numbers<T>::Lowest(); }
   static T Of(T v) { return v; }
   static T Combine(T a, T b) {  // in this form the compiler makes vector code of it
@@ -228,6 +253,7 @@ struct Max {
 };
 template <typename Element>
 struct Min : Max<Element> {
+  static constexpr bool kIsLargest = false;
   static Element Identity() { return Numbers<Element>::Highest(); }
   static Element Combine(Element a, Element b) {
     const Element smaller = b < a ? b : a;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reducers of integers: sums and products wrap, means do not.
 #include <concepts>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -30,6 +32,17 @@ struct Numbers<T> {
   static T Highest() { return std::numeric_limits<T>::max(); }
 };
 
+// Their sum is exact.
+struct MeanOfInt32 {
+  using T = int32_t;
+  using A = int64_t;
+  using B = int64_t;
+  static int64_t Identity() { return 0; }
+  static int64_t Of(int32_t v) { return v; }
+  static int64_t Combine(int64_t a, int64_t b) { return a + b; }
+  static int32_t Finish(int64_t a, int64_t count) { return count > 0 ? static_cast<int32_t>(a / count) : 0; }
+};
+
 struct Any : Max<uint8_t> {
   static uint8_t Finish(uint8_t a, int64_t) { return a != 0; }
 };
@@ -37,12 +50,39 @@ struct All : Min<uint8_t> {
   static uint8_t Finish(uint8_t a, int64_t) { return a != 0; }
 };
 
+// Runs of booleans are searched, no further than to the byte that decides.
+template <class P>
+class Search final : public ReducerOf<P> {
+  void Inner(const void* in, int64_t rows, int64_t n, void* acc) const override {
+    if (n < 16) return ReducerOf<P>::Inner(in, rows, n, acc);
+    const auto* row = static_cast<const uint8_t*>(in);
+    auto* a = static_cast<uint8_t*>(acc);
+    const auto size = static_cast<size_t>(n);
+    for (int64_t r = 0; r < rows; ++r, row += n) {
+      if constexpr (std::is_same_v<P, Any>) {  // all zero: the first is, and each is as the next
+        if (a[r] == 0) a[r] = row[0] != 0 || std::memcmp(row, row + 1, size - 1) != 0;
+      } else {
+        if (a[r] != 0) a[r] = std::memchr(row, 0, size) == nullptr;
+      }
+    }
+  }
+};
+template <class P>
+const Reducer* TheSearch() {
+  static const Search<P> search;
+  return &search;
+}
+
 const Reducer* FindInteger(ReduceKind kind, DType dtype) {
-  if (kind == ReduceKind::kAny) return TheReducer<Any>();
-  if (kind == ReduceKind::kAll) return TheReducer<All>();
+  if (kind == ReduceKind::kAny) return TheSearch<Any>();
+  if (kind == ReduceKind::kAll) return TheSearch<All>();
   if (dtype == DType::kInt64) return FindOf<int64_t>(kind);
   if (dtype == DType::kUInt64) return FindOf<uint64_t>(kind);
-  if (dtype == DType::kInt32) return kind == ReduceKind::kSum ? TheReducer<Sum<int32_t>>() : FindExtreme<int32_t>(kind);
+  if (dtype == DType::kInt32) {
+    if (kind == ReduceKind::kSum) return TheReducer<Sum<int32_t>>();
+    if (kind == ReduceKind::kProd) return TheReducer<Prod<int32_t>>();
+    return kind == ReduceKind::kMean ? TheReducer<MeanOfInt32>() : FindExtreme<int32_t>(kind);
+  }
   if (dtype == DType::kInt8) return FindExtreme<int8_t>(kind);
   if (dtype == DType::kUInt8) return FindExtreme<uint8_t>(kind);
   return nullptr;

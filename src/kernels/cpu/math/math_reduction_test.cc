@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -92,15 +94,60 @@ TEST(Reducer, OuterEqualsInner) {
 }
 
 TEST(Reducer, ExtremesSeeNaNAnywhere) {
-  const auto max = FindReducer(ReduceKind::kMax, DType::kFloat);
-  for (size_t at = 0; at < 100; ++at) {
-    std::vector<float> v = Numbers(100);
-    v[at] = std::nanf("");
-    float acc = 0, out = 0;
-    max->Init(&acc, 1);
-    max->Inner(v.data(), 1, 100, &acc);
-    max->Finish(&acc, 1, 100, &out);
-    EXPECT_TRUE(std::isnan(out)) << at;
+  for (const ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
+    const auto r = FindReducer(kind, DType::kFloat);
+    const auto reduced = [&](const std::vector<float>& v) {
+      float acc = 0, out = 0;
+      r->Init(&acc, 1);
+      r->Inner(v.data(), 1, static_cast<int64_t>(v.size()), &acc);
+      r->Finish(&acc, 1, static_cast<int64_t>(v.size()), &out);
+      return out;
+    };
+    for (const size_t n : {1u, 15u, 16u, 17u, 31u, 100u, 2048u, 2049u}) {
+      for (size_t at = 0; at < std::min<size_t>(n, 100); ++at) {
+        std::vector<float> v = Numbers(static_cast<int64_t>(n));
+        v[at] = kind == ReduceKind::kMax ? 7 : -7;
+        EXPECT_EQ(reduced(v), v[at]) << at << " of " << n;
+        v[at] = std::nanf("");
+        EXPECT_TRUE(std::isnan(reduced(v))) << at << " of " << n;
+      }
+    }
+  }
+}
+
+TEST(Reducer, BooleansAreFoundAnywhere) {
+  const auto any = FindReducer(ReduceKind::kAny, DType::kBool), all = FindReducer(ReduceKind::kAll, DType::kBool);
+  for (const int64_t n : {1, 15, 16, 17, 100}) {
+    for (int64_t at = -1; at < 3 * n; ++at) {
+      std::vector<uint8_t> v(static_cast<size_t>(3 * n), 0);
+      if (at >= 0) v[static_cast<size_t>(at)] = 1;
+      const auto reduced = [&](const Reducer& r) {
+        std::vector<uint8_t> acc(3), out(3);
+        r.Init(acc.data(), 3);
+        r.Inner(v.data(), 3, n, acc.data());
+        r.Finish(acc.data(), 3, n, out.data());
+        return out;
+      };
+      std::vector<uint8_t> want(3, 0);
+      if (at >= 0) want[static_cast<size_t>(at / n)] = 1;
+      EXPECT_EQ(reduced(*any), want) << n << ", " << at;
+      for (uint8_t& x : v) x = x == 0;
+      for (uint8_t& x : want) x = x == 0;
+      EXPECT_EQ(reduced(*all), want) << n << ", " << at;
+    }
+  }
+}
+
+TEST(Reducer, MeansOfInt32DoNotWrap) {
+  const auto mean = FindReducer(ReduceKind::kMean, DType::kInt32);
+  for (const int32_t v : {std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::min()}) {
+    const std::vector<int32_t> row(1000, v);
+    int64_t acc = 0;
+    int32_t out = 0;
+    mean->Init(&acc, 1);
+    mean->Inner(row.data(), 1, 1000, &acc);
+    mean->Finish(&acc, 1, 1000, &out);
+    EXPECT_EQ(out, v);
   }
 }
 

@@ -26,6 +26,12 @@ class BroadcastPlan {
   // Exactly two dimensions in which operand i is the same in every row.
   bool RowsShare(int i) const { return dims_.size() == 2 && dims_[1].stride[i] == 0; }
 
+  // Operand i is one element a row, the other, `filling`, is as large as the result.
+  bool IsColumn(int i, int filling) const {
+    return dims_.size() == 2 && dims_[0].stride[i] == 0 && dims_[1].stride[i] != 0 && dims_[0].stride[filling] != 0 &&
+           dims_[1].stride[filling] != 0;
+  }
+
   // Walks over rows; offset(i) is where operand i's run begins, in elements.
   class Cursor {
    public:

@@ -67,6 +67,42 @@ void JoinedRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan,
   });
 }
 
+// Rows beside a column that are no longer than this are joined: each element of the column as often as a row is long.
+constexpr int64_t kNarrowRow = 24;
+
+template <typename E>
+void Stretch(const void* column, int64_t rows, int64_t inner, void* out) {
+  const E* const from = static_cast<const E*>(column);
+  E* to = static_cast<E*>(out);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < inner; ++k) *to++ = from[r];
+  }
+}
+
+void NarrowRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p, bool b_is_column) {
+  const int64_t inner = plan.inner(), rows = plan.rows(), per_call = std::max<int64_t>(kJoined / inner, 1);
+  struct Wide {
+    uint64_t low, high;
+  };
+  const auto stretch =
+      op.in_size == 1   ? &Stretch<uint8_t>
+      : op.in_size == 2 ? &Stretch<uint16_t>
+      : op.in_size == 4 ? &Stretch<uint32_t>
+      : op.in_size == 8 ? &Stretch<uint64_t>
+                        : &Stretch<Wide>;
+  const double cost = op.fn->cost * static_cast<double>(inner * per_call) + 50;
+  ctx.ParallelFor((rows + per_call - 1) / per_call, cost, [&](int64_t begin, int64_t end) {
+    alignas(64) char stretched[kJoined * 16];
+    for (int64_t row = begin * per_call; row < std::min(rows, end * per_call); row += per_call) {
+      const int64_t count = std::min(per_call, rows - row), first = row * inner;
+      stretch(At(b_is_column ? p.b : p.a, row, op.in_size), count, inner, stretched);
+      const void* filling = At(b_is_column ? p.a : p.b, first, op.in_size);
+      RunBinary(op, BinaryForm::kVV, b_is_column ? filling : stretched, b_is_column ? stretched : filling,
+                At(p.out, first, op.out_size), count * inner);
+    }
+  });
+}
+
 void GeneralRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p) {
   const BinaryForm form = !plan.Moves(0) ? BinaryForm::kSV : !plan.Moves(1) ? BinaryForm::kVS : BinaryForm::kVV;
   const int64_t inner = plan.inner();
@@ -153,6 +189,8 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   const bool short_rows = plan.inner() < kShortRow && plan.Moves(0) && plan.Moves(1) && op.in != DType::kString;
   if (short_rows && (plan.RowsShare(0) || plan.RowsShare(1))) {
     JoinedRows(ctx, op, plan, p, plan.RowsShare(1));
+  } else if (plan.inner() <= kNarrowRow && op.in != DType::kString && (plan.IsColumn(0, 1) || plan.IsColumn(1, 0))) {
+    NarrowRows(ctx, op, plan, p, plan.IsColumn(1, 0));
   } else {
     GeneralRows(ctx, op, plan, p);
   }

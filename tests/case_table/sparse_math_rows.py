@@ -214,6 +214,9 @@ def holes(d: Draw) -> Iterator[Case]:
         mixed = d.rng.permutation(count)
         places = _places(d, shape, count) if 0 not in shape else np.zeros((0, 2), np.int64)
         yield Case([places[mixed], d.any((count,)), np.array(shape), d.any()])
+    full = np.stack([np.repeat(np.arange(4), 3), np.tile([0, 2, 5], 4)], 1)  # no row is empty
+    for order in (np.arange(12), d.rng.permutation(12)):
+        yield Case([full[order], d.any((12,)), np.array((4, 6)), d.any()])
 
 
 def filled(i, v, shape, default):  # type: ignore[no-untyped-def]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: strings in encodings, and their characters.
+#include <atomic>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -177,16 +178,31 @@ class TranscodeKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
-    for (int64_t i = 0; i < in.num_elements(); ++i) {
+    const TString* const from = in.data<TString>();
+    TString* const to = out->mutable_data<TString>();
+    std::atomic<int64_t> bad = in.num_elements();  // the first that is refused
+    constexpr double kNanosPerString = 150;
+    ctx.ParallelFor(in.num_elements(), kNanosPerString, [&](int64_t begin, int64_t end) {
       std::string text;
-      MR_RETURN_IF_ERROR(
-          faults_.ForEach(in.data<TString>()[i], first_, [&](uint32_t code, size_t) { append_(code, &text); }));
-      out->mutable_data<TString>()[i] = text;
-    }
-    return absl::OkStatus();
+      for (int64_t i = begin; i < end; ++i) {
+        text.clear();
+        if (!Transcode(from[i], &text).ok()) {
+          for (int64_t first = bad; i < first && !bad.compare_exchange_weak(first, i);) {
+          }
+          return;
+        }
+        to[i] = text;
+      }
+    });
+    std::string text;
+    return bad == in.num_elements() ? absl::OkStatus() : Transcode(from[bad], &text);
   }
 
  private:
+  Status Transcode(absl::string_view from, std::string* to) const {
+    return faults_.ForEach(from, first_, [&](uint32_t code, size_t) { append_(code, to); });
+  }
+
   FirstFn first_ = nullptr;
   AppendFn append_ = nullptr;
   Faults faults_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/escaping.h"
@@ -94,6 +95,18 @@ TEST(EventFile, IsFlushedAfterASecond) {
   ASSERT_TRUE(*(*reader)->Read(&event));
   ASSERT_TRUE(*(*reader)->Read(&event));
   EXPECT_EQ(event.step, 1);
+}
+
+TEST(Histogram, MergedAsCountedTogether) {
+  Histogram all, parts[3];
+  for (int i = 0; i < 300; ++i) {
+    const double v = (i % 7 - 3) * std::pow(1.3, i % 40);  // with sums that are exact enough to be the same
+    all.Add(std::round(v));
+    parts[i % 3].Add(std::round(v));
+  }
+  Histogram merged;
+  for (const Histogram& part : parts) merged.Merge(part);
+  EXPECT_EQ(wire::Encode(merged.ToProto()), wire::Encode(all.ToProto()));
 }
 
 TEST(Histogram, Buckets) {

@@ -63,6 +63,15 @@ void Histogram::Add(double v) {
   sum_squares_ += v * v;
 }
 
+void Histogram::Merge(const Histogram& other) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+  num_ += other.num_;
+  sum_ += other.sum_;
+  sum_squares_ += other.sum_squares_;
+}
+
 wire::HistogramProto Histogram::ToProto() const {
   wire::HistogramProto proto;
   proto.min = min_;

@@ -13,6 +13,7 @@ class Histogram {
  public:
   Histogram();
   void Add(double v);
+  void Merge(const Histogram& other);
   wire::HistogramProto ToProto() const;  // runs of empty buckets are one
 
  private:

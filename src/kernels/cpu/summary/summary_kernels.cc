@@ -2,11 +2,13 @@
 // CPU kernels: summaries of numbers, and their union.
 #include "kernels/cpu/summary/summary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
 
 #include "io/histogram.h"
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
@@ -19,46 +21,16 @@ Status EmitSummary(KernelContext& ctx, const wire::Summary& summary) {
 
 namespace {
 
-template <typename To, typename From>
-void Append(const Tensor& t, std::vector<To>* out) {
-  for (const From& v : t.flat<From>()) {
-    if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
-      out->push_back(static_cast<To>(static_cast<float>(v)));
-    } else {
-      out->push_back(static_cast<To>(v));
-    }
-  }
-}
-
-template <typename To>
-StatusOr<std::vector<To>> NumbersOf(const Tensor& t) {
-  std::vector<To> out;
-  out.reserve(static_cast<size_t>(t.num_elements()));
-  switch (t.dtype()) {
-    case DType::kFloat: Append<To, float>(t, &out); break;
-    case DType::kDouble: Append<To, double>(t, &out); break;
-    case DType::kHalf: Append<To, Half>(t, &out); break;
-    case DType::kBFloat16: Append<To, BFloat16>(t, &out); break;
-    case DType::kInt8: Append<To, int8_t>(t, &out); break;
-    case DType::kInt16: Append<To, int16_t>(t, &out); break;
-    case DType::kInt32: Append<To, int32_t>(t, &out); break;
-    case DType::kInt64: Append<To, int64_t>(t, &out); break;
-    case DType::kUInt8: Append<To, uint8_t>(t, &out); break;
-    case DType::kUInt16: Append<To, uint16_t>(t, &out); break;
-    case DType::kUInt32: Append<To, uint32_t>(t, &out); break;
-    case DType::kUInt64: Append<To, uint64_t>(t, &out); break;
-    default: return InvalidArgument("no numbers: ", DTypeName(t.dtype()));
-  }
-  return out;
-}
-
 Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(0);
   if (tags.shape() != ctx.input(1).shape()) {
     return InvalidArgument(
         "tags and values need one shape, got ", tags.shape().ToString(), " and ", ctx.input(1).shape().ToString());
   }
-  MR_ASSIGN_OR_RETURN(const std::vector<float> values, NumbersOf<float>(ctx.input(1)));
+  const ConvertRoute narrow = FindConvert(ctx.input(1).dtype(), DType::kFloat);
+  if (!narrow.found) return InvalidArgument("no numbers: ", DTypeName(ctx.input(1).dtype()));
+  std::vector<float> values(static_cast<size_t>(tags.num_elements()));
+  narrow.Run(ctx.input(1).raw(), values.data(), tags.num_elements());
   wire::Summary summary;
   for (size_t i = 0; i < values.size(); ++i) {
     wire::SummaryValue& v = summary.value.emplace_back();
@@ -69,17 +41,48 @@ Status ScalarSummary(KernelContext& ctx) {
   return EmitSummary(ctx, summary);
 }
 
+// Numbers that are counted together; parts are added in order, so the sums do not depend on threads.
+struct HistogramPart {
+  Histogram counts;
+  const char* bad = nullptr;  // what the first number is that cannot be counted
+
+  void Count(const double* values, int64_t n) {
+    for (int64_t i = 0; i < n && bad == nullptr; ++i) {
+      if (std::isfinite(values[i])) {
+        counts.Add(values[i]);
+      } else {
+        bad = std::isnan(values[i]) ? "NaN" : "infinity";
+      }
+    }
+  }
+};
+
 Status HistogramSummary(KernelContext& ctx) {
   if (!ctx.input(0).shape().IsScalar()) {
     return InvalidArgument("tag must be a scalar, got shape ", ctx.input(0).shape().ToString());
   }
   const std::string tag = ctx.input(0).data<TString>()->str();
-  MR_ASSIGN_OR_RETURN(const std::vector<double> values, NumbersOf<double>(ctx.input(1)));
+  const Tensor& values = ctx.input(1);
+  const ConvertRoute widen = FindConvert(values.dtype(), DType::kDouble);
+  if (!widen.found) return InvalidArgument("no numbers: ", DTypeName(values.dtype()));
+  constexpr int64_t kLeast = 1 << 16, kMostParts = 64;
+  const int64_t n = values.num_elements(), size = std::max(kLeast, (n + kMostParts - 1) / kMostParts);
+  std::vector<HistogramPart> parts(static_cast<size_t>(std::max<int64_t>(1, (n + size - 1) / size)));
+  ctx.ParallelFor((n + size - 1) / size, 10.0 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+    double tile[kConvertTile];
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t stop = std::min(n, (part + 1) * size);
+      for (int64_t i = part * size; i < stop; i += kConvertTile) {
+        const int64_t count = std::min(kConvertTile, stop - i);
+        widen.Run(static_cast<const char*>(values.raw()) + i * widen.size[0], tile, count);
+        parts[static_cast<size_t>(part)].Count(tile, count);
+      }
+    }
+  });
   Histogram histogram;
-  for (double v : values) {
-    if (std::isnan(v)) return InvalidArgument("NaN in summary histogram for ", tag);
-    if (std::isinf(v)) return InvalidArgument("infinity in summary histogram for ", tag);
-    histogram.Add(v);
+  for (const HistogramPart& part : parts) {
+    if (part.bad != nullptr) return InvalidArgument(part.bad, " in summary histogram for ", tag);
+    histogram.Merge(part.counts);
   }
   wire::Summary summary;
   wire::SummaryValue& v = summary.value.emplace_back();

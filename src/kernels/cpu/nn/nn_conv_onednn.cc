@@ -9,6 +9,7 @@
 // depends on the geometry alone, so results do not depend on threads.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -90,7 +91,7 @@ double WorkOf(const ConvGeometry& g) {
 
 int64_t WantedSlices(const ConvGeometry& g) {
   const double work = WorkOf(g), most = std::max(static_cast<double>(kMaxSlices), work / kMostFlopsOfASlice);
-  const double by_work = std::min(work / kFlopsPerSlice, most);
+  const double by_work = std::min(std::round(work / kFlopsPerSlice), most);
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, by_work))));
 }
 

@@ -55,12 +55,16 @@ INSTANTIATE_TEST_SUITE_P(
     Elementwise, Shapes,
     ::testing::Values(
         Case{"AddV2", "", "[2,1];[1,3]", "[2,3]"}, Case{"AddV2", "", "[2,?];[?]", "[2,?]"},
-        Case{"AddV2", "", "?;[2]", "?"}, Case{"AddV2", "", "[2];[3]", "error"}, Case{"Exp", "", "[?,4]", "[?,4]"},
-        Case{"Exp", "", "?", "?"}, Case{"Less", "", "[3];[]", "[3]"}, Case{"Select", "", "[2];[2,3];[2,3]", "[2,3]"},
-        Case{"Select", "", "[3];[2,3];[2,3]", "error"}, Case{"SelectV2", "", "[2,1];[3];[]", "[2,3]"},
-        Case{"AddN", "", "[2,?];[?,3]", "[2,3]"}, Case{"AddN", "", "[2];[3]", "error"},
-        Case{"Relu", "", "[0,2]", "[0,2]"}, Case{"BiasAdd", "", "[2,?,5];[5]", "[2,?,5]"},
-        Case{"BiasAdd", "", "[2,4];[5]", "error"}, Case{"ReluGrad", "", "[2,?];[?,3]", "[2,3]"}));
+        Case{"AddV2", "", "?;[2]", "?"}, Case{"AddV2", "", "[2];[3]", "error"},
+        Case{"BroadcastTo", "", "[2,1,?];[4]", "[?,2,?,?]"}, Case{"RGBToHSV", "", "[2,?]", "[2,3]"},
+        Case{"QuantizedReshape", "", "[2,3];[1];[];[]", "[6];[];[]"},
+        Case{"QuantizedBiasAdd", "T1=qu8; T2=qu8; out_type=qi32", "[2,?];[4];[];[];[];[]", "[2,4];[];[]"},
+        Case{"Exp", "", "[?,4]", "[?,4]"}, Case{"Exp", "", "?", "?"}, Case{"Less", "", "[3];[]", "[3]"},
+        Case{"Select", "", "[2];[2,3];[2,3]", "[2,3]"}, Case{"Select", "", "[3];[2,3];[2,3]", "error"},
+        Case{"SelectV2", "", "[2,1];[3];[]", "[2,3]"}, Case{"AddN", "", "[2,?];[?,3]", "[2,3]"},
+        Case{"AddN", "", "[2];[3]", "error"}, Case{"Relu", "", "[0,2]", "[0,2]"},
+        Case{"BiasAdd", "", "[2,?,5];[5]", "[2,?,5]"}, Case{"BiasAdd", "", "[2,4];[5]", "error"},
+        Case{"ReluGrad", "", "[2,?];[?,3]", "[2,3]"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Matrices, Shapes,
@@ -118,7 +122,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"GatherNd", "", "[5,6,7];[3,2]", "[3,7]"}, Case{"GatherNd", "", "[5];[3,2]", "error"},
         Case{"SegmentSum", "", "[5,2];[5]", "[?,2]"}, Case{"SegmentSum", "", "[5,2];[5,1]", "error"},
         Case{"UnsortedSegmentSum", "", "[5,2];[5];[]", "[?,2]"}, Case{"OneHot", "", "[2,3];[];[];[]", "[2,3,?]"},
+        Case{"MatrixSetDiag", "", "?;[2,3]", "[2,?,?]"}, Case{"MatrixSetDiag", "", "[?,4,5];[2,4]", "[2,4,5]"},
         Case{"DynamicPartition", "num_partitions=2", "[4,3];[4]", "[?,3];[?,3]"}));
+
+TEST(BandShapes, FollowTheDiagonals) {
+  ShapeCase one(Ops(), "MatrixSetDiagV2"), several(Ops(), "MatrixSetDiagV2");
+  one.Constant(2, Tensor::Scalar<int32_t>(1));
+  EXPECT_EQ(one.Run("?;[2,3];[]"), "[2,?,?]");
+  EXPECT_EQ(one.Run("[?,4,5];[2,4];[]"), "[2,4,5]");
+  several.Constant(2, Tensor::Vector<int32_t>({0, 1}));
+  EXPECT_EQ(several.Run("[?,?,5];[2,2,3];[2]"), "[2,?,5]");
+  EXPECT_EQ(several.Run("?;[3];[2]").substr(0, 6), "error:");
+}
 
 }  // namespace
 }  // namespace millrace

@@ -171,6 +171,8 @@ def printed(d: Draw) -> Iterator[Case]:
         x = d.uniform(shape, -50, 50)
         yield Case([x])
         yield Case([x], {"width": 9, "fill": "0"} if d.kind in "iu" else {"width": 9})
+        if d.kind != "u":
+            yield Case([x], {"width": 9, "fill": "+"})
         if d.kind in "fc":
             yield Case([x], {"precision": 2, "scientific": True})
             yield Case([x], {"precision": 3, "shortest": True})

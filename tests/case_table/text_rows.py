@@ -63,6 +63,17 @@ def encoded(d: Draw) -> Iterator[Case]:
         yield Case([texts([w.encode(encoding) for w in _WORDS])], {"input_encoding": encoding})
 
 
+def with_controls(d: Draw) -> Iterator[Case]:
+    attrs = {"input_encoding": "UTF-8", "errors": "strict", "replace_control_characters": True, "replacement_char": 63}
+    yield Case([texts([b"a\0b", b"", b"\n\x1f "])], attrs)
+
+
+def without_controls(x: np.ndarray, **attrs: object) -> tuple[np.ndarray, ...]:
+    """Control characters are no errors of the encoding."""
+    splits, codes = decoded(x, "UTF-8")
+    return splits, np.where(codes < 32, 63, codes)
+
+
 def decoded(x: np.ndarray, input_encoding: str) -> tuple[np.ndarray, ...]:
     words = [t.decode(input_encoding) for t in x]
     codes = [ord(c) for w in words for c in w]
@@ -172,6 +183,7 @@ def add_to(table: Table) -> None:
     table.add("RegexFullMatch", patterns(False, False), matched)
     table.add("StaticRegexFullMatch", patterns(True, False), matched)
     table.add("UnicodeDecode", encoded, decoded)
+    table.add("UnicodeDecode", with_controls, without_controls, note="control characters")
     table.add("UnicodeDecodeWithOffsets", encoded, decoded_with_places)
     table.add("UnicodeEncode", codes, spelt)
     table.add("UnicodeTranscode", pairs_of_encodings, transcoded)

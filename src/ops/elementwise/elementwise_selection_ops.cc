@@ -67,15 +67,20 @@ Status BroadcastToShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
   MR_ASSIGN_OR_RETURN(const PartialShape to, c.InputAsShape(1));
   const PartialShape& from = c.input(0);
-  if (to.has_rank() && from.has_rank()) {
-    bool fits = from.rank() <= to.rank();
-    for (int i = 0; fits && i < from.rank(); ++i) {
-      const int j = i + to.rank() - from.rank();
-      fits = !from.has_dim(i) || !to.has_dim(j) || from.dim(i) == 1 || from.dim(i) == to.dim(j);
-    }
-    if (!fits) return InvalidArgument("BroadcastTo: ", from.ToString(), " does not broadcast to ", to.ToString());
+  if (!to.has_rank() || !from.has_rank()) {
+    c.set_output(0, to);
+    return absl::OkStatus();
   }
-  c.set_output(0, to);
+  std::vector<int64_t> dims = to.dims();
+  bool fits = from.rank() <= to.rank();
+  for (int i = 0; fits && i < from.rank(); ++i) {
+    const int j = i + to.rank() - from.rank();
+    if (!from.has_dim(i) || from.dim(i) == 1) continue;
+    fits = !to.has_dim(j) || from.dim(i) == to.dim(j);
+    dims[static_cast<size_t>(j)] = from.dim(i);  // only a size of 1 becomes another
+  }
+  if (!fits) return InvalidArgument("BroadcastTo: ", from.ToString(), " does not broadcast to ", to.ToString());
+  c.set_output(0, PartialShape::Of(std::move(dims)));
   return absl::OkStatus();
 }
 Status BroadcastToGrad(GradContext& c) {

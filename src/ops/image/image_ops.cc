@@ -32,11 +32,13 @@ Status ResizeGradShape(ShapeContext& c) {
 }
 
 Status ColourShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape images, c.WithRankAtLeast(0, 1));
+  MR_ASSIGN_OR_RETURN(PartialShape images, c.WithRankAtLeast(0, 1));
   if (images.has_rank()) {
-    MR_RETURN_IF_ERROR(c.MergeDim(images.dim(images.rank() - 1), 3, "the last dimension must be of size 3").status());
+    std::vector<int64_t> dims = images.dims();
+    MR_ASSIGN_OR_RETURN(dims.back(), c.MergeDim(dims.back(), 3, "the last dimension must be of size 3"));
+    images = PartialShape::Of(std::move(dims));
   }
-  c.set_output(0, images);
+  c.set_output(0, std::move(images));
   return absl::OkStatus();
 }
 

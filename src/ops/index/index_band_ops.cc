@@ -53,6 +53,12 @@ Status SetShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const auto band, BandOf(c, 2));
   MR_ASSIGN_OR_RETURN(const PartialShape part, PartOf(in, band));
   MR_RETURN_IF_ERROR(c.Merge(diagonal, part, "the shape of the diagonal").status());
+  if (diagonal.has_rank() && band) {
+    const int kept = diagonal.rank() - (band->lower < band->upper ? 2 : 1);
+    if (kept < 0) return InvalidArgument("several diagonals need a rank of 2, got ", diagonal.ToString());
+    const PartialShape batch = JoinDims({DimRange(diagonal, 0, kept), {-1, -1}});
+    MR_ASSIGN_OR_RETURN(in, c.Merge(in, batch, "the batches of the matrices and of the diagonal"));
+  }
   c.set_output(0, std::move(in));
   return absl::OkStatus();
 }

@@ -55,6 +55,10 @@ Status MatrixSetDiagShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape in, c.WithRankAtLeast(0, 2));
   MR_ASSIGN_OR_RETURN(PartialShape diagonal, c.WithRankAtLeast(1, 1));
   MR_RETURN_IF_ERROR(c.Merge(diagonal, DiagonalOf(in), "the shape of the diagonal").status());
+  if (diagonal.has_rank()) {
+    const PartialShape batch = JoinDims({DimRange(diagonal, 0, diagonal.rank() - 1), {-1, -1}});
+    MR_ASSIGN_OR_RETURN(in, c.Merge(in, batch, "the batches of the matrices and of the diagonal"));
+  }
   c.set_output(0, std::move(in));
   return absl::OkStatus();
 }

@@ -56,7 +56,11 @@ Status BiasShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape in, c.WithRankAtLeast(0, 2));
   MR_ASSIGN_OR_RETURN(const PartialShape bias, c.WithRank(1, 1));
   MR_RETURN_IF_ERROR(RequireScalars(c, 2));
-  if (in.has_rank()) MR_RETURN_IF_ERROR(c.MergeDim(in.dim(in.rank() - 1), bias.dim(0), "the biases").status());
+  if (in.has_rank()) {
+    std::vector<int64_t> dims = in.dims();
+    MR_ASSIGN_OR_RETURN(dims.back(), c.MergeDim(dims.back(), bias.dim(0), "the biases"));
+    in = PartialShape::Of(std::move(dims));
+  }
   c.set_output(0, std::move(in));
   return RangeOutputs(c);
 }
@@ -124,7 +128,7 @@ Status ReshapeShape(ShapeContext& c) {
         ++unknown;
       }
     }
-    if (unknown == 1 && known > 0 && n % known == 0 && c.constant(1) != nullptr) {
+    if (unknown == 1 && known > 0 && n % known == 0) {
       dims[static_cast<size_t>(open)] = n / known;
       to = PartialShape::Of(std::move(dims));
     }

@@ -109,6 +109,8 @@ Status LinSpace(KernelContext& ctx) {
       }
       for (int64_t i = narrow; i < end; ++i) y[i] = static_cast<T>(start + step * static_cast<A>(i));
     });
+    // Both ends as they were given: a step may be infinite, and rounds.
+    y[0] = *ctx.input(0).data<T>();
     if (num > 1) y[num - 1] = *ctx.input(1).data<T>();
   });
   return absl::OkStatus();

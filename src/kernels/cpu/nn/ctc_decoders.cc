@@ -3,6 +3,8 @@
 // for the best prefixes (Graves, 2012, section 7.5; a prefix may end in a blank or in its last label).
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <queue>
 #include <utility>
 
 #include "base/checked.h"
@@ -91,10 +93,12 @@ class PrefixBeam {
     beam_.push_back(0);
   }
 
-  // log_probability of each class, the blank last.
+  // log_probability of each class, the blank last. As in TensorFlow, what is grown first may push a prefix out of the
+  // beam before that is grown itself; one that is then no better as a child of its parent is not grown at all.
   void Step(const std::vector<double>& log_probability) {
     const size_t blank = log_probability.size() - 1;
-    std::vector<std::pair<double, int64_t>> candidates;
+    beam_ = Best();
+    Heap kept;
     for (const int64_t id : beam_) {
       Node& n = At(id);
       n.next = {n.now.total() + log_probability[blank], kNever};
@@ -103,22 +107,23 @@ class PrefixBeam {
         if (const Node& parent = At(n.parent); parent.active) by_label = LogAdd(by_label, Extended(parent, n.label));
         n.next.label = by_label + log_probability[static_cast<size_t>(n.label)];
       }
-      candidates.emplace_back(n.next.total(), id);
+      kept.emplace(n.next.total(), id);
     }
-    // Prefixes that are new to the beam. Children are made only when they may enter it.
-    double worst = Worst(candidates);
     for (const int64_t id : beam_) {
+      if (!Enters(At(id).now.total(), kept)) continue;
       for (size_t k = 0; k < blank; ++k) {
-        const double score = Extended(At(id), static_cast<int64_t>(k)) + log_probability[k];
-        if (score == kNever || (candidates.size() >= width_ && score <= worst)) continue;
-        const int64_t child = Child(id, static_cast<int64_t>(k));
-        if (At(child).active) continue;
-        At(child).next = {kNever, score};
-        candidates.emplace_back(score, child);
-        if (candidates.size() >= 2 * width_ + 64) worst = Worst(candidates);
+        const int64_t label = static_cast<int64_t>(k);
+        const double score = Extended(At(id), label) + log_probability[k];
+        if (Enters(score, kept)) {
+          const int64_t child = Child(id, label);
+          if (!At(child).active) Push(child, score, kept);
+        } else if (At(id).lost_child) {
+          const int64_t* child = children_.Find({id, label});
+          if (child != nullptr && !At(*child).active) At(*child).now = {};
+        }
       }
     }
-    Keep(candidates);
+    Keep(kept);
   }
 
   // Prefixes from the best one on.
@@ -142,8 +147,11 @@ class PrefixBeam {
   struct Node {
     int64_t parent, label;
     Score now, next;
-    bool active;  // in the beam
+    bool active;              // in the beam
+    bool lost_child = false;  // one that this step pushed out of the beam
   };
+  using Entry = std::pair<double, int64_t>;
+  using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;  // the worst on top
   Node& At(int64_t id) { return nodes_[static_cast<size_t>(id)]; }
   const Node& At(int64_t id) const { return nodes_[static_cast<size_t>(id)]; }
   // What leads from a prefix to the same one with `label` behind it: a repetition needs a blank between.
@@ -153,23 +161,27 @@ class PrefixBeam {
     if (is_new) nodes_.push_back({id, label, {}, {}, false});
     return child;
   }
-  // Drops what cannot stay in the beam; returns the score to beat.
-  double Worst(std::vector<std::pair<double, int64_t>>& candidates) const {
-    if (candidates.size() < width_) return kNever;
-    const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(width_) - 1;
-    std::nth_element(
-        candidates.begin(), last, candidates.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    const double worst = last->first;
-    candidates.resize(width_);
-    return worst;
+  bool Enters(double score, const Heap& kept) const {
+    return score > kNever && (kept.size() < width_ || score > kept.top().first);
   }
-  void Keep(std::vector<std::pair<double, int64_t>>& candidates) {
-    Worst(candidates);
-    for (const int64_t id : beam_) At(id).active = false;
+  void Push(int64_t id, double score, Heap& kept) {
+    if (kept.size() == width_) {
+      Node& worst = At(kept.top().second);
+      worst.active = false;
+      if (worst.parent >= 0) At(worst.parent).lost_child = true;
+      kept.pop();
+    }
+    At(id).next = {kNever, score};
+    At(id).active = true;
+    kept.emplace(score, id);
+  }
+  void Keep(Heap& kept) {
+    for (const int64_t id : beam_) At(id).lost_child = false;
     beam_.clear();
-    for (const auto& [score, id] : candidates) {
+    for (; !kept.empty(); kept.pop()) {
+      const int64_t id = kept.top().second;
       At(id).now = At(id).next;
-      At(id).active = true;
+      At(id).lost_child = false;
       beam_.push_back(id);
     }
   }

@@ -180,7 +180,8 @@ class LossKernel final : public Kernel {
   void One(const Tensor& inputs, const CtcInput& in, int64_t b, const std::vector<int64_t>& labels, Tensor& loss,
            Tensor& gradient) const {
     const int64_t steps = in.lengths[static_cast<size_t>(b)], c = in.classes;
-    const bool skip = steps == 0 || Needed(labels) > steps;
+    // Where only the blanks between equal labels find no room, no path is left: an infinite loss.
+    const bool skip = steps == 0 || static_cast<int64_t>(labels.size()) > steps;
     T* out = gradient.mutable_data<T>();
     for (int64_t t = skip ? 0 : steps; t < in.time; ++t) std::fill(out + in.at(t, b), out + in.at(t, b) + c, T(0));
     loss.mutable_data<T>()[b] = 0;

@@ -31,35 +31,18 @@ Status Broadcast(KernelContext& ctx, const Fn& fn) {
   return absl::OkStatus();
 }
 
-// Both operands in the range of the sum, where zero is the integer zero.
-template <typename A, typename B>
-class Sum {
- public:
-  Sum(FloatRange a, FloatRange b) : range_(SumRange(a, b, 17)), a_(a), b_(b) {}
-  FloatRange range() const { return range_; }
-  int32_t operator()(A x, B y) const {
-    const int64_t sum = int64_t{Quantized<int32_t>(a_(x), range_)} + Quantized<int32_t>(b_(y), range_);
-    return static_cast<int32_t>(std::clamp(sum, kLowestOf<int32_t>, kHighestOf<int32_t>));
-  }
-
- private:
-  FloatRange range_;
-  ToFloat<A> a_;
-  ToFloat<B> b_;
-};
-
 Status CheckNotEmpty(FloatRange x, FloatRange y) {
   if (!(x.max > x.min)) return InvalidArgument("max_x must be larger than min_x.");
   if (!(y.max > y.min)) return InvalidArgument("max_y must be larger than min_y.");
   return absl::OkStatus();
 }
 
-// An operand's 8 bits in the range of a sum: a whole number of its steps for each of theirs. A single one is exact.
+// An operand's 8 bits in the range of a sum: a whole number of its steps for each of theirs, or exact for a single one.
 class Stretched {
  public:
-  Stretched(const Tensor& t, FloatRange from, FloatRange to) {
+  Stretched(const Tensor& t, bool exact, FloatRange from, FloatRange to) {
     const ToFloat<uint8_t> value(from);
-    if (t.num_elements() == 1) {
+    if (exact) {
       first_ = Quantized<int32_t>(value(*t.data<uint8_t>()), to);
       return;
     }
@@ -79,7 +62,8 @@ Status Add(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const FloatRange y, ReadRange(ctx, 4));
   MR_RETURN_IF_ERROR(CheckNotEmpty(x, y));
   const FloatRange range = SumRange(x, y, 14);
-  const Stretched of_x(ctx.input(0), x, range), of_y(ctx.input(1), y, range);
+  const bool one_x = ctx.input(0).num_elements() == 1, one_y = ctx.input(1).num_elements() == 1;
+  const Stretched of_x(ctx.input(0), one_x, x, range), of_y(ctx.input(1), one_y && !one_x, y, range);
   MR_RETURN_IF_ERROR((Broadcast<uint8_t, uint8_t>(ctx, [&](uint8_t a, uint8_t b) {
     return static_cast<int32_t>(std::clamp(of_x(a) + of_y(b), kLowestOf<int32_t>, kHighestOf<int32_t>));
   })));
@@ -181,9 +165,11 @@ Status BiasAddOf(KernelContext& ctx) {
         "Must provide as many biases as the last dimension of the input tensor: ", bias.shape().ToString(), " vs. ",
         in.shape().ToString());
   }
-  const Sum<A, A> sum(range_in, range_bias);
-  MR_RETURN_IF_ERROR((Broadcast<A, A>(ctx, sum)));
-  return OutputRange(ctx, 1, sum.range());
+  const FloatRange range = SumRange(range_in, range_bias, 17);
+  const ToFloat<A> of_in(range_in), of_bias(range_bias);
+  MR_RETURN_IF_ERROR(
+      (Broadcast<A, A>(ctx, [&](A x, A y) { return Quantized<int32_t>(of_in(x) + of_bias(y), range); })));
+  return OutputRange(ctx, 1, range);
 }
 
 // The upper bound of Relu6 is 6, that of ReluX an input.

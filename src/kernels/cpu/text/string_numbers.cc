@@ -154,6 +154,7 @@ class AsStringKernel final : public Kernel {
       return Float(static_cast<double>(v));
     } else {
       const std::string digits = absl::StrCat(v);
+      if constexpr (std::is_unsigned_v<T>) return Filled("", digits, true, /*is_signed=*/false);
       return digits[0] == '-' ? Filled("-", digits.substr(1), true) : Filled("", digits, true);
     }
   }
@@ -171,8 +172,8 @@ class AsStringKernel final : public Kernel {
     }
     return Filled(std::signbit(v) ? "-" : "", text, std::isfinite(v));
   }
-  std::string Filled(std::string sign, const std::string& digits, bool zeros) const {
-    if (sign.empty() && (fill_ == "+" || fill_ == " ")) sign = fill_;
+  std::string Filled(std::string sign, const std::string& digits, bool zeros, bool is_signed = true) const {
+    if (is_signed && sign.empty() && (fill_ == "+" || fill_ == " ")) sign = fill_;
     const size_t have = sign.size() + digits.size(), width = static_cast<size_t>(width_);
     const std::string more(width > have ? width - have : 0, fill_ == "0" && zeros ? '0' : ' ');
     if (fill_ == "-") return sign + digits + more;

@@ -91,6 +91,7 @@ StatusOr<AppendFn> Encoder(const std::string& encoding) {
 // What the attributes say of what is no character.
 struct Faults {
   bool strict = false, ignore = false, control = false;
+  bool control_is_fault = false;  // to strict readers
   uint32_t replacement = 0;
 
   Status Read(const KernelInit& init) {
@@ -114,7 +115,7 @@ struct Faults {
       const bool good = c.valid && !(control && c.code < 0x20);
       if (good) {
         fn(c.code, at);
-      } else if (strict) {
+      } else if (strict && (!c.valid || control_is_fault)) {
         return InvalidArgument("Invalid formatting on input string: byte ", at, " of ", text.size());
       } else if (!ignore) {
         fn(replacement, at);
@@ -173,6 +174,7 @@ class TranscodeKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(first_, Decoder(from));
     MR_ASSIGN_OR_RETURN(const std::string to, init.Attr<std::string>("output_encoding"));
     MR_ASSIGN_OR_RETURN(append_, Encoder(to));
+    faults_.control_is_fault = true;
     return faults_.Read(init);
   }
   Status Compute(KernelContext& ctx) override {

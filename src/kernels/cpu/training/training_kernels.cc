@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/strip.h"
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -134,7 +135,9 @@ class ApplyKernel : public Kernel {
       }
     }
     MR_RETURN_IF_ERROR(CheckGradient(ctx, values[0]->shape()));
-    if (sparse_ && rule_ == "Ftrl") MR_RETURN_IF_ERROR(CheckFtrl(ctx));
+    if (rule_ == "ProximalAdagrad" || (sparse_ && (rule_ == "Ftrl" || rule_ == "FtrlV2"))) {
+      MR_RETURN_IF_ERROR(CheckSigns(ctx));
+    }
     switch (dtype) {
       case DType::kFloat: return Run<float>(ctx, values);
       case DType::kDouble: return Run<double>(ctx, values);
@@ -146,18 +149,17 @@ class ApplyKernel : public Kernel {
     }
   }
 
-  // TensorFlow's kernels over rows look at these; those over whole variables do not.
-  Status CheckFtrl(const KernelContext& ctx) const {
-    auto value = [&](size_t i) {
-      const Tensor& t = ctx.input(scalars_[i]);
+  // TensorFlow's kernels of these rules look at them; of Ftrl those over rows do, those over whole variables do not.
+  Status CheckSigns(const KernelContext& ctx) const {
+    for (const int k : scalars_) {
+      const Tensor& t = ctx.input(k);
       double v = 0;
       ConvertElements(ctx, t.dtype(), DType::kDouble, t.raw(), &v, 1);
-      return v;
-    };
-    if (!(value(0) > 0)) return InvalidArgument("lr is not a positive scalar: ", value(0));
-    if (!(value(1) >= 0)) return InvalidArgument("l1 regularization strength is not a non-negative scalar: ", value(1));
-    if (!(value(2) >= 0)) return InvalidArgument("l2 regularization strength is not a non-negative scalar: ", value(2));
-    if (!(value(3) <= 0)) return InvalidArgument("lr_power is not a non-positive scalar: ", value(3));
+      const std::string& name = ctx.node().op->inputs[static_cast<size_t>(k)].name;
+      const char* wanted = name == "lr" ? "positive" : name == "lr_power" ? "non-positive" : "non-negative";
+      const bool good = name == "lr" ? v > 0 : name == "lr_power" ? v <= 0 : v >= 0;
+      if (!good) return InvalidArgument(name, " is not a ", wanted, " scalar: ", v);
+    }
     return absl::OkStatus();
   }
 
@@ -169,7 +171,10 @@ class ApplyKernel : public Kernel {
     }
     const Shape& indices = ctx.input(indices_).shape();
     if (var.rank() < 1) return InvalidArgument("var must be at least 1-dimensional, got ", var.ToString());
-    if ((rule_ == "Ftrl" || rule_ == "Adagrad") && var.dim(0) > 0 && var.num_elements() == 0) {
+    static constexpr absl::string_view kWantRows[] = {
+        "Ftrl", "FtrlV2", "Adagrad", "AdagradV2", "AdagradDA", "ProximalAdagrad", "ProximalGradientDescent"};
+    if (absl::c_linear_search(kWantRows, rule_) &&
+        absl::c_linear_search(absl::MakeConstSpan(var.dims()).subspan(1), 0)) {
       return InvalidArgument("rows of var must not be empty, got ", var.ToString());
     }
     if (indices.rank() != 1) return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());

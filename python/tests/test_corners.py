@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Corners of ops, found by random graphs that ran on both libraries: the numbers are TensorFlow 2.21's."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+raw = tf.raw_ops
+
+
+@pytest.fixture(autouse=True)
+def session():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def test_an_infinite_step_keeps_the_start(session):
+    assert session.run(tf.linspace(0.5, -np.inf, 3)).tolist() == [0.5, -np.inf, -np.inf]
+    assert session.run(tf.linspace(0.5, np.inf, 1)).tolist() == [0.5]
+
+
+def test_equal_labels_that_find_no_room_have_an_infinite_loss(session):
+    x = np.log(np.float32([[[0.2, 0.3, 0.5]], [[0.6, 0.1, 0.3]]]))
+    labels = dict(labels_indices=[[0, 0], [0, 1]], labels_values=[0, 0], sequence_length=[2])
+    loss, gradient = session.run(raw.CTCLoss(inputs=x, ignore_longer_outputs_than_inputs=True, **labels))
+    assert loss.tolist() == [np.inf]
+    np.testing.assert_allclose(gradient, np.exp(x), rtol=1e-5)
+    labels = dict(labels_indices=[[0, 0], [0, 1], [0, 2]], labels_values=[0, 1, 0], sequence_length=[2])
+    loss, gradient = session.run(raw.CTCLoss(inputs=x, ignore_longer_outputs_than_inputs=True, **labels))
+    assert loss.tolist() == [0] and not gradient.any()
+
+
+def test_a_prefix_that_is_pushed_out_of_the_beam_is_not_grown(session):
+    steps = [[1.01, -1.85, 1.572, 1.166, -1.332], [0.245, -0.645, 0.43, -0.377, -0.321]]
+    steps += [[-0.564, -0.571, 1.663, 1.598, 0.545], [-1.439, 1.381, 2.453, -0.31, 0.032]]
+    x = np.array(steps).reshape(4, 1, 5)
+    found = session.run(raw.CTCBeamSearchDecoder(inputs=x, sequence_length=[4], beam_width=3, top_paths=1, merge_repeated=False))
+    assert found.decoded_values[0].tolist() == [2]
+    np.testing.assert_allclose(found.log_probability, [[-3.17095944]], rtol=1e-6)
+
+
+def test_quantized_sums(session):
+    biased = raw.QuantizedBiasAdd(
+        input=tf.bitcast(np.uint8([[245, 38, 254, 193, 250]]), tf.quint8),
+        bias=tf.bitcast(np.uint8([137, 198, 61, 2, 167]), tf.quint8),
+        min_input=np.float32(-1.4771326),
+        max_input=np.float32(1.4990834),
+        min_bias=np.float32(-1.3825368),
+        max_bias=np.float32(0.1),
+        out_type=tf.qint32,
+    )
+    assert session.run(tf.bitcast(biased.output, tf.int32)).tolist() == [[8633, -13896, 4952, -6578, 11178]]
+
+
+def test_unsigned_numbers_have_no_sign(session):
+    assert session.run(tf.as_string(np.array([3], np.int32), width=3, fill="+")).tolist() == [b" +3"]
+    for dtype in (np.uint8, np.uint32, np.uint64):
+        assert session.run(tf.as_string(np.array([3], dtype), width=3, fill="+")).tolist() == [b"  3"]
+
+
+@pytest.mark.parametrize("rule", ["ProximalAdagrad", "FtrlV2"])
+def test_updates_refuse_rates_and_rows(session, rule):
+    def update(shape, rate):
+        slots = [tf.Variable(tf.ones(shape), use_resource=False) for _ in range(2 if rule == "ProximalAdagrad" else 3)]
+        session.run(tf.global_variables_initializer())
+        names = ("var", "accum", "linear")
+        inputs = dict(zip(names, (v._ref() if hasattr(v, "_ref") else v for v in slots)))
+        if rule == "FtrlV2":
+            inputs.update(l2_shrinkage=0.1, lr_power=-0.5)
+        op = getattr(raw, "SparseApply" + rule)
+        return session.run(op(**inputs, lr=rate, l1=0.1, l2=0.1, grad=tf.ones((1, *shape[1:])), indices=[0]))
+
+    assert np.isfinite(update((2, 3), 0.1)).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="lr is not a positive scalar"):
+        update((2, 3), 0.0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="rows of var must not be empty"):
+        update((2, 0), 0.1)

@@ -2,8 +2,6 @@
 """Parameters that are accepted and never read: each must be obeyed, refused or dropped by `del` with a reason.
 
 A method that fills in an empty one of another class (a hook's, a callback's, a layer's) has to take what is handed to it.
-
-unread_parameters.txt holds those that were there when the rule was made; rows leave it, none may come.
 """
 
 import ast
@@ -93,11 +91,7 @@ def everywhere():
 
 
 def test_no_parameter_is_ignored_in_silence():
-    with open(os.path.join(HERE, "unread_parameters.txt"), encoding="utf-8") as file:
-        known = {line.rstrip("\n") for line in file if not line.startswith("#")}
-    rows = everywhere()
-    assert sorted(rows - known) == [], "accepted and never read: obey, refuse, or drop it by `del` with a reason"
-    assert sorted(known - rows) == [], "read by now: take the rows out of unread_parameters.txt"
+    assert sorted(everywhere()) == [], "accepted and never read: obey, refuse, or drop it by `del` with a reason"
 
 
 def test_what_is_dropped_has_a_reason():

@@ -61,13 +61,40 @@ def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_decorator(target: Any, decorator_func: Any, decorator_name: Any = None, decorator_doc: str = "", decorator_argspec: Any = None) -> Any:
-    """A function with another's name and documentation."""
-    return functools.wraps(target)(decorator_func)
+    """A function with another's name and documentation, and the signature `decorator_argspec`, if any."""
+    made = functools.wraps(target)(decorator_func)
+    name = decorator_name or inspect.stack()[1].function
+    made._tf_decorator = TFDecorator(name, target, decorator_doc, decorator_argspec)
+    if decorator_argspec is not None:
+        made.__signature__ = _signature_of(decorator_argspec)
+    return made
+
+
+TFDecorator = collections.namedtuple("TFDecorator", ["decorator_name", "decorated_target", "decorator_doc", "decorator_argspec"])
+
+
+def _signature_of(spec: Any) -> inspect.Signature:
+    """Of an ArgSpec or a FullArgSpec."""
+    kinds, defaults = inspect.Parameter, list(spec.defaults or ())
+    plain = len(spec.args) - len(defaults)
+    made = [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=defaults[i - plain] if i >= plain else kinds.empty) for i, name in enumerate(spec.args)]
+    if spec.varargs:
+        made.append(kinds(spec.varargs, kinds.VAR_POSITIONAL))
+    only = getattr(spec, "kwonlydefaults", None) or {}
+    made += [kinds(name, kinds.KEYWORD_ONLY, default=only.get(name, kinds.empty)) for name in getattr(spec, "kwonlyargs", ())]
+    rest = spec.varkw if hasattr(spec, "varkw") else spec.keywords
+    return inspect.Signature(made + ([kinds(rest, kinds.VAR_KEYWORD)] if rest else []))
 
 
 def unwrap(maybe_tf_decorator: Any) -> Any:
-    """([], the function behind decorators)."""
-    return [], inspect.unwrap(maybe_tf_decorator)
+    """(what make_decorator was told, outermost first, the function behind decorators)."""
+    found, at = [], maybe_tf_decorator
+    while True:
+        if hasattr(at, "_tf_decorator"):
+            found.append(at._tf_decorator)
+        if not hasattr(at, "__wrapped__"):
+            return found, at
+        at = at.__wrapped__
 
 
 ArgSpec = collections.namedtuple("ArgSpec", ["args", "varargs", "keywords", "defaults"])

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
@@ -324,16 +326,25 @@ class TrainingLoops:
 
     # ---- what gives batches ----
 
-    def _stream(self: Any, source: Any) -> Callable[[Optional[int]], Iterator[Any]]:
-        """A function of a number of batches that gives them, one after the other, going on where it stopped."""
+    def _stream(self: Any, source: Any, shuffle: bool = False) -> Callable[[Optional[int]], Iterator[Any]]:
+        """A function of a number of batches that gives them, one after the other, going on where it stopped.
+
+        Those of a Sequence come in a new order each time that it was gone through, if `shuffle` says so.
+        """
         if hasattr(source, "make_one_shot_iterator") or hasattr(source, "get_next"):
             return self._tensors_stream(source)
         if hasattr(source, "__getitem__"):
+            left: List[int] = []
 
             def sequence(count: Optional[int]) -> Iterator[Any]:
-                for i in range(len(source) if count is None else count):
-                    yield source[i % len(source)]
-                source.on_epoch_end()
+                for _ in range(len(source) if count is None else count):
+                    if not left:
+                        left.extend(reversed(range(len(source))))
+                        if shuffle:
+                            random.shuffle(left)
+                    yield source[left.pop()]
+                    if not left:
+                        source.on_epoch_end()
 
             return sequence
         it = iter(source)
@@ -412,7 +423,7 @@ class TrainingLoops:
         unknown = set(legacy) - {"max_q_size", "pickle_safe", "nb_val_samples", "samples_per_epoch", "nb_worker"}
         if unknown:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unknown)))
-        stream = self._stream(generator)
+        stream = self._stream(generator, shuffle)
         if (
             validation_data is not None
             and not _is_stream(validation_data)
@@ -429,13 +440,19 @@ class TrainingLoops:
         if steps_per_epoch is None and hasattr(generator, "__next__"):
             raise at_user_line(ValueError("`steps_per_epoch=None` is only valid for a Sequence or a data set: a generator does not say how long it is."))
 
+        seen: List[Any] = []  # taken out of the stream, and not trained on yet
+
         def batches() -> Iterator[Any]:
-            for item in stream(steps_per_epoch):
+            first = [seen.pop()] if seen else []
+            for item in itertools.chain(first, stream(None if steps_per_epoch is None else steps_per_epoch - len(first))):
                 x, y, weights = self._taken_apart(item)
                 yield self._standardize_user_data(x, y, weights, class_weight)
 
         if not hasattr(self, "_measures"):
-            self._build_for(self._taken_apart(next(iter(stream(1))))[0])
+            example = generator[0] if hasattr(generator, "__getitem__") else next(iter(stream(1)))
+            if steps_per_epoch is not None and not hasattr(generator, "__getitem__"):
+                seen.append(example)  # without a number of steps a data set begins anew
+            self._build_for(self._taken_apart(example)[0])
         return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, None, steps_per_epoch)
 
     def evaluate_generator(

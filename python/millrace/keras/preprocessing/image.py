@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from typing import Any, List, Optional
 
 import numpy as np
@@ -318,6 +319,11 @@ class NumpyArrayIterator(Iterator):
             )
         if self.x.ndim != 4:
             raise at_user_line(ValueError("Input data in `NumpyArrayIterator` should have rank 4. You passed an array with shape %s" % (self.x.shape,)))
+        channels = self.x.shape[1 if layout(data_format) == "channels_first" else 3]
+        if channels not in (1, 3, 4):
+            warnings.warn(
+                "images with data_format %r have 1, 3 or 4 channels, but x has %d: shape %s" % (layout(data_format), channels, self.x.shape), stacklevel=2
+            )
         super().__init__(len(self.x), batch_size, shuffle, seed)
 
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:

@@ -55,9 +55,7 @@ from millrace.framework.random_seed import get_seed, set_random_seed
 from millrace.framework.default_session import get_default_session
 from millrace.framework.session import InteractiveSession, Session, register_session_run_conversion_functions
 from millrace.framework.versions import (
-    COMPILER_VERSION,
     CXX11_ABI_FLAG,
-    GIT_VERSION,
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
     GRAPH_DEF_VERSION_MIN_PRODUCER,
@@ -214,7 +212,7 @@ def load_ipython_extension(ipython: _Any) -> None:
 
 
 def __getattr__(name: str) -> _Any:
-    if name.startswith("__"):
+    if name.startswith("__") and name not in _names.TABLE:
         raise AttributeError(name)
     try:
         value = _names.find(name)

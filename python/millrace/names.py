@@ -32,6 +32,7 @@ merge_all_summaries = summary:merge_all
 GraphDef NodeDef OpDef ConfigProto GPUOptions GraphOptions OptimizerOptions RunOptions RunMetadata Summary Event SummaryMetadata = protos.definitions:
 HistogramProto AttrValue MetaGraphDef TensorInfo SessionLog LogMessage NameAttrList = protos.definitions:
 make_tensor_proto make_ndarray MakeNdarray = framework.tensor_util:
+GIT_VERSION COMPILER_VERSION __git_version__ __compiler_version__ = framework.versions:
 get_static_value = framework.tensor_util:constant_value
 is_tensor = framework.tensor_util:is_tensor
 RaggedTensor = ops.ragged.tensor:RaggedTensor

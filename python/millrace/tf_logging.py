@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
-import logging as _logging
 import sys as _sys
-from typing import Any, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
-DEBUG, INFO, WARN, ERROR, FATAL = _logging.DEBUG, _logging.INFO, _logging.WARN, _logging.ERROR, _logging.FATAL
-_logger = _logging.getLogger("tensorflow")
+if TYPE_CHECKING:
+    import logging as _logging
+
+DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50  # those of logging
 _counts: Dict[Any, int] = {}
 
 
 def _log() -> _logging.Logger:
-    if not _logger.handlers and not _logging.getLogger().handlers:
-        handler = _logging.StreamHandler(_sys.stderr)
-        handler.setFormatter(_logging.Formatter("%(levelname)s:%(name)s:%(message)s"))
-        _logger.addHandler(handler)
-        _logger.propagate = False
-        if _logger.level == _logging.NOTSET:
-            _logger.setLevel(WARN)
-    return _logger
+    import logging  # takes milliseconds, and most programs log nothing
+
+    logger = logging.getLogger("tensorflow")
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler(_sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)s:%(name)s:%(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False
+        if logger.level == logging.NOTSET:
+            logger.setLevel(WARN)
+    return logger
 
 
 def log(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from millrace.framework.errors import at_user_line
@@ -51,8 +50,10 @@ def executing_eagerly_outside_functions() -> bool:
     return False
 
 
-def get_logger() -> logging.Logger:
+def get_logger() -> Any:
     """The logger that tf.logging writes to."""
+    import logging
+
     return logging.getLogger("tensorflow")
 
 

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Union
 
 from millrace import _core
 from millrace.framework.errors import at_user_line
-from millrace.protos import attr_values, definitions
 
 _KINDS = {"string": "s", "int": "i", "float": "f", "bool": "b", "type": "t", "shape": "h", "tensor": "n", "func": "u"}
 _modules: Dict[bytes, types.ModuleType] = {}
@@ -55,6 +54,8 @@ def _attr_code(attr: Any) -> str:
 
 def _default(attr: Any) -> Any:
     """The default for people to read: None where Python has no short form; a None that is passed means the default too."""
+    from millrace.protos import attr_values
+
     value = attr_values.to_python(attr.default_value.SerializeToString())
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
@@ -106,6 +107,8 @@ def load_op_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> 
     module = types.ModuleType(
         "millrace.op_library.%s" % os.path.basename(os.fsdecode(library_filename)).split(".")[0], "Ops of the library %s." % os.fsdecode(library_filename)
     )
+    from millrace.protos import definitions
+
     op_list = definitions.OpList.FromString(encoded)
     for op in op_list.op:
         setattr(module, snake_case(op.name), _function(op))

@@ -11,8 +11,6 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.graph import Graph, GraphKeys, Operation, Tensor, get_default_graph
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
-from millrace.framework.proto_functions import register_proto_function
-from millrace.protos import definitions
 
 
 class ControlFlowContext:
@@ -130,6 +128,8 @@ class ControlFlowContext:
         return 0
 
     def _to_proto(self, export_scope: Optional[str] = None) -> Any:
+        from millrace.protos import definitions
+
         values_def = definitions.ValuesDef()
         values_def.values.extend(strip_name_scope(name, export_scope) for name in sorted(self._values))
         for name, inside in self._external_values.items():
@@ -215,6 +215,8 @@ class CondContext(ControlFlowContext):
             return None
         if self._built:
             self._look()
+        from millrace.protos import definitions
+
         message = definitions.CondContextDef(
             context_name=strip_name_scope(self._name, export_scope),
             pred_name=strip_name_scope(self._pred.name, export_scope),
@@ -343,6 +345,8 @@ class WhileContext(ControlFlowContext):
         def name_of(element: Any) -> str:
             return "" if element is None else strip_name_scope(element.name, export_scope)
 
+        from millrace.protos import definitions
+
         message = definitions.WhileContextDef(
             context_name=strip_name_scope(self._name, export_scope),
             parallel_iterations=self._parallel_iterations,
@@ -401,7 +405,3 @@ class BuiltBranches:
         self._graph._set_control_flow_context(self._around)
         if self._around is not None:
             self._around._nested_contexts = [c for c in self._around._nested_contexts if c not in self.contexts]
-
-
-register_proto_function(GraphKeys.COND_CONTEXT, definitions.CondContextDef, CondContext.to_proto, CondContext.from_proto)
-register_proto_function(GraphKeys.WHILE_CONTEXT, definitions.WhileContextDef, WhileContext.to_proto, WhileContext.from_proto)

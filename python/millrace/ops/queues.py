@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, List, Optional, Sequence, Tuple
 
 from millrace.framework import dtypes as dtypes_module
@@ -259,6 +258,8 @@ def _queue_seeds(seed: Optional[int], shared_name: Optional[str]) -> Tuple[int, 
     if not graph_seed and not op_seed:
         return 0, 0
     if seed is None and shared_name is not None:
+        import hashlib
+
         digest = hashlib.md5(("%s%s" % (graph_seed, shared_name)).encode("utf-8"), usedforsecurity=False).hexdigest()
         op_seed = int(digest[:8], 16) & 0x7FFFFFFF
     return graph_seed or 0, op_seed or 0

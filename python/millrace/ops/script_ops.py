@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import traceback
 from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
@@ -34,6 +33,8 @@ class _Mistake(Exception):
 
 def _described(error: BaseException) -> Tuple[int, str]:
     """The code and the message of what a function raised."""
+    import traceback
+
     if isinstance(error, _Mistake):
         return errors.INVALID_ARGUMENT, str(error)
     code = next((code for kinds, code in _CODES if isinstance(error, kinds)), errors.UNKNOWN)

@@ -13,6 +13,7 @@ from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 from millrace.framework.importer import import_graph_def
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
 from millrace.framework.proto_functions import get_collection_proto_type, get_from_proto_function, get_to_proto_function, register_proto_function
+from millrace.ops.control_flow_contexts import CondContext, WhileContext
 from millrace.ops.variables import Variable
 from millrace.protos import definitions, text_format
 
@@ -21,6 +22,8 @@ _SAVER_OPS = ("SaveV2", "Save", "SaveSlices", "SaveSlice", "RestoreV2", "Restore
 
 for _key in GraphKeys._VARIABLE_COLLECTIONS:
     register_proto_function(_key, definitions.VariableDef, Variable.to_proto, Variable.from_proto)
+register_proto_function(GraphKeys.COND_CONTEXT, definitions.CondContextDef, CondContext.to_proto, CondContext.from_proto)
+register_proto_function(GraphKeys.WHILE_CONTEXT, definitions.WhileContextDef, WhileContext.to_proto, WhileContext.from_proto)
 
 
 # ---- what a graph is made of ----

@@ -29,10 +29,12 @@ void DeleteViews(void*, size_t, void* views) { delete static_cast<Views*>(views)
 class Readable {
  public:
   Readable() { asked_.fill(UINTPTR_MAX); }
-  // False when a byte in [p, p + size) is known not to be there.
+  // False when a byte in [p, p + size) is known not to be there; size > 0.
   bool Add(const char* p, size_t size) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(p);
     if (size > UINTPTR_MAX - first) return false;
+    if (first / kPage == last_ && (first + size - 1) / kPage == last_) return true;
+    last_ = (first + size - 1) / kPage;
     for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
       const uintptr_t page = at / kPage;
       uintptr_t& asked = asked_[page % asked_.size()];
@@ -64,6 +66,7 @@ class Readable {
   static constexpr uintptr_t kPage = 4096;  // at most that of the machine
   std::array<iovec, kPlaces> places_;
   size_t count_ = 0;
+  uintptr_t last_ = UINTPTR_MAX;      // the page asked for last
   std::array<uintptr_t, 256> asked_;  // pages asked for of late: many strings lie in one
 };
 
@@ -160,21 +163,22 @@ Status CheckStrings(absl::Span<const TString> strings, const void* begin, size_t
     const TString& s = strings[i];
     const int64_t element = static_cast<int64_t>(i);
     const TString::Kind kind = s.kind();
+    const absl::string_view text = s.view();
     if (kind == TString::Kind::kSmall) {
-      if (s.size() > s.capacity()) return Malformed(element, "is longer than a small string can be");
+      if (text.size() > s.capacity()) return Malformed(element, "is longer than a small string can be");
       continue;
     }
     if (kind == TString::Kind::kOffset) {
-      const auto from = static_cast<size_t>(s.data() - static_cast<const char*>(begin));
-      if (from > size || s.size() > size - from) return Malformed(element, "lies outside the tensor's memory");
+      const auto from = static_cast<size_t>(text.data() - static_cast<const char*>(begin));
+      if (from > size || text.size() > size - from) return Malformed(element, "lies outside the tensor's memory");
       continue;
     }
-    if (kind == TString::Kind::kLarge && s.size() > s.capacity()) {
+    if (kind == TString::Kind::kLarge && text.size() > s.capacity()) {
       return Malformed(element, "is longer than its memory");
     }
-    if (s.empty()) continue;
+    if (text.empty()) continue;
     any = true;
-    if (!readable.Add(s.data(), s.size())) return Malformed(element, "or one before it points to no memory");
+    if (!readable.Add(text.data(), text.size())) return Malformed(element, "or one before it points to no memory");
   }
   if (any && !readable.Ask()) return InvalidArgument("Malformed TF_STRING tensor; an element points to no memory");
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/index_runs.h"
 #include "kernels/cpu/engine/row_ranges.h"
 
 namespace millrace {
@@ -78,7 +79,7 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
       const T value = *updates;
       for (int64_t k = 0; k < count; ++k) CombineInto<op>(to[k], value);
     } else {
-      CombineRow<op>(to, updates + (s.sources ? s.sources[u] : u) * width + p.col_begin, count);
+      CombineRun<op>(to, updates + (s.sources ? s.sources[u] : u) * width + p.col_begin, count);
     }
   }
 }

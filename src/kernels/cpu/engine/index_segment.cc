@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_runs.h"
 #include "kernels/cpu/engine/math_reducer.h"
 
 namespace millrace {
@@ -98,10 +99,10 @@ class SegmentReducer {
     }
     int64_t r = i;
     if (!s_.rows && s_.width <= kNarrow) r += ReduceNarrow(Row(i, 0), stop - i, acc);
-    if (r == i) CombineRow<RowOp::kAssign>(acc, Row(r++, c0), count);
+    if (r == i) CombineRun<RowOp::kAssign>(acc, Row(r++, c0), count);
     for (; r < stop; ++r) {
       if (s_.rows && r + 4 < stop) __builtin_prefetch(Row(r + 4, c0));
-      CombineRow<op>(acc, Row(r, c0), count);
+      CombineRun<op>(acc, Row(r, c0), count);
     }
     FinishRow(s_.finish, stop - i, acc, count);
   }
@@ -115,10 +116,10 @@ class SegmentReducer {
     while (2 * together * width <= kLanes) together *= 2;
     if (n < 2 * together) return 0;
     A lanes[kLanes];
-    CombineRow<RowOp::kAssign>(lanes, rows, together * width);
+    CombineRun<RowOp::kAssign>(lanes, rows, together * width);
     int64_t r = together;
-    for (; r + together <= n; r += together) CombineRow<op>(lanes, rows + r * width, together * width);
-    for (int64_t half = together / 2; half > 0; half /= 2) CombineRow<op>(lanes, lanes + half * width, half * width);
+    for (; r + together <= n; r += together) CombineRun<op>(lanes, rows + r * width, together * width);
+    for (int64_t half = together / 2; half > 0; half /= 2) CombineRun<op>(lanes, lanes + half * width, half * width);
     std::copy(lanes, lanes + width, acc);
     return r;
   }

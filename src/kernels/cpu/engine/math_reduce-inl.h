@@ -74,6 +74,41 @@ inline typename P::T ExtremeOfRun(const typename P::T* in, int64_t n) {
   return hn::GetLane(P::kIsLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
 }
 
+// Whether a sum has as many lanes by SumOfRun as by ReduceRun: with fewer it would lose more digits.
+template <class P>
+constexpr bool kSumsByVectors =
+    HWY_LANES(uint8_t) == 64 && std::is_floating_point_v<typename P::T> && requires { requires P::kIsSum; };
+
+// The sum of a run of at least 16, with explicit vectors.
+template <class P>
+inline typename P::T SumOfRun(const typename P::T* in, int64_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<typename P::T, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = hn::Add(a, hn::LoadU(d, in + i));
+    b = hn::Add(b, hn::LoadU(d, in + i + lanes));
+    c = hn::Add(c, hn::LoadU(d, in + i + 2 * lanes));
+    e = hn::Add(e, hn::LoadU(d, in + i + 3 * lanes));
+  }
+  if (i + 2 * lanes <= n) {
+    a = hn::Add(a, hn::LoadU(d, in + i));
+    b = hn::Add(b, hn::LoadU(d, in + i + lanes));
+    i += 2 * lanes;
+  }
+  if (i + lanes <= n) {
+    c = hn::Add(c, hn::LoadU(d, in + i));
+    i += lanes;
+  }
+  if (i < n) {  // of the last vector, what has not been added
+    const auto seen = hn::FirstN(d, static_cast<size_t>(i - (n - lanes)));
+    e = hn::Add(e, hn::IfThenZeroElse(seen, hn::LoadU(d, in + n - lanes)));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, c), hn::Add(b, e))));
+}
+
 template <class P>
 class ReducerOf : public Reducer {
  public:
@@ -101,6 +136,12 @@ class ReducerOf : public Reducer {
     if constexpr (std::is_floating_point_v<T> && requires { P::kIsLargest; }) {
       if (n <= 2048) {
         for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], ExtremeOfRun<P>(in + r * n, n));
+        return;
+      }
+    }
+    if constexpr (kSumsByVectors<P>) {
+      if (n > 16 && n <= 2048) {
+        for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], A(SumOfRun<P>(in + r * n, n)));
         return;
       }
     }
@@ -201,6 +242,7 @@ struct Sum {
   using T = Element;
   using A = typename Numbers<T>::A;
   using B = typename Numbers<T>::B;
+  static constexpr bool kIsSum = true;
   static A Identity() { return A(0); }
   static B Of(T v) { return B(v); }
   template <typename V>
@@ -217,6 +259,7 @@ struct Mean : Sum<Element> {
 };
 template <typename Element>
 struct Prod : Sum<Element> {
+  static constexpr bool kIsSum = false;
   using A = typename Numbers<Element>::A;
   using B = A;
   static A Identity() { return A(1); }

@@ -336,10 +336,22 @@ class SparseMatMulKernel final : public Kernel {
     }
     if (to != nullptr) std::copy(row, row + kWidth, to);
   }
+  // The same where hardly two entries of one row follow each other, as in an adjoint product.
+  template <int kWidth, typename T>
+  static void AddScattered(const Product<T>& p, const RangeEntries& some, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t i = some.at(k);
+      AddSome<kWidth>(p.value(i), p.from(i), p.sums + p.row(i) * kWidth);
+    }
+  }
   template <typename T>
   using AddFn = void (*)(const Product<T>&, const RangeEntries&, int64_t begin, int64_t end);
   template <typename T>
-  static AddFn<T> AdderFor(int64_t n) {
+  static AddFn<T> AdderFor(int64_t n, bool scattered) {
+    static constexpr AddFn<T> kScattered[] = {
+        AddScattered<1, T>, AddScattered<2, T>, AddScattered<3, T>, AddScattered<4, T>,
+        AddScattered<5, T>, AddScattered<6, T>, AddScattered<7, T>, AddScattered<8, T>};
+    if (scattered && n >= 1 && n <= 8) return kScattered[n - 1];
     static constexpr AddFn<T> kNarrow[] = {
         AddNarrow<1, T>, AddNarrow<2, T>, AddNarrow<3, T>, AddNarrow<4, T>,
         AddNarrow<5, T>, AddNarrow<6, T>, AddNarrow<7, T>, AddNarrow<8, T>};
@@ -370,7 +382,7 @@ class SparseMatMulKernel final : public Kernel {
     Sum* sums = std::is_same_v<Sum, T> ? out.mutable_data<Sum>() : wide.mutable_data<Sum>();
     std::fill(sums, sums + m * n, Sum{});
     const Product<T> product{indices, adjoint_a_ ? 1 : 0, values, dense, n, sums};
-    const AddFn<T> add = AdderFor<T>(n);
+    const AddFn<T> add = AdderFor<T>(n, adjoint_a_);
     const auto multiply = [&](const RangeEntries& some) {
       const int64_t stretch = std::max<int64_t>(1, (1 << 16) / (n + 1));
       for (int64_t begin = 0; begin < some.n; begin += stretch) {

@@ -126,7 +126,6 @@ def test_what_is_not_provided_is_refused():
     for make in [
         lambda: training.HParams(model_structure="x"),
         lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
-        lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"),
         lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2),
         lambda: tf.contrib.factorization.KMeans([[1.0]], 1, kmc2_chain_length=3),
         lambda: tf.contrib.learn.make_export_strategy(None, default_output_alternative_key="a"),
@@ -135,4 +134,3 @@ def test_what_is_not_provided_is_refused():
         with pytest.raises(NotImplementedError, match="is not provided: leave it out"):
             make()
     assert tf.nn.rnn_cell.LSTMCell(3, num_unit_shards=1, dtype=tf.float64).dtype == tf.float64
-    tf.train.FtrlOptimizer(0.1, accum_name=None)

@@ -111,7 +111,7 @@ def test_mistakes(sess):
     for call, message in (
         (lambda: tf.nn.pool(x, [2, 2], "MIN", "VALID"), "pooling_type must be MAX or AVG"),
         (lambda: tf.nn.pool(x, [2, 2], "MAX", "VALID", [2, 2], [2, 2]), "strides > 1 not supported"),
-        (lambda: tf.nn.pool(x, [2, 2], "AVG", "SAME", 2), "wants padding VALID"),
+        (lambda: tf.nn.pool(x, [2, 2], "AVG", "SAME", 2), "pooling with SAME padding is not implemented"),
         (lambda: tf.nn.pool(x, [2, 2], "MAX", "SAME", strides=[1]), "strides must have 2 elements"),
         (lambda: tf.nn.pool(x, [1] * 4, "MAX", "SAME"), "1, 2 or 3 elements"),
     ):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -65,10 +65,18 @@ class BatchNormalization(SettingsLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable=trainable, **kwargs)
-        if virtual_batch_size or adjustment:
-            raise NotImplementedError("virtual batches are not provided: leave virtual_batch_size and adjustment out")
         if len(listed(axis)) != 1:
             raise NotImplementedError("batch normalization along several axes is not provided: give one axis, got %s" % (axis,))
+        if virtual_batch_size is not None and virtual_batch_size <= 0:
+            raise at_user_line(ValueError("virtual_batch_size must be a positive integer that divides the size of batches, got %s" % (virtual_batch_size,)))
+        for what, value in (("virtual_batch_size", virtual_batch_size), ("adjustment", adjustment)):
+            if fused and value is not None:
+                raise at_user_line(ValueError("Passing fused=True is not supported when %s is specified." % what))
+        if virtual_batch_size is not None and adjustment is not None:
+            raise at_user_line(ValueError("When using virtual_batch_size, adjustment cannot be specified"))
+        if virtual_batch_size is not None and renorm:
+            raise NotImplementedError("renormalization of virtual batches is not provided: leave renorm or virtual_batch_size out")
+        self.virtual_batch_size, self.adjustment = virtual_batch_size, adjustment
         self.axis, self.momentum, self.epsilon, self.center, self.scale = listed(axis)[0], momentum, epsilon, center, scale
         self.renorm, self.renorm_momentum, self.renorm_clipping, self.fused = renorm, renorm_momentum, dict(renorm_clipping or {}), fused
         if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
@@ -84,6 +92,11 @@ class BatchNormalization(SettingsLayer):
             gamma_constraint=gamma_constraint,
         )
         self._bessels_correction_test_only = True  # False: fused layers too keep the variance of the batch itself
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer; `adjustment` is a function and none of them."""
+        virtual = {} if self.virtual_batch_size is None else {"virtual_batch_size": self.virtual_batch_size}
+        return {**super().get_config(), **virtual}
 
     def build(self, input_shape: Any) -> None:
         """Makes scale, offset and averages."""
@@ -102,9 +115,14 @@ class BatchNormalization(SettingsLayer):
             )
         self.input_spec = InputSpec(ndim=shape.ndims, axes={self._axis: size})
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else None
-        self.gamma = self.add_weight("gamma", [size], wide, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
-        self.beta = self.add_weight("beta", [size], wide, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
-        self._add_averages([size], wide)
+        sizes = [size]
+        if self.virtual_batch_size is not None:  # the weights have a dimension for that of the virtual batches
+            if self._axis == 0:
+                raise at_user_line(ValueError("When using virtual_batch_size, the batch dimension must be 0 and thus axis cannot include 0"))
+            sizes = [1, 1, *(size if i == self._axis else 1 for i in range(1, shape.ndims))]
+        self.gamma = self.add_weight("gamma", sizes, wide, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
+        self.beta = self.add_weight("beta", sizes, wide, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
+        self._add_averages(sizes, wide)
         self.built = True
 
     def _add_averages(self, shape: Any, dtype: Any) -> None:
@@ -123,7 +141,10 @@ class BatchNormalization(SettingsLayer):
             return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
         training = K.learning_phase() if training is None else training
         ndims = inputs.get_shape().ndims
-        if self.fused is not False and not self.renorm and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+        if self.virtual_batch_size is not None:
+            return self._in_virtual_batches(inputs, training)
+        plain = not self.renorm and self.adjustment is None
+        if self.fused is not False and plain and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
             return self._fused(inputs, training)
         axes = [i for i in range(ndims) if i != self._axis]
 
@@ -137,7 +158,41 @@ class BatchNormalization(SettingsLayer):
                 training, lambda: nn_ops.moments(inputs, axes), lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance))
             )
             self._update_averages(inputs, training, mean, variance)
-            outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), spread(self.beta), spread(self.gamma), self.epsilon)
+            outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), *self._adjusted(inputs, training, spread), self.epsilon)
+        outputs.set_shape(inputs.get_shape())
+        return outputs
+
+    def _adjusted(self, inputs: Any, training: Any, spread: Any) -> Tuple[Any, Any]:
+        """(offset, scale): while training, after those that `adjustment` makes of the shape of the inputs."""
+        beta, gamma = spread(self.beta), spread(self.gamma)
+        if self.adjustment is None or (isinstance(training, (bool, int)) and not training):
+            return beta, gamma
+        scale, offset = self.adjustment(array_ops.shape(inputs))
+        scale = smart_cond(training, lambda: scale, lambda: array_ops.ones_like(scale))
+        offset = smart_cond(training, lambda: offset, lambda: array_ops.zeros_like(offset))
+        if gamma is not None:
+            scale, offset = scale * gamma, offset * gamma
+        return offset if beta is None else offset + beta, scale
+
+    def _in_virtual_batches(self, inputs: Any, training: Any) -> Any:
+        """Ghost batches (Hoffer and others 2017): each part of the batch, every n-th example, by statistics of its own; the averages move by their mean."""
+        sizes = [-1, *(-1 if n is None else n for n in inputs.get_shape().as_list()[1:])]
+        if sizes.count(-1) > 1:
+            dynamic = array_ops.shape(inputs)
+            sizes = [dynamic[i] if n == -1 and i else n for i, n in enumerate(sizes)]
+        parts = array_ops.reshape(inputs, [self.virtual_batch_size, *sizes])
+        axes = [0, *(i for i in range(2, len(sizes) + 1) if i != self._axis + 1)]
+
+        def average(v: Any) -> Any:
+            return math_ops.reduce_mean(v, 1, True)
+
+        mean, variance = smart_cond(
+            training,
+            lambda: nn_ops.moments(parts, axes, keep_dims=True),
+            lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)),
+        )
+        self._update_averages(inputs, training, average(mean), average(variance))
+        outputs = array_ops.reshape(nn_ops.batch_normalization(parts, mean, variance, self.beta, self.gamma, self.epsilon), sizes)
         outputs.set_shape(inputs.get_shape())
         return outputs
 
@@ -176,12 +231,13 @@ class BatchNormalization(SettingsLayer):
             lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
             lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)),
         )
+        beta, gamma = self._adjusted(inputs, training, spread)
         with control_dependencies([r, d]):  # these want the averages as they were
             self._update_averages(inputs, training, mean, variance)
             self._update_averages(inputs, training, mean, stddev, (self.renorm_mean, self.renorm_stddev), self.renorm_momentum)
-        if self.gamma is not None:
-            normal = normal * spread(self.gamma)
-        return normal + spread(self.beta) if self.beta is not None else normal
+        if gamma is not None:
+            normal = normal * gamma
+        return normal + beta if beta is not None else normal
 
     def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
         """Moves averages towards the statistics of a batch, by as much as its momentum leaves, and not at all unless the model trains."""

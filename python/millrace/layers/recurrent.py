@@ -90,11 +90,17 @@ class _Cell(SettingsLayer):
             "recurrent_kernel", [self.units, width], None, self.recurrent_initializer, self.recurrent_regularizer, True, self.recurrent_constraint
         )
         if self.use_bias:
-            self.bias = self.add_weight("bias", [width * self.biases], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
+            self.bias = self.add_weight("bias", self._bias_shape(), None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
         self.built = True
+
+    def _bias_shape(self) -> List[int]:
+        return [self.units * self.gates * self.biases]
 
     def _first_bias(self) -> Any:
         return self.bias_initializer
+
+    def _bias_of_inputs(self) -> Any:
+        return self.bias
 
     def drop(self, x: Any, h: Any, training: Any) -> None:
         """Draws which of the inputs (like x) and of the states (like h) are dropped at all steps of a call."""
@@ -112,7 +118,7 @@ class _Cell(SettingsLayer):
         if self._masks[0] is not None:
             x = x * (self._masks[0] if K.ndim(x) == K.ndim(self._masks[0]) else array_ops.expand_dims(self._masks[0], 1))
         made = K.dot(x, self.kernel)
-        return made if self.bias is None else nn_ops.bias_add(made, self.bias)
+        return made if self.bias is None else nn_ops.bias_add(made, self._bias_of_inputs())
 
     def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
         """(output, new states), of what the inputs add."""
@@ -161,14 +167,35 @@ class _GatedCell(_Cell):
 class GRUCell(_GatedCell):
     """Gated recurrent units."""
 
+    settings: Tuple[str, ...] = (*_GatedCell.settings, "reset_after")
     gates = 3
 
+    def __init__(self, *args: Any, reset_after: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reset_after = reset_after
+
+    def _bias_shape(self) -> List[int]:
+        return [2, *super()._bias_shape()] if self.reset_after else super()._bias_shape()
+
+    def _bias_of_inputs(self) -> Any:
+        return self.bias.value()[0] if self.reset_after else self.bias
+
+    def _of_states(self, h: Any) -> Any:
+        made = K.dot(h, self.recurrent_kernel)
+        return made if self.bias is None else nn_ops.bias_add(made, self.bias.value()[1])
+
     def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
-        """(output, new states)."""
+        """(output, new states): the reset gate works on the state, or after on what the state adds to the candidate."""
         h, n = states[0], self.units
-        before, kernel = self._before(h), self.recurrent_kernel.value()
-        z, r = array_ops.split(self.recurrent_activation(projected[:, : 2 * n] + K.dot(before, kernel[:, : 2 * n])), 2, 1)
-        candidate = self.activation(projected[:, 2 * n :] + K.dot(r * before, kernel[:, 2 * n :]))
+        before = self._before(h)
+        if self.reset_after:
+            added = self._of_states(before)
+            z, r = array_ops.split(self.recurrent_activation(projected[:, : 2 * n] + added[:, : 2 * n]), 2, 1)
+            candidate = self.activation(projected[:, 2 * n :] + r * added[:, 2 * n :])
+        else:
+            kernel = self.recurrent_kernel.value()
+            z, r = array_ops.split(self.recurrent_activation(projected[:, : 2 * n] + K.dot(before, kernel[:, : 2 * n])), 2, 1)
+            candidate = self.activation(projected[:, 2 * n :] + K.dot(r * before, kernel[:, 2 * n :]))
         made = z * h + (1 - z) * candidate
         return made, [made]
 

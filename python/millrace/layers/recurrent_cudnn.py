@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 from millrace.keras import backend as K
 from millrace.layers.recurrent import GRUCell, LSTMCell, _OwnCell
@@ -77,7 +77,6 @@ class _CuDNNLSTMCell(LSTMCell):
 
 class _CuDNNGRUCell(GRUCell):
     settings: Tuple[str, ...] = _OWN
-    biases = 2
 
     def __init__(
         self,
@@ -106,21 +105,18 @@ class _CuDNNGRUCell(GRUCell):
             kernel_constraint=kernel_constraint,
             recurrent_constraint=recurrent_constraint,
             bias_constraint=bias_constraint,
+            reset_after=True,
             **kwargs,
         )
 
-    def project(self, x: Any) -> Any:
-        """What the inputs add to the gates."""
-        return nn_ops.bias_add(K.dot(x, self.kernel), array_ops.split(self.bias.value(), 2)[0])
+    def _bias_shape(self) -> List[int]:
+        return [6 * self.units]  # of the inputs and of the states, in one vector
 
-    def advance(self, projected: Any, states: Any) -> Tuple[Any, Any]:
-        """(output, new states): the reset gate works on what the state adds to the candidate, its bias with it."""
-        h, n = states[0], self.units
-        added = nn_ops.bias_add(K.dot(h, self.recurrent_kernel), array_ops.split(self.bias.value(), 2)[1])
-        z, r = array_ops.split(self.recurrent_activation(projected[:, : 2 * n] + added[:, : 2 * n]), 2, 1)
-        candidate = self.activation(projected[:, 2 * n :] + r * added[:, 2 * n :])
-        made = z * h + (1 - z) * candidate
-        return made, [made]
+    def _bias_of_inputs(self) -> Any:
+        return array_ops.split(self.bias.value(), 2)[0]
+
+    def _of_states(self, h: Any) -> Any:
+        return nn_ops.bias_add(K.dot(h, self.recurrent_kernel), array_ops.split(self.bias.value(), 2)[1])
 
 
 class CuDNNLSTM(_OwnCell):

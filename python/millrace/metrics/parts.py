@@ -7,7 +7,6 @@ from typing import Any, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collections
 from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.ops.confusion_matrix import remove_squeezable_dimensions
@@ -29,8 +28,6 @@ def done(value: Any, update: Any, metrics_collections: Any, updates_collections:
     """Both, each added to the collections given for it."""
     for collections, made in ((metrics_collections, value), (updates_collections, update)):
         if collections:
-            if not isinstance(collections, (list, tuple)):
-                raise at_user_line(ValueError("Collections must be a list or a tuple of names, got %r" % (collections,)))
             add_to_collections(collections, made)
     return value, update
 

@@ -88,6 +88,8 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
                 pass
             if not isinstance(shape, Tensor):
                 shape = shape_tensor(shape)
+        if not shape.get_shape().ndims:  # a number is the shape of a vector
+            shape = reshape(shape, [-1])
         return gen_ops.fill(shape, constant(value, dtype), name=scope)
 
 

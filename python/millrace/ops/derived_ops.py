@@ -181,8 +181,8 @@ def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, 
         bins = convert_to_tensor(nbins, dtypes.int32, "nbins")
         scaled = math_ops.truediv(values - value_range[0], value_range[1] - value_range[0], name="scaled_values")
         indices = gen_ops.floor(math_ops.cast(bins, scaled.dtype) * scaled, name="indices")
-        clipped = math_ops.cast(gen_ops.maximum(gen_ops.minimum(indices, math_ops.cast(bins - 1, indices.dtype)), array_ops.zeros_like(indices)), dtypes.int32)
-        return math_ops.cast(array_ops.reshape(clipped, shape), dtype)
+        clipped = gen_ops.maximum(gen_ops.minimum(indices, math_ops.cast(bins - 1, indices.dtype)), array_ops.zeros_like(indices))
+        return array_ops.reshape(math_ops.cast(clipped, dtype), shape)
 
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:

@@ -428,8 +428,8 @@ def count_nonzero(
     """How many elements are not zero, along axes."""
     input_tensor = given("count_nonzero", input_tensor=input_tensor, input=input)
     with name_scope(name, "count_nonzero", [input_tensor]):
-        x = convert_to_tensor(input_tensor)
-        flags = cast(gen_ops.not_equal(x, cast(0, x.dtype.base_dtype)), dtypes.int64)
+        x = convert_to_tensor(input_tensor, name="input")
+        flags = cast(gen_ops.not_equal(x, array_ops.zeros([], x.dtype.base_dtype)), dtypes.int64)
         return cast(reduce_sum(flags, axis, keepdims, None, reduction_indices, keep_dims), dtype)
 
 
@@ -541,24 +541,29 @@ tanh = _of_elements(gen_ops.tanh, "The hyperbolic tangent.", "Tanh")
 
 def conj(x: Any, name: Optional[str] = None) -> Tensor:
     """The complex conjugate; real tensors as they are."""
-    x = convert_to_tensor(x)
-    if x.dtype.is_complex or x.dtype.base_dtype == dtypes.variant:
-        return gen_ops.conj(x, name=name)
-    if not (x.dtype.is_floating or x.dtype.is_integer):
-        raise at_user_line(TypeError("Expected numeric or variant tensor, got dtype %r" % x.dtype))
-    return x
+    if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
+        return x
+    with name_scope(name, "Conj", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.is_complex or x.dtype.base_dtype == dtypes.variant:
+            return gen_ops.conj(x, name=scope)
+        if not (x.dtype.is_floating or x.dtype.is_integer):
+            raise at_user_line(TypeError("Expected numeric or variant tensor, got dtype %r" % x.dtype))
+        return x
 
 
 def real(input: Any, name: Optional[str] = None) -> Tensor:
     """The real part."""
-    x = convert_to_tensor(input)
-    return gen_ops.real(x, Tout=x.dtype.real_dtype, name=name) if x.dtype.is_complex else x
+    with name_scope(name, "Real", [input]) as scope:
+        x = convert_to_tensor(input, name="input")
+        return gen_ops.real(x, Tout=x.dtype.real_dtype, name=scope) if x.dtype.is_complex else x
 
 
 def imag(input: Any, name: Optional[str] = None) -> Tensor:
-    """The imaginary part."""
-    x = convert_to_tensor(input)
-    return gen_ops.imag(x, Tout=x.dtype.real_dtype, name=name)
+    """The imaginary part; of what is not complex zeros."""
+    with name_scope(name, "Imag", [input]) as scope:
+        x = convert_to_tensor(input, name="input")
+        return gen_ops.imag(x, Tout=x.dtype.real_dtype, name=scope) if x.dtype.is_complex else array_ops.zeros_like(x)
 
 
 def complex(real: Any, imag: Any, name: Optional[str] = None) -> Tensor:
@@ -570,10 +575,11 @@ def complex(real: Any, imag: Any, name: Optional[str] = None) -> Tensor:
 
 def angle(input: Any, name: Optional[str] = None) -> Tensor:
     """The argument of complex numbers; of real ones 0 or pi."""
-    x = convert_to_tensor(input, name="input")
-    if x.dtype.is_complex:
-        return gen_ops.angle(x, Tout=x.dtype.real_dtype, name=name)
-    return array_ops.where(gen_ops.less(x, array_ops.zeros_like(x)), np.pi * array_ops.ones_like(x), array_ops.zeros_like(x), name=name)
+    with name_scope(name, "Angle", [input]) as scope:
+        x = convert_to_tensor(input, name="input")
+        if x.dtype.is_complex:
+            return gen_ops.angle(x, Tout=x.dtype.real_dtype, name=scope)
+        return array_ops.where(gen_ops.less(x, array_ops.zeros_like(x)), np.pi * array_ops.ones_like(x), array_ops.zeros_like(x))
 
 
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32) -> Tensor:

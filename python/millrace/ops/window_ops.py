@@ -161,8 +161,8 @@ def pool(
     steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
     _check_steps(steps, rates)
     holes = any(r > 1 for r in rates)
-    if holes and padding == "SAME" and pooling_type == "AVG":
-        raise at_user_line(ValueError("pooling_type AVG with dilation_rate > 1 wants padding VALID: the padding would count."))
+    if holes and padding == "SAME":
+        raise at_user_line(ValueError("pooling with SAME padding is not implemented for dilation_rate > 1, got %s" % rates))
     op = ops[pooling_type][count == 3]
 
     plainly = count == 2 and not holes and data_format in (None, "NHWC")  # one node, of the scope's name

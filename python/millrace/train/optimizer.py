@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace.framework import arguments, dtypes, nest
+from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -197,7 +197,7 @@ class Optimizer:
 
     def get_slot_names(self) -> List[str]:
         """The names of its slots."""
-        return sorted(self._slots) if self._slots else list(self._slot_names)
+        return sorted(self._slots or self._slot_names)
 
     def get_slot(self, var: Any, name: str) -> Any:
         """The variable that it keeps for a variable under a name, or None."""
@@ -247,7 +247,7 @@ class Optimizer:
         slots = self._slot_dict(slot_name)
         if var not in slots:
             with init_scope():
-                slots[var] = Variable(val, trainable=False, name=var.op.name + "/" + op_name)
+                slots[var] = Variable(val, trainable=False, name=var.op.name + "/" + op_name, use_resource=getattr(var, "_is_resource", None))
         return slots[var]
 
     def _call_if_callable(self, value: Any) -> Any:
@@ -396,9 +396,8 @@ class FtrlOptimizer(Optimizer):
         linear_name: Optional[str] = None,
         l2_shrinkage_regularization_strength: float = 0.0,
     ) -> None:
-        arguments.only(None, linear_name=linear_name)
-        arguments.only(None, accum_name=accum_name)
         super().__init__(use_locking, name)
+        self._accum_name, self._linear_name = accum_name or name, linear_name or name
         if initial_accumulator_value < 0.0:
             raise at_user_line(ValueError("initial_accumulator_value %f needs to be positive or zero" % initial_accumulator_value))
         if learning_rate_power > 0.0:
@@ -417,6 +416,33 @@ class FtrlOptimizer(Optimizer):
     def _hyper(self) -> Dict[str, Any]:
         made = {"learning_rate": self._learning_rate, "l1": self._l1, "l2": self._l2, "lr_power": self._power}
         return {**made, "l2_shrinkage": self._l2_shrinkage} if self._rule == "FtrlV2" else made
+
+    # The library names slots after the optimizer; with names of their own the update ops stand here.
+
+    def _is_library_rule(self) -> bool:
+        own = all(getattr(type(self), n) is getattr(FtrlOptimizer, n) for n in ("_apply_dense", "_apply_sparse", "_resource_apply_dense", "_create_slots"))
+        return own and self._accum_name == self._linear_name == self._name
+
+    def _create_slots(self, var_list: Any) -> None:
+        for v in var_list:
+            self._get_or_make_slot(v, gen_ops.fill(v.get_shape(), math_ops.cast(self._initial, v.dtype.base_dtype)), "accum", self._accum_name)
+            self._zeros_slot(v, "linear", self._linear_name)
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._applied("apply_ftrl", var, [grad])
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        rows, which = gen_ops.unique(grad.indices)  # a row that comes twice counts with the sum
+        return self._applied("sparse_apply_ftrl", var, [gen_ops.unsorted_segment_sum(grad.values, which, gen_ops.size(rows)), rows])
+
+    def _applied(self, op: str, var: Any, grads: Any) -> Any:
+        values = self._hyper()
+        names = ["learning_rate", "l1", "l2", *(["l2_shrinkage"] if self._rule == "FtrlV2" else []), "lr_power"]
+        hyper = [math_ops.cast(convert_to_tensor(self._call_if_callable(values[n]), name=n), var.dtype.base_dtype) for n in names]
+        apply = getattr(gen_ops, ("resource_" if var._is_resource else "") + op + ("_v2" if self._rule == "FtrlV2" else ""))
+        slots = [v.handle if var._is_resource else v for v in (var, self.get_slot(var, "accum"), self.get_slot(var, "linear"))]
+        made = apply(*slots, *grads, *hyper, use_locking=self._use_locking)
+        return getattr(made, "op", made)
 
     def _slot_values(self) -> Dict[int, float]:
         return {0: self._initial}

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and values in corners of 1.15's functions and layers."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def run(*tensors, feed=None):
+    with tf.Session() as session:
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        made = session.run(list(tensors), feed)
+    return made[0] if len(made) == 1 else made
+
+
+@pytest.mark.parametrize("kind", ["MAX", "AVG"])
+def test_windows_with_holes_that_reach_beyond_the_edge_are_refused(kind):
+    x = -np.ones([1, 4, 4, 1], np.float32)
+    with pytest.raises(ValueError, match="pooling with SAME padding is not implemented for dilation_rate > 1"):
+        tf.nn.pool(x, [3, 3], kind, "SAME", dilation_rate=[2, 2])
+    assert run(tf.nn.pool(x, [2, 2], kind, "VALID", dilation_rate=[2, 2])).tolist() == [[[[-1], [-1]], [[-1], [-1]]]]
+
+
+@pytest.mark.parametrize("function, value", [(tf.zeros, 0), (tf.ones, 1)])
+def test_a_number_is_the_shape_of_a_vector(function, value):
+    known = function(tf.constant(3))
+    assert known.shape == [3] and known.op.name == function.__name__
+    size = tf.placeholder(tf.int64, None)
+    assert run(known, function(size), feed={size: 2})[1].tolist() == [value] * 2
+    assert run(function(size), feed={size: [2, 1]}).tolist() == [[value]] * 2
+
+
+def test_words_that_are_not_empty_are_counted():
+    words = [["a", "", "b"], ["", "", ""]]
+    assert [x.tolist() for x in run(tf.math.count_nonzero(words), tf.math.count_nonzero(words, axis=1))] == [2, [2, 0]]
+    assert run(tf.math.count_nonzero([1j, 0j])) == 1 and run(tf.math.count_nonzero([True, False])) == 1
+
+
+def test_parts_of_numbers_that_are_not_complex():
+    z = tf.constant([3 - 4j])
+    assert [t.op.name for t in (tf.real(z), tf.imag(z, name="i"), tf.angle(z), tf.conj(z))] == ["Real", "i", "Angle", "Conj"]
+    for dtype in (tf.float64, tf.float16, tf.int32):
+        x = tf.constant([-2], dtype)
+        assert tf.real(x) is x and tf.conj(x) is x
+        imag = tf.imag(x)
+        assert imag.dtype == dtype and run(imag).tolist() == [0]
+    assert tf.imag(tf.constant([1.0]), name="none").op.name == "none/zeros_like"
+    with pytest.raises(TypeError, match="Expected numeric or variant tensor"):
+        tf.conj(["a"])
+
+
+@pytest.mark.parametrize("collections", ["kept", ["kept"], ("kept",), {"kept"}])
+def test_collections_of_metrics(collections):
+    value, update = tf.metrics.mean([1.0, 3.0], metrics_collections=collections, updates_collections=collections)
+    assert tf.get_collection("kept") == [value, update]
+    with pytest.raises(TypeError):
+        tf.metrics.mean([1.0], metrics_collections=5)
+
+
+def test_names_of_slots_are_sorted():
+    assert tf.train.RMSPropOptimizer(0.1, centered=True).get_slot_names() == ["mg", "momentum", "rms"]
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("shrinkage", [0.0, 0.01])
+def test_slots_of_ftrl_by_names_of_their_own(resource, shrinkage):
+    ids = tf.constant([0, 2, 0])
+    trained = []
+    for names in ({}, {"accum_name": "a", "linear_name": "l"}, {"accum_name": "a"}):
+        whole = tf.Variable([[1.0], [2.0], [3.0]], use_resource=resource, name="whole")
+        rows = tf.Variable([[1.0], [2.0], [3.0]], use_resource=resource, name="rows")
+        loss = tf.reduce_sum(whole * whole) + tf.reduce_sum(tf.gather(rows, ids) ** 3)
+        optimizer = tf.train.FtrlOptimizer(0.3, l1_regularization_strength=0.01, l2_shrinkage_regularization_strength=shrinkage, **names)
+        trained.append((whole, rows, optimizer.minimize(loss)))
+        found = [optimizer.get_slot(rows, n).op.name.rsplit("/", 1)[1] for n in optimizer.get_slot_names()]
+        assert found == [names.get("accum_name", "Ftrl"), names.get("linear_name", "Ftrl" if names else "Ftrl_1")]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run([step for _, _, step in trained])
+        values = session.run([[whole, rows] for whole, rows, _ in trained])
+    assert values[0][0][0, 0] != 1 and values[0][1][1, 0] == 2
+    for other in values[1:]:
+        np.testing.assert_allclose(other, values[0], rtol=1e-6)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_gru_that_resets_after(bias):
+    random = np.random.RandomState(0)
+    x = random.randn(2, 4, 3).astype(np.float32)
+    layer = tf.keras.layers.GRU(5, reset_after=True, use_bias=bias, recurrent_activation="sigmoid", bias_initializer="random_normal")
+    made = layer(tf.constant(x))
+    assert [w.shape.as_list() for w in layer.weights] == [[3, 15], [5, 15], [2, 15]][: 2 + bias]
+    got, weights = run(made, layer.weights)
+    kernel, recurrent = weights[:2]
+    of_inputs, of_states = weights[2] if bias else (0, 0)
+    h = np.zeros([2, 5])
+    for t in range(4):
+        a, b = np.split(x[:, t] @ kernel + of_inputs, 3, 1), np.split(h @ recurrent + of_states, 3, 1)
+        z, r = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+        h = z * h + (1 - z) * np.tanh(a[2] + r * b[2])
+    np.testing.assert_allclose(got, h, rtol=1e-4, atol=1e-5)
+    assert layer.get_config()["reset_after"] is True and tf.keras.layers.GRU.from_config(layer.get_config()).reset_after
+
+
+def test_virtual_batches():
+    x = np.random.RandomState(0).randn(6, 2, 3)
+    given = tf.placeholder(tf.float64, [None, 2, 3])
+    made = tf.layers.batch_normalization(given, virtual_batch_size=2, training=True, momentum=0.5, epsilon=1e-3)
+    still = tf.layers.batch_normalization(given, virtual_batch_size=2, training=False, name="batch_normalization", reuse=True, epsilon=1e-3)
+    assert made.shape.as_list() == [None, 2, 3]
+    assert [v.shape.as_list() for v in tf.global_variables()] == [[1, 1, 1, 3]] * 4
+    parts = x.reshape(2, 3, 2, 3)
+    mean, variance = parts.mean((0, 2), keepdims=True), parts.var((0, 2), keepdims=True)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        got, _ = session.run([made, tf.get_collection(tf.GraphKeys.UPDATE_OPS)], {given: x})
+        averages = session.run(tf.moving_average_variables() or tf.global_variables()[2:])
+        later = session.run(still, {given: x})
+    np.testing.assert_allclose(got, ((parts - mean) / np.sqrt(variance + 1e-3)).reshape(x.shape), rtol=1e-6)
+    np.testing.assert_allclose(averages[0].ravel(), 0.5 * mean.mean((0, 1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(averages[1].ravel(), 0.5 + 0.5 * variance.mean((0, 1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(later, (x - averages[0][0]) / np.sqrt(averages[1][0] + 1e-3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("renorm", [False, True])
+def test_adjusted_batches(renorm):
+    x = np.random.RandomState(0).randn(5, 3).astype(np.float32)
+    flag = tf.placeholder(tf.bool, [])
+    made = tf.layers.batch_normalization(
+        x,
+        training=flag,
+        renorm=renorm,
+        renorm_clipping={"rmin": 1.0, "rmax": 1.0, "dmax": 0.0} if renorm else None,
+        gamma_initializer=tf.constant_initializer(2.0),
+        beta_initializer=tf.constant_initializer(0.5),
+        adjustment=lambda shape: (tf.fill([shape[0], 1], 3.0), tf.fill([shape[0], 1], 0.25)),
+    )
+    normal = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-3)
+    np.testing.assert_allclose(run(made, feed={flag: True}), (normal * 3 + 0.25) * 2 + 0.5, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(made, feed={flag: False}), x / np.sqrt(1 + 1e-3) * 2 + 0.5, rtol=1e-4, atol=1e-5)
+
+
+def test_what_virtual_batches_refuse():
+    x = tf.zeros([4, 3])
+    for kwargs, error, message in [
+        ({"virtual_batch_size": 0}, ValueError, "must be a positive integer"),
+        ({"virtual_batch_size": 2, "axis": 0}, ValueError, "batch dimension"),
+        ({"virtual_batch_size": 2, "fused": True}, ValueError, "fused=True"),
+        ({"virtual_batch_size": 2, "adjustment": lambda s: (1.0, 0.0)}, ValueError, "adjustment cannot be specified"),
+        ({"virtual_batch_size": 2, "renorm": True}, NotImplementedError, "virtual batches"),
+    ]:
+        with pytest.raises(error, match=message):
+            tf.layers.batch_normalization(x, training=True, **kwargs)
+    assert tf.keras.layers.BatchNormalization(virtual_batch_size=2).get_config()["virtual_batch_size"] == 2

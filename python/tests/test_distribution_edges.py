@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.distributions.util import fill_triangular_inverse
 
 ds = tf.contrib.distributions
 b = ds.bijectors
@@ -94,3 +95,111 @@ def test_wisharts_scale_is_checked_when_asked():
     assert not callable(ds.WishartCholesky(3.0, np.eye(2, dtype=np.float32)).scale_operator)
     with pytest.raises(tf.errors.InvalidArgumentError):
         run(ds.WishartCholesky(3.0, -np.eye(2, dtype=np.float32), validate_args=True).log_prob(np.eye(2, dtype=np.float32)))
+
+
+def test_covariances_of_batches_in_another_shape_and_of_mixtures():
+    rng = np.random.RandomState(0)
+    scale = np.tril(rng.rand(6, 2, 2) + 0.5)
+    base = ds.MultivariateNormalTriL(loc=rng.rand(6, 2), scale_tril=scale)
+    of_batch, whole = run(ds.BatchReshape(base, [2, 3]).covariance(), base.covariance())
+    np.testing.assert_allclose(of_batch, whole.reshape(2, 3, 2, 2))
+    np.testing.assert_allclose(whole, scale @ scale.transpose(0, 2, 1))
+    loc, weights = rng.rand(3, 2), np.array([0.2, 0.3, 0.5])
+    mixture = ds.MixtureSameFamily(ds.Categorical(probs=weights), ds.MultivariateNormalTriL(loc=loc, scale_tril=scale[:3]))
+    away = loc - weights @ loc
+    wanted = np.einsum("k,kij->ij", weights, scale[:3] @ scale[:3].transpose(0, 2, 1) + away[:, :, None] * away[:, None, :])
+    covariance, variance = run(mixture.covariance(), mixture.variance())
+    np.testing.assert_allclose(covariance, wanted)
+    np.testing.assert_allclose(variance, np.diag(wanted))
+    with pytest.raises(NotImplementedError):
+        ds.MixtureSameFamily(ds.Categorical(probs=weights), tf.distributions.Normal(loc[:, 0], 1.0 + loc[:, 1])).covariance()
+
+
+@np.vectorize
+def _log_below(x):
+    """log P[X <= x] of a normal number, far out by the asymptotic series."""
+    if x > -20:
+        return math.log(0.5 * math.erfc(-x / math.sqrt(2)))
+    series = 1 - 1 / x**2 + 3 / x**4 - 15 / x**6 + 105 / x**8
+    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log(series)
+
+
+def test_the_far_tails_of_quantized_numbers_have_logarithms():
+    """P[j - 1 < X <= j] of a normal number, whose probability is no number of float64 from about 38 on."""
+    quantized = ds.QuantizedDistribution(tf.distributions.Normal(np.float64(0), np.float64(1)), low=-60.0, high=60.0)
+    at = np.array([-70.0, -60.0, -45.0, -3.0, 0.0, 1.0, 2.0, 30.0, 50.0, 59.0, 60.0, 61.0])
+    small, large = _log_below(-np.abs(at)), _log_below(-np.abs(at) + 1)
+    wanted = np.where(at > 0, large + np.log1p(-np.exp(small - large)), 0)
+    below = _log_below(at), _log_below(at - 1)
+    wanted = np.where(at > 0, wanted, below[0] + np.log1p(-np.exp(below[1] - below[0])))
+    wanted[at == -60] = _log_below(-60.0)
+    wanted[at == 60] = _log_below(-59.0)
+    wanted[(at < -60) | (at > 60)] = -np.inf
+    found, probability = run(quantized.log_prob(at), quantized.prob(at))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    np.testing.assert_allclose(probability, np.exp(wanted), rtol=1e-9, atol=1e-300)
+
+
+def test_bends_of_numbers_whose_square_is_not_finite():
+    bijector = b.SinhArcsinh(skewness=np.float32(0.1), tailweight=np.float32(0.5))
+    x = np.array([-1e20, -1e9, -2.0, 0.0, 3.0, 1e12, 1e20], np.float32)
+    wide = x.astype(np.float64)
+    angle = (np.arcsinh(wide) + 0.1) * 0.5
+    forward, slope, inverse = run(bijector.forward(x), bijector.forward_log_det_jacobian(x, 0), bijector.inverse(bijector.forward(x)))
+    np.testing.assert_allclose(forward, np.sinh(angle), rtol=1e-4)
+    np.testing.assert_allclose(slope, np.log(np.cosh(angle)) + np.log(0.5) - 0.5 * np.log1p(wide**2), rtol=1e-4)
+    np.testing.assert_allclose(inverse, x, rtol=1e-3, atol=1e-5)
+
+
+def test_what_is_checked_where_that_is_asked():
+    refused = (
+        lambda: b.Square(validate_args=True).forward(tf.constant([-1.0])),
+        lambda: b.Square(validate_args=True).inverse(tf.constant([-1.0])),
+        lambda: ds.QuantizedDistribution(tf.distributions.Normal(0.0, 1.0), low=0.5, validate_args=True).prob(1.0),
+        lambda: ds.QuantizedDistribution(tf.distributions.Normal(0.0, 1.0), low=2.0, high=2.0, validate_args=True).prob(1.0),
+        lambda: ds.QuantizedDistribution(tf.distributions.Normal(0.0, 1.0), validate_args=True).log_prob(0.5),
+        lambda: ds.Deterministic(0.0, atol=-1.0, validate_args=True).prob(0.0),
+        lambda: ds.VectorDeterministic([0.0, 1.0], validate_args=True).prob([[0.0], [1.0]]),
+        lambda: fill_triangular_inverse(tf.zeros([2, 3])),
+        lambda: ds.percentile(tf.zeros([0, 2]), 50.0),
+    )
+    for make in refused:
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+            run(make())
+    assert run(b.Square(validate_args=True).forward(tf.constant([2.0]))) == [4]
+
+
+def test_one_value_alone_keeps_its_type():
+    number, vector = ds.Deterministic(tf.constant([1, 2]), rtol=1), ds.VectorDeterministic([3, 4])
+    assert (number.dtype, vector.dtype) == (tf.int32, tf.int32)
+    values = run(number.sample(3), number.prob([3, 3]), number.mean(), vector.prob([[3, 4], [3, 5]]), vector.sample())
+    assert [v.dtype for v in values] == [np.int32] * 5
+    assert [v.tolist() for v in values] == [[[1, 2]] * 3, [0, 1], [1, 2], [1, 0], [3, 4]]
+
+
+def test_a_factor_tells_the_length_of_vectors():
+    factor = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
+    made = ds.MultivariateNormalDiagPlusLowRank(scale_identity_multiplier=np.float64(2.0), scale_perturb_factor=factor)
+    scale = 2 * np.eye(3) + factor @ factor.T
+    np.testing.assert_allclose(run(made.covariance()), scale @ scale.T)
+
+
+@pytest.mark.parametrize("base", ["nothing", "multiple", "diagonal", "triangle"])
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0]])
+def test_a_scale_with_a_product_of_few_columns(base, weights):
+    factor, shift, x = np.array([[1.0, 0.0], [0.5, 1.0], [2.0, 1.0]]), np.array([1.0, 2.0, 3.0]), np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 4.0]])
+    triangle = np.tril(np.arange(1.0, 10.0).reshape(3, 3))
+    given, matrix = {
+        "nothing": ({}, np.eye(3)),
+        "multiple": ({"scale_identity_multiplier": np.float64(2.0)}, 2 * np.eye(3)),
+        "diagonal": ({"scale_diag": np.array([1.0, 2.0, 3.0])}, np.diag([1.0, 2.0, 3.0])),
+        "triangle": ({"scale_tril": triangle, "scale_diag": np.array([1.0, 2.0, 3.0])}, triangle + np.diag([1.0, 2.0, 3.0])),
+    }[base]
+    if weights is not None:
+        given["scale_perturb_diag"] = np.array(weights)
+    affine = b.Affine(shift=shift, scale_perturb_factor=factor, **given)
+    matrix = matrix + factor @ np.diag(weights or [1.0, 1.0]) @ factor.T
+    forward, inverse, slope = run(affine.forward(x), affine.inverse(x @ matrix.T + shift), affine.forward_log_det_jacobian(x, 1))
+    np.testing.assert_allclose(forward, x @ matrix.T + shift, rtol=1e-10)
+    np.testing.assert_allclose(inverse, x, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(slope, np.linalg.slogdet(matrix)[1], rtol=1e-10)

@@ -134,7 +134,7 @@ class AffineScalar(Bijector):
 
 
 class Affine(Bijector):
-    """y = scale x + shift of vectors; the scale a multiple of the identity, a diagonal, or a lower triangle."""
+    """y = scale x + shift of vectors; the scale a multiple of the identity, a diagonal, or a lower triangle, and to it a product V D V' of few columns."""
 
     def __init__(
         self,
@@ -148,11 +148,13 @@ class Affine(Bijector):
         validate_args: bool = False,
         name: str = "affine",
     ) -> None:
-        if scale_perturb_factor is not None or scale_perturb_diag is not None:
-            raise at_user_line(NotImplementedError("scale_perturb_factor of Affine is not provided: give scale_tril the factor of the whole"))
-        given = [None if v is None else convert_to_tensor(v) for v in (shift, scale_identity_multiplier, scale_diag, scale_tril)]
-        self.shift, self._multiple, self._diag, self._tril = given
-        super().__init__(event_ndims, [t for t in given if t is not None], True, validate_args, name=name)
+        if scale_perturb_diag is not None and scale_perturb_factor is None:
+            raise at_user_line(ValueError("scale_perturb_diag needs a scale_perturb_factor"))
+        given = [None if v is None else convert_to_tensor(v) for v in (shift, scale_identity_multiplier, scale_diag, scale_tril, scale_perturb_factor)]
+        self.shift, self._multiple, self._diag, self._tril, self._factor = given
+        self._weights = None if scale_perturb_diag is None else convert_to_tensor(scale_perturb_diag)
+        parents = [t for t in (*given, self._weights) if t is not None]
+        super().__init__(event_ndims, parents, True, validate_args, name=name)
 
     @property
     def _diagonal(self) -> Any:
@@ -161,7 +163,18 @@ class Affine(Bijector):
 
     @property
     def scale(self) -> Optional[Tensor]:
-        """The matrix, where it is a triangle."""
+        """The matrix, where it is more than a diagonal."""
+        if self._factor is None:
+            return self._triangle
+        weighted = self._factor if self._weights is None else self._factor * array_ops.expand_dims(self._weights, -2)
+        product = gen_ops.batch_mat_mul_v2(weighted, self._factor, adj_y=True)
+        if self._tril is not None:
+            return self._triangle + product
+        ones = array_ops.ones_like(gen_ops.matrix_diag_part(product))
+        return gen_ops.matrix_diag(ones if self._diagonal is None else ones * self._diagonal) + product
+
+    @property
+    def _triangle(self) -> Optional[Tensor]:
         if self._tril is None:
             return None
         lower = gen_ops.matrix_band_part(self._tril, -1, 0)
@@ -170,7 +183,7 @@ class Affine(Bijector):
         return gen_ops.matrix_set_diag(lower, gen_ops.matrix_diag_part(lower) + self._diagonal)
 
     def _forward(self, x: Any) -> Any:
-        if self._tril is not None:
+        if self.scale is not None:
             x = array_ops.squeeze(matrix_ops.matmul(self.scale, array_ops.expand_dims(x, -1)), [-1])
         elif self._diagonal is not None:
             x = x * self._diagonal
@@ -178,11 +191,17 @@ class Affine(Bijector):
 
     def _inverse(self, y: Any) -> Any:
         x = y if self.shift is None else y - self.shift
+        if self._factor is not None:
+            matrices = self.scale + array_ops.expand_dims(array_ops.zeros_like(x), -1)  # as many as there are vectors
+            vectors = x + array_ops.zeros_like(gen_ops.matrix_diag_part(matrices))
+            return array_ops.squeeze(gen_ops.matrix_solve(matrices, array_ops.expand_dims(vectors, -1)), [-1])
         if self._tril is not None:
             return array_ops.squeeze(gen_ops.matrix_triangular_solve(self.scale, array_ops.expand_dims(x, -1)), [-1])
         return x if self._diagonal is None else x / self._diagonal
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
+        if self._factor is not None:
+            return gen_ops.log_matrix_determinant(self.scale)[1]
         if self._tril is not None:
             return math_ops.reduce_sum(gen_ops.log(gen_ops.abs(gen_ops.matrix_diag_part(self.scale))), [-1])
         if self._diagonal is None:

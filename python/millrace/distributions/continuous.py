@@ -563,6 +563,16 @@ class Cauchy(_LocScale):
         return self._wide(math.log(4.0 * math.pi) + gen_ops.log(self._scale))
 
 
+def slack_of(loc: Tensor, atol: Any, rtol: Any, validate: bool) -> Tensor:
+    """How far from loc a value is taken for it."""
+
+    def tolerance(given: Any) -> Tensor:
+        made = convert_to_tensor(0 if given is None else given, loc.dtype.base_dtype)
+        return checked(made, validate, lambda t: check_ops.assert_non_negative(t, message="Argument 'tol' must be non-negative"))
+
+    return tolerance(atol) + tolerance(rtol) * gen_ops.abs(loc)
+
+
 class Deterministic(_Scalar):
     """All of the probability at one value."""
 
@@ -570,8 +580,8 @@ class Deterministic(_Scalar):
         self, loc: Any, atol: Any = None, rtol: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Deterministic"
     ) -> None:
         with name_scope(name, values=[loc]) as scope:
-            (self._loc,) = float_parameters(loc)
-            self._slack = (0.0 if atol is None else atol) + (0.0 if rtol is None else rtol) * gen_ops.abs(self._loc)
+            self._loc = convert_to_tensor(loc, name="loc")
+            self._slack = slack_of(self._loc, atol, rtol, validate_args)
         super().__init__(scope, (self._loc,), NOT_REPARAMETERIZED, validate_args, allow_nan_stats)
 
     loc = property(lambda self: self._loc)

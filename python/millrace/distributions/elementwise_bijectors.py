@@ -22,17 +22,24 @@ class Square(Bijector):
     def __init__(self, validate_args: bool = False, name: str = "square") -> None:
         super().__init__(0, validate_args=validate_args, name=name)
 
+    def _checked(self, t: Any) -> Any:
+        """What it maps, behind a check of its sign where the user asked for it."""
+        if not self._validate_args:
+            return t
+        with control_dependencies([check_ops.assert_non_negative(t, message="All elements must be non-negative.")]):
+            return array_ops.identity(t)
+
     def _forward(self, x: Any) -> Any:
-        return gen_ops.square(x)
+        return gen_ops.square(self._checked(x))
 
     def _inverse(self, y: Any) -> Any:
-        return gen_ops.sqrt(y)
+        return gen_ops.sqrt(self._checked(y))
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
-        return np.log(2.0) + gen_ops.log(x)
+        return np.log(2.0) + gen_ops.log(self._checked(x))
 
     def _inverse_log_det_jacobian(self, y: Any) -> Any:
-        return -np.log(2.0) - 0.5 * gen_ops.log(y)
+        return -np.log(2.0) - 0.5 * gen_ops.log(self._checked(y))
 
 
 class AbsoluteValue(Bijector):
@@ -192,6 +199,20 @@ class Kumaraswamy(Bijector):
         return self._event_sum(gen_ops.log(a) + gen_ops.log(b) + (a - 1.0) * gen_ops.log(y) + (b - 1.0) * gen_ops.log1p(-gen_ops.pow(y, a)))
 
 
+def _asinh(x: Any) -> Any:
+    """asinh, also of numbers whose square is no finite number: log(2 |x|) with the sign of x."""
+    size = gen_ops.abs(x)
+    large = gen_ops.greater(size, 1e10)
+    tail = gen_ops.log(array_ops.where(large, size, array_ops.ones_like(x))) + np.log(2.0)
+    return array_ops.where(large, gen_ops.sign(x) * tail, gen_ops.asinh(array_ops.where(large, array_ops.zeros_like(x), x)))
+
+
+def _log_cosh(x: Any) -> Any:
+    """log(cosh(x)), which is about |x| - log(2) where cosh(x) is no finite number."""
+    size = gen_ops.abs(x)
+    return size + gen_ops.log1p(gen_ops.exp(-2.0 * size)) - np.log(2.0)
+
+
 class SinhArcsinh(Bijector):
     """y = sinh((arcsinh(x) + skewness) tailweight): one side heavier than the other, and tails as heavy as wanted."""
 
@@ -204,18 +225,18 @@ class SinhArcsinh(Bijector):
     tailweight = property(lambda self: self._tailweight, doc="How heavy the tails are.")
 
     def _forward(self, x: Any) -> Any:
-        return gen_ops.sinh((gen_ops.asinh(x) + self._skewness) * self._tailweight)
+        return gen_ops.sinh((_asinh(x) + self._skewness) * self._tailweight)
 
     def _inverse(self, y: Any) -> Any:
-        return gen_ops.sinh(gen_ops.asinh(y) / self._tailweight - self._skewness)
+        return gen_ops.sinh(_asinh(y) / self._tailweight - self._skewness)
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
-        inner = gen_ops.cosh((gen_ops.asinh(x) + self._skewness) * self._tailweight)
-        return self._event_sum(gen_ops.log(inner) + gen_ops.log(self._tailweight) - 0.5 * gen_ops.log1p(gen_ops.square(x)))
+        inner = _log_cosh((_asinh(x) + self._skewness) * self._tailweight)
+        return self._event_sum(inner + gen_ops.log(self._tailweight) - _log_cosh(_asinh(x)))
 
     def _inverse_log_det_jacobian(self, y: Any) -> Any:
-        inner = gen_ops.cosh(gen_ops.asinh(y) / self._tailweight - self._skewness)
-        return self._event_sum(gen_ops.log(inner) - gen_ops.log(self._tailweight) - 0.5 * gen_ops.log1p(gen_ops.square(y)))
+        inner = _log_cosh(_asinh(y) / self._tailweight - self._skewness)
+        return self._event_sum(inner - gen_ops.log(self._tailweight) - _log_cosh(_asinh(y)))
 
 
 class Permute(Bijector):

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Callable, Optional
 
 import numpy as np
 
 from millrace.distributions.discrete import Categorical
-from millrace.distributions.distribution import NOT_REPARAMETERIZED, Distribution, float_parameters, joined
+from millrace.distributions.distribution import NOT_REPARAMETERIZED, Distribution, checked, float_parameters, joined
 from millrace.distributions.util import gen_new_seed
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -18,7 +19,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value, constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, nn_ops
 
 
 class MixtureSameFamily(Distribution):
@@ -104,6 +105,14 @@ class MixtureSameFamily(Distribution):
         middle = self._before_event(self._weighted(means, self._probs()))
         return self._weighted(self._components.variance() + gen_ops.squared_difference(means, middle), self._probs())
 
+    def _covariance(self) -> Tensor:
+        if self._event_rank != 1:
+            raise self._lacks("covariance")
+        means, weights = self._components.mean(), self._probs()
+        away = array_ops.expand_dims(means - self._before_event(self._weighted(means, weights)), -1)
+        within = self._components.covariance() + gen_ops.batch_mat_mul(away, away, adj_y=True)
+        return math_ops.reduce_sum(within * array_ops.expand_dims(array_ops.expand_dims(weights, -1), -1), [-3])
+
 
 class BatchReshape(Distribution):
     """A distribution whose batch has another shape."""
@@ -185,6 +194,10 @@ class BatchReshape(Distribution):
     def _stddev(self) -> Tensor:
         return self._of_batch(self._distribution.stddev(), self.event_shape_tensor())
 
+    def _covariance(self) -> Tensor:
+        length = self.event_shape_tensor()
+        return self._of_batch(self._distribution.covariance(), array_ops.concat([length, length], 0))
+
 
 def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
     sizes = [int(s) for s in sizes]
@@ -200,6 +213,18 @@ def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
     return TensorShape(made), made
 
 
+def _assert_whole(value: Tensor) -> Any:
+    return check_ops.assert_equal(value, gen_ops.floor(value), message="has non-integer components.")
+
+
+def _log_of_difference(large: Tensor, small: Tensor) -> Tensor:
+    """log(exp(large) - exp(small)); -inf where both are."""
+    nothing = gen_ops.less_equal(large, small)
+    down = array_ops.where(nothing, -array_ops.ones_like(large), small - array_ops.where(nothing, array_ops.zeros_like(large), large))
+    found = large + gen_ops.log(-gen_ops.expm1(down))
+    return array_ops.where(nothing, array_ops.fill(array_ops.shape(found), math_ops.cast(-math.inf, found.dtype)), found)
+
+
 class QuantizedDistribution(Distribution):
     """The least whole number that is not below a number, kept from low to high: P[Y = j] = P[j - 1 < X <= j]."""
 
@@ -207,6 +232,9 @@ class QuantizedDistribution(Distribution):
         self._distribution = distribution
         with name_scope(name, values=[low, high]) as scope:
             self._low, self._high = (None if v is None else float_parameters(v, dtype=distribution.dtype)[0] for v in (low, high))
+            self._low, self._high = (None if v is None else checked(v, validate_args, _assert_whole) for v in (self._low, self._high))
+            if validate_args and self._low is not None and self._high is not None:
+                self._low = checked(self._low, True, lambda v: check_ops.assert_less(v, self._high, message="low must be strictly less than high."))
         super().__init__(distribution.dtype, NOT_REPARAMETERIZED, validate_args, distribution.allow_nan_stats, name=scope)
 
     distribution = property(lambda self: self._distribution)
@@ -248,7 +276,22 @@ class QuantizedDistribution(Distribution):
         j = gen_ops.floor(y)
         return self._bounded(j, self._distribution.survival_function(j), 1.0, 0.0)
 
+    def _asked(self, y: Tensor) -> Tensor:
+        return checked(y, self._validate_args, _assert_whole)
+
+    def _log_prob(self, y: Tensor) -> Tensor:
+        y = self._asked(y)
+        j = gen_ops.floor(y)
+        try:
+            upper, lower = (self._bounded(j + s, self._distribution.log_cdf(j + s), -math.inf, 0.0) for s in (0.0, -1.0))
+            left, right = (self._bounded(j + s, self._distribution.log_survival_function(j + s), 0.0, -math.inf) for s in (-1.0, 0.0))
+        except NotImplementedError:
+            return gen_ops.log(self._prob(y))
+        in_right = gen_ops.less(left, lower)  # of the smaller tails, which lose no digits
+        return _log_of_difference(array_ops.where(in_right, left, upper), array_ops.where(in_right, right, lower))
+
     def _prob(self, y: Tensor) -> Tensor:
+        y = self._asked(y)
         # The difference of whichever tails are smaller: those of large numbers are near 1.
         upper, lower = self._cdf(y), self._cdf(y - 1.0)
         try:

@@ -29,6 +29,8 @@ def percentile(
             raise at_user_line(NotImplementedError("percentile needs a tensor of known rank"))
         if isinstance(q, Tensor) and q.get_shape().ndims not in (None, 0) or not isinstance(q, Tensor) and np.ndim(q):
             raise at_user_line(ValueError("q must be a scalar, got %s" % (q,)))
+        if x.get_shape().num_elements() == 0:
+            raise at_user_line(ValueError("there is no percentile of nothing: x has the shape %s" % x.get_shape()))
         q = math_ops.cast(convert_to_tensor(q, name="q"), dtypes.float64)
         if validate_args:
             from millrace.ops import check_ops

@@ -8,8 +8,10 @@ from typing import Any, Optional
 
 import numpy as np
 
+from millrace.distributions.continuous import slack_of
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, checked, float_parameters, joined
 from millrace.distributions.multivariate import _Vectors
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, check_ops, gen_ops, linalg_operators, math_ops, random_ops
@@ -139,6 +141,10 @@ class MultivariateNormalDiagPlusLowRank(MultivariateNormalLinearOperator):
         allow_nan_stats: bool = True,
         name: str = "MultivariateNormalDiagPlusLowRank",
     ) -> None:
+        if scale_perturb_factor is not None and loc is None and scale_diag is None:  # the factor tells how long vectors are
+            (scale_perturb_factor,) = float_parameters(scale_perturb_factor)
+            scale_diag = array_ops.zeros_like(scale_perturb_factor[..., 0])
+            scale_identity_multiplier = 1.0 if scale_identity_multiplier is None else scale_identity_multiplier
         loc, diagonal = diagonal_of(loc, scale_diag, scale_identity_multiplier)
         dense = gen_ops.matrix_diag(diagonal)
         if scale_perturb_factor is not None:
@@ -222,11 +228,10 @@ class VectorDeterministic(_Vectors):
         self, loc: Any, atol: Any = None, rtol: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "VectorDeterministic"
     ) -> None:
         with name_scope(name, values=[loc]) as scope:
-            (self._loc,) = float_parameters(loc)
+            self._loc = convert_to_tensor(loc, name="loc")
             if self._loc.get_shape().ndims == 0:
                 raise at_user_line(ValueError("`loc` must be a vector or a batch of vectors, got %s" % self._loc))
-            parts = [0.0 if v is None else float_parameters(v, dtype=self._loc.dtype.base_dtype)[0] for v in (atol, rtol)]
-            self._slack = parts[0] + parts[1] * gen_ops.abs(self._loc)
+            self._slack = slack_of(self._loc, atol, rtol, validate_args)
         self._vectors = (self._loc,)
         super().__init__(self._loc.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._loc], name=scope)
 
@@ -236,8 +241,13 @@ class VectorDeterministic(_Vectors):
         return self._loc * array_ops.ones(joined(n, self._whole_shape_tensor()), self.dtype)
 
     def _prob(self, x: Tensor) -> Tensor:
+        x = checked(x, self._validate_args, self._assert_length)
         near = gen_ops.less_equal(gen_ops.abs(x - self._loc), self._slack)
         return gen_ops.cast(math_ops.reduce_all(near, [-1]), self.dtype)
+
+    def _assert_length(self, x: Tensor) -> Any:
+        message = "Argument 'x' not defined in the same space R**k as this distribution"
+        return check_ops.assert_equal(array_ops.shape(x)[-1:], self.event_shape_tensor(), message=message)
 
     def _mean(self) -> Tensor:
         return array_ops.identity(self._loc)

@@ -272,6 +272,8 @@ def fill_triangular_inverse(x: Any, upper: bool = False, name: Optional[str] = N
         x = convert_to_tensor(x, name="x")
         static = x.get_shape().with_rank_at_least(2)
         size = static.as_list()[-1] if static.ndims is not None else None
+        if static.ndims is not None and not static[-1].is_compatible_with(static[-2]):
+            raise at_user_line(ValueError("fill_triangular_inverse takes square matrices, got %s" % static))
         n: Any = array_ops.shape(x)[-1] if size is None else size
         first, rest = (x[..., 0, :], x[..., 1:, :]) if upper else (gen_ops.reverse_v2(x[..., -1, :], [-1]), x[..., :-1, :])
         # A place of the rest is in the triangle, or the place opposite is.

@@ -37,14 +37,15 @@ HWY_INLINE WindowRun Joined(const WindowRun& run) {
   return one;
 }
 
-// Windows of many cells of many channels are read as the cells lie, some channels at a time.
+// Windows that are larger than the first cache are read as the cells lie, some channels of a few cells at a time.
 template <typename T>
 constexpr size_t kChannelsAtOnce = 4096 / sizeof(T);
 template <typename T>
 bool HasManyCells(const WindowRun& run) {
-  constexpr size_t kManyCells = 16, kWide = 128;  // bytes of the channels
-  return run.cells >= kManyCells && run.channels * sizeof(T) >= kWide;
+  constexpr size_t kManyCells = 16, kManyBytes = 24 << 10;
+  return run.cells >= kManyCells && run.cells * run.channels * sizeof(T) >= kManyBytes;
 }
+constexpr size_t kCellsAtOnce = 8;
 // Calls fn(offset of window and channel, result offset, channels).
 template <typename T, class Fn>
 HWY_INLINE void ForChannelBlocks(const WindowRun& run, Fn fn) {
@@ -77,12 +78,17 @@ template <typename T>
 void MaxOfManyCells(const WindowRun& run, const T* image, T* out) {
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     T* const to = out + result;
-    std::copy_n(image + at + run.offsets[0], n, to);
-    for (size_t i = 1; i < run.cells; ++i) {
-      const T* const cell = image + at + run.offsets[i];
+    for (size_t i = 0; i < run.cells; i += kCellsAtOnce) {
+      WindowRun some = run;
+      some.offsets += i;
+      some.cells = std::min(kCellsAtOnce, run.cells - i);
       ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
-        const auto best = how.Load(to + c), here = how.Load(cell + c);
-        how.Store(hn::IfThenElse(hn::Or(hn::Gt(here, best), hn::IsNaN(here)), here, best), to + c);
+        auto best = Largest(how, some, image + at + c);
+        if (i > 0) {
+          const auto before = how.Load(to + c);
+          best = hn::IfThenElse(hn::Or(hn::Gt(before, best), hn::IsNaN(before)), before, best);
+        }
+        how.Store(best, to + c);
       });
     }
   });
@@ -109,28 +115,36 @@ HWY_INLINE hn::Vec<D> Share(D, hn::Vec<D> v, hn::Vec<D> n, hn::Vec<D> inverse) {
 #endif
 }
 
+// The sum of cells [begin, end), begin < end, by halves that do not wait for each other.
+template <class How, typename T>
+HWY_INLINE typename How::V SumOfCells(const How& how, const WindowRun& run, size_t begin, size_t end, const T* cell) {
+  auto even = how.Load(cell + run.offsets[begin]);
+  if (end - begin == 1) return even;
+  auto odd = how.Load(cell + run.offsets[begin + 1]);
+  size_t i = begin + 2;
+  for (; i + 2 <= end; i += 2) {
+    even = hn::Add(even, how.Load(cell + run.offsets[i]));
+    odd = hn::Add(odd, how.Load(cell + run.offsets[i + 1]));
+  }
+  if (i < end) even = hn::Add(even, how.Load(cell + run.offsets[i]));
+  return hn::Add(even, odd);
+}
+
 template <typename T>
 void MeanOfManyCells(const WindowRun& run, const T* image, T* out) {
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     const T* const from = image + at;
     T* const to = out + result;
-    std::copy_n(from + run.offsets[0], n, to);
-    size_t i = 1;
-    for (; i + 2 <= run.cells; i += 2) {
-      const T *a = from + run.offsets[i], *b = from + run.offsets[i + 1];
+    for (size_t i = 0; i < run.cells; i += kCellsAtOnce) {
+      const size_t end = std::min(i + kCellsAtOnce, run.cells);
       ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
-        how.Store(hn::Add(hn::Add(how.Load(to + c), how.Load(a + c)), how.Load(b + c)), to + c);
+        auto sum = SumOfCells(how, run, i, end, from + c);
+        if (i > 0) sum = hn::Add(how.Load(to + c), sum);
+        if (end == run.cells) sum = Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse));
+        how.Store(sum, to + c);
       });
     }
-    for (; i < run.cells; ++i) {
-      const T* a = from + run.offsets[i];
-      ForVectors<T>(
-          n, [&](auto how, int64_t c) HWY_ATTR { how.Store(hn::Add(how.Load(to + c), how.Load(a + c)), to + c); });
-    }
-    ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
-      how.Store(Share(how.d, how.Load(to + c), hn::Set(how.d, cells), hn::Set(how.d, inverse)), to + c);
-    });
   });
 }
 
@@ -140,8 +154,7 @@ void MeanT(const WindowRun& windows, const T* image, T* out) {
   if (HasManyCells<T>(windows)) return MeanOfManyCells<T>(windows, image, out);
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
-    auto sum = how.Load(image + at + run.offsets[0]);
-    for (size_t i = 1; i < run.cells; ++i) sum = hn::Add(sum, how.Load(image + at + run.offsets[i]));
+    const auto sum = SumOfCells(how, run, 0, run.cells, image + at);
     how.Store(Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse)), out + to);
   });
 }

@@ -215,6 +215,7 @@ class Scope {
   }
   Graph& graph() { return graph_; }
   const std::string& prefix() const { return prefix_; }  // "" or "a/b/"
+  const std::string& device() const { return device_; }  // "" or what was asked for
   const Status& status() const { return graph_.status(); }
   // Keeps the first error of building (or throws it), for what builds by other means.
   void Note(const Status& error) {

@@ -143,7 +143,7 @@ class LbfgsVectors {
     const DType dtype = v.read.dtype();
     const auto dims = [](const Shape& of) { return Tensor::Of<int64_t>({static_cast<int64_t>(of.size())}, of); };
     const int32_t m = options_.history;
-    // Not Model::AddVariable's, which lie where the session does.
+    // Not Model::AddVariable's: these stay with `v` where that is placed later, too.
     const auto vector = [&](const char* name, const Shape& of) {
       Scope here = Scope(s.graph(), outer.prefix() + self.name()).ColocateWith(self);
       const Operation op = here.WithName(name).Op("VariableV2", {}, {{"dtype", dtype}, {"shape", Attr::OfShape(of)}});

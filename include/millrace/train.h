@@ -77,13 +77,9 @@ class Model {
   Scope& scope() { return scope_; }
   const std::vector<Variable>& trainable() const { return trainable_; }
 
-  // A variable that starts at `initial`, whose shape must be known.
+  // A variable that starts at `initial`, whose shape must be known, on the scope's device.
   Variable AddVariable(const std::string& name, Output initial, bool trainable = true) {
-    TF_Output ref{nullptr, 0}, read{nullptr, 0};
-    internal::CallStatus status;
-    MR_AddVariable(scope_.graph().get(), (scope_.prefix() + name).c_str(), initial.get(), &ref, &read, status);
-    Note(status.Get());
-    Variable v{Output(ref), Output(read)};
+    const Variable v = internal::AddVariable(scope_, name, initial);
     if (trainable) trainable_.push_back(v);
     return v;
   }
@@ -287,15 +283,11 @@ class Model {
   Variable Slot(const Variable& v, const std::string& name) {
     Shape shape;
     scope_.graph().ShapeOf(v.ref, &shape);
-    Scope s = Scope(scope_.graph(), v.name());
+    Scope s = Scope(scope_.graph(), v.name()).ColocateWith(Operation(v.ref.get().oper));
     const Output zero = s.Op("Cast", {0.0f}, {{"DstT", TypeOf(v)}});
     const Output zeros = s.WithName(name + "/Initializer/zeros")
                              .Op("Fill", {Tensor::Of({static_cast<int64_t>(shape.size())}, shape), zero});
-    TF_Output ref{nullptr, 0}, read{nullptr, 0};
-    internal::CallStatus status;
-    MR_AddVariable(s.graph().get(), (s.prefix() + name).c_str(), zeros.get(), &ref, &read, status);
-    Note(status.Get());
-    return {Output(ref), Output(read)};
+    return internal::AddVariable(s, name, zeros);
   }
   // By given statistics: gamma, beta, mean, variance.
   static Output Normalized(Scope s, Output x, const std::vector<Variable>& v, float epsilon) {

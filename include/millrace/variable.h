@@ -47,6 +47,23 @@ inline LocalVariable AddLocalVariable(Scope scope, const std::string& name, Outp
   return v;
 }
 
+namespace internal {
+// A variable that starts at `initial`, whose shape must be known: "<scope>/<name>" on the scope's device, with what
+// belongs to it.
+inline Variable AddVariable(Scope& scope, const std::string& name, Output initial) {
+  TF_Output ref{nullptr, 0}, read{nullptr, 0};
+  CallStatus status;
+  MR_AddVariable(scope.graph().get(), (scope.prefix() + name).c_str(), initial.get(), &ref, &read, status);
+  scope.Note(status.Get());
+  const Variable v{Output(ref), Output(read)};
+  if (!v.ref || scope.device().empty()) return v;
+  for (const Operation& op : {Operation(ref.oper), scope.graph().Find(v.name() + "/Assign"), Operation(read.oper)}) {
+    Api().SetRequestedDevice(scope.graph().get(), op.get(), scope.device().c_str());
+  }
+  return v;
+}
+}  // namespace internal
+
 // All variables of the graph but local ones, in the order of their making.
 inline std::vector<Variable> GlobalVariables(const Graph& graph) {
   std::vector<Variable> all;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prune.h"
 
+#include <algorithm>
 #include <map>
 #include <queue>
 
+#include "absl/strings/strip.h"
 #include "base/hash_map.h"
+#include "op/device_name.h"
 
 namespace millrace {
 namespace {
@@ -227,7 +230,45 @@ class Pruner {
     }
     MR_ASSIGN_OR_RETURN(Node * copy, graph_->CopyNode(*n, inputs, controls));
     copies_.emplace(n, copy);
+    if (const auto* groups = GroupsOf(*n)) KeepPlace(*groups, copy);
     return absl::OkStatus();
+  }
+
+  static const std::vector<std::string>* GroupsOf(const Node& n) {
+    const auto it = n.attrs().find("_class");
+    return it == n.attrs().end() ? nullptr : it->second.get<std::vector<std::string>>();
+  }
+
+  // What is left out and had to be with `copy` asks for a device through it, in so far as the two agree.
+  void KeepPlace(const std::vector<std::string>& groups, Node* copy) const {
+    std::vector<const Node*> beside;  // left out
+    const auto add = [&](const Node* n) {
+      if (n == nullptr || needed_[static_cast<size_t>(n->id())]) return;
+      if (std::find(beside.begin(), beside.end(), n) == beside.end()) beside.push_back(n);
+    };
+    const auto add_groups = [&](const std::vector<std::string>& names) {
+      for (absl::string_view name : names) {
+        if (absl::ConsumePrefix(&name, "loc:@")) add(source_.Find(name));
+      }
+    };
+    add_groups(groups);
+    StatusOr<DeviceName> place = DeviceName::Parse(copy->device());
+    bool moved = false;
+    for (size_t i = 0; i < beside.size(); ++i) {
+      const Node& n = *beside[i];
+      const StatusOr<DeviceName> asked = DeviceName::Parse(n.device());
+      if (place.ok() && asked.ok() && !n.device().empty()) {
+        if (StatusOr<DeviceName> both = place->Merge(*asked); both.ok()) {
+          place = std::move(both);
+          moved = true;
+        }
+      }
+      if (const auto* names = GroupsOf(n)) add_groups(*names);
+      for (int k = 0; k < n.num_inputs(); ++k) {
+        if (IsRef(n.input_type(k)) || n.input_type(k) == DType::kResource) add(n.input(k).node);
+      }
+    }
+    if (moved) copy->set_device(place->ToString());
   }
 
   Status CloseLoops() {

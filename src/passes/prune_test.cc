@@ -27,6 +27,29 @@ TEST_F(PruneTest, WhatIsFedIsNotComputedForWhomeverReadsIt) {
   EXPECT_EQ(Count(**graph, "_Retval"), 2);
 }
 
+// Work beside a variable of device 1, to which nothing but an assignment that is left out leads.
+TEST_F(PruneTest, WhatIsLeftOutStillSaysWhereItsNeighboursAre) {
+  const auto beside = [](const char* name) {
+    return AttrMap{{"_class", std::vector<std::string>{std::string("loc:@") + name}}};
+  };
+  Node* x = Add("Placeholder", "x");
+  Node* v = On(1, Add("Variable", "v"));
+  Add("Assign", "assign", {v->output(0), x->output(0)});
+  Node* direct = Add("Work", "direct", {x->output(0)}, {}, beside("v"));
+  Node* chained = Add("Work", "chained", {x->output(0)}, {}, beside("assign"));
+  Node* contrary = On(0, Add("Work", "contrary", {x->output(0)}, {}, beside("v")));
+  Node* with_nobody = Add("Work", "with_nobody", {x->output(0)}, {}, beside("gone"));
+  const auto graph = PruneForRun(
+      *graph_,
+      {{x->output(0)}, {direct->output(0), chained->output(0), contrary->output(0), with_nobody->output(0)}, {}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ((*graph)->Find("v"), nullptr);
+  EXPECT_EQ((*graph)->Find("direct")->device(), v->device());
+  EXPECT_EQ((*graph)->Find("chained")->device(), v->device());
+  EXPECT_EQ((*graph)->Find("contrary")->device(), contrary->device());
+  EXPECT_EQ((*graph)->Find("with_nobody")->device(), "");
+}
+
 TEST_F(PruneTest, RefusesWhatCannotBeFedOrFetched) {
   Node* x = Add("Placeholder", "x");
   Node* v = Add("Variable", "v");

@@ -151,6 +151,29 @@ CLIENT_TEST(UsersWriteRules) {
   EXPECT_EQ(Value(Value(session.Run({net.step.read}))[0].scalar<int64_t>()), 5);
 }
 
+CLIENT_TEST(VariablesLieOnTheDeviceOfTheirScope) {
+  Graph graph;
+  Model model(Scope(graph).WithDevice("/device:CPU:1"));
+  const Variable v = model.AddVariable("v", model.scope().Const({1.f, 2.f}));
+  const Output loss = model.scope().Op("L2Loss", {v.read});
+  const Model::Rule rule = [](Scope s, const Gradient& g, const std::vector<Variable>& slots) {
+    return s.WithControl({s.Op("AssignAdd", {slots[0].ref, g.dense})}).Op("AssignSub", {g.variable.ref, g.dense});
+  };
+  const Operation train = model.ApplyGradients("Mine", rule, model.ComputeGradients(loss), 1);
+  const Operation init = model.Initializer();
+  for (const char* name : {"v", "v/Assign", "v/read", "v/Mine", "v/Mine/Assign", "v/Mine/read"}) {
+    EXPECT_EQ(graph.Find(name).device(), "/device:CPU:1") << name;
+  }
+  ASSERT_TRUE(Model(Scope(graph)).AddVariable("free", Scope(graph).Const(1.f)).ref);
+  EXPECT_EQ(graph.Find("free/Assign").device(), "");
+  millrace::SessionOptions two;
+  two.config = millrace::Config{.device_count = {{"CPU", 2}}}.Encode();
+  const Session session(graph, two);
+  MUST(session.RunTargets({init}));
+  MUST(session.RunTargets({train}));
+  EXPECT_EQ(Value(Value(session.Run({v.read}))[0].values<float>()), (std::vector<float>{0, 0}));
+}
+
 CLIENT_TEST(SparseGradientsAreRowsOrDense) {
   Net net;
   const Variable table = net.model.AddVariable("table", net.s.Const(Tensor::Of<float>({3, 1}, {1, 2, 3})));

@@ -92,6 +92,37 @@ class FunctionSettingsTest : public ::testing::Test {
   Output x_, y_;
 };
 
+TEST_F(FunctionSettingsTest, WhatAFunctionRunsIsInTheTraceOfItsStep) {
+  Map([](const GraphBuilder& b, Output x) { return b.WithName("noted").Op("TestNoted", {x}); });
+  const std::unique_ptr<Session> session = Open();
+  wire::RunOptions options;
+  options.trace_level = wire::RunOptions::kFullTrace;
+  for (int step = 0; step < 2; ++step) {
+    wire::RunMetadata metadata;
+    std::vector<Tensor> out;
+    const Status s = session->Run(
+        &options, std::vector<Output>{x_}, std::vector<Tensor>{numbers_}, std::vector<Output>{y_}, {}, &out, &metadata);
+    ASSERT_TRUE(s.ok()) << s;
+    ASSERT_TRUE(wire::Decode(wire::Encode(metadata), &metadata).ok());
+    ASSERT_TRUE(metadata.step_stats && !metadata.step_stats->dev_stats.empty());
+    int calls = 0, maps = 0;
+    int64_t map_begins = 0, map_ends = 0, first_begins = INT64_MAX, last_ends = 0;
+    for (const wire::NodeExecStats& n : metadata.step_stats->dev_stats[0].node_stats) {
+      const int64_t begins = n.all_start_nanos, ends = begins + n.all_end_rel_nanos;
+      if (n.node_name == y_.node->name()) ++maps, map_begins = begins, map_ends = ends;
+      if (!absl::StartsWith(n.node_name, "Body/noted")) continue;
+      ++calls;
+      first_begins = std::min(first_begins, begins);
+      last_ends = std::max(last_ends, ends);
+      EXPECT_TRUE(absl::StrContains(n.timeline_label, " = TestNoted(")) << n.timeline_label;
+    }
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(maps, 1);
+    EXPECT_GE(first_begins, map_begins);
+    EXPECT_LE(last_ends, map_ends);
+  }
+}
+
 TEST_F(FunctionSettingsTest, OneThreadIsOneInAFunctionToo) {
   Map([](const GraphBuilder& b, Output x) {
     std::vector<Output> lines;

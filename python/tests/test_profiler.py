@@ -15,6 +15,7 @@ import browser
 import millrace as tf
 from millrace import profiler
 from millrace.cli import main
+from millrace.framework import function
 from millrace.profiler import report
 from millrace.protos import definitions
 
@@ -282,6 +283,32 @@ def test_callables_are_recorded():
         assert "callable_square" in [run.name for run in tf.profiler.Step(metadata).runs]
         with pytest.raises(TypeError, match="takes 1 values, got 2"):
             with_options(1, 2)
+
+
+def test_functions_of_data_sets_and_recursive_calls_are_traced():
+    again = function.Declare("Factorial", [("n", tf.int64)], [("result", tf.int64)])
+
+    @function.Defun(tf.int64, func_name="Factorial")
+    def factorial(n):
+        return tf.cond(n < 2, lambda: tf.constant(1, tf.int64), lambda: tf.multiply(n, again(n - 1), name="product"))
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        element = tf.data.Dataset.range(100).map(lambda n: tf.square(n, name="squared")).make_one_shot_iterator().get_next()
+        ahead = tf.data.Dataset.range(100).map(lambda n: tf.negative(n, name="ahead")).prefetch(9).make_one_shot_iterator().get_next()
+        n = tf.placeholder(tf.int64, [])
+        wanted = [element, ahead, factorial(n)]
+        session.run(wanted, {n: 5})
+        with profiler.record() as trace:
+            assert session.run(wanted, {n: 5}) == [1, -1, 120]
+    (step,) = trace.steps
+    runs = {}
+    for run in step.runs:
+        runs.setdefault(run.name.split("/")[-1], []).append(run)
+    (squared,) = runs["squared"]
+    assert squared.op == "Square" and "/" in squared.name
+    assert any(r.start <= squared.start and squared.end <= r.end for r in step.runs if r.op == "IteratorGetNext")
+    assert [r.name.split("/")[0] for r in runs["product"]].count("Factorial") >= 3
+    assert "ahead" not in runs  # it runs on a thread of its own, for steps to come
 
 
 def test_a_program_is_traced_from_outside(tmp_path, capsys):

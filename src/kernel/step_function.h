@@ -14,9 +14,12 @@
 
 namespace millrace {
 
+class StepTrace;
+
 struct FunctionCall {
-  CancellationManager& cancellation;    // ends it early; an error of the call does not touch it
-  std::optional<int> inter_op_threads;  // that run its nodes at once; nothing: as the session says
+  CancellationManager& cancellation;         // ends it early; an error of the call does not touch it
+  std::optional<int> inter_op_threads = {};  // that run its nodes at once; nothing: as the session says
+  StepTrace* trace = nullptr;                // of the step that waits for the call; null: what it runs is not traced
 };
 
 // Compiled for one device. Thread-safe.

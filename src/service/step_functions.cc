@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <deque>
 
+#include "absl/strings/ascii.h"
 #include "base/exceptions.h"
 #include "base/hash_map.h"
 #include "graph/function_call.h"
@@ -130,6 +131,7 @@ class CompiledFunction final : public StepFunction {
     step.cancellation = &call;
     step.step_resources = &resources;
     step.max_threads = calls_->settings.max_threads;
+    step.trace = of.trace;
     if (of.inter_op_threads) MR_RETURN_IF_ERROR(StepThreads::Attach(*of.inter_op_threads, resources));
     MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
     MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));
@@ -146,6 +148,7 @@ class CompiledFunction final : public StepFunction {
   ExecutorOptions OptionsOf(const FunctionCall& call) const {
     const SessionSettings& session = calls_->settings;
     ExecutorOptions options;
+    options.trace = call.trace;
     options.inter_op_threads = call.inter_op_threads.value_or(session.inter_op_threads);
     options.single_thread = session.deterministic || options.inter_op_threads == 1;
     if (session.deterministic && session.order_seed != 0) {
@@ -222,6 +225,16 @@ class WeakSource final : public FunctionSource {
   }
   const std::weak_ptr<FunctionSource> source_;
 };
+
+// Of a function's nodes, so that errors and traces say which function it is: its name, of letters that nodes may have.
+std::string ScopeOf(absl::string_view function) {
+  std::string scope(function.substr(0, 256));
+  for (char& c : scope) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  }
+  if (scope.empty() || !absl::ascii_isalnum(static_cast<unsigned char>(scope[0]))) scope.insert(0, "function");
+  return scope;
+}
 
 // What the attribute names: a function, and those that its own attributes name.
 void AddNames(const wire::AttrValue& value, std::vector<std::string>* names) {
@@ -345,7 +358,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
       signature.feeds.push_back(argument->output(0));
     }
     MR_ASSIGN_OR_RETURN(
-        FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, "function", ""}, &graph));
+        FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, ScopeOf(f.name), ""}, &graph));
     signature.fetches = std::move(body.outputs);
     signature.targets = std::move(body.control_outputs);
     return CompilePart(f.name, graph, signature, wanted);

@@ -116,7 +116,7 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
 
 Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) const {
   args.insert(args.end(), captured_.begin(), captured_.end());
-  Status s = function_->Run(args, {ctx.cancellation, ctx.inter_op_threads}, results);
+  Status s = function_->Run(args, {ctx.cancellation, ctx.inter_op_threads, ctx.trace}, results);
   return !s.ok() && ctx.cancellation.IsCancelled() ? Cancelled(s.message()) : s;
 }
 

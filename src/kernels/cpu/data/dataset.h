@@ -24,6 +24,7 @@ struct DataContext {
   CancellationManager& cancellation;
   Env& env;
   std::optional<int> inter_op_threads{};  // of functions, see FunctionCall
+  StepTrace* trace = nullptr;             // of the step that waits, see FunctionCall
   // Cancelled, whatever the reason's code is: to data sets OutOfRange is an end, and other errors may be passed over.
   Status KeepGoing() const {
     return cancellation.IsCancelled() ? Cancelled(cancellation.reason().message()) : absl::OkStatus();

@@ -128,7 +128,7 @@ StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, Fu
   graph.node.pop_back();
   MR_ASSIGN_OR_RETURN(const RefPtr<StepFunction> function, functions.CompileImported(graph, output, ctx.cancellation));
   Element made;
-  MR_RETURN_IF_ERROR(function->Run({}, {ctx.cancellation, ctx.inter_op_threads}, &made));
+  MR_RETURN_IF_ERROR(function->Run({}, {ctx.cancellation, ctx.inter_op_threads, ctx.trace}, &made));
   if (made.size() != 1) return InvalidArgument("the graph of a data set gave ", made.size(), " values");
   return DatasetOf(made[0], "what the graph of a data set gives");
 }

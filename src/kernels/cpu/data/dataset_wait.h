@@ -43,7 +43,7 @@ template <typename Work>
 void ReadOnWaitingThread(const KernelContext& ctx, AsyncKernel::DoneCallback done, Work work) {
   RunOnWaitingThread(EnvOf(ctx.device()), std::move(done), [&ctx, work = std::move(work)]() mutable -> Status {
     StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get(), EnvOf(ctx.device()), StepThreads::Of(ctx.step())};
+    DataContext data{cancellation.get(), EnvOf(ctx.device()), StepThreads::Of(ctx.step()), ctx.step().trace};
     return work(data);
   });
 }

@@ -26,7 +26,7 @@ class CallKernel final : public Kernel, public UsesFunctions {
     MR_ASSIGN_OR_RETURN(const RefPtr<StepFunction> called, source_->Shared(function_, arguments_, cancellation));
     std::vector<Tensor> arguments, results;
     for (int i = 0; i < static_cast<int>(arguments_.size()); ++i) arguments.push_back(ctx.input(i));
-    MR_RETURN_IF_ERROR(called->Run(arguments, {cancellation, StepThreads::Of(ctx.step())}, &results));
+    MR_RETURN_IF_ERROR(called->Run(arguments, {cancellation, StepThreads::Of(ctx.step()), ctx.step().trace}, &results));
     if (results.size() != results_.size()) {
       return InvalidArgument(
           "function '", function_.name, "' returns ", results.size(), " values, wanted ", results_.size());

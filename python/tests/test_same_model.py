@@ -136,6 +136,19 @@ def unrolled(x):
     return tf.nn.static_rnn(cell, tf.unstack(x, 5, 1), dtype=tf.float32)[0][-1]
 
 
+def lines_and_volumes(x):
+    layers = tf.layers
+    h = layers.conv1d(x, 4, 3, padding="same", activation=tf.nn.relu, name="sequence", kernel_initializer=initial(1))
+    h = tf.contrib.layers.layer_norm(h, scope="layer")
+    h = layers.average_pooling1d(layers.max_pooling1d(h, 2, 1), 3, 1, padding="same")
+    h = tf.reshape(h, [-1, 2, 2, 2, 2])
+    h = layers.conv3d(h, 3, 2, padding="same", activation=tf.tanh, name="volume", kernel_initializer=initial(2))
+    h = tf.contrib.layers.instance_norm(h, scope="instance")
+    h = layers.average_pooling3d(layers.max_pooling3d(h, 2, 1, padding="same"), 2, 2)
+    return tf.identity(layers.dense(tf.reshape(h, [-1, 3]), 6, name="line", kernel_initializer=initial(3)), name="last")
+
+
+lines_and_volumes.places = ()
 lstm.places, stack.places, unrolled.places = (1,), (1, 3, 4, 5, 6, 7, 9), (1, 3)
 MODELS = {
     "convolutional": Convolutional,
@@ -143,6 +156,8 @@ MODELS = {
     "stack": lambda: Recurrent(stack),
     "unrolled": lambda: Recurrent(unrolled),
     "decaying": Decaying,
+    "losses": Losses,
+    "lines_and_volumes": lambda: Recurrent(lines_and_volumes),
 }
 
 

@@ -8,7 +8,9 @@
 #define MILLRACE_EXCEPTIONS 1
 #include <millrace/decay.h>
 #include <millrace/io.h>
+#include <millrace/layers_1d_3d.h>
 #include <millrace/losses.h>
+#include <millrace/normalization.h>
 #include <millrace/rnn.h>
 
 #include <cstdint>
@@ -107,6 +109,26 @@ Net Unrolled(millrace::Model& model) {
   return Recurrent(model, net, rnn.Static({steps[0], steps[1], steps[2], steps[3], steps[4]}).outputs.back());
 }
 
+// Convolutions, pools and norms of sequences, then of the same numbers as volumes.
+Net LinesAndVolumes(millrace::Model& model) {
+  millrace::Scope& s = model.scope();
+  Net net;
+  AddRecurrentInputs(model, net);
+  namespace layers = millrace::layers;
+  Output h = layers::Conv1D(model, "sequence", net.x, 3, 4, {.padding = "SAME", .activation = "Relu"});
+  h = layers::LayerNorm(model, "layer", h);
+  h = layers::MaxPooling1D(s, h, {.size = 2, .stride = 1});
+  h = layers::AveragePooling1D(s, h, {.size = 3, .stride = 1, .padding = "SAME"});  // [batch, 4, 4]
+  h = s.Op("Reshape", {h, millrace::Tensor::Of<int32_t>({5}, {-1, 2, 2, 2, 2})});
+  h = layers::Conv3D(model, "volume", h, 2, 3, {.size = 2, .padding = "SAME", .activation = "Tanh"});
+  h = layers::InstanceNorm(model, "instance", h);
+  h = layers::MaxPooling3D(s, h, {.size = 2, .stride = 1, .padding = "SAME"});
+  h = layers::AveragePooling3D(s, h);
+  h = s.Op("Reshape", {h, millrace::Tensor::Of<int32_t>({2}, {-1, 3})});
+  const Output last = s.WithName("last").Op("Identity", {model.Dense("line", h, 3, 6)});
+  return Recurrent(model, net, last);
+}
+
 // A line, trained at the product of every rate that decays.
 Net Decaying(millrace::Model& model) {
   millrace::Scope& s = model.scope();
@@ -168,8 +190,13 @@ Net Losses(millrace::Model& model) {
 
 using MakeNet = Net (*)(millrace::Model&);
 const std::map<std::string, MakeNet> kNets = {
-    {"convolutional", Convolutional}, {"recurrent", Lstm},    {"stack", Stack},
-    {"unrolled", Unrolled},           {"decaying", Decaying}, {"losses", Losses}};
+    {"convolutional", Convolutional},
+    {"recurrent", Lstm},
+    {"stack", Stack},
+    {"unrolled", Unrolled},
+    {"decaying", Decaying},
+    {"losses", Losses},
+    {"lines_and_volumes", LinesAndVolumes}};
 
 void Write(const std::string& path, const void* data, size_t size) {
   std::ofstream out(path, std::ios::binary);

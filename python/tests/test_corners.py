@@ -40,17 +40,19 @@ def test_a_prefix_that_is_pushed_out_of_the_beam_is_not_grown(session):
     np.testing.assert_allclose(found.log_probability, [[-3.17095944]], rtol=1e-6)
 
 
-def test_quantized_sums(session):
-    biased = raw.QuantizedBiasAdd(
-        input=tf.bitcast(np.uint8([[245, 38, 254, 193, 250]]), tf.quint8),
-        bias=tf.bitcast(np.uint8([137, 198, 61, 2, 167]), tf.quint8),
-        min_input=np.float32(-1.4771326),
-        max_input=np.float32(1.4990834),
-        min_bias=np.float32(-1.3825368),
-        max_bias=np.float32(0.1),
-        out_type=tf.qint32,
-    )
-    assert session.run(tf.bitcast(biased.output, tf.int32)).tolist() == [[8633, -13896, 4952, -6578, 11178]]
+@pytest.mark.parametrize(
+    "values, bias, ranges, want",
+    [
+        ([245, 38, 254, 193, 250], [137, 198, 61, 2, 167], (-1.4771326, 1.4990834, -1.3825368, 0.1), [8633, -13896, 4952, -6578, 11178]),
+        ([80, 134, 57, 101, 130], [32, 81, 215, 176, 244], (-2.44397, 4.25278, -4.72791, 1.34282), [-14960, -6004, -1956, -1169, 7079]),
+    ],
+)
+def test_quantized_sums(session, values, bias, ranges, want):
+    values, bias = (tf.bitcast(np.uint8(v), tf.quint8) for v in ([values], bias))
+    names = ("min_input", "max_input", "min_bias", "max_bias")
+    ends = dict(zip(names, np.float32(ranges)))
+    biased = raw.QuantizedBiasAdd(input=values, bias=bias, out_type=tf.qint32, **ends)
+    assert session.run(tf.bitcast(biased.output, tf.int32)).tolist() == [want]
 
 
 def test_unsigned_numbers_have_no_sign(session):

@@ -167,8 +167,11 @@ Status BiasAddOf(KernelContext& ctx) {
   }
   const FloatRange range = SumRange(range_in, range_bias, 17);
   const ToFloat<A> of_in(range_in), of_bias(range_bias);
-  MR_RETURN_IF_ERROR(
-      (Broadcast<A, A>(ctx, [&](A x, A y) { return Quantized<int32_t>(of_in(x) + of_bias(y), range); })));
+  const int64_t zero = Quantized<int32_t>(0, range);  // not always the integer 0: the range's ends round
+  MR_RETURN_IF_ERROR((Broadcast<A, A>(ctx, [&](A x, A y) {
+    const int64_t sum = int64_t{Quantized<int32_t>(of_in(x), range)} + Quantized<int32_t>(of_bias(y), range) - zero;
+    return static_cast<int32_t>(std::clamp(sum, kLowestOf<int32_t>, kHighestOf<int32_t>));
+  })));
   return OutputRange(ctx, 1, range);
 }
 

@@ -61,6 +61,35 @@ def test_unsigned_numbers_have_no_sign(session):
         assert session.run(tf.as_string(np.array([3], dtype), width=3, fill="+")).tolist() == [b"  3"]
 
 
+def test_unpacking_nothing(session):
+    nothing = tf.placeholder(tf.uint16, [9, 0])
+    op = raw.Unpack(value=nothing, num=0, axis=-1)
+    assert op.type == "Unpack" and session.run(op, {nothing: np.zeros((9, 0), np.uint16)}) is None
+
+
+def test_joined_and_scattered_strings(session):
+    words, ids = [b"", b"abc", b"x", b"", b"y"], [1, 1, 0, 0, 0]
+    joined = raw.UnsortedSegmentJoin(inputs=words, segment_ids=ids, num_segments=3, separator="-")
+    assert session.run(joined).tolist() == [b"x--y", b"abc", b""]
+    assert session.run(tf.scatter_nd([[1], [0], [1]], [b"a", b"b", b"c"], [3])).tolist() == [b"b", b"ac", b""]
+    where = tf.placeholder(tf.int32, [1, 1])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        session.run(tf.scatter_nd(where, [b"a"], [3]), {where: [[3]]})
+    assert session.run(raw.AsString(input=[b"ab", b"abcd"], width=3)).tolist() == [b" ab", b"abcd"]
+    assert session.run(raw.AsString(input=[b"ab"], width=3, fill="-")).tolist() == [b"ab "]
+    grams = raw.StringNGrams(
+        data=np.array([], object),
+        data_splits=np.int64([0, 0]),
+        separator=" ",
+        ngram_widths=[2],
+        left_pad="l",
+        right_pad="r",
+        pad_width=-1,
+        preserve_short_sequences=False,
+    )
+    assert [v.tolist() for v in session.run(grams)] == [[], [0, 0]]
+
+
 @pytest.mark.parametrize("rule", ["ProximalAdagrad", "FtrlV2"])
 def test_updates_refuse_rates_and_rows(session, rule):
     def update(shape, rate):

@@ -275,7 +275,7 @@ def _scatter_points(indices: np.ndarray, updates: np.ndarray, shape: np.ndarray)
     out: np.ndarray = np.zeros(shape.tolist(), updates.dtype)
     if updates.dtype == object:
         out[...] = b""
-    return spread(out, indices, updates, lambda old, new: new if updates.dtype.kind in "Ob" else old + new)
+    return spread(out, indices, updates, lambda old, new: new if updates.dtype.kind == "b" else old + new)
 
 
 def spread(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Any) -> np.ndarray:

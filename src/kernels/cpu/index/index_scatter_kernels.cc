@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScatterNd and TensorScatter*: scattering into fresh tensors.
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/index_scatter.h"
 #include "kernels/cpu/index/index_kernels.h"
@@ -32,9 +36,17 @@ Status ScatterNd(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, indices, updates, shape));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
-  // Strings cannot add up; the last one stays.
-  const bool adds = IsPlain(out->dtype());
-  return ScatterInto(ctx, adds ? RowOp::kAdd : RowOp::kAssign, out, at, updates);
+  if (out->dtype() != DType::kString) return ScatterInto(ctx, RowOp::kAdd, out, at, updates);
+  const int64_t* rows = at.numbers.data<int64_t>();
+  std::vector<std::string> sums(static_cast<size_t>(out->num_elements()));
+  for (int64_t i = 0; i < at.numbers.num_elements(); ++i) {
+    for (int64_t k = 0; k < at.width; ++k) {
+      absl::StrAppend(
+          &sums[static_cast<size_t>(rows[i] * at.width + k)], updates.data<TString>()[i * at.width + k].view());
+    }
+  }
+  std::copy(sums.begin(), sums.end(), out->mutable_data<TString>());
+  return absl::OkStatus();
 }
 
 template <RowOp op>

@@ -127,12 +127,18 @@ class AsStringKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
-    if (in.dtype() == DType::kString) {
+    if (in.dtype() == DType::kString && width_ == 0) {
       ctx.Forward(0, 0);
       return absl::OkStatus();
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     TString* to = out->mutable_data<TString>();
+    if (in.dtype() == DType::kString) {
+      for (int64_t i = 0; i < in.num_elements(); ++i) {
+        to[i] = Filled("", std::string(in.data<TString>()[i].view()), /*zeros=*/false, /*is_signed=*/false);
+      }
+      return absl::OkStatus();
+    }
     VisitTypes<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool, complex64,
                complex128>(in.dtype(), [&]<typename T>() {
       const T* from = in.data<T>();

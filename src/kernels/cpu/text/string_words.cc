@@ -46,7 +46,8 @@ class NgramsKernel final : public Kernel {
     std::vector<int64_t> ends;
     if (!splits.empty()) ends.push_back(0);
     int64_t words = 0;
-    for (size_t row = 0; row + 1 < splits.size(); ++row) {
+    if (data.empty()) ends.assign(splits.size(), 0);  // as in TensorFlow, not even padding
+    for (size_t row = 0; !data.empty() && row + 1 < splits.size(); ++row) {
       const auto begin = static_cast<size_t>(splits[row]), end = static_cast<size_t>(splits[row + 1]);
       MR_RETURN_IF_ERROR(AddRow(data.subspan(begin, end - begin), &words, &found));
       ends.push_back(static_cast<int64_t>(found.size()));
@@ -149,12 +150,10 @@ class SegmentJoinKernel final : public Kernel {
  private:
   void Join(const Tensor& in, const std::vector<int64_t>& rows, int64_t width, Tensor* out) const {
     std::vector<std::string> texts(static_cast<size_t>(out->num_elements()));
-    std::vector<bool> begun(texts.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       for (int64_t k = 0; k < width; ++k) {
         const auto at = static_cast<size_t>(rows[i] * width + k);
-        if (begun[at]) texts[at] += separator_;
-        begun[at] = true;
+        if (!texts[at].empty()) texts[at] += separator_;  // none behind empty strings alone, as in TensorFlow
         absl::StrAppend(&texts[at], in.data<TString>()[static_cast<int64_t>(i) * width + k].view());
       }
     }

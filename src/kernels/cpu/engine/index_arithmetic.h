@@ -87,17 +87,6 @@ inline void CombineInto(D& d, const T& s) {
   }
 }
 
-// d[i] = d[i] op s[i].
-template <RowOp op, typename D, typename T>
-inline void CombineRow(D* __restrict d, const T* __restrict s, int64_t n) {
-  // Blocks of fixed length become vector code at any optimisation level.
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (int64_t k = 0; k < 16; ++k) CombineInto<op>(d[i + k], s[i + k]);
-  }
-  for (; i < n; ++i) CombineInto<op>(d[i], s[i]);
-}
-
 // Calls f.template operator()<T>() for the C++ type of dtype, if it is in the list; else returns false.
 template <typename... Ts, typename F>
 bool VisitTypes(DType dtype, F&& f) {

@@ -20,6 +20,7 @@
 // After foreach_target.h
 #include "kernels/cpu/elementwise/elementwise_lookup_tables.h"
 #include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+#include "kernels/cpu/engine/vector_runs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
@@ -290,21 +291,6 @@ struct ErfcOp {
   }
 };
 
-// Whole vectors; the last one of a run is filled up.
-template <class Op>
-void Unary(const void* in_raw, void* out_raw, int64_t n) {
-  const float* in = static_cast<const float*>(in_raw);
-  float* out = static_cast<float*>(out_raw);
-  constexpr int64_t kLanes = hn::MaxLanes(kF);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) hn::StoreU(Op::Do(hn::LoadU(kF, in + i)), kF, out + i);
-  if (i == n) return;
-  HWY_ALIGN float rest[kLanes] = {};
-  std::copy(in + i, in + n, rest);
-  hn::Store(Op::Do(hn::Load(kF, rest)), kF, rest);
-  std::copy(rest, rest + (n - i), out + i);
-}
-
 // Near for vectors whose arguments are nearly all near; those that are not are collected, and Do computes them.
 void Erfc(const void* in_raw, void* out_raw, int64_t n) {
   const float* in = static_cast<const float*>(in_raw);
@@ -338,28 +324,7 @@ void Erfc(const void* in_raw, void* out_raw, int64_t n) {
     for (int64_t j = 0; j < count; ++j) to[places[j]] = far[j];
     i += block;
   }
-  Unary<ErfcOp>(in + i, out + i, n - i);
-}
-
-// Steps are 1, or 0 for an operand that is one element.
-template <class Op, int AStep, int BStep>
-void Binary(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
-  const float* a = static_cast<const float*>(a_raw);
-  const float* b = static_cast<const float*>(b_raw);
-  float* out = static_cast<float*>(out_raw);
-  if (n == 0) return;
-  constexpr int64_t kLanes = hn::MaxLanes(kF);
-  const VF one_a = hn::Set(kF, a[0]), one_b = hn::Set(kF, b[0]);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    hn::StoreU(Op::Do(AStep ? hn::LoadU(kF, a + i) : one_a, BStep ? hn::LoadU(kF, b + i) : one_b), kF, out + i);
-  }
-  if (i == n) return;
-  HWY_ALIGN float x[kLanes] = {}, y[kLanes] = {};
-  std::copy(a + AStep * i, a + AStep * n, x);
-  std::copy(b + BStep * i, b + BStep * n, y);
-  hn::Store(Op::Do(AStep ? hn::Load(kF, x) : one_a, BStep ? hn::Load(kF, y) : one_b), kF, x);
-  std::copy(x, x + (n - i), out + i);
+  UnaryRun<float, ErfcOp>(in + i, out + i, n - i);
 }
 
 void ReplaceUnary(TileTable& t, const char* name, void (*run)(const void*, void*, int64_t)) {
@@ -371,18 +336,18 @@ void ReplaceUnary(TileTable& t, const char* name, void (*run)(const void*, void*
 }
 
 void AddTiles(TileTable& t) {
-  ReplaceUnary(t, "Tanh", &Unary<TanhOp>);
-  ReplaceUnary(t, "Erf", &Unary<ErfOp>);
+  ReplaceUnary(t, "Tanh", &UnaryRun<float, TanhOp>);
+  ReplaceUnary(t, "Erf", &UnaryRun<float, ErfOp>);
   ReplaceUnary(t, "Erfc", &Erfc);
-  ReplaceUnary(t, "Asin", &Unary<AsinOp>);
-  ReplaceUnary(t, "Acos", &Unary<AcosOp>);
-  ReplaceUnary(t, "Atan", &Unary<AtanOp>);
+  ReplaceUnary(t, "Asin", &UnaryRun<float, AsinOp>);
+  ReplaceUnary(t, "Acos", &UnaryRun<float, AcosOp>);
+  ReplaceUnary(t, "Atan", &UnaryRun<float, AtanOp>);
   TileFn f;
   f.in = f.out = DType::kFloat;
   f.cost = 2;
-  f.vv = &Binary<Atan2Op, 1, 1>;
-  f.vs = &Binary<Atan2Op, 1, 0>;
-  f.sv = &Binary<Atan2Op, 0, 1>;
+  f.vv = &BinaryRun<float, Atan2Op, 1, 1>;
+  f.vs = &BinaryRun<float, Atan2Op, 1, 0>;
+  f.sv = &BinaryRun<float, Atan2Op, 0, 1>;
   t.Add("Atan2", f);
 }
 

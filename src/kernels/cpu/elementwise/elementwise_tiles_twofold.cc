@@ -199,44 +199,24 @@ struct ErfcOp {
 
 #endif
 
-template <class Op>
-void Unary(const void* in_raw, void* out_raw, int64_t n) {
-  const double* in = static_cast<const double*>(in_raw);
-  double* out = static_cast<double*>(out_raw);
-  ForVectors<double>(n, [&](auto how, int64_t i) HWY_ATTR { how.Store(Op::Do(how.Load(in + i)), out + i); });
-}
-
-// Steps are 1, or 0 for an operand that is one element.
-template <class Op, int AStep, int BStep>
-void Binary(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
-  const double* a = static_cast<const double*>(a_raw);
-  const double* b = static_cast<const double*>(b_raw);
-  double* out = static_cast<double*>(out_raw);
-  if (n == 0) return;
-  const V one_a = Set(a[0]), one_b = Set(b[0]);
-  ForVectors<double>(n, [&](auto how, int64_t i) HWY_ATTR {
-    how.Store(Op::Do(AStep ? how.Load(a + i) : one_a, BStep ? how.Load(b + i) : one_b), out + i);
-  });
-}
-
 void AddTiles(TileTable& t) {
   TileFn f;
   f.in = f.out = DType::kDouble;
   f.cost = 3;
-  f.unary = &Unary<AtanOp>;
+  f.unary = &UnaryRun<double, AtanOp>;
   t.Add("Atan", f);
 #if HWY_TARGET == HWY_AVX3
-  f.unary = &Unary<ErfOp>;
+  f.unary = &UnaryRun<double, ErfOp>;
   t.Add("Erf", f);
   f.cost = 4;
-  f.unary = &Unary<ErfcOp>;
+  f.unary = &UnaryRun<double, ErfcOp>;
   t.Add("Erfc", f);
 #endif
   f.unary = nullptr;
   f.cost = 4;
-  f.vv = &Binary<Atan2Op, 1, 1>;
-  f.vs = &Binary<Atan2Op, 1, 0>;
-  f.sv = &Binary<Atan2Op, 0, 1>;
+  f.vv = &BinaryRun<double, Atan2Op, 1, 1>;
+  f.vs = &BinaryRun<double, Atan2Op, 1, 0>;
+  f.sv = &BinaryRun<double, Atan2Op, 0, 1>;
   t.Add("Atan2", f);
 }
 

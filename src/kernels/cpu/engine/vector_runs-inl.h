@@ -60,6 +60,30 @@ HWY_INLINE void ForVectors(int64_t n, Fn fn) {
 #endif
 }
 
+#if MILLRACE_HAS_PARTS
+// Functions of runs, for tables of tiles: Op::Do takes and gives vectors.
+template <typename T, class Op>
+void UnaryRun(const void* in_raw, void* out_raw, int64_t n) {
+  const T* in = static_cast<const T*>(in_raw);
+  T* out = static_cast<T*>(out_raw);
+  ForVectors<T>(n, [&](auto how, int64_t i) HWY_ATTR { how.Store(Op::Do(how.Load(in + i)), out + i); });
+}
+
+// Steps are 1, or 0 for an operand that is one element.
+template <typename T, class Op, int AStep, int BStep>
+void BinaryRun(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
+  const T* a = static_cast<const T*>(a_raw);
+  const T* b = static_cast<const T*>(b_raw);
+  T* out = static_cast<T*>(out_raw);
+  if (n == 0) return;
+  const hwy::HWY_NAMESPACE::ScalableTag<T> d;
+  const auto one_a = hwy::HWY_NAMESPACE::Set(d, a[0]), one_b = hwy::HWY_NAMESPACE::Set(d, b[0]);
+  ForVectors<T>(n, [&](auto how, int64_t i) HWY_ATTR {
+    how.Store(Op::Do(AStep ? how.Load(a + i) : one_a, BStep ? how.Load(b + i) : one_b), out + i);
+  });
+}
+#endif
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace millrace

@@ -82,3 +82,28 @@ def test_rules(rule, resource):
             np.testing.assert_allclose(session.run(v), p, rtol=1e-5, atol=1e-6)
         assert session.run(optimizer.iterations) == STEPS
         assert len(optimizer.weights) == len(optimizer.slot_names) or rule is adam  # which has no vhat
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (4, 1)])
+def test_weights_of_losses_are_those_of_examples(shape):
+    y, p, weights = np.random.RandomState(1).rand(4, 3), np.random.RandomState(2).rand(4, 3), np.random.RandomState(3).rand(*shape)
+    wanted = ((y - p) ** 2).mean(-1) * np.reshape(weights, [-1])
+    small = np.abs(y - p)
+    by_number = 0.5 * small**2 * np.reshape(weights, [-1, 1])
+    with tf.Graph().as_default(), tf.Session() as session:
+        for reduction, reduce in (("none", lambda v: v), ("sum", np.sum), ("auto", np.mean)):
+            made = tf.keras.losses.MeanSquaredError(reduction=reduction)(y, p, sample_weight=weights)
+            np.testing.assert_allclose(session.run(made), reduce(wanted), rtol=1e-5)
+            made = tf.keras.losses.Huber(reduction=reduction)(y, p, sample_weight=weights)
+            np.testing.assert_allclose(session.run(made), reduce(by_number), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "constant", "random_uniform", "random_normal", "truncated_normal", "orthogonal", "variance_scaling"])
+def test_configurations_of_initializers_name_types(name):
+    kind = getattr(tf, name + "_initializer")
+    config = kind(dtype=tf.float64).get_config()
+    assert config["dtype"] == "float64"
+    again = kind.from_config(config)
+    assert again.get_config() == config
+    with tf.Graph().as_default():
+        assert again([2, 3]).dtype == tf.float64

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
+from millrace.keras.metric_base import spread_weights
 from millrace.keras.utils.generic_utils import deserialize_keras_object
 from millrace.ops import gen_ops, math_ops, nn_ops
 
@@ -129,9 +130,9 @@ class Loss:
         raise NotImplementedError("Must be implemented in subclasses.")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        each = self.call(y_true, y_pred)
+        each = self.call(y_true, convert_to_tensor(y_pred))
         if sample_weight is not None:
-            each = each * math_ops.cast(sample_weight, each.dtype.base_dtype)
+            each = each * spread_weights(sample_weight, each)
         if self.reduction == "none":
             return each
         return math_ops.reduce_sum(each) if self.reduction == "sum" else math_ops.reduce_mean(each)

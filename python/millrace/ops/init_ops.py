@@ -27,7 +27,7 @@ class Initializer:
 
     def get_config(self) -> Any:
         """The arguments that it was made with."""
-        return {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        return {k: v.name if isinstance(v, dtypes.DType) else v for k, v in vars(self).items() if not k.startswith("_")}
 
     @classmethod
     def from_config(cls, config: Any) -> "Initializer":

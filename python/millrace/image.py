@@ -12,7 +12,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.image_boxes import (  # noqa: F401
     combined_non_max_suppression,
@@ -40,6 +40,7 @@ from millrace.ops.image_files import (  # noqa: F401
     extract_jpeg_shape,
     is_jpeg,
 )
+from millrace.ops.image_scopes import scoped
 from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
 from millrace.ops.tensor_scatter import sobel_edges  # noqa: F401
 from millrace.ops.random_ops import random_crop  # noqa: F401
@@ -51,16 +52,18 @@ class ResizeMethod:
     BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = 0, 1, 2, 3
 
 
+@scoped
 def flip_left_right(image: Any) -> Tensor:
     """Turned around sideways."""
     image = convert_to_tensor(image)
-    return _like(gen_ops.reverse_v2(image, [_axes(image)[1]], name="flip_left_right"), image)
+    return _like(gen_ops.reverse_v2(image, [_axes(image)[1]]), image)
 
 
+@scoped
 def flip_up_down(image: Any) -> Tensor:
     """Turned upside down."""
     image = convert_to_tensor(image)
-    return _like(gen_ops.reverse_v2(image, [_axes(image)[0]], name="flip_up_down"), image)
+    return _like(gen_ops.reverse_v2(image, [_axes(image)[0]]), image)
 
 
 def _like(result: Tensor, image: Tensor) -> Tensor:
@@ -75,7 +78,9 @@ def _exchanged(image: Tensor, name: Optional[str] = None) -> Tensor:
 
 def transpose_image(image: Any, name: Optional[str] = None) -> Tensor:
     """Height and width exchanged."""
-    return _exchanged(convert_to_tensor(image), name or "transpose_image")
+    image = convert_to_tensor(image)
+    with name_scope(name, "transpose", [image]):
+        return _exchanged(image, name)
 
 
 transpose = transpose_image
@@ -107,10 +112,11 @@ def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
     """Each image by itself."""
     image = convert_to_tensor(image)
     if image.get_shape().ndims == 4:
-        count = array_ops.shape(image)[0]
-        turned = gen_ops.round(array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1]))
-        turned = math_ops.cast(turned, image.dtype.base_dtype)
-        return _like(turned * gen_ops.reverse_v2(image, [axis + 1]) + (1 - turned) * image, image)
+        with name_scope(None, name, [image]):
+            count = array_ops.shape(image)[0]
+            turned = gen_ops.round(array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1]))
+            turned = math_ops.cast(turned, image.dtype.base_dtype)
+            return _like(turned * gen_ops.reverse_v2(image, [axis + 1]) + (1 - turned) * image, image)
     less = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
     return _like(control_flow_ops.cond(less, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
 
@@ -128,10 +134,11 @@ def random_flip_up_down(image: Any, seed: Optional[int] = None) -> Tensor:
 def rgb_to_grayscale(images: Any, name: Optional[str] = None) -> Tensor:
     """One channel: how bright each pixel is."""
     images = convert_to_tensor(images)
-    wide = convert_image_dtype(images, dtypes.float32)
-    gray = math_ops.reduce_sum(wide * np.array([0.2989, 0.5870, 0.1140], np.float32), -1, True)
-    gray.set_shape(images.get_shape()[:-1].concatenate([1]))
-    return convert_image_dtype(gray, images.dtype.base_dtype, name=name)
+    with name_scope(name, "rgb_to_grayscale", [images]) as scope:
+        wide = _wide(images)
+        gray = math_ops.reduce_sum(wide * np.array([0.2989, 0.5870, 0.1140], np.float32), -1, True)
+        gray.set_shape(images.get_shape()[:-1].concatenate([1]))
+        return convert_image_dtype(gray, images.dtype.base_dtype, name=scope)
 
 
 def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
@@ -147,10 +154,15 @@ def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
         return made
 
 
+def _wide(image: Tensor) -> Tensor:
+    return image if image.dtype.base_dtype == dtypes.float32 else convert_image_dtype(image, dtypes.float32)
+
+
+@scoped
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Brighter by delta, of a range from 0 to 1."""
     image = convert_to_tensor(image)
-    bright = convert_image_dtype(image, dtypes.float32) + math_ops.cast(delta, dtypes.float32)
+    bright = _wide(image) + math_ops.cast(delta, dtypes.float32)
     return convert_image_dtype(bright, image.dtype.base_dtype, saturate=True)
 
 
@@ -161,10 +173,11 @@ def random_brightness(image: Any, max_delta: float, seed: Optional[int] = None) 
     return adjust_brightness(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
+@scoped
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Differences from each channel's mean, times a factor."""
     images = convert_to_tensor(images)
-    wide = convert_image_dtype(images, dtypes.float32)
+    wide = _wide(images)
     mean = math_ops.reduce_mean(wide, list(_axes(images)), True)
     return convert_image_dtype((wide - mean) * contrast_factor + mean, images.dtype.base_dtype, saturate=True)
 
@@ -178,6 +191,7 @@ def random_contrast(image: Any, lower: float, upper: float, seed: Optional[int] 
     return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
+@scoped
 def per_image_standardization(image: Any) -> Tensor:
     """Scaled to mean zero and variance one."""
     image = math_ops.cast(image, dtypes.float32)
@@ -187,7 +201,7 @@ def per_image_standardization(image: Any) -> Tensor:
     mean = math_ops.reduce_mean(image, axes, True)
     variance = math_ops.reduce_mean(gen_ops.square(image), axes, True) - gen_ops.square(mean)
     deviation = gen_ops.maximum(gen_ops.sqrt(gen_ops.relu(variance)), gen_ops.rsqrt(count))
-    return (image - mean) / deviation
+    return gen_ops.real_div(image - mean, deviation, name=get_default_graph().get_name_scope() + "/")
 
 
 per_image_whitening = per_image_standardization
@@ -241,6 +255,16 @@ _RESIZERS: Dict[Any, Any] = {
 }
 
 
+def _within(size: Any, batch: Tensor) -> Any:
+    """The largest size of the proportions of the images within a size: numbers where both are known."""
+    known, bound = [d.value for d in batch.get_shape()[1:3]], constant_value(convert_to_tensor(size))
+    if None not in known and bound is not None and bound.shape == (2,) and bound.dtype.kind == "i":
+        have = np.array(known, np.float32)
+        return np.round(have * np.min(bound.astype(np.float32) / have)).astype(np.int32)
+    have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
+    return math_ops.cast(gen_ops.round(have * math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)), dtypes.int32)
+
+
 def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Of another size; 0.x had height and width as two arguments. Images that have that size already stay as they are."""
     names = ["method", "align_corners", "preserve_aspect_ratio", "name"]
@@ -251,7 +275,7 @@ def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
     given = dialects.bind("resize_images", names, args, kwargs)
     dialects.refuse({k: v for k, v in given.items() if k not in names}, "resize_images")
     method = given.get("method", ResizeMethod.BILINEAR)
-    with name_scope(given.get("name"), "resize_images", [images, size]):
+    with name_scope(given.get("name"), "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
         ndims = images.get_shape().ndims
         if ndims not in (3, 4):
@@ -260,9 +284,7 @@ def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
         if isinstance(size, (list, tuple)) and any(isinstance(v, Tensor) for v in size):
             size = array_ops.stack([math_ops.cast(v, dtypes.int32) for v in size])
         if given.get("preserve_aspect_ratio"):
-            have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
-            ratio = math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)
-            size = math_ops.cast(gen_ops.round(have * ratio), dtypes.int32)
+            size = _within(size, batch)
         try:
             size = convert_to_tensor(size, name="size")
         except TypeError as error:
@@ -298,15 +320,17 @@ def hsv_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
 def adjust_hue(image: Any, delta: Any, name: Optional[str] = None) -> Tensor:
     """Turned around the circle of colours by delta, from -1 to 1."""
     image = convert_to_tensor(image)
-    return convert_image_dtype(gen_ops.adjust_hue(convert_image_dtype(image, dtypes.float32), delta, name=name), image.dtype.base_dtype, saturate=True)
+    with name_scope(name, "adjust_hue", [image]):
+        turned = gen_ops.adjust_hue(_wide(image), delta)
+        return convert_image_dtype(turned, image.dtype.base_dtype, saturate=True)
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: Optional[str] = None) -> Tensor:
     """More or less colourful, by a factor."""
     image = convert_to_tensor(image)
-    return convert_image_dtype(
-        gen_ops.adjust_saturation(convert_image_dtype(image, dtypes.float32), saturation_factor, name=name), image.dtype.base_dtype, saturate=True
-    )
+    with name_scope(name, "adjust_saturation", [image]):
+        made = gen_ops.adjust_saturation(_wide(image), saturation_factor)
+        return convert_image_dtype(made, image.dtype.base_dtype, saturate=True)
 
 
 def random_hue(image: Any, max_delta: float, seed: Optional[int] = None) -> Tensor:
@@ -323,12 +347,13 @@ def random_saturation(image: Any, lower: float, upper: float, seed: Optional[int
     return adjust_saturation(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
+@scoped
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain image^gamma, of a range from 0 to 1."""
     if isinstance(gamma, (int, float)) and gamma < 0:
         raise at_user_line(ValueError("Gamma should be a non-negative real number."))
     image = convert_to_tensor(image)
-    wide = convert_image_dtype(image, dtypes.float32)
+    wide = _wide(image)
     return convert_image_dtype(gain * gen_ops.pow(wide, convert_to_tensor(gamma, dtypes.float32)), image.dtype.base_dtype, saturate=True)
 
 
@@ -348,6 +373,7 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
     return extract_image_patches(images, sizes, strides, rates, padding, name)
 
 
+@scoped
 def resize_image_with_pad(image: Any, target_height: Any, target_width: Any, method: int = ResizeMethod.BILINEAR, align_corners: bool = False) -> Tensor:
     """As large as fits into a size without distortion, with zeros around."""
     image = convert_to_tensor(image)

@@ -158,3 +158,43 @@ def test_what_virtual_batches_refuse():
         with pytest.raises(error, match=message):
             tf.layers.batch_normalization(x, training=True, **kwargs)
     assert tf.keras.layers.BatchNormalization(virtual_batch_size=2).get_config()["virtual_batch_size"] == 2
+
+
+def test_scopes_of_images():
+    I = tf.image
+    x = tf.placeholder(tf.float32, [4, 6, 3])
+    small = tf.placeholder(tf.uint8, [2, 4, 6, 3])
+    made = {
+        "flip_left_right/ReverseV2": I.flip_left_right(x),
+        "flip_up_down/ReverseV2": I.flip_up_down(x),
+        "random_flip_up_down/add": I.random_flip_up_down(tf.cast(small, tf.float32)),
+        "transpose/transpose": I.transpose(x),
+        "per_image_standardization": I.per_image_standardization(x),
+        "rgb_to_grayscale": I.rgb_to_grayscale(x),
+        "adjust_brightness/Identity": I.adjust_brightness(x, 0.1),
+        "adjust_brightness_1/convert_image_1": I.adjust_brightness(small, 0.1),
+        "adjust_contrast/Identity": I.adjust_contrast(x, 0.5),
+        "adjust_gamma/Identity": I.adjust_gamma(x, 0.5),
+        "turned/Identity": I.adjust_hue(x, 0.1, name="turned"),
+        "adjust_saturation/Identity": I.adjust_saturation(x, 0.5),
+        "central_crop/Slice": I.central_crop(small, 0.5),
+        "crop_to_bounding_box/Slice": I.crop_to_bounding_box(small, 1, 1, 2, 2),
+        "pad_to_bounding_box/Pad": I.pad_to_bounding_box(small, 1, 1, 8, 9),
+        "resize_image_with_pad/pad_to_bounding_box/Pad": I.resize_image_with_pad(small, 2, 8),
+        "resize/ResizeBilinear": I.resize_images(small, [2, 3]),
+        "m/transpose": tf.linalg.matrix_transpose(x, name="m"),
+        "cholesky_solve/MatrixTriangularSolve_1": tf.cholesky_solve(tf.eye(2), tf.ones([2, 1])),
+    }
+    assert [t.op.name for t in made.values()] == list(made)
+    with tf.name_scope("outer"):
+        assert I.adjust_brightness(x, 0.1).op.name == "outer/adjust_brightness/Identity"
+        assert I.per_image_standardization(x).op.name == "outer/per_image_standardization"
+
+
+def test_shapes_that_follow():
+    assert tf.reduce_sum(tf.placeholder(tf.float32, None)).shape.as_list() == []
+    assert tf.reduce_max(tf.placeholder(tf.float32, None), keepdims=True).shape.ndims is None
+    kept = tf.image.resize_images(tf.ones([2, 4, 6, 3]), [2, 5], preserve_aspect_ratio=True)
+    assert kept.shape.as_list() == [2, 2, 3, 3] and run(kept).shape == (2, 2, 3, 3)
+    unknown = tf.image.resize_images(tf.placeholder_with_default(np.ones([2, 4, 6, 3], np.float32), [2, None, None, 3]), [2, 5], preserve_aspect_ratio=True)
+    assert run(unknown).shape == (2, 2, 3, 3)

@@ -3,6 +3,7 @@
 // topological order (the least number that is ready first), and at last the back edges of loops. Every step is linear
 // in the size of the message, but for a logarithm in the queue of ready nodes. A failure anywhere rolls the graph back.
 #include <algorithm>
+#include <mutex>
 #include <queue>
 
 #include "absl/strings/match.h"
@@ -111,8 +112,15 @@ class GraphImporter {
   std::vector<InputRef> inputs_;    // of all nodes, one after the other
   std::vector<size_t> input_begin_;
   std::vector<Node*> nodes_;
-  HashSet<absl::string_view> logged_ops_;
 };
+
+// Whether no import of this process has said something of the op type before.
+bool FirstOf(const std::string& op) {
+  static auto* mutex = new std::mutex;
+  static auto* seen = new HashSet<std::string>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  return seen->size() < 10000 && seen->insert(op).second;
+}
 
 Status GraphImporter::CheckVersions() {
   const wire::VersionDef v = def_.versions ? *def_.versions : wire::VersionDef();
@@ -360,11 +368,14 @@ Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, Attr
   }
   std::vector<std::string> unknown;
   MR_RETURN_IF_ERROR(CompleteAttrs(op, attrs, &unknown));
-  // What newer writers add and nothing depends on: names for people, and lists that are empty where they are not used.
+  // What newer writers add and nothing depends on: names for people, and what is off or empty where it is not used.
   std::erase_if(unknown, [attrs](const std::string& name) {
-    return name == "debug_name" || attrs->find(name)->second.list_size() == 0;
+    const AttrValue& value = attrs->find(name)->second;
+    const auto* flag = value.get<bool>();
+    const auto* text = value.get<std::string>();
+    return name == "debug_name" || value.list_size() == 0 || (flag && !*flag) || (text && text->empty());
   });
-  if (!unknown.empty() && logged_ops_.insert(op.name).second) {
+  if (!unknown.empty() && FirstOf(op.name)) {
     LogInfo("op ", op.name, " (node '", node.name, "') has the unknown attribute '", Clip(unknown[0]), "'",
             unknown.size() > 1 ? absl::StrCat(" and ", unknown.size() - 1, " more") : "", "; kept and ignored");
   }

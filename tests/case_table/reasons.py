@@ -26,7 +26,7 @@ _PIPELINES = "data sets and iterators: python/tests/test_data.py"
 _SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
-_WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 BatchDataset BatchDatasetV2 CacheDataset
+_WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 ExperimentalRandomDataset RandomDataset BatchDataset BatchDatasetV2 CacheDataset
     ConcatenateDataset DatasetToSingleElement DeleteIterator FilterDataset FixedLengthRecordDataset
     FixedLengthRecordDatasetV2 FlatMapDataset InterleaveDataset Iterator IteratorFromStringHandle
     IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync IteratorToStringHandle IteratorV2

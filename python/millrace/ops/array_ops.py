@@ -263,7 +263,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """The last two axes exchanged; with conjugate, of the conjugates."""
-    with name_scope(name, "matrix_transpose", [a]) as scope:
+    with name_scope(name, "matrix_transpose", [a]):
         a = convert_to_tensor(a, name="a")
         ndims = a.get_shape().ndims
         if ndims is not None:
@@ -273,7 +273,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
         else:
             n = rank(a)
             perm = concat([gen_ops.range(0, n - 2, 1), [n - 1, n - 2]], 0)
-        return transpose(a, perm, scope, conjugate)
+        return transpose(a, perm, conjugate=conjugate)
 
 
 # ---- joining and splitting ----

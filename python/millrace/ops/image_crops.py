@@ -12,6 +12,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, control_dependencies
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
+from millrace.ops.image_scopes import scoped
 
 
 def axes(image: Tensor) -> Any:
@@ -19,9 +20,13 @@ def axes(image: Tensor) -> Any:
     ndims = image.get_shape().ndims
     if ndims is not None and ndims < 3:
         raise at_user_line(ValueError("'image' must be at least three-dimensional. Got shape %s." % image.get_shape()))
-    if ndims not in (3, 4, None):
-        raise at_user_line(ValueError("'image' must have either 3 or 4 dimensions. Got shape %s." % image.get_shape()))
+    _require_image(image)
     return (1, 2) if ndims == 4 else (0, 1)
+
+
+def _require_image(image: Tensor) -> None:
+    if image.get_shape().ndims not in (3, 4, None):
+        raise at_user_line(ValueError("'image' must have either 3 or 4 dimensions. Got shape %s." % image.get_shape()))
 
 
 def size(image: Tensor, axis: int) -> Any:
@@ -48,7 +53,7 @@ def require(value: Any, least: Any, message: str, above: bool = False) -> List[O
 
 def require_pixels(image: Tensor) -> List[Operation]:
     """ValueError for an image without pixels; where the step decides, the operation that checks it."""
-    axes(image)
+    _require_image(image)
     shape = image.get_shape()
     message = "all dims of 'image.shape' must be > 0"
     if shape.ndims is not None and 0 in shape.as_list()[-3:]:
@@ -78,8 +83,13 @@ def _with_size(made: Tensor, image: Tensor, height: Any, width: Any) -> Tensor:
     return made
 
 
+@scoped
 def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     """The block of a size at a place of an image [height, width, channels] or a batch of them."""
+    return _cropped(image, offset_height, offset_width, target_height, target_width)
+
+
+def _cropped(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     image = convert_to_tensor(image)
     checks = require_pixels(image)
     h, w = axes(image)
@@ -93,6 +103,7 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
     return _with_size(gen_ops.slice(_after(checks, image), _vector(begin), _vector(block)), image, target_height, target_width)
 
 
+@scoped
 def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     """Zeros around, so that the image is at a place of a larger one."""
     image = convert_to_tensor(image)
@@ -109,6 +120,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
     return _with_size(gen_ops.pad(_after(checks, image), paddings), image, target_height, target_width)
 
 
+@scoped
 def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
     """Cropped or padded around the centre to a size."""
     image = convert_to_tensor(image)
@@ -129,6 +141,7 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
     return pad_to_bounding_box(cropped, positive(dh // 2), positive(dw // 2), target_height, target_width)
 
 
+@scoped
 def central_crop(image: Any, central_fraction: float) -> Tensor:
     """The middle part."""
     if not 0.0 < central_fraction <= 1.0:
@@ -142,4 +155,4 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
         math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) if isinstance(v, Tensor) else None for v in (height, width)
     ]
     start = [int((v - v * central_fraction) / 2) if d is None else d for d, v in zip(dynamic, (height, width))]
-    return crop_to_bounding_box(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])
+    return _cropped(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])

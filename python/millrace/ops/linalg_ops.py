@@ -54,9 +54,9 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool
 
 def cholesky_solve(chol: Any, rhs: Any, name: Optional[str] = None) -> Tensor:
     """x with A x = rhs, from the Cholesky factor of A."""
-    with name_scope(name, "cholesky_solve", [chol, rhs]) as scope:
+    with name_scope(name, "cholesky_solve", [chol, rhs]):
         y = gen_ops.matrix_triangular_solve(chol, rhs, lower=True, adjoint=False)
-        return gen_ops.matrix_triangular_solve(chol, y, lower=True, adjoint=True, name=scope)
+        return gen_ops.matrix_triangular_solve(chol, y, lower=True, adjoint=True)
 
 
 def slogdet(input: Any, name: Optional[str] = None) -> Any:

@@ -400,7 +400,10 @@ def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
         axis = either("axis", axis, "reduction_indices", reduction_indices)
         keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
         x = convert_to_tensor(input_tensor, dtype, name="input_tensor")
-        return op(x, _axes(x, axis), keep_dims=keep, name=name)
+        made: Tensor = op(x, _axes(x, axis), keep_dims=keep, name=name)
+        if axis is None and not keep:
+            made.set_shape([])
+        return made
 
     reduce.__doc__ = "%s along axes (all unless given)." % what
     return reduce

@@ -406,7 +406,7 @@ def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int
 
 def _mixed(images: Any, matrix: Any) -> Tensor:
     images = convert_to_tensor(images)
-    return matrix_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])
+    return matrix_ops.tensordot(images, dtypes.cast(matrix, images.dtype.base_dtype), [[images.get_shape().ndims - 1], [0]])
 
 
 def rgb_to_yiq(images: Any) -> Tensor:

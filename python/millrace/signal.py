@@ -416,7 +416,7 @@ def linear_to_mel_weight_matrix(
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
     weights = np.maximum(0.0, np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)))
     whole = np.concatenate([np.zeros((1, num_mel_bins)), weights])  # frequency 0 is in no band
-    return constant(whole.astype(dtype.as_numpy_dtype), dtype, name=name or "linear_to_mel_weight_matrix")
+    return constant(whole, dtype, name=name or "linear_to_mel_weight_matrix")
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: Optional[str] = None) -> Tensor:

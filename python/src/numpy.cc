@@ -137,6 +137,10 @@ nb::object ToArray(nb::handle value, TF_DataType type, const std::string& what) 
     if (!array.is_valid()) throw nb::python_error();
     return array;
   }
+  if (type == TF_BFLOAT16) {
+    return nb::module_::import_("millrace.framework.dtypes")
+        .attr("cast")(nb::borrow(value), nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)));
+  }
   nb::object array = nb::steal(PyArray_FromAny(
       value.ptr(), Descr(type), 0, 0,
       NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_FORCECAST | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY, nullptr));

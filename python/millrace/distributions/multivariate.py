@@ -311,7 +311,7 @@ class Dirichlet(_Vectors):
                 ),
             )
         inside = math_ops.reduce_all(gen_ops.greater(self._concentration, 1.0), axis=-1, keepdims=True)
-        nan = gen_ops.fill(array_ops.shape(mode), np.array(np.nan, self.dtype.as_numpy_dtype))
+        nan = gen_ops.fill(array_ops.shape(mode), dtypes.cast(np.nan, self.dtype))
         return array_ops.where(gen_ops.logical_and(inside, gen_ops.equal(mode, mode)), mode, nan)
 
 

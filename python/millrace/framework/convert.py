@@ -51,7 +51,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
             return np.asarray(value)
         if dtype == dtypes.string:
             return np.asarray(value, dtype=object)
-        return np.asarray(value).astype(dtype.as_numpy_dtype)
+        return dtypes.cast(value, dtype)
     if dtype == dtypes.string or dtype is None and _has_string(value):
         _check_strings(value)
         return np.array(value, dtype=object)
@@ -88,7 +88,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind in "SU":
         raise at_user_line(TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value)))
-    made = array.astype(dtype.as_numpy_dtype)
+    made = dtypes.cast(array, dtype)
     if exact and array.dtype.kind in "iu" and not np.array_equal(made, array):
         raise at_user_line(ValueError("%.60r does not fit into %s" % (value, dtype.name)))
     return made

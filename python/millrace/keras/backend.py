@@ -257,7 +257,7 @@ def batch_get_value(tensors: Any) -> List[Any]:
 
 def set_value(x: Any, value: Any) -> None:
     """Sets a variable."""
-    x.load(np.asarray(value, x.dtype.base_dtype.as_numpy_dtype), get_session())
+    x.load(dtypes.cast(value, x.dtype.base_dtype), get_session())
 
 
 def batch_set_value(tuples: Any) -> None:

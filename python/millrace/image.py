@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from millrace.framework import not_provided as _not_provided
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
@@ -406,7 +406,7 @@ def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int
 
 def _mixed(images: Any, matrix: Any) -> Tensor:
     images = convert_to_tensor(images)
-    return matrix_ops.tensordot(images, dtypes.cast(matrix, images.dtype.base_dtype), [[images.get_shape().ndims - 1], [0]])
+    return matrix_ops.tensordot(images, numpy_cast.cast(matrix, images.dtype.base_dtype), [[images.get_shape().ndims - 1], [0]])
 
 
 def rgb_to_yiq(images: Any) -> Tensor:

@@ -138,7 +138,7 @@ nb::object ToArray(nb::handle value, TF_DataType type, const std::string& what) 
     return array;
   }
   if (type == TF_BFLOAT16) {
-    return nb::module_::import_("millrace.framework.dtypes")
+    return nb::module_::import_("millrace.framework.numpy_cast")
         .attr("cast")(nb::borrow(value), nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)));
   }
   nb::object array = nb::steal(PyArray_FromAny(

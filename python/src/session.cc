@@ -446,7 +446,8 @@ class Session {
         const TF_DataType type = plan.feeds[static_cast<size_t>(slot.second)].type;
         const nb::object dtype = nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type));
         if (type == TF_BFLOAT16) {
-          return nb::module_::import_("millrace.framework.dtypes").attr("cast")(nb::borrow(values[slot.second]), dtype);
+          return nb::module_::import_("millrace.framework.numpy_cast")
+              .attr("cast")(nb::borrow(values[slot.second]), dtype);
         }
         return nb::module_::import_("numpy").attr("asarray")(
             nb::borrow(values[slot.second]), dtype.attr("as_numpy_dtype"));

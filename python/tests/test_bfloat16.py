@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 
 # To the nearest of 8 bits, ties to even.
 ROUNDED = [
@@ -57,7 +57,7 @@ def test_what_was_fetched_can_be_given_again(session):
     assert session.run(wide(x), {x: fetched}).tolist() == [1.5, -2]
     assert session.run(wide(tf.constant(fetched))).tolist() == [1.5, -2]
     assert session.run(tf.constant(fetched, tf.float64)).tolist() == [1.5, -2]
-    assert dtypes.cast(session.run(x, {x: [0.5, 4]}), tf.float32).tolist() == [0.5, 4]
+    assert numpy_cast.cast(session.run(x, {x: [0.5, 4]}), tf.float32).tolist() == [0.5, 4]
 
 
 def test_ones_variables_and_numbers_beside_tensors(session):
@@ -74,4 +74,4 @@ def test_ones_variables_and_numbers_beside_tensors(session):
 
 def test_protos_hold_the_bits():
     made = tf.make_tensor_proto([1.5, -2.0], tf.bfloat16)
-    assert dtypes.cast(tf.make_ndarray(made), tf.float32).tolist() == [1.5, -2]
+    assert numpy_cast.cast(tf.make_ndarray(made), tf.float32).tolist() == [1.5, -2]

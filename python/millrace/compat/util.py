@@ -62,7 +62,7 @@ def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def make_decorator(target: Any, decorator_func: Any, decorator_name: Any = None, decorator_doc: str = "", decorator_argspec: Any = None) -> Any:
     """A function with another's name and documentation, and the signature `decorator_argspec`, if any."""
-    made = functools.wraps(target)(decorator_func)
+    made: Any = functools.wraps(target)(decorator_func)
     name = decorator_name or inspect.stack()[1].function
     made._tf_decorator = TFDecorator(name, target, decorator_doc, decorator_argspec)
     if decorator_argspec is not None:

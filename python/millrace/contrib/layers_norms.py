@@ -9,7 +9,7 @@ import numpy as np
 
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.contrib.layers_utils import collect_named_outputs, get_variable_collections
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection
@@ -147,7 +147,7 @@ def gdn(
 
         def parameter(of: str, sizes: Any, first: Any, smallest: float) -> Any:
             made = get_variable(
-                "reparam_" + of, sizes, dtype, lambda *_, **__: array_ops.identity(dtypes.cast(np.sqrt(first + pedestal), dtype)), trainable=trainable
+                "reparam_" + of, sizes, dtype, lambda *_, **__: array_ops.identity(numpy_cast.cast(np.sqrt(first + pedestal), dtype)), trainable=trainable
             )
             return gen_ops.square(_at_least(made, convert_to_tensor(smallest, dtype))) - pedestal
 

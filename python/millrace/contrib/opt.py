@@ -15,7 +15,7 @@ from millrace.contrib.sign_optimizers import (  # noqa: F401
     get_linear_decay_fn,
     get_restart_decay_fn,
 )
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.default_session import get_default_session
@@ -91,7 +91,7 @@ class ExternalOptimizerInterface:
 
     def _store(self, vector: Any, session: Any) -> None:
         for v, part in zip(self._vars, self._parts):
-            v.load(dtypes.cast(vector[part].reshape(v.get_shape().as_list()), v.dtype.base_dtype), session)
+            v.load(numpy_cast.cast(vector[part].reshape(v.get_shape().as_list()), v.dtype.base_dtype), session)
 
     def _minimize(
         self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any, optimizer_kwargs: Any

@@ -219,7 +219,8 @@ class RandomDataset(Dataset):
 
     def __init__(self, seed: Optional[int] = None) -> None:
         shape = TensorShape([])
-        super().__init__(gen_ops.random_dataset(*_seeds(seed), [dtypes.int64], [shape]), dtypes.int64, shape)
+        first, second = _seeds(seed)
+        super().__init__(gen_ops.random_dataset(first, second, [dtypes.int64], [shape]), dtypes.int64, shape)
 
 
 def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int] = None, stop_on_empty_dataset: bool = False) -> Dataset:

@@ -11,7 +11,7 @@ import numpy as np
 
 from millrace.distributions import special_math
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 from millrace.framework.dtypes import as_dtype
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -63,7 +63,7 @@ class _Scalar(Distribution):
     def _or_nan(self, least: float, parameter: Tensor, value: Tensor, what: str) -> Tensor:
         """A statistic that only parameters above a number have: NaN for the others, or an error in the step where NaN is not allowed."""
         if self.allow_nan_stats:
-            return array_ops.where(gen_ops.greater(parameter, least), value, gen_ops.fill(array_ops.shape(value), dtypes.cast(np.nan, self.dtype)))
+            return array_ops.where(gen_ops.greater(parameter, least), value, gen_ops.fill(array_ops.shape(value), numpy_cast.cast(np.nan, self.dtype)))
         check = check_ops.assert_less(convert_to_tensor(least, self.dtype), parameter, message="%s is not defined" % what)
         return checked(value, True, lambda _: check)
 
@@ -433,7 +433,7 @@ class StudentT(_Scalar):
     def _variance(self) -> Tensor:
         df = self._wide(self._df)
         square = gen_ops.square(self._scale) * array_ops.ones_like(df)
-        infinite = gen_ops.fill(array_ops.shape(df), dtypes.cast(np.inf, self.dtype))
+        infinite = gen_ops.fill(array_ops.shape(df), numpy_cast.cast(np.inf, self.dtype))
         value = array_ops.where(gen_ops.greater(df, 2.0), square * df / array_ops.where(gen_ops.greater(df, 2.0), df - 2.0, array_ops.ones_like(df)), infinite)
         return self._or_nan(1.0, df, value, "variance of StudentT")
 

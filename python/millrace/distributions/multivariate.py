@@ -21,7 +21,7 @@ from millrace.distributions.distribution import (
     kl_divergence,
 )
 from millrace.distributions.util import assert_close, embed_check_nonnegative_integer_form, gen_new_seed
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
@@ -311,7 +311,7 @@ class Dirichlet(_Vectors):
                 ),
             )
         inside = math_ops.reduce_all(gen_ops.greater(self._concentration, 1.0), axis=-1, keepdims=True)
-        nan = gen_ops.fill(array_ops.shape(mode), dtypes.cast(np.nan, self.dtype))
+        nan = gen_ops.fill(array_ops.shape(mode), numpy_cast.cast(np.nan, self.dtype))
         return array_ops.where(gen_ops.logical_and(inside, gen_ops.equal(mode, mode)), mode, nan)
 
 

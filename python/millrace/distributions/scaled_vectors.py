@@ -11,7 +11,7 @@ import numpy as np
 from millrace.distributions.continuous import slack_of
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, checked, float_parameters, joined
 from millrace.distributions.multivariate import _Vectors
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -196,7 +196,7 @@ class VectorExponentialLinearOperator(ScaledVectors):
         return -gen_ops.log(random_ops.random_uniform(shape, tiny, 1.0, self.dtype, seed))
 
     def _log_unit(self, z: Tensor) -> Tensor:
-        never = gen_ops.fill(array_ops.shape(z), dtypes.cast(-np.inf, self.dtype))
+        never = gen_ops.fill(array_ops.shape(z), numpy_cast.cast(-np.inf, self.dtype))
         return array_ops.where(gen_ops.less(z, 0.0), never, -z)
 
 

@@ -18,7 +18,7 @@ from millrace.distributions.elementwise_bijectors import Kumaraswamy as Kumarasw
 from millrace.distributions.elementwise_bijectors import SinhArcsinh as SinhArcsinhBijector
 from millrace.distributions.scaled_vectors import diagonal_of
 from millrace.distributions.util import gen_new_seed
-from millrace.framework import dtypes
+from millrace.framework import numpy_cast
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, check_ops, gen_ops, random_ops
@@ -42,7 +42,7 @@ class HalfNormal(_Scalar):
     def _log_prob(self, x: Tensor) -> Tensor:
         logs = 0.5 * math.log(2.0 / math.pi) - gen_ops.log(self._scale) - 0.5 * gen_ops.square(x / self._scale)
         x = x + array_ops.zeros_like(logs)
-        return array_ops.where(gen_ops.less(x, 0.0), gen_ops.fill(array_ops.shape(x), dtypes.cast(-np.inf, self.dtype)), logs)
+        return array_ops.where(gen_ops.less(x, 0.0), gen_ops.fill(array_ops.shape(x), numpy_cast.cast(-np.inf, self.dtype)), logs)
 
     def _cdf(self, x: Tensor) -> Tensor:
         return gen_ops.erf(gen_ops.maximum(x, 0.0) / (self._scale * math.sqrt(2.0)))

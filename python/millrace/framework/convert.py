@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, numpy_cast, tensor_shape
 from millrace.framework.errors import at_user_line, made_at
 from millrace.framework.graph import Operation, Tensor
 
@@ -51,7 +51,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
             return np.asarray(value)
         if dtype == dtypes.string:
             return np.asarray(value, dtype=object)
-        return dtypes.cast(value, dtype)
+        return numpy_cast.cast(value, dtype)
     if dtype == dtypes.string or dtype is None and _has_string(value):
         _check_strings(value)
         return np.array(value, dtype=object)
@@ -88,7 +88,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind in "SU":
         raise at_user_line(TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value)))
-    made = dtypes.cast(array, dtype)
+    made = numpy_cast.cast(array, dtype)
     if exact and array.dtype.kind in "iu" and not np.array_equal(made, array):
         raise at_user_line(ValueError("%.60r does not fit into %s" % (value, dtype.name)))
     return made

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
@@ -257,7 +257,7 @@ def batch_get_value(tensors: Any) -> List[Any]:
 
 def set_value(x: Any, value: Any) -> None:
     """Sets a variable."""
-    x.load(dtypes.cast(value, x.dtype.base_dtype), get_session())
+    x.load(numpy_cast.cast(value, x.dtype.base_dtype), get_session())
 
 
 def batch_set_value(tuples: Any) -> None:

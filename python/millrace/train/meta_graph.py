@@ -200,7 +200,7 @@ def _written(key: str, values: List[Any], export_scope: Optional[str]) -> Tuple[
     if kind == "bytes_list":
         return kind, [v.encode() if isinstance(v, str) else v for v in values]
     if kind == "any_list":
-        return kind, [definitions.Any(type_url=v.type_url, value=v.value) for v in values]  # type: ignore[attr-defined]
+        return kind, [definitions.Any(type_url=v.type_url, value=v.value) for v in values]  # type: ignore[attr-defined,call-arg]
     return kind, list(values)
 
 

@@ -36,7 +36,9 @@ struct Iteration {
   std::map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
   StepContext step;                               // with the frame and iteration of this one
 
-  Slot& slot(int i) const { return values->slots[static_cast<size_t>(i)]; }
+  // May be past the last one: of a node without outputs.
+  Slot* slots_from(int i) const { return values->slots.data() + i; }
+  Slot& slot(int i) const { return *slots_from(i); }
 
   Iteration();
   ~Iteration();

@@ -246,7 +246,7 @@ class ReadyRun final : public StepWatch::Part {
   Slot* OutputsOf(const Ready& item, Slot* aside) {
     const ControlOp op = Node(item.node).control;
     const bool elsewhere = op == ControlOp::kEnter || op == ControlOp::kExit || op == ControlOp::kNextIteration;
-    return elsewhere ? aside : &item.iteration->slot(Node(item.node).output_begin);
+    return elsewhere ? aside : item.iteration->slots_from(Node(item.node).output_begin);
   }
 
   // False when it failed or goes on without this thread.
@@ -281,8 +281,9 @@ class ReadyRun final : public StepWatch::Part {
           inputs_(inputs),
           thread_(run.options_.trace ? run.options_.trace->NoteThread() : 0),
           start_(run.options_.trace ? RealNanos() : 0),
-          context_(*run.Node(item.node).info, inputs_.data(), &item.iteration->slot(run.Node(item.node).output_begin),
-                   run.Node(item.node).dies, item.iteration->step) {}
+          context_(
+              *run.Node(item.node).info, inputs_.data(), item.iteration->slots_from(run.Node(item.node).output_begin),
+              run.Node(item.node).dies, item.iteration->step) {}
     KernelContext& context() { return context_; }
     void End(Status s) {
       ended_ = true;
@@ -341,7 +342,7 @@ class ReadyRun final : public StepWatch::Part {
 
   void EndAsync(const Ready& item, const StepTrace::Run& traced, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
-    const Slot* outputs = &item.iteration->slot(n.output_begin);
+    const Slot* outputs = item.iteration->slots_from(n.output_begin);
     if (s.ok()) s = CheckOutputs(n, outputs);
     if (s.ok()) {
       if (options_.trace) options_.trace->Record(traced, {outputs, static_cast<size_t>(n.num_outputs)});

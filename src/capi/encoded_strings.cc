@@ -3,12 +3,15 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 namespace millrace::capi {
 namespace {
@@ -23,6 +26,20 @@ struct Views {
 
 void DeleteViews(void*, size_t, void* views) { delete static_cast<Views*>(views); }
 
+// A file in memory to write into; below 0 where there is none. It is looked at each time: a program may close files
+// that are not its own, as daemons do, and open another by the same number.
+int ScratchFile() {
+  static auto* mutex = new std::mutex;
+  static int file = -1;
+  static struct stat made;
+  std::lock_guard<std::mutex> lock(*mutex);
+  struct stat now;
+  if (file >= 0 && fstat(file, &now) == 0 && now.st_dev == made.st_dev && now.st_ino == made.st_ino) return file;
+  file = memfd_create("places", MFD_CLOEXEC);
+  if (file >= 0) fstat(file, &made);
+  return file;
+}
+
 // Asks the system whether memory can be read, many places at a time: to write a byte of each into a file in memory
 // fails at an address that is not mapped, where a load would end the process. Where the system does not let us ask,
 // every place counts as readable.
@@ -33,14 +50,14 @@ class Readable {
   bool Add(const char* p, size_t size) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(p);
     if (size > UINTPTR_MAX - first) return false;
-    if (first / kPage == last_ && (first + size - 1) / kPage == last_) return true;
-    last_ = (first + size - 1) / kPage;
-    for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
-      const uintptr_t page = at / kPage;
+    const uintptr_t begin = first / kPage, end = (first + size - 1) / kPage;
+    if (begin == last_ && end == last_) return true;
+    last_ = end;
+    for (uintptr_t page = begin; page <= end; ++page) {
       uintptr_t& asked = asked_[page % asked_.size()];
       if (asked == page) continue;
       asked = page;
-      places_[count_++] = {reinterpret_cast<void*>(at), 1};
+      places_[count_++] = {reinterpret_cast<void*>(std::max(first, page * kPage)), 1};
       if (count_ == places_.size() && !Ask()) return false;
     }
     return true;
@@ -49,7 +66,7 @@ class Readable {
     const size_t count = count_;
     count_ = 0;
     if (count == 0) return true;
-    static const int file = memfd_create("places", MFD_CLOEXEC);
+    const int file = ScratchFile();
     if (file < 0 || !MayWrite()) return true;
     const ssize_t got = pwritev(file, places_.data(), static_cast<int>(count), 0);
     return got < 0 ? errno != EFAULT : static_cast<size_t>(got) == count;

@@ -175,5 +175,35 @@ TEST(EncodedStringsTest, ChecksLongStringsForHoles) {
   s.Clear();
 }
 
+TEST(EncodedStringsTest, RefusesTheEndOfTheAddresses) {
+  TString s;
+  s.AssignView(absl::string_view(reinterpret_cast<const char*>(UINTPTR_MAX - 100), 100));
+  EXPECT_FALSE(CheckStrings(absl::MakeSpan(&s, 1), &s, sizeof(s)).ok());
+  s.Clear();
+}
+
+// As a daemon does, and opens files of its own afterwards.
+TEST(EncodedStringsTest, WritesIntoNoFileOfTheProgram) {
+  const std::string text(100, 'x');
+  TString s;
+  s.AssignView(text);
+  const auto check = [&] { return CheckStrings(absl::MakeSpan(&s, 1), &s, sizeof(s)).ok(); };
+  EXPECT_EXIT(
+      {
+        if (!check()) _exit(1);
+        for (int file = 3; file < 256; ++file) close(file);
+        std::vector<int> files;
+        for (int i = 0; i < 20; ++i) files.push_back(memfd_create("of the program", 0));
+        if (!check()) _exit(2);
+        for (const int file : files) {
+          if (lseek(file, 0, SEEK_END) != 0) _exit(3);
+        }
+        s.AssignView(absl::string_view(reinterpret_cast<const char*>(4096), 100));
+        _exit(check() ? 4 : 0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  s.Clear();
+}
+
 }  // namespace
 }  // namespace millrace::capi

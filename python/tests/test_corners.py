@@ -107,3 +107,14 @@ def test_updates_refuse_rates_and_rows(session, rule):
         update((2, 3), 0.0)
     with pytest.raises(tf.errors.InvalidArgumentError, match="rows of var must not be empty"):
         update((2, 0), 0.1)
+
+
+def test_sums_of_a_large_histogram_are_added_in_order():
+    """To the last bit, however many threads count: programs compare event files."""
+    values = np.random.RandomState(0).randn(300_000)
+    total = squares = 0.0
+    for v in values.tolist():
+        total, squares = total + v, squares + v * v
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.Summary.FromString(session.run(tf.summary.histogram("h", tf.constant(values)))).value[0].histo
+    assert (made.sum, made.sum_squares, made.num) == (total, squares, len(values))

@@ -98,14 +98,14 @@ TEST(EventFile, IsFlushedAfterASecond) {
 }
 
 TEST(Histogram, MergedAsCountedTogether) {
-  Histogram all, parts[3];
+  Histogram all, merged, parts[3];
   for (int i = 0; i < 300; ++i) {
-    const double v = (i % 7 - 3) * std::pow(1.3, i % 40);  // with sums that are exact enough to be the same
-    all.Add(std::round(v));
-    parts[i % 3].Add(std::round(v));
+    const double v = (i % 7 - 3) * std::pow(1.3, i % 40);
+    all.Add(v);
+    merged.AddToSums(v);
+    parts[i % 3].Count(v);
   }
-  Histogram merged;
-  for (const Histogram& part : parts) merged.Merge(part);
+  for (const Histogram& part : parts) merged.MergeCounts(part);
   EXPECT_EQ(wire::Encode(merged.ToProto()), wire::Encode(all.ToProto()));
 }
 

@@ -52,24 +52,20 @@ const std::vector<uint16_t>& Starts() {
 
 Histogram::Histogram() : counts_(Limits().size()), min_(kLargest), max_(-kLargest) {}
 
-void Histogram::Add(double v) {
+void Histogram::Count(double v) {
   size_t bucket = Starts()[std::bit_cast<uint64_t>(v) >> 48];
   while (bucket + 1 < counts_.size() && Limits()[bucket] <= v) ++bucket;
   counts_[std::min(bucket, counts_.size() - 1)] += 1;
   min_ = std::min(min_, v);
   max_ = std::max(max_, v);
   num_ += 1;
-  sum_ += v;
-  sum_squares_ += v * v;
 }
 
-void Histogram::Merge(const Histogram& other) {
+void Histogram::MergeCounts(const Histogram& other) {
   for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   min_ = std::min(min_, other.min_);
   max_ = std::max(max_, other.max_);
   num_ += other.num_;
-  sum_ += other.sum_;
-  sum_squares_ += other.sum_squares_;
 }
 
 wire::HistogramProto Histogram::ToProto() const {

@@ -12,8 +12,17 @@ namespace millrace {
 class Histogram {
  public:
   Histogram();
-  void Add(double v);
-  void Merge(const Histogram& other);
+  void Add(double v) {
+    Count(v);
+    AddToSums(v);
+  }
+  // The halves of Add. Counts may be made in any order and merged; sums depend on the order of their numbers.
+  void Count(double v);
+  void AddToSums(double v) {
+    sum_ += v;
+    sum_squares_ += v * v;
+  }
+  void MergeCounts(const Histogram& other);
   wire::HistogramProto ToProto() const;  // runs of empty buckets are one
 
  private:

@@ -41,7 +41,7 @@ Status ScalarSummary(KernelContext& ctx) {
   return EmitSummary(ctx, summary);
 }
 
-// Numbers that are counted together; parts are added in order, so the sums do not depend on threads.
+// Numbers that one thread counts.
 struct HistogramPart {
   Histogram counts;
   const char* bad = nullptr;  // what the first number is that cannot be counted
@@ -49,7 +49,7 @@ struct HistogramPart {
   void Count(const double* values, int64_t n) {
     for (int64_t i = 0; i < n && bad == nullptr; ++i) {
       if (std::isfinite(values[i])) {
-        counts.Add(values[i]);
+        counts.Count(values[i]);
       } else {
         bad = std::isnan(values[i]) ? "NaN" : "infinity";
       }
@@ -82,7 +82,14 @@ Status HistogramSummary(KernelContext& ctx) {
   Histogram histogram;
   for (const HistogramPart& part : parts) {
     if (part.bad != nullptr) return InvalidArgument(part.bad, " in summary histogram for ", tag);
-    histogram.Merge(part.counts);
+    histogram.MergeCounts(part.counts);
+  }
+  // In order, as TensorFlow adds them, to the last bit.
+  double tile[kConvertTile];
+  for (int64_t i = 0; i < n; i += kConvertTile) {
+    const int64_t count = std::min(kConvertTile, n - i);
+    widen.Run(static_cast<const char*>(values.raw()) + i * widen.size[0], tile, count);
+    for (int64_t k = 0; k < count; ++k) histogram.AddToSums(tile[k]);
   }
   wire::Summary summary;
   wire::SummaryValue& v = summary.value.emplace_back();

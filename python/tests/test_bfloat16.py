@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.contrib.layers_sparse import dense_to_sparse_tensor
 from millrace.framework import numpy_cast
+from millrace.framework.type_spec import BoundedTensorSpec
 
 # To the nearest of 8 bits, ties to even.
 ROUNDED = [
@@ -75,3 +77,44 @@ def test_ones_variables_and_numbers_beside_tensors(session):
 def test_protos_hold_the_bits():
     made = tf.make_tensor_proto([1.5, -2.0], tf.bfloat16)
     assert numpy_cast.cast(tf.make_ndarray(made), tf.float32).tolist() == [1.5, -2]
+
+
+def test_elements_of_generators_are_rounded(session):
+    given = [1.5, np.float32(2.5), 3]
+    x = tf.data.Dataset.from_generator(lambda: iter(given), tf.bfloat16, []).make_one_shot_iterator().get_next()
+    assert [session.run(wide(x)) for _ in given] == given
+
+
+def test_values_that_are_known_while_the_graph_is_built():
+    x = tf.constant([1.5, -0.0], tf.bfloat16)
+    assert tf.get_static_value(tf.equal(x, tf.constant([1.5, 0], tf.bfloat16))).tolist() == [True, True]
+    assert tf.get_static_value(wide(x)).tolist() == tf.get_static_value(wide(tf.cast([1.5, -0.0], tf.bfloat16))).tolist() == [1.5, 0]
+
+
+def test_limits(session):
+    assert (tf.bfloat16.min, tf.bfloat16.max, tf.bfloat16.limits) == (-ROUNDED[4][0], ROUNDED[4][0], (0, 1))
+    x = tf.constant([3e38, -np.inf, 2.5], tf.bfloat16)
+    assert session.run(tf.saturate_cast(x, tf.uint8)).tolist() == [255, 0, 2]
+    assert session.run(tf.saturate_cast(x, tf.int32)).tolist() == [2**31 - 2**23, -(2**31), 2]
+    assert session.run(wide(tf.saturate_cast([1e39, -1e300, 2.5], tf.bfloat16))).tolist() == [tf.bfloat16.max, tf.bfloat16.min, 2.5]
+
+
+def test_bounds_and_ragged_numbers(session):
+    bounded = BoundedTensorSpec([], tf.bfloat16, 0.5, 2)
+    assert [numpy_cast.cast(v, tf.float32).tolist() for v in (bounded.minimum, bounded.maximum)] == [0.5, 2]
+    assert session.run(wide(tf.ragged.constant([[1.5], [2, 3.0]], tf.bfloat16).values)).tolist() == [1.5, 2, 3]
+    assert session.run(wide(dense_to_sparse_tensor(tf.constant([[0, 1.5]], tf.bfloat16)).values)).tolist() == [1.5]
+
+
+def test_comparisons_of_test_cases_are_of_the_numbers(session):
+    case, found = tf.test.TestCase(), session.run(tf.constant([1.5, 2], tf.bfloat16))
+    case.assertAllClose(found, [1.5, 2])
+    case.assertAllEqual(found, [1.5, 2])
+    for check in (case.assertAllClose, case.assertAllEqual):
+        with pytest.raises(AssertionError):
+            check(found, [1.5, 3])
+
+
+def test_integers_that_do_not_fit_are_refused():
+    with pytest.raises(OverflowError):
+        numpy_cast.cast([300], tf.int8)

@@ -18,7 +18,7 @@ SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY = 0xDECAFCAFFE
 
 def _ignored(dtype: Any, ignore_value: Any) -> Tensor:
     if ignore_value is None:
-        ignore_value = "" if dtype == dtypes.string else dtype.as_numpy_dtype()
+        ignore_value = "" if dtype == dtypes.string else array_ops.zeros([], dtype)
     return convert_to_tensor(ignore_value, dtype, "ignore_value")
 
 

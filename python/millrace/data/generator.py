@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict
 import numpy as np
 
 from millrace.data import structure
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.ops.script_ops import py_func
@@ -63,7 +63,8 @@ def from_generator(kind: Any, generator: Callable[..., Any], output_types: Any, 
         arrays = []
         for value, dtype, shape in zip(flat, leaves, structure.flatten(shapes)):
             try:
-                array = np.array(value, object if dtype == dtypes.string else dtype.as_numpy_dtype)
+                # Copied: the generator may go on to change its own.
+                array = np.array(value if dtype == dtypes.string else numpy_cast.cast(value, dtype), object if dtype == dtypes.string else None)
             except (TypeError, ValueError) as error:
                 raise TypeError(
                     "`generator` yielded an element that could not be converted to the expected type. The expected type was %s, but the yielded "

@@ -152,12 +152,16 @@ class DType:
     @property
     def min(self) -> Any:
         """The smallest finite value."""
+        if self.base_dtype._number == 14:
+            return -self.max
         t = self.as_numpy_dtype
         return np.finfo(t).min if self.is_floating else False if self.is_bool else np.iinfo(t).min
 
     @property
     def max(self) -> Any:
         """The largest finite value."""
+        if self.base_dtype._number == 14:
+            return float.fromhex("0x1.FEp127")  # NumPy has no limits of this type
         t = self.as_numpy_dtype
         return np.finfo(t).max if self.is_floating else True if self.is_bool else np.iinfo(t).max
 

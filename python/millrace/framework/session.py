@@ -11,10 +11,8 @@ import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import numpy as np
-
 import millrace._core as _core
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.default_session import get_default_session, sessions  # noqa: F401
 from millrace.framework.device import canonical_name
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
@@ -195,7 +193,7 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
         if "Tensor '%s'" % tensor.name in str(error):
             return type(error)("%s%s" % (error, made_at(tensor)))
         try:
-            np.asarray(value, tensor.dtype.as_numpy_dtype)
+            numpy_cast.cast(value, tensor.dtype)
         except OverflowError:
             return TypeError(
                 "Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of the feed tensor "

@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import numpy_cast, tensor_shape
 from millrace.framework.graph import Tensor
 
 _MOST_ELEMENTS = 1 << 24  # of a Fill that is computed here
@@ -44,8 +44,8 @@ def _fill(tensor: Tensor) -> Optional[np.ndarray]:
 
 
 def _cast(tensor: Tensor) -> Optional[np.ndarray]:
-    value, dtype = _known(tensor.op.inputs[0]), tensor.dtype.base_dtype
-    return None if value is None or dtype == dtypes.bfloat16 else value.astype(dtype.as_numpy_dtype)
+    value = _known(tensor.op.inputs[0])
+    return None if value is None else numpy_cast.cast(value, tensor.dtype.base_dtype)
 
 
 def _concat(tensor: Tensor) -> Optional[np.ndarray]:
@@ -68,7 +68,7 @@ def _pack(tensor: Tensor, partial: bool) -> Any:
 def _compared(function: Any) -> Any:
     def rule(tensor: Tensor) -> Optional[np.ndarray]:
         values = _inputs(tensor)
-        return None if values is None else np.asarray(function(values[0], values[1]))
+        return None if values is None else np.asarray(function(*(numpy_cast.widened(v) for v in values)))
 
     return rule
 

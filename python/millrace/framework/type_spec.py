@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from millrace import names
-from millrace.framework import dtypes
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor, SparseTensorValue
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -127,7 +127,7 @@ class BoundedTensorSpec(TensorSpec):
         super().__init__(shape, dtype, name)
         if minimum is None or maximum is None:
             raise at_user_line(ValueError("minimum and maximum can not be None. Got minimum: %s, maximum: %s" % (minimum, maximum)))
-        self._minimum, self._maximum = (np.array(v, self._dtype.as_numpy_dtype) for v in (minimum, maximum))
+        self._minimum, self._maximum = (np.array(numpy_cast.cast(v, self._dtype)) for v in (minimum, maximum))
         for bound in (self._minimum, self._maximum):
             if self._shape.is_fully_defined():
                 np.broadcast_to(bound, [int(d) for d in self._shape])

@@ -195,10 +195,12 @@ def _limits_of(dtype: Any, source: Any) -> Any:
     """The least and greatest numbers of `source` that are within `dtype`."""
     if dtype.is_floating or not source.is_floating:
         return dtype.min, dtype.max
-    number = source.as_numpy_dtype
+    narrow = source == dtypes.bfloat16
+    number = np.float32 if narrow else source.as_numpy_dtype
     with np.errstate(over="ignore"):
         low, high = number(dtype.min), number(dtype.max)
-    return (np.nextafter(low, number(0)) if float(low) < int(dtype.min) else low, np.nextafter(high, number(0)) if float(high) > int(dtype.max) else high)
+    limits = np.nextafter(low, number(0)) if float(low) < int(dtype.min) else low, np.nextafter(high, number(0)) if float(high) > int(dtype.max) else high
+    return (np.array(limits).view(np.uint32) & 0xFFFF0000).view(number) if narrow else limits  # bfloat16 is a float32 that ends early
 
 
 def saturate_cast(value: Any, dtype: Any, name: Optional[str] = None) -> Tensor:

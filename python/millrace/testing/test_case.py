@@ -16,7 +16,7 @@ import numpy as np
 
 import millrace._core as _core
 from millrace.framework import device as _device
-from millrace.framework import errors, random_seed
+from millrace.framework import errors, numpy_cast, random_seed
 from millrace.framework import graph as _graph
 from millrace.framework import default_session as _default_session
 from millrace.framework import session as _session
@@ -184,11 +184,7 @@ class TestCase(unittest.TestCase):
         return a, b
 
     def _close_arrays(self, a: Any, b: Any, rtol: Any, atol: Any, msg: Any) -> None:
-        a, b = self._same_shape(a, b, msg)
-        if a.dtype.kind == "V" or a.dtype.name == "bfloat16":
-            a = a.astype(np.float32)
-        if b.dtype.kind == "V" or b.dtype.name == "bfloat16":
-            b = b.astype(np.float32)
+        a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
         if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
             off = np.logical_or(np.abs(a - b) > atol + rtol * np.abs(b), np.isnan(a) != np.isnan(b))
             print("not close where =", np.where(off) if a.ndim else ())
@@ -261,7 +257,7 @@ class TestCase(unittest.TestCase):
 
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Fails unless arrays are equal; NaN equals NaN."""
-        a, b = self._same_shape(a, b, msg)
+        a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
         same = a == b
         if a.dtype.kind in "fc" and b.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(a), np.isnan(b)))

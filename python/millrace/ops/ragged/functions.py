@@ -24,7 +24,8 @@ def constant(
 ) -> Any:
     """A ragged tensor of nested lists; a tensor where they have no rows of different lengths by ragged_rank=0."""
     with name_scope(name, "RaggedConstant"):
-        made = constant_value(pylist, None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype, ragged_rank, inner_shape, row_splits_dtype)
+        of_numpy = None if dtype is None else np.float32 if dtypes.as_dtype(dtype) == dtypes.bfloat16 else dtypes.as_dtype(dtype).as_numpy_dtype
+        made = constant_value(pylist, of_numpy, ragged_rank, inner_shape, row_splits_dtype)
 
         def tensor(value: Any) -> Any:
             if isinstance(value, RaggedTensorValue):

@@ -166,10 +166,11 @@ Status BiasAddOf(KernelContext& ctx) {
         in.shape().ToString());
   }
   const FloatRange range = SumRange(range_in, range_bias, 17);
-  const ToFloat<A> of_in(range_in), of_bias(range_bias);
+  const StepsToFloat<A> of_in(range_in), of_bias(range_bias);
+  const FloatToSteps<int32_t> steps(range);
   const int64_t zero = Quantized<int32_t>(0, range);  // not always the integer 0: the range's ends round
   MR_RETURN_IF_ERROR((Broadcast<A, A>(ctx, [&](A x, A y) {
-    const int64_t sum = int64_t{Quantized<int32_t>(of_in(x), range)} + Quantized<int32_t>(of_bias(y), range) - zero;
+    const int64_t sum = int64_t{steps(of_in(x))} + steps(of_bias(y)) + zero;  // as in TensorFlow, not less zero
     return static_cast<int32_t>(std::clamp(sum, kLowestOf<int32_t>, kHighestOf<int32_t>));
   })));
   return OutputRange(ctx, 1, range);

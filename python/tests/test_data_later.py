@@ -219,3 +219,12 @@ def test_seeds_give_the_elements_of_tensorflow(session, kind):
 
 def test_random_numbers_have_no_end(session):
     assert session.run(experimental.cardinality(experimental.RandomDataset(5))) == experimental.INFINITE_CARDINALITY
+
+
+@pytest.mark.parametrize("kind, inputs", [("RangeDataset", (0, 5, 1)), ("RandomDataset", (1, 2)), ("ExperimentalRandomDataset", (1, 2))])
+def test_sources_give_int64_scalars(session, kind, inputs):
+    names = {"RangeDataset": ("start", "stop", "step")}.get(kind, ("seed", "seed2"))
+    for types, shapes in (([tf.int64], [[3]]), ([tf.int64] * 2, [[], []]), ([tf.float32], [[]])):
+        made = getattr(tf.raw_ops, kind)(**dict(zip(names, inputs)), output_types=types, output_shapes=shapes)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected"):
+            session.run(made.op)

@@ -203,8 +203,7 @@ class RandomDataset final : public Dataset {
 class RandomDatasetKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
     MR_RETURN_IF_ERROR(DatasetKernel::Init(init));
-    if (spec().types != std::vector<DType>{DType::kInt64}) return InvalidArgument("random numbers are int64 scalars");
-    return absl::OkStatus();
+    return CheckSpec({{DType::kInt64}, {PartialShape::Scalar()}}, spec());
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const Seeds seeds, SeedInputs(ctx, 0));

@@ -203,8 +203,7 @@ class RangeDataset final : public Dataset {
 class RangeDatasetKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
     MR_RETURN_IF_ERROR(DatasetKernel::Init(init));
-    if (spec().types != std::vector<DType>{DType::kInt64}) return InvalidArgument("a range gives int64 scalars");
-    return absl::OkStatus();
+    return CheckSpec({{DType::kInt64}, {PartialShape::Scalar()}}, spec());
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const int64_t start, ScalarInput(ctx, 0, "start"));

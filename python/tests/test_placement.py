@@ -201,3 +201,26 @@ def test_recomputation_by_cost():
             results.append(values)
     np.testing.assert_array_equal(*[r[0] for r in results])
     assert peaks[1] < 0.8 * peaks[0], peaks
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("device", ["/cpu:0", "/cpu:1"])
+def test_what_is_sent_passes_no_update_and_no_read_before_an_update(device, resource):
+    def value(variable):
+        return tf.identity(variable.read_value() if resource else variable)
+
+    with tf.Graph().as_default():
+        with tf.device("/cpu:0"):
+            first, second = (tf.get_variable(name, initializer=0.0, use_resource=resource) for name in ("a", "b"))
+            update = first.assign_add(1.0, read_value=False) if resource else None
+            late, early = value(first), value(second) * 1.0
+            updated = second.assign_add(1.0)
+        with tf.device(device):
+            sent, sent_update = late * 2.0, tf.identity(updated) * 2.0
+        with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+            session.run(tf.global_variables_initializer())
+            for step in range(20):
+                fetches = [sent, early, sent_update] + ([update] if resource else [])
+                got = session.run(fetches)
+                assert got[1:3] == [step, 2 * (step + 1)]
+                assert got[0] == (2 * (step + 1) if resource else 0)

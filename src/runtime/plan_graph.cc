@@ -26,12 +26,9 @@ StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
   return static_cast<size_t>(index);
 }
 
-// Streams of random numbers have a state too, but each node its own.
-PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
+// Of the states that its inputs refer to.
+PlannedNode::StateUse UseOfInputs(const Node& n) {
   using Use = PlannedNode::StateUse;
-  if (n.op()->stateful && dynamic_cast<const RandomStream*>(&kernel) == nullptr) {
-    return n.Is(OpTrait::kReadsVariable) ? Use::kReads : Use::kChanges;
-  }
   Use use = Use::kNone;
   for (int i = 0; i < n.num_inputs(); ++i) {
     const bool is_handle = IsRef(n.input_type(i)) || n.input_type(i) == DType::kResource;
@@ -41,7 +38,17 @@ PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
   return use;
 }
 
-// What leads to a Send goes first: another device waits for it.
+// Streams of random numbers have a state too, but each node its own.
+PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
+  using Use = PlannedNode::StateUse;
+  if (n.op()->stateful && dynamic_cast<const RandomStream*>(&kernel) == nullptr) {
+    return n.Is(OpTrait::kReadsVariable) ? Use::kReads : Use::kChanges;
+  }
+  return UseOfInputs(n);
+}
+
+// What leads to a Send goes first: another device waits for it. No read passes a change that stood before it, no change
+// passes a read or a change: values are those of one device.
 void MoveSendsUp(std::vector<Node*>& order, int num_ids) {
   const auto is_send = [](const Node* n) { return n->Is(OpTrait::kTransfer) && n->num_outputs() == 0; };
   if (std::none_of(order.begin(), order.end(), is_send)) return;
@@ -49,10 +56,17 @@ void MoveSendsUp(std::vector<Node*>& order, int num_ids) {
   const auto leads_to_send = [&](const Node* n) -> std::vector<bool>::reference {
     return leads[static_cast<size_t>(n->id())];
   };
+  bool reads_go_first = false, changes_go_first = false;  // some of those that stand later
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     const Node* const n = *at;
-    if (is_send(n)) leads_to_send(n) = true;
+    const PlannedNode::StateUse use = n->op() ? UseOfInputs(*n) : PlannedNode::StateUse::kNone;
+    const bool changes = use == PlannedNode::StateUse::kChanges, reads = use == PlannedNode::StateUse::kReads;
+    if (is_send(n) || (reads && changes_go_first) || (changes && (reads_go_first || changes_go_first))) {
+      leads_to_send(n) = true;
+    }
     if (!leads_to_send(n)) continue;
+    reads_go_first |= reads;
+    changes_go_first |= changes;
     for (const Output in : n->inputs()) {
       if (in && !IsBackEdge(in.node->control_op(), n->control_op())) leads_to_send(in.node) = true;
     }

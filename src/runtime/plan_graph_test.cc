@@ -20,6 +20,9 @@ class PlanGraphTest : public ::testing::Test {
     const auto any = [](ShapeContext&) { return absl::OkStatus(); };
     registry_.Add("Make() -> (y:float)").Shape(any);
     registry_.Add("Work(x:float) -> (y:float)").Shape(any);
+    registry_.Add("Variable() -> (v:&float) | | S").Shape(any);
+    registry_.Add("Read(v:float) -> (y:float)").Shape(any);
+    registry_.Add("Update(v:&float) -> (y:&float)").Shape(any);
     registry_.Add("_Send(tensor:float) -> () | | S").Traits({OpTrait::kTransfer}).Shape(any);
   }
   Output Add(const char* op, std::vector<Output> inputs, std::vector<Node*> controls = {}) {
@@ -60,6 +63,22 @@ TEST_F(PlanGraphTest, WhatIsSentComesBeforeOtherWork) {
   const Output sent = Add("Work", {x}, {early.node});
   Add("_Send", {sent});
   EXPECT_EQ(Order(), (std::vector<std::string>{"Make0", "Make3", "Work4", "_Send5", "Work1", "Work2"}));
+}
+
+TEST_F(PlanGraphTest, WhatIsSentPassesNoUpdateAndNoReadBeforeAnUpdate) {
+  const Output v = Add("Variable", {});
+  const Output read = Add("Read", {v});
+  Add("Work", {read});
+  Add("Update", {v});
+  Add("_Send", {Add("Read", {v})});
+  EXPECT_EQ(Order(), (std::vector<std::string>{"Variable0", "Read1", "Update3", "Read4", "_Send5", "Work2"}));
+}
+
+TEST_F(PlanGraphTest, WhatIsSentPassesReadsThatNoUpdateFollows) {
+  const Output v = Add("Variable", {});
+  Add("Work", {Add("Read", {v})});
+  Add("_Send", {Add("Read", {v})});
+  EXPECT_EQ(Order(), (std::vector<std::string>{"Variable0", "Read3", "_Send4", "Read1", "Work2"}));
 }
 
 }  // namespace

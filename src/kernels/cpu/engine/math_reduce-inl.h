@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of reducers over a policy P:
 //   T elements, A accumulators; A Identity(); A Of(T); A Combine(A, A); T Finish(A, int64_t count).
-// Included once per instruction set; the loops are plain so that the compiler makes vector code of them.
+// Included once per instruction set. Loops are plain, for the compiler to make vector code of, but those over short
+// runs.
 // clang-format off
 #if defined(MILLRACE_MATH_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef MILLRACE_MATH_REDUCE_INL_H_

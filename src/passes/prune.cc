@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prune.h"
 
-#include <algorithm>
 #include <map>
 #include <queue>
 
@@ -241,10 +240,11 @@ class Pruner {
 
   // What is left out and had to be with `copy` asks for a device through it, in so far as the two agree.
   void KeepPlace(const std::vector<std::string>& groups, Node* copy) const {
-    std::vector<const Node*> beside;  // left out
+    std::vector<const Node*> beside;  // left out, each once
+    HashSet<const Node*> seen;
     const auto add = [&](const Node* n) {
       if (n == nullptr || needed_[static_cast<size_t>(n->id())]) return;
-      if (std::find(beside.begin(), beside.end(), n) == beside.end()) beside.push_back(n);
+      if (seen.insert(n).second) beside.push_back(n);
     };
     const auto add_groups = [&](const std::vector<std::string>& names) {
       for (absl::string_view name : names) {

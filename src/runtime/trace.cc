@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/current_thread.h"
+#include "base/logging.h"
 #include "base/stopwatch.h"
 #include "base/thread_switches.h"
 #include "runtime/plan_graph.h"
@@ -84,6 +85,10 @@ bool StepTrace::Find(const NodeInfo* node, StepRecord::Run* run) {
 void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs, absl::Span<const HelpPart> parts) noexcept {
   const int64_t now = RealNanos();
   absl::MutexLock lock(&mu_);
+  if (record_.runs.size() >= kMostRuns) {
+    ++left_out_;
+    return;
+  }
   StepRecord::Run r;
   if (!Find(run.node, &r)) return;
   r.start_nanos = run.start_nanos;
@@ -115,6 +120,8 @@ void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs, absl::Spa
 
 std::vector<StepRecord> StepTrace::Take() {
   absl::MutexLock lock(&mu_);
+  if (left_out_ > 0) LogWarning("a step's trace has its first ", kMostRuns, " runs of nodes; left out: ", left_out_);
+  left_out_ = 0;
   std::vector<StepRecord> all = std::exchange(others_, {});
   if (!record_.runs.empty()) {
     record_.plans.reserve(graphs_.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects what a traced step does: a run of each node, and one of each constant. Thread-safe. Without memory the step
-// goes on, and the trace lacks what cannot be recorded.
+// goes on, and the trace lacks what cannot be recorded. It has the first kMostRuns: a loop, or a data set of functions,
+// may go on for ever.
 #pragma once
 
 #include <memory>
@@ -17,6 +18,8 @@ struct PlanGraph;
 
 class StepTrace {
  public:
+  static constexpr size_t kMostRuns = 1'000'000;
+
   // Nodes of `graph` will be recorded. It lives as long as they are in the trace.
   void Watch(const std::shared_ptr<const PlanGraph>& graph) noexcept;
   // The number of this thread, whose name the trace has from now on.
@@ -35,7 +38,7 @@ class StepTrace {
     absl::MutexLock lock(&mu_);
     others_.push_back(std::move(record));
   }
-  // What was added, then its own. Once.
+  // What was added, then its own. Once. Logs how many runs are left out.
   std::vector<StepRecord> Take();
 
  private:
@@ -47,6 +50,7 @@ class StepTrace {
   std::vector<std::shared_ptr<const PlanGraph>> graphs_ ABSL_GUARDED_BY(mu_);
   size_t last_found_ ABSL_GUARDED_BY(mu_) = 0;  // in graphs_
   StepRecord record_ ABSL_GUARDED_BY(mu_);      // its plans are made by Take
+  int64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;   // runs behind the first kMostRuns
   std::vector<StepRecord> others_ ABSL_GUARDED_BY(mu_);
 };
 

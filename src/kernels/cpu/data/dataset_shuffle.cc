@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets in random order: a buffer, from which the next element is drawn, and where its place is filled again; and
 // those of random numbers. The same seeds give the same order and numbers as in TensorFlow.
+#include <deque>
 #include <random>
 
 #include "kernels/cpu/data/dataset.h"
@@ -61,7 +62,7 @@ class ShuffleDataset final : public Dataset {
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
       MR_RETURN_IF_ERROR(Fill(ctx));
       const size_t rounds = rounds_.size();
-      while (!rounds_.empty() && rounds_.front().begin == rounds_.front().end) rounds_.erase(rounds_.begin());
+      while (!rounds_.empty() && rounds_.front().begin == rounds_.front().end) rounds_.pop_front();
       if (rounds_.empty()) return false;
       SeedGenerator* const seeds = dataset_->params_.generator.get();
       if (seeds && rounds_.size() < rounds) random_ = PhiloxWords(PhiloxOf(seeds->Next()));
@@ -126,7 +127,7 @@ class ShuffleDataset final : public Dataset {
     bool found_any_ = false;
     int64_t passes_ = 0;
     std::vector<Element> buffer_;  // a ring
-    std::vector<Round> rounds_;
+    std::deque<Round> rounds_;
     int64_t next_ = 0;
     int64_t held_ = 0;
   };

@@ -198,3 +198,10 @@ def test_shapes_that_follow():
     assert kept.shape.as_list() == [2, 2, 3, 3] and run(kept).shape == (2, 2, 3, 3)
     unknown = tf.image.resize_images(tf.placeholder_with_default(np.ones([2, 4, 6, 3], np.float32), [2, None, None, 3]), [2, 5], preserve_aspect_ratio=True)
     assert run(unknown).shape == (2, 2, 3, 3)
+
+
+def test_image_functions_build_in_the_graph_of_their_image():
+    with tf.Graph().as_default() as graph:
+        image = tf.zeros([4, 5, 3])
+    for made in (tf.image.flip_left_right(image), tf.image.pad_to_bounding_box(image=image, offset_height=1, offset_width=0, target_height=6, target_width=5)):
+        assert made.graph is graph

@@ -104,3 +104,17 @@ def test_decorators_tell_what_they_were_told():
     assert inner is target and [(d.decorator_name, d.decorator_doc) for d in decorators] == [("twice", "doubles")]
     assert util.unwrap(util.make_decorator(target, lambda: 1))[0][0].decorator_name == "test_decorators_tell_what_they_were_told"
     assert util.unwrap(target) == ([], target)
+
+
+def test_a_sequence_without_batches_has_none_to_train_on():
+    class Nothing(keras.utils.Sequence):
+        def __len__(self):
+            return 0
+
+        def __getitem__(self, index):
+            raise IndexError(index)
+
+    model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="no batches, but 2"):
+        model.fit_generator(Nothing(), steps_per_epoch=2, verbose=0)

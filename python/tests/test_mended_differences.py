@@ -323,3 +323,29 @@ def test_files_named_by_a_scheme(tmp_path):
         tf.train.write_graph(sess.graph, "file://%s/graphs" % tmp_path, "g.pb", as_text=False)
         read = sess.run(tf.read_file("file://%s/graphs/g.pb" % tmp_path))
         assert read == (tmp_path / "graphs" / "g.pb").read_bytes()
+
+
+def test_whatever_keeps_values_takes_names_with_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    home = "file://%s/with a space" % tmp_path
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", [], initializer=tf.ones_initializer())
+        session.run(v.initializer)
+        kept = tf.train.Checkpoint(v=v)
+        path = kept.save(home + "/c", session)
+        kept.restore(path.replace(str(tmp_path), "file://%s" % tmp_path)).assert_consumed()
+        tf.train.update_checkpoint_state(home, home + "/c-1")
+        assert tf.train.latest_checkpoint(home) == path == "%s/with a space/c-1" % tmp_path
+        assert [name for name, _ in tf.train.list_variables(home)] == [name for name, _ in tf.train.list_variables(path)]
+        manager = tf.train.CheckpointManager(kept, home + "/managed", 2)
+        assert manager.save(session=session) == "%s/with a space/managed/ckpt-2" % tmp_path
+        tf.saved_model.simple_save(session, home + "/saved", {"x": v}, {"y": v + 1})
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert tf.saved_model.loader.maybe_saved_model_directory(home + "/saved")
+        tf.saved_model.loader.load(session, ["serve"], home + "/saved")
+        assert session.run("add:0") == 2
+    with tf.Graph().as_default():
+        tf.train.get_or_create_global_step()
+        tf.train.MonitoredTrainingSession(checkpoint_dir=home + "/run").close()
+    assert (tmp_path / "with a space" / "run" / "checkpoint").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["with a space"]

@@ -62,3 +62,28 @@ def test_a_collection_of_packed_messages_is_kept():
     assert [w.type_url.rpartition(".")[2] for w in written] == ["QueueRunnerDef", "MetaGraphDef"]
     again = definitions.MetaGraphDef()
     assert written[1].Unpack(again) and again == outer()
+
+
+@pytest.mark.parametrize(
+    "message, field, least, most", [(tf.ConfigProto, "inter_op_parallelism_threads", -(2**31), 2**31 - 1), (tf.AttrValue, "i", -(2**63), 2**63 - 1)]
+)
+def test_integers_that_a_field_does_not_hold_are_refused(message, field, least, most):
+    made = message()
+    for value in (least, most):
+        setattr(made, field, value)
+        assert getattr(message.FromString(made.SerializeToString()), field) == value
+    for value in (least - 1, most + 1):
+        with pytest.raises(ValueError, match="out of range"):
+            setattr(made, field, value)
+    assert getattr(made, field) == most
+
+
+def test_longer_integers_on_the_wire_are_cut_as_protobuf_cuts_them():
+    encoded = tf.AttrValue(i=2**40 + 5).SerializeToString()
+    field = tf.ConfigProto(inter_op_parallelism_threads=1).SerializeToString()[:1]
+    assert tf.ConfigProto.FromString(field + encoded[1:]).inter_op_parallelism_threads == 5
+
+
+def test_a_collection_of_integers_beyond_64_bits_is_left_out():
+    tf.add_to_collection("long", 2**64)
+    assert "long" not in tf.train.export_meta_graph().collection_def

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, TypeVar, cast
 
-from millrace.framework.graph import name_scope
+from millrace.framework.graph import Tensor, name_scope
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -16,7 +16,7 @@ def scoped(function: _F) -> _F:
 
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        with name_scope(None, function.__name__):
+        with name_scope(None, function.__name__, [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]):
             return function(*args, **kwargs)
 
     return cast(_F, inside)

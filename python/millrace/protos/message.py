@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
+_RANGES = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1), "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
+_RANGES["enum"] = _RANGES["int32"]
 _DEPTH = 100  # of messages within messages, as in protobuf
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
 
@@ -92,9 +94,11 @@ class Field:
             return bool(value)
         if isinstance(value, (str, bytes)) or isinstance(value, float) and value != int(value):
             raise TypeError("%r has type %s, but expected one of: int" % (value, type(value).__name__))
-        if hasattr(value, "as_datatype_enum"):
-            return int(value.as_datatype_enum)
-        return int(value)
+        value = int(getattr(value, "as_datatype_enum", value))
+        low, high = _RANGES.get(self.kind, (value, value))
+        if not low <= value <= high:
+            raise ValueError("Value out of range: %d is no %s" % (value, self.kind))
+        return value
 
     def encode(self, out: bytearray, value: Any) -> None:
         """Appends a value, without its tag."""
@@ -120,9 +124,9 @@ class Field:
             value, at = _get_varint(data, at)
             if self.kind == "bool":
                 return bool(value), at
-            if self.kind in ("int32", "int64", "enum") and value >= 1 << 63:
-                value -= 1 << 64
-            return value, at
+            low, high = _RANGES[self.kind]
+            value &= high - low
+            return value - (high - low + 1) if value > high else value, at
         if wire == _BYTES:
             part, at = _part(data, at)
             return (str(part, "utf-8", "surrogateescape") if self.kind == "string" else bytes(part)), at

@@ -23,7 +23,7 @@ class SavedModelBuilder:
     """Makes a folder with one set of variables and one or more graphs."""
 
     def __init__(self, export_dir: Any) -> None:
-        self._folder = os.fsdecode(export_dir)
+        self._folder = gfile.as_path(export_dir)
         self._model = definitions.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
         self._has_saved_variables = False
         if os.path.isdir(self._folder) and os.listdir(self._folder):

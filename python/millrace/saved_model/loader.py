@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, List, Optional
 
+from millrace import gfile
 from millrace.framework.errors import at_user_line
 from millrace.protos import definitions, text_format
 from millrace.protos.message import DecodeError
@@ -16,12 +17,12 @@ from millrace.train.saver import import_meta_graph
 def maybe_saved_model_directory(export_dir: Any) -> bool:
     """Whether a folder holds a SavedModel."""
     names = (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT)
-    return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name)) for name in names)
+    return any(os.path.exists(os.path.join(gfile.as_path(export_dir), name)) for name in names)
 
 
 def parse_saved_model(export_dir: Any) -> Any:
     """The SavedModel message of a folder, in binary or text form."""
-    folder = os.fsdecode(export_dir)
+    folder = gfile.as_path(export_dir)
     binary, text = (os.path.join(folder, name) for name in (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT))
     for path, read in ((binary, definitions.SavedModel.FromString), (text, lambda data: text_format.Parse(data.decode(), definitions.SavedModel()))):
         if os.path.exists(path):
@@ -47,7 +48,7 @@ def _assets(graph: Any) -> List[Any]:
 
 def load(sess: Any, tags: Any, export_dir: Any, import_scope: Optional[str] = None, **saver_kwargs: Any) -> Any:
     """Adds the graph with these tags to the session's, restores its variables and runs what it wants run first; its MetaGraphDef."""
-    folder = os.fsdecode(export_dir)
+    folder = gfile.as_path(export_dir)
     wanted = {tags} if isinstance(tags, str) else set(tags)
     graphs = parse_saved_model(folder).meta_graphs
     found = [g for g in graphs if set(g.meta_info_def.tags) == wanted]

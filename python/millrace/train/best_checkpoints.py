@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import List, Optional
 
 import millrace._core as _core
+from millrace import gfile
 from millrace.framework.errors import at_user_line
 from millrace.train.checkpoint_management import checkpoint_exists
 
@@ -33,5 +33,5 @@ class BestCheckpoints:
 
 def best_checkpoint(checkpoint_dir: str, latest_filename: Optional[str] = None, better: str = "greatest") -> Optional[str]:
     """The checkpoint of a folder with the best score, or None when none has one."""
-    known = BestCheckpoints(os.fspath(checkpoint_dir), latest_filename or "checkpoint", better)
+    known = BestCheckpoints(gfile.as_path(checkpoint_dir), latest_filename or "checkpoint", better)
     return next((p for p in known.best() if checkpoint_exists(p)), None)

@@ -12,6 +12,7 @@ from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from millrace import gfile
 from millrace.framework import dtypes, errors
 from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
@@ -338,16 +339,16 @@ class Checkpoint:
         """Writes the values to a file of this name; its path."""
         session, tree = _session(session), _Tree(self)
         saver, graph_of_objects = self._saver(tree.variables(), True)
-        folder = os.path.dirname(os.fspath(file_prefix))
+        folder = os.path.dirname(gfile.as_path(file_prefix))
         if folder:
             os.makedirs(folder, exist_ok=True)
-        feeds = {saver.saver_def.filename_tensor_name: os.fspath(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
+        feeds = {saver.saver_def.filename_tensor_name: gfile.as_path(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
         return session.run(saver.saver_def.save_tensor_name, feeds).decode()
 
     def save(self, file_prefix: Any, session: Any = None) -> str:
         """Counts, writes the values to a file of this name and the count, and notes it as the newest of its folder."""
         session = _session(session)
-        path = self.write("%s-%d" % (os.fspath(file_prefix), self._count(session)), session)
+        path = self.write("%s-%d" % (gfile.as_path(file_prefix), self._count(session)), session)
         update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
         return path
 
@@ -363,7 +364,7 @@ class Checkpoint:
         """What restores a checkpoint of objects, or one of a Saver, by names. With None: what initializes."""
         if save_path is None:
             return _Initialization(self, "", None)
-        path = os.fspath(save_path)
+        path = gfile.as_path(save_path)
         if not checkpoint_exists(path):
             raise at_user_line(errors.NotFoundError(None, None, "%s: there is no such checkpoint" % path))
         reader = load_checkpoint(path)

@@ -71,7 +71,8 @@ def generate_checkpoint_state_proto(
     last_preserved_timestamp: Optional[float] = None,
 ) -> Any:
     """A CheckpointState. Paths are relative to the folder when that is a relative one; timestamps are seconds, one for each path."""
-    paths, times = list(all_model_checkpoint_paths or []), list(all_model_checkpoint_timestamps or [])
+    save_dir, model_checkpoint_path = gfile.as_path(save_dir), gfile.as_path(model_checkpoint_path)
+    paths, times = [gfile.as_path(p) for p in all_model_checkpoint_paths or []], list(all_model_checkpoint_timestamps or [])
     if times and len(times) != len(paths):
         raise at_user_line(
             ValueError("Number of timestamps, if provided, must match checkpoint paths (given %d paths and %d timestamps)" % (len(paths), len(times)))
@@ -105,6 +106,7 @@ def update_checkpoint_state(
     save_relative_paths: bool = False,
 ) -> None:
     """Writes the state file of a folder. RuntimeError when the checkpoint has the path of the state file."""
+    save_dir = gfile.as_path(save_dir)
     file = os.path.join(save_dir, latest_filename or "checkpoint")
     state = generate_checkpoint_state_proto(
         save_dir, model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps, last_preserved_timestamp

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
+from millrace import gfile
 from millrace.framework.errors import at_user_line
 from millrace.train.checkpoint import Checkpoint, _session
 from millrace.train.checkpoint_management import checkpoint_exists, get_checkpoint_mtimes, get_checkpoint_state, remove_checkpoint, write_checkpoint_state
@@ -25,7 +26,7 @@ class CheckpointManager:
     ) -> None:
         if max_to_keep is not None and max_to_keep <= 0:
             raise at_user_line(ValueError("Expected a positive integer or `None` for `max_to_keep`, got %s." % max_to_keep))
-        self._checkpoint, self._directory, self._max_to_keep = checkpoint, os.fspath(directory), max_to_keep
+        self._checkpoint, self._directory, self._max_to_keep = checkpoint, gfile.as_path(directory), max_to_keep
         self._keep_seconds = None if keep_checkpoint_every_n_hours is None else 3600.0 * keep_checkpoint_every_n_hours
         self._prefix = os.path.join(self._directory, checkpoint_name)
         self._last_preserved = time.time()

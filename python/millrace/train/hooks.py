@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
 
+from millrace import gfile
 from millrace import tf_logging as logging
 from millrace.framework import errors  # noqa: F401
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
@@ -201,7 +202,8 @@ class CheckpointSaverHook(SessionRunHook):
     ) -> None:
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
-        self._dir, self._path = checkpoint_dir, os.path.join(checkpoint_dir, checkpoint_basename)
+        self._dir = gfile.as_path(checkpoint_dir)
+        self._path = os.path.join(self._dir, checkpoint_basename)
         self._writer: Any = None
         self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_secs, save_steps)
         self._listeners = list(listeners or [])

@@ -8,6 +8,7 @@ import inspect
 import os
 from typing import Any, List, Optional
 
+from millrace import gfile
 from millrace.framework import errors
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.ops import array_ops, control_flow_ops, resources, variables
@@ -325,6 +326,7 @@ def MonitoredTrainingSession(
         return MonitoredSession(WorkerSessionCreator(scaffold, master, config, max_wait_secs), [*every, SignalHook(every)], stop_grace_period_secs)
     every += list(chief_only_hooks or [])
     if checkpoint_dir:
+        checkpoint_dir = gfile.as_path(checkpoint_dir)
         os.makedirs(checkpoint_dir, exist_ok=True)
         folder = summary_dir or checkpoint_dir
         if get_global_step() is not None:

@@ -468,7 +468,8 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
 
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     """A reader of a checkpoint or of the newest one of a folder."""
-    found = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
+    path = gfile.as_path(ckpt_dir_or_file)
+    found = latest_checkpoint(path) if os.path.isdir(path) else path
     if found is None:
         raise at_user_line(ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % ckpt_dir_or_file))
     return CheckpointReader(found)

@@ -340,6 +340,8 @@ class TrainingLoops:
                 for _ in range(len(source) if count is None else count):
                     if not left:
                         left.extend(reversed(range(len(source))))
+                        if not left:
+                            raise at_user_line(ValueError("the Sequence has no batches, but %d are wanted" % (count or 0)))
                         if shuffle:
                             random.shuffle(left)
                     yield source[left.pop()]

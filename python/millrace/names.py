@@ -206,7 +206,7 @@ random_seed = framework.random_seed
 importer = framework.importer
 tensor_util = framework.tensor_util
 function = framework.function
-sparse_tensor = framework.composite_tensors
+sparse_tensor = framework.composite_tensors framework.type_spec
 versions = framework.versions
 graph_to_function_def = framework.graph_to_function
 c_api_util = framework.c_api_util
@@ -221,6 +221,11 @@ framework_lib = .
 
 
 tensor_spec type_spec = framework.type_spec
+indexed_slices = framework.composite_tensors framework.type_spec
+config = config
+device_spec = framework.device
+device_spec.DeviceSpecV1 = framework.device:DeviceSpec
+smart_cond = ops.control_flow_ops
 
 [python.client]
 session = framework.session
@@ -232,6 +237,8 @@ client_lib = .
 [python.eager]
 context = framework.eager_context
 function = framework.function
+backprop def_function wrap_function = . framework.behavior
+test = test
 
 [python.ops]
 session_ops = ops.session_ops . ops.gen_ops
@@ -261,8 +268,12 @@ gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_l
 gen_parsing_ops gen_random_ops gen_resource_variable_ops gen_rnn_ops gen_script_ops gen_sdca_ops gen_set_ops gen_sparse_ops gen_spectral_ops = ops.gen_ops
 gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops
 gradient_checker = testing.gradient_checker
+gradient_checker_v2 = testing.gradient_checker_v2
 gradients gradients_impl custom_gradient = ops.gradients .
 control_flow_ops = ops.control_flow_ops . ops.gen_ops
+control_flow_util control_flow_v2_toggles = framework.behavior
+while_v2 cond_v2 = ops.control_flow_ops
+critical_section_ops = ops.critical_section
 tensor_array_ops = ops.tensor_array_ops
 functional_ops map_fn = ops.functional_ops .
 check_ops = ops.check_ops .
@@ -273,13 +284,22 @@ embedding_ops = nn .
 image_ops image_ops_impl = image ops.image_boxes ops.image_files . ops.gen_ops
 init_ops initializers_ns = ops.init_ops initializers .
 linalg_ns linalg_impl linalg.linalg linalg.linalg_impl = linalg . ops.linalg_ops
+linalg_impl.matrix_exponential linalg.linalg_impl.matrix_exponential = linalg:expm
+linalg_impl.matrix_logarithm linalg.linalg_impl.matrix_logarithm = linalg:logm
 linalg = linalg
+linalg.linear_operator linalg.linear_operator_diag linalg.linear_operator_full_matrix linalg.linear_operator_identity = linalg
+linalg.linear_operator_adjoint linalg.linear_operator_block_diag linalg.linear_operator_circulant linalg.linear_operator_composition = linalg
+linalg.linear_operator_householder linalg.linear_operator_inversion linalg.linear_operator_kronecker linalg.linear_operator_low_rank_update = linalg
+linalg.linear_operator_lower_triangular linalg.linear_operator_toeplitz linalg.linear_operator_zeros = linalg
+linalg.linear_operator_util = ops.linalg_broadcast ops.linalg_operators
 lookup_ops = ops.lookup_ops .
+lookup_ops.StaticHashTableV1 = ops.lookup_ops:StaticHashTable
 metrics metrics_impl = metrics
 losses losses.losses losses.losses_impl losses.loss_reduction = losses
 losses.util = losses
 nn = nn
 nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops
+nn_impl.normalize = ops.lu_ops:normalize
 nn_impl_distribute = nn
 parsing_ops = ops.parsing_ops . ops.gen_ops
 partitioned_variables = ops.partitioned_variables ops.partitions .
@@ -299,6 +319,8 @@ summary_ops summary_op_util = summary ops.gen_ops
 template = ops.template
 variable_scope = ops.variable_scope
 variables = ops.variables .
+variables.VariableV1 = ops.variables:Variable
+gradients_util = ops.gradients .
 distributions distributions.distributions distributions.distribution distributions.kullback_leibler = distributions distributions.distribution
 distributions.util = distributions.util distributions.distribution
 distributions.special_math distributions.bijectors = distributions.%
@@ -330,6 +352,8 @@ saver = train.saver
 checkpoint_management = train.checkpoint_management train.saver
 saveable_object = train.saveable
 checkpoint_utils = train.checkpoint_utils
+tracking.util = train.checkpoint
+experimental.loss_scale experimental.loss_scale_optimizer = train.experimental
 checkpoint_ops = train.checkpoint_ops
 basic_loops = train.basic_loops
 evaluation = train.evaluation contrib.training_loops
@@ -371,6 +395,7 @@ utils = layers.utils
 [python.saved_model]
 builder constants loader main_op signature_constants signature_def_utils tag_constants utils = saved_model.%
 builder_impl = saved_model.builder
+builder._SavedModelBuilder builder_impl._SavedModelBuilder = saved_model.builder:SavedModelBuilder
 loader_impl = saved_model.loader
 main_op_impl = saved_model.main_op
 signature_def_utils_impl = saved_model.signature_def_utils
@@ -388,11 +413,29 @@ estimator = estimator
 keras = keras
 tools = tools
 debug = debug
-feature_column feature_column.feature_column feature_column.feature_column_lib = feature_column
+feature_column feature_column.feature_column feature_column.feature_column_lib feature_column.feature_column_v2 = feature_column
+feature_column.dense_features feature_column.sequence_feature_column feature_column.serialization = layers.columns feature_column
 data.ops.dataset_ops = data data.dataset
+data.ops.dataset_ops.get_legacy_output_classes = data:get_output_classes
+data.ops.dataset_ops.get_legacy_output_shapes = data:get_output_shapes
+data.ops.dataset_ops.get_legacy_output_types = data:get_output_types
 data.ops.iterator_ops = data.iterators
 data.ops.readers = data.readers data
 data.util.nest = framework.nest
+data.util.random_seed = framework.random_seed
+data.util.structure = data.structure framework.type_spec
+data.experimental = data.experimental
+data.experimental.ops.batching data.experimental.ops.cardinality data.experimental.ops.counter data.experimental.ops.error_ops = data.experimental
+data.experimental.ops.get_single_element data.experimental.ops.grouping data.experimental.ops.interleave_ops data.experimental.ops.iterator_ops = data.experimental
+data.experimental.ops.parsing_ops data.experimental.ops.prefetching_ops data.experimental.ops.random_ops data.experimental.ops.readers = data.experimental
+data.experimental.ops.resampling data.experimental.ops.scan_ops data.experimental.ops.shuffle_ops data.experimental.ops.take_while_ops = data.experimental
+data.experimental.ops.optimization_options data.experimental.ops.stats_options data.experimental.ops.threading_options = data.experimental
+data.experimental.ops.unique data.experimental.ops.writers = data.experimental
+data.ops.optional_ops = data.experimental
+data.ops.multi_device_iterator_ops = data.iterators data.experimental
+compat.compat = compat
+compat.v2_compat tf2 = framework.behavior
+module.module = module
 tools.freeze_graph tools.inspect_checkpoint = tools.%
 tools.saved_model_cli = tools.%
 tools.strip_unused tools.strip_unused_lib = tools.strip_unused
@@ -416,6 +459,14 @@ canned.optimizers canned.parsing_utils = estimator.%
 
 [python.keras]
 _impl.keras = keras
+optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
+optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers
+optimizer_v2.learning_rate_schedule = keras.schedules
+layers.dense_attention = layers.attention
+engine.input_spec = layers.nodes
+engine.base_layer = layers.base layers.nodes
+engine.sequential engine.training = keras.models
+engine.input_layer = keras.engine.inputs
 
 [keras]
 activations backend callbacks constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
@@ -560,12 +611,15 @@ class Joined(types.ModuleType):
         inner = self._inner(name)
         if inner in TABLE or inner in _PACKAGES:
             return find(inner)
+        told = None
         for part in self._parts:
             try:
                 return getattr(part, name)
+            except not_provided.NotProvidedError as error:
+                told = told or error
             except AttributeError:
                 pass
-        raise _absent(inner)
+        raise told or _absent(inner)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__") or not self._parts:

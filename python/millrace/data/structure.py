@@ -87,3 +87,12 @@ def shapes_from(types: Any, shapes: Any) -> Any:
     if shapes is not None and is_nested(types) and not is_nested(shapes):
         raise at_user_line(TypeError("output_shapes must have the structure of output_types, %r, got %r" % (types, shapes)))
     return pack(types, [TensorShape(s) for s in up_to(types, shapes)])
+
+
+def are_compatible(spec1: Any, spec2: Any) -> bool:
+    """Whether two structures of specs (tf.TensorSpec and its kin) are alike, and each spec fits the other's."""
+
+    def shape_of(spec: Any) -> Any:
+        return mapped(lambda leaf: None, spec)
+
+    return shape_of(spec1) == shape_of(spec2) and all(one.is_compatible_with(other) for one, other in zip(flatten(spec1), flatten(spec2)))

@@ -45,6 +45,10 @@ def control_flow_v2_enabled() -> bool:
     return False
 
 
+ENABLE_CONTROL_FLOW_V2 = False  # tensorflow.python.ops.control_flow_util: what is set here changes nothing
+enabled = control_flow_v2_enabled  # tensorflow.python.tf2.enabled
+
+
 def executing_eagerly_outside_functions() -> bool:
     """False."""
     return False

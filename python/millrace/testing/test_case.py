@@ -20,6 +20,9 @@ from millrace.framework import errors, numpy_cast, random_seed
 from millrace.framework import graph as _graph
 from millrace.framework import default_session as _default_session
 from millrace.framework import session as _session
+from millrace.framework.graph_elements import Tensor
+from millrace.ops.ragged.tensor import RaggedTensor, is_ragged
+from millrace.ops.ragged.value import RaggedTensorValue
 from millrace.protos import definitions, text_format
 from millrace.testing import messages
 from millrace.testing.googletest import GetTempDir
@@ -176,12 +179,38 @@ class TestCase(unittest.TestCase):
         return bool(np.linalg.norm(ndarray1 - ndarray2) < err)
 
     def _GetNdArray(self, a: Any) -> np.ndarray:
-        return _array(a)
+        return _array(self.evaluate(a) if isinstance(a, Tensor) else a)
 
     def _same_shape(self, a: Any, b: Any, msg: Any) -> Any:
         a, b = self._GetNdArray(a), self._GetNdArray(b)
         self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s.%s" % (a.shape, b.shape, "" if msg is None else " %s" % (msg,)))
         return a, b
+
+    def _listed(self, a: Any) -> Any:
+        """The nested lists of a ragged tensor or value, a tensor, an array, or lists of such."""
+        if isinstance(a, (list, tuple)):
+            return [self._listed(one) for one in a]
+        if isinstance(a, (RaggedTensor, Tensor)):
+            a = self.evaluate(a)
+        if isinstance(a, RaggedTensorValue):
+            return a.to_list()
+        return a.tolist() if isinstance(a, (np.ndarray, np.generic)) else a
+
+    def _same_ragged(self, a: Any, b: Any, msg: Any, compare: Any) -> None:
+        """Compares the leaves where the rows are as long as each other."""
+        ranks = [None if one.shape.ndims is None else one.shape.ndims for one in (a, b) if isinstance(one, (RaggedTensor, Tensor))]
+        if None not in ranks:
+            self.assertEqual(ranks[:1], ranks[-1:], msg)
+
+        def same(one: Any, other: Any, where: str) -> None:
+            if isinstance(one, list) and isinstance(other, list):
+                self.assertEqual(len(one), len(other), "rows of %s: expected %s, got %s. %s" % (where, one, other, msg or ""))
+                for i, (left, right) in enumerate(zip(one, other)):
+                    same(left, right, "%s[%d]" % (where, i))
+            else:
+                compare(one, other, "%s %s" % (where, msg or ""))
+
+        same(self._listed(a), self._listed(b), "value")
 
     def _close_arrays(self, a: Any, b: Any, rtol: Any, atol: Any, msg: Any) -> None:
         a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
@@ -200,7 +229,10 @@ class TestCase(unittest.TestCase):
         self.fail(otherwise)
 
     def assertAllClose(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, msg: Any = None) -> None:
-        """Fails unless |a - b| <= atol + rtol |b|, of arrays, and lists and dicts of them. The tolerances may be arrays."""
+        """Fails unless |a - b| <= atol + rtol |b|, of arrays, ragged tensors, and lists and dicts of them. The tolerances may be arrays."""
+        if is_ragged(a) or is_ragged(b):
+            self._same_ragged(a, b, msg, lambda one, other, msg: self._close_arrays(one, other, rtol, atol, msg))
+            return
         if isinstance(a, dict) != isinstance(b, dict):
             raise ValueError("Can't compare dict to non-dict, %s vs %s. %s" % (a, b, msg or ""))
         if isinstance(a, dict):
@@ -256,7 +288,10 @@ class TestCase(unittest.TestCase):
         raise AssertionError("The two values are close at all elements. %s" % kwargs.get("msg", ""))
 
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
-        """Fails unless arrays are equal; NaN equals NaN."""
+        """Fails unless arrays are equal; NaN equals NaN. Ragged tensors are compared with others and with nested lists."""
+        if is_ragged(a) or is_ragged(b):
+            self._same_ragged(a, b, msg, self.assertEqual)
+            return
         a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
         same = a == b
         if a.dtype.kind in "fc" and b.dtype.kind in "fc":

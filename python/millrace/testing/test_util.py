@@ -198,6 +198,7 @@ def _as_it_is(func: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 run_v1_only = run_deprecated_v1 = deprecated_graph_mode_only = run_all_in_deprecated_graph_mode_only = _as_it_is
 enable_control_flow_v2 = with_control_flow_v2 = with_forward_compatibility_horizons = disable_xla = disable_all_xla = _as_it_is
+enable_tf_xla_constant_folding = xla_allow_fallback = assert_no_new_pyobjects_executing_eagerly = _as_it_is
 run_all_without_tensor_float_32 = run_without_tensor_float_32 = disable_control_flow_v2 = assert_no_garbage_created = _as_it_is
 
 

@@ -189,6 +189,7 @@ learn.python.learn.ops = contrib.learn.ops
 image.python.ops image.python.ops.image_ops image.python.ops.distort_image_ops = contrib.image
 all_reduce.python.all_reduce = contrib.all_reduce
 saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils
+distributions.bijectors = distributions.bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers
 
@@ -251,7 +252,7 @@ collective_ops = ops.collective_ops
 state_ops = ops.state_ops . ops.gen_ops
 spectral_ops = signal ops.gen_ops
 signal.fft_ops signal.dct_ops signal.mel_ops signal.mfcc_ops signal.reconstruction_ops signal.shape_ops signal.spectral_ops signal.window_ops signal.signal = signal
-ragged.ragged_tensor = ops.ragged.tensor ops.ragged.value
+ragged.ragged_tensor = ops.ragged.tensor ops.ragged.value framework.type_spec
 ragged.ragged_tensor_value = ops.ragged.value
 ragged.ragged_factory_ops ragged.ragged_math_ops = ops.ragged.functions .
 ragged.ragged_array_ops ragged.ragged_concat_ops ragged.ragged_gather_ops ragged.ragged_where_op ragged.ragged_squeeze_op = ops.ragged.arrays ops.ragged.handlers .
@@ -274,7 +275,7 @@ control_flow_ops = ops.control_flow_ops . ops.gen_ops
 control_flow_util control_flow_v2_toggles = framework.behavior
 while_v2 cond_v2 = ops.control_flow_ops
 critical_section_ops = ops.critical_section
-tensor_array_ops = ops.tensor_array_ops
+tensor_array_ops = ops.tensor_array_ops framework.type_spec
 functional_ops map_fn = ops.functional_ops .
 check_ops = ops.check_ops .
 candidate_sampling_ops = ops.candidate_sampling nn
@@ -303,7 +304,11 @@ nn_impl.normalize = ops.lu_ops:normalize
 nn_impl_distribute = nn
 parsing_ops = ops.parsing_ops . ops.gen_ops
 partitioned_variables = ops.partitioned_variables ops.partitions .
-random_ops stateless_random_ops = ops.random_ops . ops.gen_ops
+random_ops = ops.random_ops . ops.gen_ops
+stateless_random_ops = ops.stateless_random_ops . ops.gen_ops
+stateless_random_ops.stateless_random_uniform = ops.stateless_random_ops:stateless_uniform
+stateless_random_ops.stateless_random_normal = ops.stateless_random_ops:stateless_normal
+stateless_random_ops.stateless_truncated_normal = ops.stateless_random_ops:stateless_truncated_normal
 resources = ops.resources
 resource_variable_ops = ops.resource_variables . ops.gen_ops
 
@@ -419,13 +424,15 @@ data.ops.dataset_ops = data data.dataset
 data.ops.dataset_ops.get_legacy_output_classes = data:get_output_classes
 data.ops.dataset_ops.get_legacy_output_shapes = data:get_output_shapes
 data.ops.dataset_ops.get_legacy_output_types = data:get_output_types
+data.ops.dataset_ops.DatasetV1 data.ops.dataset_ops.DatasetV2 = data:Dataset
 data.ops.iterator_ops = data.iterators
 data.ops.readers = data.readers data
 data.util.nest = framework.nest
 data.util.random_seed = framework.random_seed
 data.util.structure = data.structure framework.type_spec
 data.experimental = data.experimental
-data.experimental.ops.batching data.experimental.ops.cardinality data.experimental.ops.counter data.experimental.ops.error_ops = data.experimental
+data.experimental.ops.cardinality = data.cardinality data.experimental
+data.experimental.ops.batching data.experimental.ops.counter data.experimental.ops.error_ops = data.experimental
 data.experimental.ops.get_single_element data.experimental.ops.grouping data.experimental.ops.interleave_ops data.experimental.ops.iterator_ops = data.experimental
 data.experimental.ops.parsing_ops data.experimental.ops.prefetching_ops data.experimental.ops.random_ops data.experimental.ops.readers = data.experimental
 data.experimental.ops.resampling data.experimental.ops.scan_ops data.experimental.ops.shuffle_ops data.experimental.ops.take_while_ops = data.experimental
@@ -589,6 +596,7 @@ def _row(prefix: str, name: str, target: str) -> str:
 TABLE = _rows()
 _KERAS = ("python.keras._impl.keras.", "python.keras.", "contrib.keras.python.keras.", "contrib.keras.api.keras.")  # where its modules also are
 _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
+_PACKAGES_OF_CONTRIB = ("contrib.distributions.bijectors",)  # public ones, whose modules are below python/ops of their parent
 _found: Dict[str, Any] = {}
 
 
@@ -710,6 +718,7 @@ def module(path: str) -> Optional[types.ModuleType]:
         if not str(error.name).startswith("millrace"):
             raise
     parts = path.split(".")
-    if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python":  # where contrib's packages keep their modules
-        return module(".".join(parts[:2]))
+    if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python" and not parts[-1][:1].isupper():  # where contrib's packages keep their modules
+        inner = next((".".join(parts[:2] + [part]) for part in parts[3:-1] if ".".join(parts[:2] + [part]) in _PACKAGES_OF_CONTRIB), None)
+        return module(inner or ".".join(parts[:2]))
     return None

@@ -109,3 +109,14 @@ def test_specs_are_compatible():
     one, two = tf.TensorSpec([None], tf.int32), tf.TensorSpec([3], tf.int32)
     assert structure.are_compatible({"a": one}, {"a": two}) and not structure.are_compatible(one, (two,))
     assert not structure.are_compatible((one, one), (one, tf.TensorSpec([3], tf.float32)))
+
+
+def test_modules_inside_contrib_are_no_classes():
+    from millrace import names
+
+    inside = names.module("contrib.distributions.python.ops.bijectors.absolute_value")
+    assert inside.AbsoluteValue is tf.contrib.distributions.bijectors.AbsoluteValue
+    assert names.module("contrib.distributions.python.ops.bijectors.absolute_value.AbsoluteValue") is None
+    draws = names.find("python.ops.stateless_random_ops").stateless_random_uniform([4], [1, 2], minval=0, maxval=10, dtype=tf.int32)
+    with tf.Session() as session:
+        assert all(0 <= value < 10 for value in session.run(draws))

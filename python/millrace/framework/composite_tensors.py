@@ -158,3 +158,8 @@ def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: Opti
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)
     return value if isinstance(value, SparseTensor) else convert.convert_to_tensor(value, dtype, name)
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether x is a SparseTensor or the value of one."""
+    return isinstance(x, (SparseTensor, SparseTensorValue))

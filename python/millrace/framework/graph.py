@@ -69,6 +69,7 @@ class Graph(_core.Graph):
     def __init__(self) -> None:
         super().__init__()
         self._collections: Dict[Any, List[Any]] = {}
+        self._building_function = False  # asked by tests: bodies of functions are graphs of a class of their own
         self._device_stack: List[Union[str, DeviceFunction]] = []
         self._seed: Optional[int] = None
         self._last_seed = 0

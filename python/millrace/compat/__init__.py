@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import collections.abc as collections_abc  # noqa: F401  tensorflow.python.util.compat has it
+import collections.abc as collections_abc  # tensorflow.python.util.compat has it
 import contextlib as _contextlib
 import datetime as _datetime
 import numbers as _numbers

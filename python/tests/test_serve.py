@@ -102,6 +102,7 @@ def test_sigusr2_says_what_steps_wait_for():
             served.process.send_signal(signal.SIGUSR2)
             lines.append(served.process.stderr.readline())
             while "under way" not in lines[-1]:
+                assert lines[-1], "the server ended with %s" % served.process.wait(10)
                 lines.append(served.process.stderr.readline())
             return lines[-1]
 

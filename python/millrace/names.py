@@ -238,7 +238,7 @@ client_lib = .
 [python.eager]
 context = framework.eager_context
 function = framework.function
-backprop def_function wrap_function = . framework.behavior
+backprop def_function wrap_function = .
 test = test
 
 [python.ops]
@@ -596,7 +596,6 @@ def _row(prefix: str, name: str, target: str) -> str:
 TABLE = _rows()
 _KERAS = ("python.keras._impl.keras.", "python.keras.", "contrib.keras.python.keras.", "contrib.keras.api.keras.")  # where its modules also are
 _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
-_PACKAGES_OF_CONTRIB = ("contrib.distributions.bijectors",)  # public ones, whose modules are below python/ops of their parent
 _found: Dict[str, Any] = {}
 
 
@@ -719,6 +718,6 @@ def module(path: str) -> Optional[types.ModuleType]:
             raise
     parts = path.split(".")
     if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python" and not parts[-1][:1].isupper():  # where contrib's packages keep their modules
-        inner = next((".".join(parts[:2] + [part]) for part in parts[3:-1] if ".".join(parts[:2] + [part]) in _PACKAGES_OF_CONTRIB), None)
-        return module(inner or ".".join(parts[:2]))
+        home = ".".join(parts[:2])
+        return module(next((inner for inner in (home + "." + part for part in parts[3:-1]) if inner in TABLE), home))
     return None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.data import structure
 
 Dataset, experimental = tf.data.Dataset, tf.data.experimental
 
@@ -228,3 +229,9 @@ def test_sources_give_int64_scalars(session, kind, inputs):
         made = getattr(tf.raw_ops, kind)(**dict(zip(names, inputs)), output_types=types, output_shapes=shapes)
         with pytest.raises(tf.errors.InvalidArgumentError, match="expected"):
             session.run(made.op)
+
+
+def test_specs_are_compatible():
+    one, two = tf.TensorSpec([None], tf.int32), tf.TensorSpec([3], tf.int32)
+    assert structure.are_compatible({"a": one}, {"a": two}) and not structure.are_compatible(one, (two,))
+    assert not structure.are_compatible((one, one), (one, tf.TensorSpec([3], tf.float32)))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.ops import linalg_broadcast
 
 L = tf.linalg
 R = np.random.RandomState(3)
@@ -128,3 +129,32 @@ def test_one_of_your_own():
         np.testing.assert_array_equal(dense, 2 * np.eye(3))
         np.testing.assert_allclose(solved, [1, 2, 3])
         assert abs(det - 8) < 1e-5
+
+
+def test_solvers_broadcast_batches():
+    rng = np.random.RandomState(1)
+    matrix, rhs = rng.rand(3, 1, 2, 2) + 2 * np.eye(2), rng.rand(4, 2, 5)
+    want = np.linalg.solve(np.broadcast_to(matrix, (3, 4, 2, 2)), np.broadcast_to(rhs, (3, 4, 2, 5)))
+    with tf.Graph().as_default(), tf.Session() as session:
+        np.testing.assert_allclose(session.run(linalg_broadcast.matrix_solve_with_broadcast(matrix, rhs)), want, rtol=1e-10)
+        lower = np.tril(matrix)
+        np.testing.assert_allclose(
+            session.run(linalg_broadcast.matrix_triangular_solve_with_broadcast(lower, rhs)),
+            np.linalg.solve(np.broadcast_to(lower, (3, 4, 2, 2)), rhs),
+            rtol=1e-10,
+        )
+        chol = np.linalg.cholesky(matrix @ np.swapaxes(matrix, -1, -2))
+        product = np.broadcast_to(matrix @ np.swapaxes(matrix, -1, -2), (3, 4, 2, 2))
+        np.testing.assert_allclose(session.run(linalg_broadcast.cholesky_solve_with_broadcast(chol, rhs)), np.linalg.solve(product, rhs), rtol=1e-9)
+        shape = tf.placeholder(tf.float64)
+        assert session.run(linalg_broadcast.broadcast_matrix_batch_dims([shape, rhs]), {shape: matrix})[1].shape == (3, 4, 2, 5)
+        with pytest.raises(ValueError, match=r"batch_matrices\[1\]"):
+            linalg_broadcast.broadcast_matrix_batch_dims([matrix, np.zeros(3)])
+        with pytest.raises(ValueError, match="(?i)broadcast"):
+            linalg_broadcast.broadcast_matrix_batch_dims([np.ones((3, 2, 2)), np.ones((4, 2, 1))])
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(linalg_broadcast.broadcast_matrix_batch_dims([shape, np.ones((4, 2, 1))]), {shape: np.ones((3, 2, 2))})
+        assert [str(m.shape) for m in linalg_broadcast.broadcast_matrix_batch_dims([np.ones((3, 1, 2, 2)), np.ones((4, 2, 1))])] == [
+            "(3, 4, 2, 2)",
+            "(3, 4, 2, 1)",
+        ]

@@ -146,3 +146,25 @@ def test_lists_tell_the_truth(space):
         owner = getattr(owner, part)
     for name in dir(owner):
         assert name.startswith("_") or hasattr(owner, name), "%s.%s" % (space, name)
+
+
+def test_paths_of_1_15_that_tests_import():
+    assert names.find("python.tf2").enabled() is False
+    assert names.find("python.ops.control_flow_v2_toggles").control_flow_v2_enabled() is False
+    assert names.find("python.compat.compat").forward_compatible(2018, 1, 1)
+    assert names.find("python.ops.variables").VariableV1 is tf.Variable
+    assert names.find("python.data.experimental.ops.grouping").group_by_window is tf.data.experimental.group_by_window
+    assert names.find("python.ops.linalg.linear_operator_adjoint").LinearOperatorAdjoint is tf.linalg.LinearOperatorAdjoint
+    with pytest.raises(NotImplementedError, match="no eager execution"):
+        names.find("python.eager.backprop").GradientTape
+    with pytest.raises(NotImplementedError, match="no eager execution"):
+        names.find("python.eager.def_function").function
+
+
+def test_modules_inside_contrib_are_no_classes():
+    inside = names.module("contrib.distributions.python.ops.bijectors.absolute_value")
+    assert inside.AbsoluteValue is tf.contrib.distributions.bijectors.AbsoluteValue
+    assert names.module("contrib.distributions.python.ops.bijectors.absolute_value.AbsoluteValue") is None
+    draws = names.find("python.ops.stateless_random_ops").stateless_random_uniform([4], [1, 2], minval=0, maxval=10, dtype=tf.int32)
+    with tf.Session() as session:
+        assert all(0 <= value < 10 for value in session.run(draws))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.testing import googletest, graph_defs, layouts, messages, test_util
+from millrace.testing import googletest, gradient_checker_v2, graph_defs, layouts, messages, test_util
 
 
 def outcome(body):
@@ -226,3 +226,65 @@ def test_stubs():
         with pytest.raises(AttributeError):
             stubs.SmartSet(thing, "no_such_value", 1)
     assert not os.path.exists("/no/such/file") and thing.value == 1 and Thing.value == 1 and "value" not in vars(thing)
+
+
+def test_jacobians_have_a_row_for_each_element_of_the_argument():
+    """Numbers, shapes and refusals are those of TensorFlow 1.15.5."""
+    with tf.Graph().as_default(), tf.Session():
+        x, w = np.array([[1.0, 2.0]]), tf.constant([[3.0], [4.0]], tf.float64)
+        by_gradient, by_differences = gradient_checker_v2.compute_gradient(tf.matmul, [x, w])
+        np.testing.assert_allclose(by_gradient[0], [[3.0], [4.0]])
+        np.testing.assert_allclose(by_gradient[1], [[1.0], [2.0]])
+        assert gradient_checker_v2.max_error(by_gradient, by_differences) < 1e-9
+        complex_pairs = gradient_checker_v2.compute_gradient(tf.square, [np.array([1 + 2j])])
+        for jacobian, _ in zip(complex_pairs[0] + complex_pairs[1], range(2)):
+            np.testing.assert_allclose(jacobian, [[2, 4], [-4, 2]], atol=1e-9)
+        assert gradient_checker_v2.compute_gradient(lambda v: v * 2, [np.zeros((0, 2))])[0][0].shape == (0, 0)
+        with pytest.raises(AssertionError, match="argument 0 is of type int64"):
+            gradient_checker_v2.compute_gradient(tf.square, [np.array([1])])
+        with pytest.raises(ValueError, match="does not depend"):
+            gradient_checker_v2.compute_gradient(lambda v: tf.ones([2], tf.float64), [np.array([1.0])])
+        with pytest.raises(ValueError, match="list or tuple"):
+            gradient_checker_v2.compute_gradient(tf.square, np.array([1.0]))
+    with pytest.raises(ValueError, match="session"):
+        gradient_checker_v2.compute_gradient(tf.square, [np.array([1.0])])
+
+
+def test_the_error_of_jacobians_hides_nothing():
+    one, nan = np.array([[1.0]]), np.array([[np.nan]])
+    for left, right in [([nan], [one]), ([one, nan], [one, one]), ([one, one], [one, nan])]:
+        assert np.isnan(gradient_checker_v2.max_error(left, right))
+    assert gradient_checker_v2.max_error([], []) == gradient_checker_v2.max_error([np.zeros((0, 2))], [np.zeros((0, 2))]) == 0
+    for left, right in [([one], [one, one]), ([one], [np.ones((1, 2))])]:
+        with pytest.raises(ValueError, match="same shapes"):
+            gradient_checker_v2.max_error(left, right)
+
+
+def test_a_wrong_gradient_is_seen():
+    @tf.custom_gradient
+    def wrong(v):
+        return v * v, lambda dy: dy
+
+    with tf.Graph().as_default(), tf.Session():
+        assert gradient_checker_v2.max_error(*gradient_checker_v2.compute_gradient(wrong, [np.array([5.0])])) > 8
+
+
+def test_ragged_tensors_are_compared_with_lists():
+    def body(case):
+        with case.test_session():
+            ragged = tf.ragged.constant([[1.0, 2.0], [], [3.0]])
+            case.assertAllEqual(ragged, [[1, 2], [], [3]])
+            case.assertAllEqual(ragged.eval(), ragged)
+            case.assertAllEqual(tf.ragged.constant([[float("nan")], []]), [[float("nan")], []])
+            case.assertAllEqual(tf.ragged.constant([["a"], []]), [[b"a"], []])
+            case.assertAllClose(ragged, [[1, 2 + 1e-8], [], [3]])
+            with pytest.raises(AssertionError, match=r"value\[0\]\[1\]"):
+                case.assertAllEqual(ragged, [[1, 4], [], [3]])
+            for other in ([[1, 2], [7], [3]], [[1, 2.1], [], [3]], [[1, 2], [], 3], [[1, 2], []]):
+                with pytest.raises((AssertionError, ValueError)):
+                    case.assertAllClose(ragged, other)
+            with pytest.raises(AssertionError):  # ranks
+                case.assertAllEqual(tf.ragged.constant([[1]]), tf.ragged.constant([[[1]]]))
+            case.assertAllEqual(tf.constant([1, 2]), [1, 2])  # tensors are run
+
+    assert outcome(body) == ([], [])

@@ -69,7 +69,6 @@ class Graph(_core.Graph):
     def __init__(self) -> None:
         super().__init__()
         self._collections: Dict[Any, List[Any]] = {}
-        self._building_function = False  # asked by tests: bodies of functions are graphs of a class of their own
         self._device_stack: List[Union[str, DeviceFunction]] = []
         self._seed: Optional[int] = None
         self._last_seed = 0
@@ -198,6 +197,10 @@ class Graph(_core.Graph):
     def building_function(self) -> bool:
         """Whether it is the body of a function."""
         return False
+
+    @property
+    def _building_function(self) -> bool:  # the name that programs of 1.12 to 1.15 ask
+        return self.building_function
 
     def prevent_feeding(self, tensor: Tensor) -> None:
         """Makes feeding the tensor an error."""

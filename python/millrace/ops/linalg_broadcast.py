@@ -3,29 +3,36 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+import functools
+from typing import Any, List, Optional, Sequence
 
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, linalg_ops
 
 
+def same_batch(matrices: Sequence[Tensor]) -> List[Tensor]:
+    """Tensors [..., M_i, N_i] with the leading dimensions that all of them broadcast to. ValueError where it is seen that they do not."""
+    if any(m.shape.ndims is None or not m.shape[:-2].is_fully_defined() for m in matrices):
+        batch: Any = functools.reduce(gen_ops.broadcast_args, [array_ops.shape(m)[:-2] for m in matrices])
+        return [_spread(m, batch) for m in matrices]
+    batch = functools.reduce(array_ops.broadcast_static_shape, [m.shape[:-2] for m in matrices])
+    return [m if m.shape[:-2].as_list() == batch.as_list() else _spread(m, batch.as_list()) for m in matrices]
+
+
+def _spread(matrix: Tensor, batch: Any) -> Tensor:
+    return gen_ops.broadcast_to(matrix, array_ops.concat([convert_to_tensor(batch, dtypes.int32), array_ops.shape(matrix)[-2:]], 0))
+
+
 def broadcast_matrix_batch_dims(batch_matrices: Any, name: Optional[str] = None) -> List[Tensor]:
-    """Matrices [..., M_i, N_i] of one dtype, with the leading dimensions that all of them broadcast to. ValueError unless they do."""
+    """Matrices [..., M_i, N_i] with the leading dimensions that all of them broadcast to. ValueError where it is seen that they do not."""
     with name_scope(name or "broadcast_matrix_batch_dims"):
-        first = None
-        matrices = []
-        for i, given in enumerate(batch_matrices):
-            matrices.append(convert_to_tensor(given, dtype=first))
-            first = matrices[-1].dtype.base_dtype
-            if matrices[-1].shape.ndims is not None and matrices[-1].shape.ndims < 2:
-                raise ValueError("batch_matrices[%d] must be at least a matrix, got shape %s" % (i, matrices[-1].shape))
-        if len(matrices) < 2 or all(m.shape.is_fully_defined() and m.shape[:-2] == matrices[0].shape[:-2] for m in matrices):
-            return matrices
-        batch = array_ops.shape(matrices[0])[:-2]
-        for matrix in matrices[1:]:
-            batch = array_ops.broadcast_dynamic_shape(batch, array_ops.shape(matrix)[:-2])
-        return [gen_ops.broadcast_to(m, array_ops.concat([batch, array_ops.shape(m)[-2:]], 0)) for m in matrices]
+        matrices = [convert_to_tensor(given) for given in batch_matrices]
+        for i, matrix in enumerate(matrices):
+            if matrix.shape.ndims is not None and matrix.shape.ndims < 2:
+                raise ValueError("batch_matrices[%d] must be at least a matrix, got shape %s" % (i, matrix.shape))
+        return same_batch(matrices) if matrices else []
 
 
 def matrix_solve_with_broadcast(matrix: Any, rhs: Any, adjoint: bool = False, name: Optional[str] = None) -> Tensor:

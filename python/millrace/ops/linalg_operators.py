@@ -14,7 +14,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.module import Module
-from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, linalg_ops, math_ops, matrix_ops
+from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, linalg_broadcast, linalg_ops, math_ops, matrix_ops
 
 
 HINTS = ("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square")
@@ -98,7 +98,7 @@ class LinearOperator(Module):
         return self._to_dense() if self._matrix is None else self._matrix
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
-        matrix, rhs = _same_batch(self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
+        matrix, rhs = _batched(self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
         return gen_ops.matrix_solve(matrix, rhs, adjoint=adjoint)
 
     def _determinant(self) -> Tensor:
@@ -279,21 +279,13 @@ def _scope_name(name: str) -> str:
     return re.sub(r"\W", "_", name).lstrip("_") or "LinearOperator"
 
 
-def _same_batch(a: Any, b: Any) -> Any:
+def _batched(a: Any, b: Any) -> List[Tensor]:
     """Both with the leading axes that they have together."""
-    a, b = convert_to_tensor(a), convert_to_tensor(b)
-    if a.get_shape().ndims is not None and a.get_shape()[:-2].is_fully_defined() and a.get_shape()[:-2].as_list() == _leading(b):
-        return a, b
-    front = gen_ops.broadcast_args(array_ops.shape(a)[:-2], array_ops.shape(b)[:-2])
-    return [gen_ops.broadcast_to(x, array_ops.concat([front, array_ops.shape(x)[-2:]], 0)) for x in (a, b)]
-
-
-def _leading(x: Tensor) -> Any:
-    return None if x.get_shape().ndims is None else x.get_shape()[:-2].as_list()
+    return linalg_broadcast.same_batch([convert_to_tensor(a), convert_to_tensor(b)])
 
 
 def _product(a: Any, b: Any, adjoint_a: bool, adjoint_b: bool) -> Tensor:
-    a, b = _same_batch(a, b)
+    a, b = _batched(a, b)
     return matrix_ops.matmul(a, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
 
 
@@ -338,7 +330,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
         self._of(whole, [tril], hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True), name)
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
-        matrix, rhs = _same_batch(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
+        matrix, rhs = _batched(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
         return gen_ops.matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
 
     def _determinant(self) -> Tensor:

@@ -14,7 +14,7 @@ from millrace.framework.default_session import get_default_session
 from millrace.ops import array_ops
 from millrace.ops.gradients import gradients
 
-_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
+TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 
 
 def _count(shape: Any) -> int:
@@ -69,7 +69,7 @@ def _by_differences(x: Any, x_shape: Any, y: Any, y_shape: Any, delta: float, ru
     return jacobian
 
 
-def _gradient_of(x: Any, y: Any, y_shape: Any) -> Tuple[Any, Any]:
+def gradient_of(x: Any, y: Any, y_shape: Any) -> Tuple[Any, Any]:
     """(dx, dy): the gradient of x as a function of that of y, which is to be fed."""
     with x.graph.as_default():
         fed = constant(1.0, shape=y_shape, dtype=y.dtype)
@@ -80,11 +80,11 @@ def _gradient_of(x: Any, y: Any, y_shape: Any) -> Tuple[Any, Any]:
     return found, fed
 
 
-def _jacobians(
+def jacobians(
     x: Any, x_shape: Any, dx: Any, y: Any, y_shape: Any, dy: Any, x_init_value: Any, delta: float, extra_feed_dict: Any
 ) -> Tuple[np.ndarray, np.ndarray]:
     for what, tensor in (("x", x), ("y", y)):
-        if tensor.dtype.base_dtype.name not in _TYPES:
+        if tensor.dtype.base_dtype.name not in TYPES:
             raise AssertionError("Don't support type %s for %s" % (tensor.dtype.name, what))
     shape = (x_shape,) if isinstance(x_shape, (int, np.integer)) else tuple(int(d) for d in x_shape)
     if x_init_value is None:
@@ -113,10 +113,10 @@ def compute_gradient(
     several = isinstance(x, list)
     xs: List[Any] = x if several else [x]
     shapes, starts = (x_shape, x_init_value or [None] * len(xs)) if several else ([x_shape], [x_init_value])
-    pairs = [_gradient_of(one, y, y_shape) for one in xs]
+    pairs = [gradient_of(one, y, y_shape) for one in xs]
     for target in init_targets or ():
         target.run()
-    made = [_jacobians(one, shape, dx, y, y_shape, dy, start, delta, extra_feed_dict) for one, shape, (dx, dy), start in zip(xs, shapes, pairs, starts)]
+    made = [jacobians(one, shape, dx, y, y_shape, dy, start, delta, extra_feed_dict) for one, shape, (dx, dy), start in zip(xs, shapes, pairs, starts)]
     return made if several else made[0]
 
 

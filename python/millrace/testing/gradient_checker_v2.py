@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.default_session import get_default_session
 from millrace.framework.graph_elements import Tensor
 from millrace.ops.array_ops import placeholder
-from millrace.testing.gradient_checker import _gradient_of, _jacobians
-
-_DELTA = 1.0 / 1024  # exact in every float type
+from millrace.testing.gradient_checker import TYPES, gradient_of, jacobians
 
 
-def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: Optional[float] = None) -> Tuple[List[np.ndarray], List[np.ndarray]]:
-    """(by the gradient, by differences): for each argument of f the Jacobian matrix [elements of f(*x), elements of the argument].
+def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: float = 1e-3) -> Tuple[List[np.ndarray], List[np.ndarray]]:
+    """(by the gradient, by differences): for each argument of f the Jacobian matrix [elements of the argument, elements of f(*x)].
 
     x is a list or tuple of arrays or tensors, of float16 to complex128; complex elements count as two real ones. delta is the step of the
-    differences, 1/1024 unless given. Values are those of the default session. ValueError: x is no list, or there is no session.
+    differences. Values are those of the default session. ValueError: x is no list, there is no session, or f does not depend on an
+    argument. AssertionError: an argument has another type.
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError("x must be a list or tuple of arguments, got %s" % type(x).__name__)
@@ -27,19 +28,26 @@ def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: Optional[fl
     if session is None:
         raise ValueError("compute_gradient needs a default session: call it inside `with session`")
     values = [session.run(one) if isinstance(one, Tensor) else np.asarray(one) for one in x]
+    for i, value in enumerate(values):
+        if dtypes.as_dtype(value.dtype).name not in TYPES:
+            raise AssertionError("argument %d is of type %s: gradients are those of %s" % (i, value.dtype, ", ".join(TYPES)))
     with session.graph.as_default():
         fed = [placeholder(value.dtype, value.shape) for value in values]
-        y = f(*fed)
+        y = convert_to_tensor(f(*fed))
     feeds = dict(zip(fed, values))
     shape = session.run(y, feeds).shape
     made = []
-    for one, value in zip(fed, values):
-        dx, dy = _gradient_of(one, y, shape)
-        others = {tensor: other for tensor, other in feeds.items() if tensor is not one}
-        made.append(_jacobians(one, value.shape, dx, y, shape, dy, value, _DELTA if delta is None else delta, others))
-    return [by_gradient.T for by_gradient, _ in made], [by_differences.T for _, by_differences in made]
+    for one, value in feeds.items():
+        dx, dy = gradient_of(one, y, shape)
+        made.append(jacobians(one, value.shape, dx, y, shape, dy, value, delta, feeds))
+    return [by_gradient for by_gradient, _ in made], [by_differences for _, by_differences in made]
 
 
 def max_error(grad1: Sequence[np.ndarray], grad2: Sequence[np.ndarray]) -> float:
-    """The largest difference of two lists of Jacobians, such as compute_gradient gives; 0 when they are empty."""
-    return max((float(np.max(np.abs(one - other))) for one, other in zip(grad1, grad2) if one.size), default=0.0)
+    """The largest difference of two lists of Jacobians, such as compute_gradient gives: NaN where one of them is, 0 when they are empty.
+
+    ValueError unless they are as many and of the same shapes.
+    """
+    if [one.shape for one in grad1] != [other.shape for other in grad2]:
+        raise ValueError("Jacobians of the same shapes are compared, got %s and %s" % ([one.shape for one in grad1], [other.shape for other in grad2]))
+    return float(np.max([np.max(np.abs(one - other), initial=0) for one, other in zip(grad1, grad2)], initial=0))

@@ -198,9 +198,8 @@ class TestCase(unittest.TestCase):
 
     def _same_ragged(self, a: Any, b: Any, msg: Any, compare: Any) -> None:
         """Compares the leaves where the rows are as long as each other."""
-        ranks = [None if one.shape.ndims is None else one.shape.ndims for one in (a, b) if isinstance(one, (RaggedTensor, Tensor))]
-        if None not in ranks:
-            self.assertEqual(ranks[:1], ranks[-1:], msg)
+        if all(isinstance(one, (RaggedTensor, Tensor)) and one.shape.ndims is not None for one in (a, b)):
+            self.assertEqual(a.shape.ndims, b.shape.ndims, msg)
 
         def same(one: Any, other: Any, where: str) -> None:
             if isinstance(one, list) and isinstance(other, list):
@@ -290,7 +289,7 @@ class TestCase(unittest.TestCase):
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Fails unless arrays are equal; NaN equals NaN. Ragged tensors are compared with others and with nested lists."""
         if is_ragged(a) or is_ragged(b):
-            self._same_ragged(a, b, msg, self.assertEqual)
+            self._same_ragged(a, b, msg, self.assertAllEqual)
             return
         a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
         same = a == b

@@ -466,18 +466,17 @@ canned.optimizers canned.parsing_utils = estimator.%
 
 [python.keras]
 _impl.keras = keras
-optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
-optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers
-optimizer_v2.learning_rate_schedule = keras.schedules
-layers.dense_attention = layers.attention
-engine.input_spec = layers.nodes
-engine.base_layer = layers.base layers.nodes
-engine.sequential engine.training = keras.models
-engine.input_layer = keras.engine.inputs
 
 [keras]
 activations backend callbacks constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
 regularizers utils wrappers = %
+optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
+optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers
+optimizer_v2.learning_rate_schedule = keras.schedules
+engine.input_spec = layers.nodes
+engine.base_layer = layers.base layers.nodes
+engine.sequential engine.training = keras.models
+engine.input_layer = keras.engine.inputs
 datasets = keras_datasets
 Input = keras.engine.inputs:Input
 Model Sequential = keras.models:
@@ -486,6 +485,7 @@ Model Sequential = keras.models:
 keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
+dense_attention = layers.attention
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
 
 [core]

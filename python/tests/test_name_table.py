@@ -168,3 +168,15 @@ def test_modules_inside_contrib_are_no_classes():
     draws = names.find("python.ops.stateless_random_ops").stateless_random_uniform([4], [1, 2], minval=0, maxval=10, dtype=tf.int32)
     with tf.Session() as session:
         assert all(0 <= value < 10 for value in session.run(draws))
+
+
+def test_no_row_hides_a_module_that_an_alias_means():
+    """A row `python.keras.layers.x` would make an empty package of `python.keras.layers`: rows of Keras stand below `keras`."""
+    empty = names._PACKAGES - set(names.TABLE)
+    for alias in names._KERAS:
+        hidden = [p for p in empty if p.startswith(alias) and names.module("keras." + p[len(alias) :]) is not None]
+        assert not hidden, hidden
+    import_of_layers = names.module("python.keras.layers")
+    assert import_of_layers.Dense is tf.keras.layers.Dense and names.module("python.keras.layers.dense_attention").Attention is tf.keras.layers.Attention
+    assert names.module("python.keras.optimizer_v2.adam").Adam is tf.keras.optimizers.Adam
+    assert names.module("python.keras.engine.input_spec").InputSpec is tf.keras.layers.InputSpec

@@ -144,6 +144,43 @@ ORDERS = {
 }
 
 
+def _text(path, index):
+    path.write_text("".join("%d%d\n" % (index, k) for k in range(3)))
+    return tf.data.TextLineDataset
+
+
+def _records(path, index):
+    with tf.python_io.TFRecordWriter(str(path)) as writer:
+        for k in range(3):
+            writer.write(b"%d%d" % (index, k))
+    return tf.data.TFRecordDataset
+
+
+def _fixed(path, index):
+    path.write_bytes(b"".join(b"%d%d" % (index, k) for k in range(3)))
+    return lambda paths: tf.data.FixedLengthRecordDataset(paths, 2)
+
+
+@pytest.mark.parametrize("kind", [_text, _records, _fixed])
+def test_positions_in_files(tmp_path, kind):
+    """The position in a data set of files itself, with nothing over it, restored in another graph."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for index, path in enumerate(paths):
+        made = kind(path, index)
+    wanted = [b"%d%d" % (i, k) for i in range(2) for k in range(3)]
+    prefix, found = str(tmp_path / "model"), []
+    for step in range(len(wanted)):
+        with tf.Graph().as_default(), tf.Session() as session:
+            iterator = made([str(p) for p in paths]).make_initializable_iterator()
+            following, saver = iterator.get_next(), tf.train.Saver([experimental.make_saveable_from_iterator(iterator)])
+            session.run(iterator.initializer)
+            if step:
+                saver.restore(session, prefix)
+            found.append(session.run(following))
+            saver.save(session, prefix)
+    assert found == wanted
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_positions_in_random_orders(session, tmp_path, order):
     """What comes after the restored position is what came after the saved one, not that many elements of another order."""

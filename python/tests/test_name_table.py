@@ -176,7 +176,11 @@ def test_no_row_hides_a_module_that_an_alias_means():
     for alias in names._KERAS:
         hidden = [p for p in empty if p.startswith(alias) and names.module("keras." + p[len(alias) :]) is not None]
         assert not hidden, hidden
-    import_of_layers = names.module("python.keras.layers")
-    assert import_of_layers.Dense is tf.keras.layers.Dense and names.module("python.keras.layers.dense_attention").Attention is tf.keras.layers.Attention
+    layers, training = names.module("python.keras.layers"), names.module("python.keras.engine.training")
+    assert (
+        training is tf.keras.engine.training
+        and layers.Dense is tf.keras.layers.Dense
+        and names.module("python.keras.layers.dense_attention").Attention is tf.keras.layers.Attention
+    )
     assert names.module("python.keras.optimizer_v2.adam").Adam is tf.keras.optimizers.Adam
     assert names.module("python.keras.engine.input_spec").InputSpec is tf.keras.layers.InputSpec

@@ -172,6 +172,7 @@ std::unique_ptr<DatasetOrigin> OriginOf(const KernelContext& ctx, std::shared_pt
 }  // namespace
 
 Status DatasetKernel::Compute(KernelContext& ctx) {
+  if (op_ == nullptr) return Internal("a kernel of a data set has an Init without DatasetKernel::Init");
   const int height = 1 + HeightOfInputs(ctx);
   if (height > Dataset::kMaxHeight) {
     return ResourceExhausted("more than ", Dataset::kMaxHeight, " data sets lie one over the other");

@@ -286,7 +286,7 @@ Status CheckBufferSize(const KernelContext& ctx, int i) {
 class RecordFileKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
     is_text_ = init.op.name == "TextLineDataset";
-    return absl::OkStatus();
+    return DatasetKernel::Init(init);
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(std::vector<std::string> paths, Paths(ctx));

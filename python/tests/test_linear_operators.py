@@ -74,10 +74,43 @@ def test_what_they_compute():
                 np.testing.assert_allclose(f, w, rtol=1e-7, atol=1e-9)
 
 
+def test_of_complex_numbers_and_of_shapes_known_in_the_step():
+    with tf.Graph().as_default(), tf.Session() as session:
+        axis = np.array([1 + 2j, 3 - 1j, 2j])
+        unit = axis / np.linalg.norm(axis)
+        reflection = session.run(L.LinearOperatorHouseholder(axis).to_dense())
+        np.testing.assert_allclose(reflection, np.eye(3) - 2 * np.outer(unit, unit.conj()), rtol=1e-12)
+
+        col, row, spectrum = (tf.placeholder(tf.float64) for _ in range(3))
+        toeplitz = session.run(L.LinearOperatorToeplitz(col, row).to_dense(), {col: [[1.0, 2.0], [3.0, 4.0]], row: [1.0, 9.0]})
+        np.testing.assert_array_equal(toeplitz, [[[1, 9], [2, 1]], [[3, 9], [4, 3]]])
+        values = R.rand(2, 3, 2)
+        dense = session.run(L.LinearOperatorCirculant2D(spectrum, tf.complex128).to_dense(), {spectrum: values})
+        x = R.rand(3, 2)
+        want = np.fft.ifft2(values * np.fft.fft2(x)).reshape(2, 6)
+        np.testing.assert_allclose(dense @ x.reshape(6), want, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_said_to_be_positive_definite_is_solved_so():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, u = R.rand(3, 2), R.rand(3, 1)
+        for operator, matrix in (
+            (L.LinearOperatorFullMatrix(S, is_positive_definite=True, is_self_adjoint=True), S),
+            (L.LinearOperatorLowRankUpdate(L.LinearOperatorDiag(np.array([1.0, 2.0, 3.0]), is_positive_definite=True), u), np.diag([1.0, 2.0, 3.0]) + u @ u.T),
+        ):
+            for adjoint in (False, True):
+                np.testing.assert_allclose(session.run(operator.solve(x.astype(operator.dtype.as_numpy_dtype), adjoint)), np.linalg.solve(matrix, x), rtol=1e-4)
+        assert np.isnan(session.run(L.LinearOperatorFullMatrix(-S, is_positive_definite=True, is_self_adjoint=True).solve(x))).all()  # it has no factor
+
+
 def test_hints():
     with tf.Graph().as_default():
-        full = L.LinearOperatorFullMatrix(A, is_positive_definite=True)
-        assert full.is_self_adjoint and full.is_non_singular and full.is_square and full.adjoint() is full
+        full = L.LinearOperatorFullMatrix(S, is_positive_definite=True, is_self_adjoint=True)
+        assert full.is_non_singular and full.is_square and full.adjoint() is full
+        skew = L.LinearOperatorFullMatrix(A, is_positive_definite=True)  # one that is not its own adjoint may be positive definite as well
+        assert skew.is_non_singular and skew.is_square and skew.is_self_adjoint is None
+        with pytest.raises(ValueError, match="Cholesky"):
+            skew.cholesky()
         assert L.LinearOperatorDiag([1.0, 2.0]).is_self_adjoint and L.LinearOperatorDiag([1.0, 2.0]).is_positive_definite is None
         singular = L.LinearOperatorFullMatrix(A, is_non_singular=False)
         with pytest.raises(NotImplementedError, match="singular"):
@@ -86,8 +119,11 @@ def test_hints():
             singular.inverse()
         with pytest.raises(ValueError, match="Cholesky"):
             singular.cholesky()
-        with pytest.raises(ValueError, match="positive definite"):
-            L.LinearOperatorFullMatrix(A, is_positive_definite=True, is_self_adjoint=False)
+        with pytest.raises(ValueError, match="self-adjoint"):
+            L.LinearOperatorCirculant([1.0, 2.0], is_self_adjoint=False)
+        for make in (lambda: L.LinearOperatorDiag(1.0), lambda: L.LinearOperatorToeplitz([1.0], 1.0), lambda: L.LinearOperatorCirculant2D([1.0])):
+            with pytest.raises(ValueError, match="must have at least"):
+                make()
         with pytest.raises(ValueError, match="conflicted"):
             L.LinearOperatorFullMatrix(A, is_square=False).is_square
         with pytest.raises(TypeError, match="unexpected keyword"):

@@ -12,7 +12,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.ops import array_ops, check_ops, gen_ops, linalg_ops, math_ops, matrix_ops
-from millrace.ops.linalg_operators import HINTS, LinearOperator, LinearOperatorDiag, LinearOperatorIdentity, hints, identity_sizes
+from millrace.ops.linalg_operators import HINTS, LinearOperator, LinearOperatorDiag, LinearOperatorIdentity, hints, identity_sizes, with_rank
 
 
 class LinearOperatorZeros(LinearOperator):
@@ -225,8 +225,8 @@ class LinearOperatorHouseholder(LinearOperator):
         is_square: Optional[bool] = None,
         name: str = "LinearOperatorHouseholder",
     ) -> None:
-        axis = self._reflection_axis = convert_to_tensor(reflection_axis)
-        unit = array_ops.expand_dims(axis / gen_ops.sqrt(math_ops.reduce_sum(math_ops.square(axis), -1, keepdims=True)), -1)
+        axis = self._reflection_axis = with_rank(convert_to_tensor(reflection_axis), 1, "reflection_axis")
+        unit = array_ops.expand_dims(axis / matrix_ops.norm(axis, axis=-1, keepdims=True), -1)
         size = array_ops.shape(axis)[-1]
         given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True, is_non_singular=True, is_self_adjoint=True)
         self._of(matrix_ops.eye(size, dtype=axis.dtype.base_dtype) - 2 * matrix_ops.matmul(unit, unit, adjoint_b=True), [axis], given, name)
@@ -269,6 +269,10 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     is_diag_update_positive = property(lambda self: self._positive, doc="Whether that diagonal is positive; None: nobody says.")
 
     @property
+    def _use_cholesky(self) -> bool:
+        return self._can_use_cholesky()
+
+    @property
     def diag_operator(self) -> LinearOperator:
         """The diagonal between the factors, as an operator."""
         if self._diag_update is None:
@@ -289,40 +293,53 @@ class LinearOperatorToeplitz(LinearOperator):
         is_square: Optional[bool] = None,
         name: str = "LinearOperatorToeplitz",
     ) -> None:
-        col, row = self._col, self._row = convert_to_tensor(col), convert_to_tensor(row)
-        size = col.get_shape()[-1].value
-        if size is None or size != row.get_shape()[-1].value:
-            raise at_user_line(ValueError("col and row must have the same known size, got shapes %s and %s" % (col.get_shape(), row.get_shape())))
-        line = array_ops.concat([col, row[..., 1:]], -1)
-        i, j = np.arange(size)[:, None], np.arange(size)[None, :]
+        col, row = self._col, self._row = with_rank(convert_to_tensor(col), 1, "col"), with_rank(convert_to_tensor(row), 1, "row")
+        if not col.get_shape()[-1:].is_compatible_with(row.get_shape()[-1:]):
+            raise at_user_line(ValueError("col and row must have the same size, got shapes %s and %s" % (col.get_shape(), row.get_shape())))
+        line = array_ops.concat([col + array_ops.zeros_like(row), (row + array_ops.zeros_like(col))[..., 1:]], -1)  # of one batch
+        size = array_ops.shape(col)[-1]
+        places = math_ops.range(size)
+        down = array_ops.expand_dims(places, 1) - array_ops.expand_dims(places, 0)  # how far below the diagonal
         given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)
-        self._of(array_ops.gather(line, np.where(i >= j, i - j, size - 1 + j - i), axis=-1), [col, row], given, name)
+        self._of(array_ops.gather(line, array_ops.where(down >= 0, down, size - 1 - down), axis=-1), [col, row], given, name)
 
     col = property(lambda self: self._col, doc="The first column.")
     row = property(lambda self: self._row, doc="The first row.")
+
+
+_TRANSFORMS = ((gen_ops.fft, gen_ops.ifft), (gen_ops.fft2d, gen_ops.ifft2d), (gen_ops.fft3d, gen_ops.ifft3d))
+
+
+def _to_complex(x: Any) -> Tensor:
+    """As complex numbers of the same precision (complex64 for float16), as the transforms take them."""
+    x = convert_to_tensor(x)
+    return math_ops.cast(x, dtypes.complex128 if x.dtype.base_dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64)
 
 
 class _Circulant(LinearOperator):
     _dimensions = 1
 
     def _set_up(self, spectrum: Any, input_output_dtype: Any, given: Dict[str, Any], name: str) -> None:
-        self._spectrum = convert_to_tensor(spectrum)
-        sizes: Any = self._spectrum.get_shape().as_list()[-self._dimensions :]
-        if len(sizes) < self._dimensions or None in sizes:
-            raise at_user_line(ValueError("The last %d sizes of the spectrum must be known, got shape %s" % (self._dimensions, self._spectrum.get_shape())))
-        out = dtypes.as_dtype(input_output_dtype)
-        wide = dtypes.complex128 if self._spectrum.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
-        inverse = (gen_ops.ifft, gen_ops.ifft2d, gen_ops.ifft3d)[self._dimensions - 1]
-        kernel = inverse(math_ops.cast(self._spectrum, wide))
-        kernel = math_ops.cast(kernel if out.is_complex else math_ops.real(kernel), out)
-        total = int(np.prod(sizes))
-        places = np.stack(np.unravel_index(np.arange(total), sizes), -1)
-        apart = (places[:, None] - places[None, :]) % np.array(sizes)  # which element of the kernel stands where
-        flat = array_ops.reshape(kernel, array_ops.concat([array_ops.shape(kernel)[: -self._dimensions], [total]], 0))
-        if not self._spectrum.dtype.is_complex and given.get("is_self_adjoint") is None and out.is_complex:
-            given["is_self_adjoint"] = True  # a real spectrum makes it so
-        self._kernel = kernel
-        self._of(array_ops.gather(flat, np.ravel_multi_index(tuple(np.moveaxis(apart, -1, 0)), sizes), axis=-1), [self._spectrum], given, name)
+        self._spectrum = with_rank(convert_to_tensor(spectrum), self._dimensions, "spectrum")
+        if not self._spectrum.dtype.is_complex:
+            if given["is_self_adjoint"] is False:
+                raise at_user_line(ValueError("An operator with a real spectrum is always self-adjoint."))
+            given["is_self_adjoint"] = True
+        self._out = dtypes.as_dtype(input_output_dtype)
+        forth, back = _TRANSFORMS[self._dimensions - 1]
+        wide = _to_complex(self._spectrum)
+        sizes = array_ops.shape(wide)
+        block, batch = sizes[-self._dimensions :], sizes[: -self._dimensions]
+        total = math_ops.reduce_prod(block)
+        # Column by column: the transform of a unit vector times the spectrum, transformed back.
+        units = forth(array_ops.reshape(matrix_ops.eye(total, dtype=wide.dtype), array_ops.concat([[total], block], 0)))
+        columns = back(array_ops.expand_dims(wide, -self._dimensions - 1) * units)
+        matrix = array_ops.matrix_transpose(array_ops.reshape(columns, array_ops.concat([batch, [total, total]], 0)))
+        self._of(self._cast(matrix), [self._spectrum], given, name)
+
+    def _cast(self, values: Tensor) -> Tensor:
+        """Complex numbers in the operator's type: their real parts, if that is real."""
+        return math_ops.cast(values if self._out.is_complex else math_ops.real(values), self._out)
 
     spectrum = property(lambda self: self._spectrum, doc="The Fourier transform of the first columns.")
     block_depth = property(lambda self: self._dimensions, doc="How many dimensions the spectrum has.")
@@ -336,14 +353,12 @@ class _Circulant(LinearOperator):
     def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
         """What it convolves with: the inverse transform of the spectrum."""
         with self._scope(name):
-            return array_ops.identity(self._kernel)
+            return self._cast(_TRANSFORMS[self._dimensions - 1][1](_to_complex(self._spectrum)))
 
     def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Any:
         """An operation that fails where the spectrum is not Hermitian, the operator not real."""
         with self._scope(name):
-            wide = dtypes.complex128 if self._spectrum.dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
-            inverse = (gen_ops.ifft, gen_ops.ifft2d, gen_ops.ifft3d)[self._dimensions - 1]
-            unreal = math_ops.abs(math_ops.imag(inverse(math_ops.cast(self._spectrum, wide))))
+            unreal = math_ops.abs(math_ops.imag(_TRANSFORMS[self._dimensions - 1][1](_to_complex(self._spectrum))))
             bound = np.finfo(unreal.dtype.base_dtype.as_numpy_dtype).eps * 5.0 * float(self.domain_dimension.value or 1)
             return check_ops.assert_less_equal(unreal, convert_to_tensor(bound, unreal.dtype.base_dtype), message="Spectrum was not Hermitian")
 

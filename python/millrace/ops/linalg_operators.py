@@ -39,15 +39,15 @@ class LinearOperator(Module):
         is_square: Optional[bool] = None,
         name: Optional[str] = None,
     ) -> None:
-        if is_positive_definite and is_self_adjoint is False:
-            raise at_user_line(ValueError("A positive definite matrix is always self adjoint."))
         if is_positive_definite and is_non_singular is False:
             raise at_user_line(ValueError("A positive definite matrix is always non-singular."))
-        if (is_positive_definite or is_self_adjoint or is_non_singular) and is_square is False:
-            raise at_user_line(ValueError("is_positive_definite, is_self_adjoint and is_non_singular imply is_square."))
+        if (is_positive_definite or is_non_singular) and is_square is False:
+            raise at_user_line(ValueError("A non-singular matrix is always square."))
+        if is_self_adjoint and is_square is False:
+            raise at_user_line(ValueError("A self-adjoint matrix is always square."))
         self._operator_dtype = None if dtype is None else dtypes.as_dtype(dtype)
         self._graph_parents = list(graph_parents or [])
-        self._hints = (True if is_positive_definite else is_non_singular, True if is_positive_definite else is_self_adjoint, is_positive_definite)
+        self._hints = (True if is_positive_definite else is_non_singular, is_self_adjoint, is_positive_definite)
         self._is_square = True if is_positive_definite or is_self_adjoint or is_non_singular else is_square
         super().__init__(_scope_name(name or type(self).__name__))
         self._operator_name = name or type(self).__name__
@@ -65,7 +65,7 @@ class LinearOperator(Module):
     graph_parents = property(lambda self: list(self._graph_parents), doc="The tensors that it is made of.")
     is_non_singular = property(lambda self: self._hints[0], doc="Whether it has an inverse; None: nobody says.")
     is_self_adjoint = property(lambda self: self._hints[1], doc="Whether it is its own adjoint; None: nobody says.")
-    is_positive_definite = property(lambda self: self._hints[2], doc="Whether x^H A x is positive for all x but 0; None: nobody says.")
+    is_positive_definite = property(lambda self: self._hints[2], doc="Whether the real part of x^H A x is positive for all x but 0; None: nobody says.")
 
     @property
     def is_square(self) -> Optional[bool]:
@@ -97,8 +97,13 @@ class LinearOperator(Module):
     def _dense(self) -> Tensor:
         return self._to_dense() if self._matrix is None else self._matrix
 
+    def _can_use_cholesky(self) -> bool:
+        return bool(self.is_positive_definite and self.is_self_adjoint)
+
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
         matrix, rhs = _batched(self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
+        if self._can_use_cholesky():
+            return linalg_ops.cholesky_solve(gen_ops.cholesky(matrix), rhs)
         return gen_ops.matrix_solve(matrix, rhs, adjoint=adjoint)
 
     def _determinant(self) -> Tensor:
@@ -213,7 +218,7 @@ class LinearOperator(Module):
 
     def cholesky(self, name: str = "cholesky") -> "LinearOperator":
         """The lower triangular operator whose product with its adjoint this is. ValueError unless it is said to be positive definite and self-adjoint."""
-        if not (self.is_positive_definite and self.is_self_adjoint):
+        if not self._can_use_cholesky():
             raise at_user_line(ValueError("Cannot take the Cholesky decomposition: Not a positive definite self adjoint matrix."))
         with self._scope(name):
             return LinearOperatorLowerTriangular(gen_ops.cholesky(self._dense()), is_non_singular=True, is_square=True)
@@ -274,6 +279,14 @@ class LinearOperator(Module):
 _EPSILON = {dtypes.float16: 2.0**-10, dtypes.float32: 2.0**-23, dtypes.float64: 2.0**-52}
 
 
+def with_rank(tensor: Tensor, least: int, name: str) -> Tensor:
+    """The tensor; ValueError where it is known to have fewer dimensions than that."""
+    shape = tensor.get_shape()
+    if shape.ndims is not None and shape.ndims < least:
+        raise at_user_line(ValueError("Argument %s must have at least %d dimension%s. Found: shape %s" % (name, least, "s" * (least > 1), shape)))
+    return tensor
+
+
 def _scope_name(name: str) -> str:
     """A name as the scope of nodes."""
     return re.sub(r"\W", "_", name).lstrip("_") or "LinearOperator"
@@ -325,7 +338,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
     ) -> None:
         if is_square is False:
             raise at_user_line(ValueError("Only square lower triangular operators supported at this time."))
-        tril = convert_to_tensor(tril)
+        tril = with_rank(convert_to_tensor(tril), 2, "tril")
         whole = gen_ops.matrix_band_part(tril, -1, 0)
         self._of(whole, [tril], hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True), name)
 
@@ -357,7 +370,7 @@ class LinearOperatorDiag(LinearOperatorLowerTriangular):
     ) -> None:
         if is_square is False:
             raise at_user_line(ValueError("Only square diagonal operators supported at this time."))
-        self._diag = convert_to_tensor(diag)
+        self._diag = with_rank(convert_to_tensor(diag), 1, "diag")
         if is_self_adjoint is False and not self._diag.dtype.is_complex:
             raise at_user_line(ValueError("A real diagonal operator is always self adjoint."))
         given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True)

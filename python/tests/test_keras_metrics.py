@@ -261,6 +261,59 @@ def test_ftrl_is_that_of_tf_train():
         np.testing.assert_allclose(*session.run([a, b]), rtol=1e-5)
 
 
+def test_rows_without_a_gradient_stay_as_they_are():
+    rules = keras.optimizers.Ftrl(0.5), keras.optimizers.Adagrad(0.5), keras.optimizers.Adadelta(0.5), keras.optimizers.Adam(0.5)
+    tables = [tf.Variable([[1.0], [2.0], [3.0]], use_resource=resource) for _ in rules for resource in (False, True)]
+    rows = [rule for rule in rules for _ in range(2)]
+    train = [o.minimize(lambda t=t: tf.reduce_sum(tf.gather(t, [2, 0, 2])), [t]) for o, t in zip(rows, tables)]
+    whole = [tf.Variable(1.0) for _ in rules]  # what a row of gradient 2 becomes
+    train += [o.minimize(lambda w=w: 2.0 * w, [w]) for o, w in zip(rules, whole)]
+    session = keras.backend.get_session()
+    session.run(tf.global_variables_initializer())
+    session.run(train)
+    changed, alone = session.run([tables, whole])
+    for (first, second, third), want in zip(changed, np.repeat(alone, 2)):
+        assert second == 2 and first < 1 and third < 3
+        if want != alone[0]:  # FTRL forgets where the row began
+            np.testing.assert_allclose(third - 3, want - 1, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float64])
+def test_parameters_of_other_types_and_rates_of_tensors_and_functions(dtype):
+    O = keras.optimizers
+    rules = [
+        O.SGD,
+        lambda r: O.SGD(r, 0.9, True),
+        O.RMSprop,
+        lambda r: O.RMSprop(r, momentum=0.9),
+        lambda r: O.Adam(r, amsgrad=True),
+        O.Nadam,
+        O.Adamax,
+        O.Adagrad,
+    ]
+    made = [rule(rate) for rule in rules for rate in (0.5, tf.constant(0.5), lambda: 0.5)]
+    held = [tf.Variable(1.0, dtype=dtype) for _ in made]
+    train = [o.minimize(lambda v=v: v * v, [v]) for o, v in zip(made, held)]
+    session = keras.backend.get_session()
+    session.run(tf.global_variables_initializer())
+    session.run(train)
+    values = np.reshape(session.run(held), [-1, 3])
+    assert (values[:, 0] < 1).all() and (values == values[:, :1]).all()
+    assert [o.get_config()["lr"] for o in made[:3]] == [0.5] * 3
+
+
+def test_steps_built_twice_share_what_is_kept():
+    v, w = tf.Variable(1.0), tf.Variable(1.0)
+    twice, once = keras.optimizers.Adagrad(0.5, 0.1), keras.optimizers.Adagrad(0.5, 0.1)
+    steps, step = [twice.minimize(lambda: v * 1.0, [v]) for _ in range(2)], once.minimize(lambda: w * 1.0, [w])
+    session = keras.backend.get_session()
+    session.run(tf.global_variables_initializer())
+    for first in (steps[0], steps[1], steps[0]):
+        session.run(first)
+        session.run(step)
+    assert session.run(v) == session.run(w) and len(twice.weights) == 1
+
+
 def test_callbacks_hear_of_evaluations():
     told = []
 

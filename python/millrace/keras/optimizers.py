@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from millrace.framework import replication, dtypes
+from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies
+from millrace.framework.graph import Tensor, control_dependencies
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.gradients import gradients
 from millrace.ops.variables import Variable
@@ -33,12 +34,14 @@ class Optimizer:
         for what, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
                 raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
-        self._name, self._schedule = name or type(self).__name__, lr if isinstance(lr, LearningRateSchedule) else None
+        self._name = name or type(self).__name__
+        self._schedule = lr if isinstance(lr, Tensor) or callable(lr) else None  # a tensor, a schedule, or a function of nothing
         lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
         self.weights: List[Any] = []
         self._variables: Dict[str, Any] = {}
         self._slots: Dict[Any, List[Any]] = {}
+        self._asked: Dict[Any, int] = {}  # how many slots of a parameter the step that is being built has asked for
         self._named_slots: Dict[Any, Any] = {}
         self._graph: Any = None
 
@@ -55,15 +58,22 @@ class Optimizer:
             self._variables[name] = Variable(np.float32(self._given.get(name, 0.0)), trainable=False, name="%s/%s" % (type(self).__name__, name))
         return self._variables[name]
 
-    lr = property(lambda self: self._schedule or self._number("lr"), doc="The learning rate: a variable, or the schedule that it was given.")
+    lr = property(
+        lambda self: self._number("lr") if self._schedule is None else self._schedule,
+        doc="The learning rate: a variable, or the schedule, tensor or function that it was given.",
+    )
     learning_rate = lr
     decay = property(lambda self: self._number("decay"), doc="How it falls with the steps.")
     iterations = property(lambda self: self._number("iterations"), doc="How many steps have been.")
 
+    by_rows = False  # whether _update takes IndexedSlices, and leaves the rows that have no gradient as they are
     slot_names: Any = ()  # what a subclass keeps for each parameter, in the order in which _update asks for it
 
     def _slot(self, parameter: Any, start: float = 0.0) -> Any:
-        kept = self._slots.setdefault(parameter, [])
+        kept, at = self._slots.setdefault(parameter, []), self._asked.get(parameter, 0)
+        self._asked[parameter] = at + 1
+        if at < len(kept):  # of a step that was built before
+            return kept[at]
         made = Variable(
             array_ops.fill(parameter.get_shape().as_list(), math_ops.cast(start, parameter.dtype.base_dtype)),
             trainable=False,
@@ -92,8 +102,10 @@ class Optimizer:
         return {names[name]: v for name, v in self._variables.items() if name in names}
 
     def get_gradients(self, loss: Any, params: Any) -> List[Any]:
-        """The gradients, clipped."""
-        found = [None if g is None else convert_to_tensor(g) for g in gradients(loss, list(params))]
+        """The gradients, clipped; those that are IndexedSlices stay such where nothing is clipped."""
+        found = gradients(loss, list(params))
+        if self.clipnorm is not None or self.clipvalue is not None:
+            found = [None if g is None else convert_to_tensor(g) for g in found]
         if self.clipnorm is not None:
             there, _ = math_ops.clip_by_global_norm([g for g in found if g is not None], self.clipnorm)
             rest = list(there)
@@ -109,17 +121,28 @@ class Optimizer:
     def _steps(self, pairs: List[Any], wanted: bool = True) -> List[Any]:
         if not pairs and wanted:
             raise at_user_line(ValueError("None of the weights has a gradient."))
-        rate = self._schedule(self.iterations) if self._schedule is not None else self.lr.value()
+        rate = math_ops.cast(self._rate_now(), dtypes.float32)
         self._rate = rate / (1.0 + self.decay * self.iterations) if self.initial_decay else rate
         self._step = self.iterations + 1.0
-        self._slots.clear()
-        made = [op for p, g in pairs for op in self._update(p, g)]
+        self._asked.clear()
+        made = [op for p, g in pairs for op in self._update(p, _summed(g) if self.by_rows and isinstance(g, IndexedSlices) else convert_to_tensor(g))]
         with control_dependencies(made):
             return [*made, self.iterations.assign_add(1.0)]
 
+    def _rate_now(self) -> Any:
+        if isinstance(self._schedule, LearningRateSchedule):
+            return self._schedule(self.iterations)
+        return self._schedule() if callable(self._schedule) else self.lr.value() if self._schedule is None else self._schedule
+
+    def _get_hyper(self, name: str, dtype: Any = None) -> Any:
+        """A setting as it counts in a step; a schedule as such."""
+        if name == "learning_rate":
+            return self._schedule if isinstance(self._schedule, LearningRateSchedule) else math_ops.cast(self._rate_now(), dtype or dtypes.float32)
+        return math_ops.cast(getattr(self, name), dtype or dtypes.float32)
+
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
         """An operation that changes variables by (gradient, variable) pairs."""
-        pairs = [(v, convert_to_tensor(g)) for g, v in grads_and_vars if g is not None]
+        pairs = [(v, g) for g, v in grads_and_vars if g is not None]
         return control_flow_ops.group(*[getattr(op, "op", op) for op in self._steps(pairs)], name=name or self._name)
 
     def minimize(self, loss: Any, var_list: Any, grad_loss: Any = None, name: Optional[str] = None) -> Any:
@@ -165,11 +188,17 @@ class Optimizer:
     def _apply(self, op: str, parameter: Any, slots: List[Any], *inputs: Any) -> List[Any]:
         """The library's op of this name changes a parameter and its slots; then the constraint holds."""
         dtype, held = parameter.dtype.base_dtype, [parameter, *slots]
-        given = [math_ops.cast(value, dtype) for value in inputs]
+        given: List[Any] = []
+        for value in inputs:
+            if isinstance(value, IndexedSlices):
+                op = "sparse_apply_" + op[len("apply_") :]
+                given += [math_ops.cast(value.values, dtype), value.indices]
+            else:
+                given.append(math_ops.cast(value, dtype))
         if parameter._is_resource:
-            done = getattr(gen_ops, "resource_apply_" + op)(*[v.handle for v in held], *given)
+            done = getattr(gen_ops, "resource_" + op)(*[v.handle for v in held], *given)
         else:
-            done = getattr(gen_ops, "apply_" + op)(*held, *given).op
+            done = getattr(gen_ops, op)(*held, *given).op
         constraint = getattr(parameter, "constraint", None)
         if constraint is None:
             return [done]
@@ -183,14 +212,11 @@ class Optimizer:
 
     def get_config(self) -> Dict[str, Any]:
         """Its settings, as they are now."""
-        made: Dict[str, Any] = {
-            name: serialize_schedule(self._schedule)
-            if name == "lr" and self._schedule is not None
-            else float(K.get_value(self._variables[name]))
-            if name in self._variables
-            else value
-            for name, value in self._given.items()
-        }
+        made: Dict[str, Any] = {name: float(K.get_value(self._variables[name])) if name in self._variables else value for name, value in self._given.items()}
+        if isinstance(self._schedule, LearningRateSchedule):
+            made["lr"] = serialize_schedule(self._schedule)
+        elif self._schedule is not None:
+            made["lr"] = float(K.get_value(convert_to_tensor(self._rate_now())))
         made.update({name: getattr(self, name) for name in self.settings})
         made.update({name: getattr(self, name) for name in ("clipnorm", "clipvalue") if getattr(self, name) is not None})
         return made
@@ -222,6 +248,12 @@ class Optimizer:
         K.batch_set_value(pairs)
 
 
+def _summed(slices: IndexedSlices) -> IndexedSlices:
+    """With each row once, and the sum of what it has."""
+    rows, which = gen_ops.unique(slices.indices)
+    return IndexedSlices(gen_ops.unsorted_segment_sum(slices.values, which, array_ops.size(rows)), rows, slices.dense_shape)
+
+
 def _rate(learning_rate: Any, kwargs: Dict[str, Any]) -> Any:
     """The learning rate: the argument, or `lr` as it was called before."""
     return kwargs.pop("lr", learning_rate)
@@ -247,9 +279,9 @@ class SGD(Optimizer):
         self.momentum, self.nesterov = momentum, nesterov
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        slot = self._slot(p)
-        velocity = self.momentum * slot - self._rate * g
-        step = self.momentum * velocity - self._rate * g if self.nesterov else velocity
+        slot, scaled = self._slot(p), math_ops.cast(self._rate, g.dtype.base_dtype) * g
+        velocity = self.momentum * slot - scaled
+        step = self.momentum * velocity - scaled if self.nesterov else velocity
         return [slot.assign(velocity), self._assign(p, p + step)]
 
 
@@ -273,7 +305,7 @@ class RMSprop(Optimizer):
         self.slot_names = ("rms", *(("mg",) if centered else ()), *(("momentum",) if momentum else ()))
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        slot = self._slot(p)
+        slot, rate = self._slot(p), math_ops.cast(self._rate, g.dtype.base_dtype)
         mean = spread = self.rho * slot + (1 - self.rho) * gen_ops.square(g)
         made = [slot.assign(mean)]
         if self.centered:
@@ -282,15 +314,16 @@ class RMSprop(Optimizer):
             spread = mean - gen_ops.square(moved)
             made.append(middle.assign(moved))
         if not self.momentum:
-            return [*made, self._assign(p, p - self._rate * g / (gen_ops.sqrt(spread) + self.epsilon))]
+            return [*made, self._assign(p, p - rate * g / (gen_ops.sqrt(spread) + self.epsilon))]
         kept = self._slot(p)
-        step = self.momentum * kept + self._rate * g / gen_ops.sqrt(spread + self.epsilon)
+        step = self.momentum * kept + rate * g / gen_ops.sqrt(spread + self.epsilon)
         return [*made, kept.assign(step), self._assign(p, p - step)]
 
 
 class Adagrad(Optimizer):
     """Gradients divided by the root of the sum of their squares."""
 
+    by_rows = True
     slot_names = ("accumulator",)
     settings = ("initial_accumulator_value", "epsilon")
 
@@ -303,12 +336,13 @@ class Adagrad(Optimizer):
         self.initial_accumulator_value, self.epsilon = initial_accumulator_value, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        return self._apply("adagrad_v2", p, [self._slot(p, self.initial_accumulator_value)], self._rate, self.epsilon, g)
+        return self._apply("apply_adagrad_v2", p, [self._slot(p, self.initial_accumulator_value)], self._rate, self.epsilon, g)
 
 
 class Adadelta(Optimizer):
     """Steps scaled by those before."""
 
+    by_rows = True
     slot_names = ("accum_grad", "accum_var")
     settings = ("rho", "epsilon")
 
@@ -317,7 +351,7 @@ class Adadelta(Optimizer):
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
-        return self._apply("adadelta", p, [self._slot(p), self._slot(p)], self._rate, self.rho, self.epsilon, g)
+        return self._apply("apply_adadelta", p, [self._slot(p), self._slot(p)], self._rate, self.rho, self.epsilon, g)
 
 
 class Adam(Optimizer):
@@ -345,10 +379,10 @@ class Adam(Optimizer):
         first, second = self._slot(p), self._slot(p)
         powers = [math_ops.pow(beta, self._step) for beta in (self.beta_1, self.beta_2)]
         if not self.amsgrad:
-            return self._apply("adam", p, [first, second], *powers, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
+            return self._apply("apply_adam", p, [first, second], *powers, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
         m = self.beta_1 * first + (1 - self.beta_1) * g
         v = self.beta_2 * second + (1 - self.beta_2) * gen_ops.square(g)
-        rate = self._rate * gen_ops.sqrt(1 - powers[1]) / (1 - powers[0])
+        rate = math_ops.cast(self._rate * gen_ops.sqrt(1 - powers[1]) / (1 - powers[0]), g.dtype.base_dtype)
         most = self._slot(p)
         largest = gen_ops.maximum(most, v)
         return [first.assign(m), second.assign(v), most.assign(largest), self._assign(p, p - rate * m / (gen_ops.sqrt(largest) + self.epsilon))]
@@ -368,7 +402,7 @@ class Adamax(Optimizer):
 
     def _update(self, p: Any, g: Any) -> List[Any]:
         power = math_ops.pow(self.beta_1, self._step)
-        return self._apply("ada_max", p, [self._slot(p), self._slot(p)], power, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
+        return self._apply("apply_ada_max", p, [self._slot(p), self._slot(p)], power, self._rate, self.beta_1, self.beta_2, self.epsilon, g)
 
 
 class Nadam(Optimizer):
@@ -407,15 +441,17 @@ class Nadam(Optimizer):
         first, second = self._slot(p), self._slot(p)
         m = self.beta_1 * first + (1 - self.beta_1) * g
         v = self.beta_2 * second + (1 - self.beta_2) * gen_ops.square(g)
-        ahead = m / (1 - self._product * self._next)
-        mean = (1 - self._now) * (g / (1 - self._product)) + self._next * ahead
-        spread = v / (1 - math_ops.pow(self.beta_2, self._step))
-        return [first.assign(m), second.assign(v), self._assign(p, p - self._rate * mean / (gen_ops.sqrt(spread) + self.epsilon))]
+        now, after, product, power, rate = (
+            math_ops.cast(x, g.dtype.base_dtype) for x in (self._now, self._next, self._product, math_ops.pow(self.beta_2, self._step), self._rate)
+        )
+        mean = (1 - now) * (g / (1 - product)) + after * (m / (1 - product * after))
+        return [first.assign(m), second.assign(v), self._assign(p, p - rate * mean / (gen_ops.sqrt(v / (1 - power)) + self.epsilon))]
 
 
 class Ftrl(Optimizer):
     """Follow the regularized leader (McMahan 2013), with shrinkage."""
 
+    by_rows = True
     slot_names = ("accumulator", "linear")
     settings = (
         "learning_rate_power",
@@ -455,7 +491,7 @@ class Ftrl(Optimizer):
     def _update(self, p: Any, g: Any) -> List[Any]:
         slots = [self._slot(p, self.initial_accumulator_value), self._slot(p)]
         l1, l2, shrinkage = self.l1_regularization_strength, self.l2_regularization_strength, self.l2_shrinkage_regularization_strength
-        return self._apply("ftrl_v2", p, slots, g, self._rate, l1, l2, shrinkage, self.learning_rate_power)
+        return self._apply("apply_ftrl_v2", p, slots, g, self._rate, l1, l2, shrinkage, self.learning_rate_power)
 
 
 class TFOptimizer(Optimizer):

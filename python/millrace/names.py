@@ -293,6 +293,8 @@ linalg.linear_operator_adjoint linalg.linear_operator_block_diag linalg.linear_o
 linalg.linear_operator_circulant linalg.linear_operator_toeplitz = ops.linalg_composed_operators linalg
 linalg.linear_operator_householder linalg.linear_operator_inversion linalg.linear_operator_kronecker linalg.linear_operator_low_rank_update = linalg
 linalg.linear_operator_lower_triangular linalg.linear_operator_zeros = linalg
+linalg.linear_operator_algebra linalg.adjoint_registrations linalg.cholesky_registrations linalg.inverse_registrations = ops.linalg_algebra
+linalg.matmul_registrations linalg.solve_registrations = ops.linalg_algebra
 linalg.linear_operator_util = ops.linalg_broadcast ops.linalg_operators
 lookup_ops = ops.lookup_ops .
 lookup_ops.StaticHashTableV1 = ops.lookup_ops:StaticHashTable

@@ -124,7 +124,7 @@ def test_hints():
         for make in (lambda: L.LinearOperatorDiag(1.0), lambda: L.LinearOperatorToeplitz([1.0], 1.0), lambda: L.LinearOperatorCirculant2D([1.0])):
             with pytest.raises(ValueError, match="must have at least"):
                 make()
-        with pytest.raises(ValueError, match="conflicted"):
+        with pytest.raises(ValueError, match="was square"):
             L.LinearOperatorFullMatrix(A, is_square=False).is_square
         with pytest.raises(TypeError, match="unexpected keyword"):
             L.LinearOperatorDiag([1.0], is_diagonal=True)
@@ -136,9 +136,96 @@ def test_checks_in_the_step():
     with tf.Graph().as_default(), tf.Session() as session:
         good, skew = L.LinearOperatorFullMatrix(S), L.LinearOperatorFullMatrix([[1.0, 2.0], [0.5, 1.0]])
         session.run([good.assert_non_singular(), good.assert_self_adjoint(), good.assert_positive_definite()])
+        turned = L.LinearOperatorFullMatrix([[1.0, 5.0], [-5.0, 1.0]])  # x^H A x is that of the identity
+        session.run([turned.assert_positive_definite(), L.LinearOperatorDiag([1 + 1j]).assert_positive_definite()])
+        unreal, spread = L.LinearOperatorDiag([1j, 0.0]), L.LinearOperatorCirculant([1.0, -2.0, 0.0])
+        below = L.LinearOperatorLowerTriangular([[1.0, 0.0], [1.0, 0.0]]), L.LinearOperatorFullMatrix([[1.0, 0.0], [5.0, 1.0]])
+        for check, match in (
+            (unreal.assert_non_singular, "Singular"),
+            (unreal.assert_self_adjoint, "imaginary"),
+            (unreal.assert_positive_definite, "non-positive real"),
+            (spread.assert_positive_definite, "not positive definite"),
+            (spread.assert_non_singular, "Singular"),
+            (below[0].assert_non_singular, "Singular"),
+            (below[1].assert_positive_definite, "not positive definite"),
+        ):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+                session.run(check())
         for check in (skew.assert_non_singular, skew.assert_self_adjoint, L.LinearOperatorFullMatrix([[1.0, 2.0], [2.0, 1.0]]).assert_positive_definite):
             with pytest.raises(tf.errors.InvalidArgumentError):
                 session.run(check())
+
+
+def test_operators_keep_their_form():
+    d, e = L.LinearOperatorDiag, L.LinearOperatorScaledIdentity
+    with tf.Graph().as_default(), tf.Session() as session:
+        diag, positive = d(np.array([1 + 2j, 3.0])), d(np.array([4.0, 9.0]), is_positive_definite=True)
+        double = e(2, np.float64(2), is_positive_definite=True)
+        lower, one = L.LinearOperatorLowerTriangular(np.array([[2.0, 0.0], [1.0, 4.0]])), L.LinearOperatorIdentity(2, dtype=tf.float64)
+        blocks, products = L.LinearOperatorBlockDiag([positive, double]), L.LinearOperatorKronecker([positive, double])
+        ring = L.LinearOperatorCirculant(np.array([1j, 2.0, 3.0]), tf.complex128)
+        full = L.LinearOperatorFullMatrix(A[:2, :2])
+        t = np.array([[2.0, 0.0], [1.0, 4.0]])
+        p, dense_ring = np.diag([4.0, 9.0]), session.run(ring.to_dense())
+        for made, kind, want in [
+            (diag.adjoint(), d, np.diag([1 - 2j, 3.0])),
+            (diag.inverse(), d, np.diag([1 / (1 + 2j), 1 / 3])),
+            (positive.cholesky(), d, np.diag([2.0, 3.0])),
+            (double.inverse(), e, np.eye(2) / 2),
+            (double.cholesky(), e, np.eye(2) * 2**0.5),
+            (blocks.cholesky(), L.LinearOperatorBlockDiag, np.diag([2, 3, 2**0.5, 2**0.5])),
+            (blocks.inverse(), L.LinearOperatorBlockDiag, np.diag([1 / 4, 1 / 9, 1 / 2, 1 / 2])),
+            (products.inverse(), L.LinearOperatorKronecker, np.linalg.inv(np.kron(p, 2 * np.eye(2)))),
+            (products.cholesky(), L.LinearOperatorKronecker, np.linalg.cholesky(np.kron(p, 2 * np.eye(2)))),
+            (ring.inverse(), L.LinearOperatorCirculant, np.linalg.inv(dense_ring)),
+            (ring.adjoint(), L.LinearOperatorCirculant, dense_ring.conj().T),
+            (ring.matmul(ring), L.LinearOperatorCirculant, dense_ring @ dense_ring),
+            (lower.inverse().inverse(), type(lower), t),
+            (positive.matmul(positive), d, p @ p),
+            (positive.matmul(double), d, 2 * p),
+            (double.matmul(positive), d, 2 * p),
+            (double.matmul(double), e, 4 * np.eye(2)),
+            (positive.matmul(lower), type(lower), p @ t),
+            (lower.matmul(positive), type(lower), t @ p),
+            (one.matmul(one), type(one), np.eye(2)),
+            (one.matmul(lower), type(lower), t),
+            (positive.solve(positive), d, np.eye(2)),
+            (double.solve(positive), d, p / 2),
+            (positive.solve(lower), type(lower), np.linalg.solve(p, t)),
+            (full.solve(lower), L.LinearOperatorComposition, np.linalg.solve(A[:2, :2], t)),
+            (full.matmul(lower, adjoint=True, adjoint_arg=True), L.LinearOperatorComposition, A[:2, :2].T @ t.T),
+        ]:
+            assert type(made) is kind
+            np.testing.assert_allclose(session.run(made.to_dense()), want, atol=1e-12)
+        whole = L.LinearOperatorBlockDiag([lower], is_positive_definite=True, is_self_adjoint=True)  # said of the whole alone
+        assert type(whole.cholesky()) is L.LinearOperatorLowerTriangular
+        with pytest.raises(ValueError, match="incompatible"):
+            positive.matmul(ring)
+        with pytest.raises(ValueError, match="not compatible"):
+            positive.matmul(np.ones([3, 2]))
+
+
+def test_refusals():
+    two = L.LinearOperatorDiag([1.0, 2.0], is_non_singular=True)
+    flat = L.LinearOperatorFullMatrix(np.ones([2, 3], np.float32))
+    for error, match, make in (
+        (TypeError, "same dtype", lambda: L.LinearOperatorKronecker([two, L.LinearOperatorDiag(np.array([1.0]))])),
+        (ValueError, "contradicts", lambda: L.LinearOperatorComposition([two, two], is_non_singular=False)),
+        (ValueError, "square", lambda: L.LinearOperatorBlockDiag([two, flat])),
+        (TypeError, "num_rows must be integer", lambda: L.LinearOperatorIdentity(2.5)),
+        (TypeError, "num_rows cannot be reference", lambda: L.LinearOperatorIdentity(tf.Variable(2))),
+        (ValueError, "num_columns must be non-negative", lambda: L.LinearOperatorZeros(2, -1)),
+        (ValueError, "batch_shape must be a 1-D", lambda: L.LinearOperatorZeros(2, batch_shape=3)),
+        (tf.errors.InvalidArgumentError, "non-invertible", lambda: L.LinearOperatorZeros(2).assert_non_singular()),
+    ):
+        with tf.Graph().as_default(), pytest.raises(error, match=match):
+            make()
+    with tf.Graph().as_default(), tf.Session() as session:
+        size = tf.placeholder(tf.int32)
+        checked = L.LinearOperatorIdentity(size, assert_proper_shapes=True).to_dense()
+        for value, match in ((-1, "non-negative"), ([2], "0-D")):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+                session.run(checked, {size: value})
 
 
 def test_one_of_your_own():

@@ -9,10 +9,11 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor
 from millrace.ops import array_ops, check_ops, gen_ops, linalg_ops, math_ops, matrix_ops
-from millrace.ops.linalg_operators import HINTS, LinearOperator, LinearOperatorDiag, LinearOperatorIdentity, hints, identity_sizes, with_rank
+from millrace.ops.linalg_operators import HINTS, LinearOperator, LinearOperatorDiag, LinearOperatorIdentity
+from millrace.ops.linalg_operators import hints, identity_sizes, use_operator_or_provided_hint_unless_contradicting, with_rank
 
 
 class LinearOperatorZeros(LinearOperator):
@@ -34,11 +35,16 @@ class LinearOperatorZeros(LinearOperator):
         if is_non_singular or is_positive_definite:
             raise at_user_line(ValueError("A zero operator is never %s." % ("non-singular" if is_non_singular else "positive-definite")))
         columns = num_rows if num_columns is None else num_columns
-        sizes = identity_sizes(batch_shape, num_rows, assert_proper_shapes)
-        sizes = [*sizes, columns] if isinstance(sizes, list) and not hasattr(columns, "graph") else array_ops.concat([sizes, [columns]], 0)
+        sizes = identity_sizes(batch_shape, num_rows, assert_proper_shapes, columns)
         square = columns is num_rows or columns == num_rows
         given = hints(False, is_self_adjoint and square, False, is_square and square)
         self._of(array_ops.zeros(sizes, dtypes.float32 if dtype is None else dtype), [], given, name)
+
+    def _assert_non_singular(self) -> Any:
+        raise at_user_line(InvalidArgumentError(None, None, "Zero operators are always non-invertible."))
+
+    def _assert_positive_definite(self) -> Any:
+        raise at_user_line(InvalidArgumentError(None, None, "Zero operators are always non-positive definite."))
 
 
 class LinearOperatorScaledIdentity(LinearOperator):
@@ -58,13 +64,16 @@ class LinearOperatorScaledIdentity(LinearOperator):
         if not is_square:
             raise at_user_line(ValueError("A ScaledIdentity operator is always square."))
         self._multiplier = convert_to_tensor(multiplier)
-        rows = identity_sizes(None, num_rows, assert_proper_shapes)[0]
+        rows = self._num_rows = identity_sizes(None, num_rows, assert_proper_shapes)[0]
         wide = array_ops.expand_dims(array_ops.expand_dims(self._multiplier, -1), -1)
         real = {} if self._multiplier.dtype.is_complex else {"is_self_adjoint": True}
         given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **real)
         self._of(wide * matrix_ops.eye(rows, dtype=self._multiplier.dtype.base_dtype), [self._multiplier], given, name)
 
     multiplier = property(lambda self: self._multiplier, doc="The numbers on the diagonals.")
+
+    def _eigenvalues(self) -> Optional[Tensor]:
+        return self._multiplier
 
 
 class _OfOne(LinearOperator):
@@ -80,11 +89,10 @@ class _OfOne(LinearOperator):
         name: Optional[str] = None,
     ) -> None:
         self._operator = operator
-        known = {key: value for key in HINTS for value in [getattr(operator, key)] if value is not None}
+        given = {}
         for key, value in zip(HINTS, (is_non_singular, is_self_adjoint, is_positive_definite, is_square)):
-            if value is not None and known.get(key, value) != value:
-                raise at_user_line(ValueError("%s=%s contradicts the operator %s" % (key, value, operator.name)))
-        given = hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, **known)
+            text = "%s=%s contradicts the operator %s: both or none of them are %s" % (key, value, operator.name, key[3:].replace("_", "-"))
+            given[key] = use_operator_or_provided_hint_unless_contradicting(operator, key, value, text)
         self._of(self._computed(operator), list(operator.graph_parents), given, name or operator.name + self._suffix)
 
     _suffix = ""
@@ -114,7 +122,7 @@ class LinearOperatorInversion(_OfOne):
     @staticmethod
     def _computed(operator: LinearOperator) -> Tensor:
         if operator.is_non_singular is False or operator.is_square is False:
-            raise at_user_line(ValueError("%s has no inverse: it is not square, or said to be singular." % operator.name))
+            raise at_user_line(ValueError("%s has no inverse: is_square or is_non_singular is False." % operator.name))
         return gen_ops.matrix_inverse(operator.to_dense())
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
@@ -123,7 +131,9 @@ class LinearOperatorInversion(_OfOne):
 
 def _listed(operators: Sequence[LinearOperator]) -> List[LinearOperator]:
     if not operators:
-        raise at_user_line(ValueError("Expected a non-empty list of operators. Found: %s" % (operators,)))
+        raise at_user_line(ValueError("Expected a non-empty list of operators (>=1 operators). Found: %s" % (operators,)))
+    if len({o.dtype for o in operators}) > 1:
+        raise at_user_line(TypeError("Expected all operators to have the same dtype. Found: %s" % ", ".join("%s of %s" % (o.name, o.dtype) for o in operators)))
     return list(operators)
 
 
@@ -171,6 +181,8 @@ class LinearOperatorBlockDiag(LinearOperator):
         name: Optional[str] = None,
     ) -> None:
         self._operators = _listed(operators)
+        if is_square is False or any(o.is_square is False for o in self._operators):
+            raise at_user_line(ValueError("Only operators that are square can stand on a diagonal, got the shapes %s" % [o.shape for o in self._operators]))
         blocks = [o.to_dense() for o in self._operators]
         width = sum(array_ops.shape(b)[-1] for b in blocks)
         rows: List[Tensor] = []
@@ -340,6 +352,9 @@ class _Circulant(LinearOperator):
     def _cast(self, values: Tensor) -> Tensor:
         """Complex numbers in the operator's type: their real parts, if that is real."""
         return math_ops.cast(values if self._out.is_complex else math_ops.real(values), self._out)
+
+    def _eigenvalues(self) -> Optional[Tensor]:
+        return self._spectrum
 
     spectrum = property(lambda self: self._spectrum, doc="The Fourier transform of the first columns.")
     block_depth = property(lambda self: self._dimensions, doc="How many dimensions the spectrum has.")

@@ -14,6 +14,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.module import Module
+from millrace.ops.variables import Variable
 from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, linalg_broadcast, linalg_ops, math_ops, matrix_ops
 
 
@@ -74,7 +75,11 @@ class LinearOperator(Module):
         if rows is None or columns is None:
             return self._is_square
         if self._is_square is False and rows == columns or self._is_square and rows != columns:
-            raise at_user_line(ValueError("User provided is_square hint conflicted with static shape %s" % self.shape))
+            raise at_user_line(
+                ValueError(
+                    "User set is_square=%s, but the operator was%s square: its shape is %s" % (self._is_square, "" if rows == columns else " not", self.shape)
+                )
+            )
         return bool(rows == columns)
 
     # ---- what a subclass may fill in ----
@@ -163,11 +168,18 @@ class LinearOperator(Module):
     def matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Any:
         """The matrices times others, or composed with another operator."""
         if isinstance(x, LinearOperator):
-            from millrace.ops.linalg_composed_operators import LinearOperatorComposition
-
-            return LinearOperatorComposition([self.adjoint() if adjoint else self, x.adjoint() if adjoint_arg else x])
+            return _algebra().matmul(*self._fitting(x, adjoint, adjoint_arg))
         with self._scope(name):
-            return self._matmul(convert_to_tensor(x, self.dtype, "x"), adjoint=adjoint, adjoint_arg=adjoint_arg)
+            x = convert_to_tensor(x, self.dtype, "x")
+            self.shape[-2 if adjoint else -1].assert_is_compatible_with(x.get_shape()[-1 if adjoint_arg else -2])
+            return self._matmul(x, adjoint=adjoint, adjoint_arg=adjoint_arg)
+
+    def _fitting(self, other: "LinearOperator", adjoint: bool, adjoint_arg: bool) -> Any:
+        """This operator and another, or their adjoints; ValueError where their sizes do not fit."""
+        left, right = self.adjoint() if adjoint else self, other.adjoint() if adjoint_arg else other
+        if not left.domain_dimension.is_compatible_with(right.range_dimension):
+            raise at_user_line(ValueError("Operators are incompatible. Expected %s rows, got %s." % (left.domain_dimension, right.range_dimension)))
+        return left, right
 
     def apply(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "apply") -> Any:
         """matmul."""
@@ -184,44 +196,44 @@ class LinearOperator(Module):
         if self.is_square is False:
             raise at_user_line(NotImplementedError("%s not implemented for an operator that is expected to not be square." % what))
 
-    def solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Tensor:
-        """What the matrices times x give rhs."""
+    def solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
+        """The x that times the matrices gives rhs; an operator, if rhs is one."""
         self._refuse_singular("Exact solve")
+        if isinstance(rhs, LinearOperator):
+            return _algebra().solve(*self._fitting(rhs, adjoint, adjoint_arg))
         with self._scope(name):
-            return self._solve(convert_to_tensor(rhs, self.dtype, "rhs"), adjoint=adjoint, adjoint_arg=adjoint_arg)
+            rhs = convert_to_tensor(rhs, self.dtype, "rhs")
+            self.shape[-1 if adjoint else -2].assert_is_compatible_with(rhs.get_shape()[-1 if adjoint_arg else -2])
+            return self._solve(rhs, adjoint=adjoint, adjoint_arg=adjoint_arg)
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
         """solve for vectors."""
         return array_ops.squeeze(self.solve(array_ops.expand_dims(convert_to_tensor(rhs, self.dtype, "rhs"), -1), adjoint, name=name), [-1])
 
     def adjoint(self, name: str = "adjoint") -> "LinearOperator":
-        """The adjoint operator."""
-        del name  # of no single operation
+        """The adjoint operator, of the same form where there is one."""
         if self.is_self_adjoint is True:
             return self
-        from millrace.ops.linalg_composed_operators import LinearOperatorAdjoint
-
-        return LinearOperatorAdjoint(self)
+        with self._scope(name):
+            return _algebra().adjoint(self)
 
     H = property(lambda self: self.adjoint(), doc="The adjoint operator.")
 
     def inverse(self, name: str = "inverse") -> "LinearOperator":
-        """The inverse operator."""
+        """The inverse operator, of the same form where there is one."""
         if self.is_square is False:
             raise at_user_line(ValueError("Cannot take the Inverse: This operator represents a non square matrix."))
         if self.is_non_singular is False:
             raise at_user_line(ValueError("Cannot take the Inverse: This operator represents a singular matrix."))
-        del name  # of no single operation
-        from millrace.ops.linalg_composed_operators import LinearOperatorInversion
-
-        return LinearOperatorInversion(self)
+        with self._scope(name):
+            return _algebra().inverse(self)
 
     def cholesky(self, name: str = "cholesky") -> "LinearOperator":
         """The lower triangular operator whose product with its adjoint this is. ValueError unless it is said to be positive definite and self-adjoint."""
         if not self._can_use_cholesky():
             raise at_user_line(ValueError("Cannot take the Cholesky decomposition: Not a positive definite self adjoint matrix."))
         with self._scope(name):
-            return LinearOperatorLowerTriangular(gen_ops.cholesky(self._dense()), is_non_singular=True, is_square=True)
+            return _algebra().cholesky(self)
 
     # ---- of the matrices ----
 
@@ -252,31 +264,88 @@ class LinearOperator(Module):
 
     # ---- checks in the step ----
 
+    def _eigenvalues(self) -> Optional[Tensor]:
+        """The eigenvalues, where the form of the operator tells them and its eigenvectors are orthogonal."""
+        return None
+
+    def _assert_non_singular(self) -> Any:
+        values = self._eigenvalues()
+        if values is not None:
+            return assert_no_entries_with_modulus_zero(values, "Singular operator: %s was singular, an eigenvalue is zero." % self.name)
+        spread = math_ops.real(gen_ops.svd(self._dense(), compute_uv=False).s)
+        least, most = math_ops.reduce_min(spread, -1), math_ops.reduce_max(spread, -1)
+        bound = max(100, self.domain_dimension.value or 0) * _EPSILON[spread.dtype.base_dtype]
+        return check_ops.assert_greater(least, most * math_ops.cast(bound, spread.dtype.base_dtype), message="Singular matrix up to precision epsilon.")
+
+    def _assert_self_adjoint(self) -> Any:
+        values = self._eigenvalues()
+        if values is not None:
+            return assert_zero_imag_part(values, "An eigenvalue has an imaginary part: %s was not self-adjoint." % self.name)
+        matrix = self._dense()
+        return check_ops.assert_equal(matrix, linalg_ops.adjoint(matrix), message="Matrix was not equal to its adjoint.")
+
+    def _assert_positive_definite(self) -> Any:
+        values = self._eigenvalues()
+        if values is not None:
+            text = "An eigenvalue has a non-positive real part: %s was not positive definite." % self.name
+            return check_ops.assert_positive(math_ops.real(values), message=text)
+        matrix = self._dense()
+        factor = gen_ops.cholesky(matrix if self.is_self_adjoint else (matrix + linalg_ops.adjoint(matrix)) / 2)  # x^H A x has the real part of that
+        good = math_ops.reduce_all(gen_ops.is_finite(math_ops.abs(gen_ops.matrix_diag_part(factor))))
+        return control_flow_ops.Assert(good, ["Operator was not positive definite."])
+
     def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
         """An operation that fails where a matrix is singular to within the precision of its type."""
         with self._scope(name):
-            spread = math_ops.real(gen_ops.svd(self._dense(), compute_uv=False).s)
-            real = spread.dtype.base_dtype.as_numpy_dtype
-            least, most = math_ops.reduce_min(spread, -1), math_ops.reduce_max(spread, -1)
-            text = "Singular matrix up to precision epsilon."
-            bound = most * real(self.domain_dimension.value or 1) * real(_EPSILON[spread.dtype.base_dtype])
-            return check_ops.assert_greater(least, bound, message=text)
+            return self._assert_non_singular()
 
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> Any:
         """An operation that fails where a matrix is not its own adjoint."""
         with self._scope(name):
-            matrix = self._dense()
-            return check_ops.assert_equal(matrix, linalg_ops.adjoint(matrix), message="Matrix was not equal to its adjoint.")
+            return self._assert_self_adjoint()
 
     def assert_positive_definite(self, name: str = "assert_positive_definite") -> Any:
-        """An operation that fails where a matrix has no Cholesky decomposition."""
+        """An operation that fails where x^H A x has a real part that is not positive for some x but 0."""
         with self._scope(name):
-            factor = gen_ops.cholesky(self._dense())
-            good = math_ops.reduce_all(gen_ops.is_finite(math_ops.abs(gen_ops.matrix_diag_part(factor))))
-            return control_flow_ops.Assert(good, ["Operator was not positive definite."])
+            return self._assert_positive_definite()
+
+
+def assert_no_entries_with_modulus_zero(x: Any, message: Optional[str] = None, name: str = "assert_no_entries_with_modulus_zero") -> Any:
+    """An operation that fails with the message where a number is zero."""
+    with name_scope(name):
+        return check_ops.assert_positive(math_ops.abs(convert_to_tensor(x)), message=message)
+
+
+def assert_zero_imag_part(x: Any, message: Optional[str] = None, name: str = "assert_zero_imag_part") -> Any:
+    """An operation that fails with the message where a complex number is not real."""
+    with name_scope(name):
+        x = convert_to_tensor(x)
+        if not x.dtype.is_complex:
+            return control_flow_ops.no_op()
+        imaginary = math_ops.imag(x)
+        return check_ops.assert_equal(imaginary, array_ops.zeros_like(imaginary), message=message)
+
+
+def assert_compatible_matrix_dimensions(operator: LinearOperator, x: Any) -> Any:
+    """An operation that fails where matrices have not as many rows as an operator has columns."""
+    return check_ops.assert_equal(array_ops.shape(x)[-2], operator.domain_dimension_tensor(), message="Dimensions are not compatible: rows of the argument.")
+
+
+def use_operator_or_provided_hint_unless_contradicting(operator: LinearOperator, hint_attr_name: str, provided_hint_value: Any, message: str) -> Any:
+    """A hint of an operator or what is said of it; None where neither is known. ValueError with the message where they contradict each other."""
+    known = getattr(operator, hint_attr_name)
+    if None not in (known, provided_hint_value) and known != provided_hint_value:
+        raise at_user_line(ValueError(message))
+    return provided_hint_value if known is None else known
 
 
 _EPSILON = {dtypes.float16: 2.0**-10, dtypes.float32: 2.0**-23, dtypes.float64: 2.0**-52}
+
+
+def _algebra() -> Any:
+    from millrace.ops import linalg_algebra  # which knows all forms of operators
+
+    return linalg_algebra
 
 
 def with_rank(tensor: Tensor, least: int, name: str) -> Tensor:
@@ -314,13 +383,16 @@ class LinearOperatorFullMatrix(LinearOperator):
         is_square: Optional[bool] = None,
         name: str = "LinearOperatorFullMatrix",
     ) -> None:
-        matrix = convert_to_tensor(matrix)
+        matrix = with_rank(convert_to_tensor(matrix), 2, "matrix")
         self._of(matrix, [matrix], hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square), name)
 
 
 def hints(non_singular: Any, self_adjoint: Any, positive_definite: Any, square: Any, /, **known: bool) -> Dict[str, Any]:
     """Hints by name; those that are known of a form stand where the caller says nothing."""
     given = dict(zip(HINTS, (non_singular, self_adjoint, positive_definite, square)))
+    for key, value in given.items():
+        if value is False and known.get(key):
+            raise at_user_line(ValueError("%s=False contradicts the operator's form: it is always %s." % (key, key[3:].replace("_", "-"))))
     return {key: known.get(key) if value is None else value for key, value in given.items()}
 
 
@@ -345,6 +417,9 @@ class LinearOperatorLowerTriangular(LinearOperator):
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
         matrix, rhs = _batched(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
         return gen_ops.matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+
+    def _assert_non_singular(self) -> Any:
+        return assert_no_entries_with_modulus_zero(self._diag_part(), "Singular operator: the diagonal contained zero values.")
 
     def _determinant(self) -> Tensor:
         return math_ops.reduce_prod(self._diag_part(), -1)
@@ -380,6 +455,9 @@ class LinearOperatorDiag(LinearOperatorLowerTriangular):
 
     diag = property(lambda self: self._diag, doc="The diagonals.")
 
+    def _eigenvalues(self) -> Optional[Tensor]:
+        return self._diag
+
 
 class LinearOperatorIdentity(LinearOperatorDiag):
     """The identity of so many rows, for each matrix of a batch."""
@@ -403,34 +481,42 @@ class LinearOperatorIdentity(LinearOperatorDiag):
             ("is_positive_definite", is_positive_definite),
         ):
             if not value:
-                raise at_user_line(ValueError("An identity operator always is %s." % what[3:].replace("_", " ")))
+                raise at_user_line(ValueError("An identity operator is always %s." % what[3:].replace("_", "-")))
         sizes = identity_sizes(batch_shape, num_rows, assert_proper_shapes)
         self._diag = array_ops.ones(sizes, dtypes.float32 if dtype is None else dtype)
         self._of(gen_ops.matrix_diag(self._diag), [], dict.fromkeys(HINTS, True), name)
 
 
-def identity_sizes(batch_shape: Any, num_rows: Any, check: bool) -> Any:
-    """[batch..., rows]; with `check` operations of the step see to it that they are not negative, and scalars or vectors as they should be."""
-    if not hasattr(num_rows, "graph") and np.ndim(num_rows) != 0:
-        raise at_user_line(ValueError("Argument num_rows must be a 0-D Tensor. Found: %s" % (num_rows,)))
-    if not hasattr(num_rows, "graph") and num_rows < 0:
-        raise at_user_line(ValueError("Argument num_rows must be non-negative. Found: %s" % num_rows))
-    if batch_shape is None and not hasattr(num_rows, "graph"):
-        return [int(num_rows)]
-    if batch_shape is not None and not hasattr(batch_shape, "graph"):
-        sizes = [-1 if d is None else d for d in TensorShape(batch_shape).as_list()] if isinstance(batch_shape, TensorShape) else batch_shape
-        if np.ndim(sizes) != 1:
-            raise at_user_line(ValueError("Argument batch_shape must be a 1-D Tensor. Found: %s" % (batch_shape,)))
-        if any(d < 0 for d in sizes):
-            raise at_user_line(ValueError("Argument batch_shape must be non-negative. Found: %s" % (batch_shape,)))
-        if not hasattr(num_rows, "graph"):
-            return [*sizes, int(num_rows)]
-        batch_shape = sizes
-    rows = math_ops.cast(num_rows, dtypes.int32)
-    batch = array_ops.zeros([0], dtypes.int32) if batch_shape is None else math_ops.cast(batch_shape, dtypes.int32)
-    if check:
-        with control_dependencies([check_ops.assert_rank(rows, 0), check_ops.assert_non_negative(rows), check_ops.assert_rank(batch, 1)]):
-            rows = array_ops.identity(rows)
-        with control_dependencies([check_ops.assert_non_negative(batch)]):
-            batch = array_ops.identity(batch)
-    return array_ops.concat([batch, [rows]], 0)
+def _fixed_sizes(value: Any, rank: int, name: str) -> Any:
+    """Sizes of a shape that are known here as an int or a list; a tensor as it is. TypeError or ValueError for what no sizes can be."""
+    if isinstance(value, Variable):
+        raise at_user_line(TypeError("Argument %s cannot be reference type. Found: %s" % (name, type(value))))
+    if value is None or isinstance(value, Tensor):
+        return value
+    sizes = np.array([-1 if d is None else d for d in TensorShape(value).as_list()] if isinstance(value, TensorShape) else value)
+    if sizes.ndim != rank:
+        raise at_user_line(ValueError("Argument %s must be a %d-D Tensor. Found: %s" % (name, rank, value)))
+    if sizes.size and sizes.dtype.kind not in "iu":
+        raise at_user_line(TypeError("Argument %s must be integer type. Found: %s" % (name, value)))
+    if (sizes < 0).any():
+        raise at_user_line(ValueError("Argument %s must be non-negative. Found: %s" % (name, value)))
+    return sizes.astype(np.int64).tolist()
+
+
+def identity_sizes(batch_shape: Any, num_rows: Any, check: bool, num_columns: Any = None) -> Any:
+    """[batch..., rows] or [batch..., rows, columns]; with `check` operations of the step see to those that are tensors."""
+    sizes = [(_fixed_sizes(batch_shape, 1, "batch_shape"), 1, "batch_shape"), (_fixed_sizes(num_rows, 0, "num_rows"), 0, "num_rows")]
+    if num_columns is not None:
+        sizes.append((_fixed_sizes(num_columns, 0, "num_columns"), 0, "num_columns"))
+    if not any(isinstance(value, Tensor) for value, _, _ in sizes):
+        return [*(sizes[0][0] or []), *(value for value, _, _ in sizes[1:])]
+    parts = []
+    for value, rank, name in sizes:
+        part = math_ops.cast([] if value is None else value, dtypes.int32)
+        if check and isinstance(value, Tensor):
+            with control_dependencies([check_ops.assert_rank(part, rank, message="Argument %s must be a %d-D Tensor." % (name, rank))]):
+                part = array_ops.identity(part)
+            with control_dependencies([check_ops.assert_non_negative(part, message="Argument %s must be non-negative." % name)]):
+                part = array_ops.identity(part)
+        parts.append(part if rank else array_ops.reshape(part, [1]))
+    return array_ops.concat(parts, 0)

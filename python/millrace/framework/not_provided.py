@@ -174,7 +174,6 @@ _CONTRIB = {
     "stat_summarizer": "tf.RunMetadata and tf.profiler",
     "session_bundle": "tf.saved_model",
     "linear_optimizer": "tf.train.FtrlOptimizer",
-    "solvers": "tf.linalg",
     "bayesflow": "tf.distributions",
     "kfac": "tf.train.AdamOptimizer",
     "timeseries": "tf.estimator with a model_fn of its own",

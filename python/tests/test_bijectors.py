@@ -157,3 +157,32 @@ def test_permutations():
     assert change == 0
     with pytest.raises(ValueError, match="exactly one of each"):
         B.Permute([0, 0, 1])
+
+
+def test_bijector_of_your_own_says_how_many_dimensions_it_needs():
+    class Scaled(B.Bijector):
+        def __init__(self, **kwargs):
+            super().__init__(is_constant_jacobian=True, name="scaled", **kwargs)
+
+        def _forward(self, x):
+            return 3.0 * x
+
+        def _inverse(self, y):
+            return y / 3.0
+
+        def _forward_log_det_jacobian(self, x):
+            return tf.log(3.0)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, ndims = tf.ones([4, 2]), tf.placeholder(tf.int32)
+        one, rows = Scaled(forward_min_event_ndims=0), Scaled(forward_min_event_ndims=1, inverse_min_event_ndims=2)
+        assert (one.inverse_min_event_ndims, rows.forward_min_event_ndims, rows.inverse_min_event_ndims) == (0, 1, 2)
+        logs = session.run([one.forward_log_det_jacobian(x, n) for n in range(3)])
+        np.testing.assert_allclose(logs, np.log(3) * np.array([1, 2, 8]), rtol=1e-6)  # those of the batch are not repeated
+        late = one.forward_log_det_jacobian(x, ndims)
+        np.testing.assert_allclose([session.run(late, {ndims: n}) for n in range(3)], logs)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="scalar"):
+            session.run(late, {ndims: [1, 2]})
+        for value, match in ((0, "at least 1"), (1.5, "Expected integer"), ([1], "Expected scalar")):
+            with pytest.raises(ValueError, match=match):
+                rows.forward_log_det_jacobian(x, value)

@@ -130,7 +130,8 @@ class AffineScalar(Bijector):
     def _forward_log_det_jacobian(self, x: Any) -> Any:
         if self.scale is None:
             return convert_to_tensor(0.0, x.dtype.base_dtype)
-        return self._event_sum(gen_ops.log(gen_ops.abs(self.scale)) + array_ops.zeros_like(x))
+        logarithm = gen_ops.log(gen_ops.abs(self.scale))
+        return self._event_sum(logarithm + array_ops.zeros_like(x)) if self.forward_min_event_ndims else logarithm
 
 
 class Affine(Bijector):
@@ -206,7 +207,7 @@ class Affine(Bijector):
             return math_ops.reduce_sum(gen_ops.log(gen_ops.abs(gen_ops.matrix_diag_part(self.scale))), [-1])
         if self._diagonal is None:
             return convert_to_tensor(0.0, x.dtype.base_dtype)
-        return math_ops.reduce_sum(gen_ops.log(gen_ops.abs(self._diagonal)) + array_ops.zeros_like(x), [-1])
+        return math_ops.reduce_sum(gen_ops.log(gen_ops.abs(self._diagonal)) + array_ops.zeros(array_ops.shape(x)[-1:], x.dtype.base_dtype), [-1])
 
 
 class Invert(Bijector):

@@ -6,16 +6,17 @@ from __future__ import annotations
 import abc
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
 
 from millrace.distributions.distribution import Distribution, joined, shape_vector
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.unique_names import snake
-from millrace.ops import array_ops, math_ops
+from millrace.ops import array_ops, check_ops, math_ops
 
 
 class Bijector(metaclass=abc.ABCMeta):
@@ -30,7 +31,14 @@ class Bijector(metaclass=abc.ABCMeta):
         validate_args: bool = False,
         dtype: Any = None,
         name: Optional[str] = None,
+        forward_min_event_ndims: Optional[int] = None,
+        inverse_min_event_ndims: Optional[int] = None,
     ) -> None:
+        if event_ndims is None and forward_min_event_ndims is None:
+            forward_min_event_ndims = inverse_min_event_ndims
+        if forward_min_event_ndims is not None:
+            event_ndims = forward_min_event_ndims
+            self._gain = 0 if inverse_min_event_ndims is None else inverse_min_event_ndims - forward_min_event_ndims
         if event_ndims is not None:
             event_ndims = convert_to_tensor(event_ndims, dtypes.int32, "event_ndims")
         self._event_ndims, self._graph_parents = event_ndims, list(graph_parents or [])
@@ -186,19 +194,30 @@ class Bijector(metaclass=abc.ABCMeta):
             return self._over_events(self._jacobian(y, False, condition_kwargs), y, event_ndims, self.inverse_min_event_ndims)
 
     def _over_events(self, logarithm: Any, value: Tensor, event_ndims: Any, least: int) -> Any:
-        """The sum over the dimensions of events beyond the `least` that `logarithm` is of already."""
-        wanted = constant_value(event_ndims) if isinstance(event_ndims, Tensor) else event_ndims
-        if wanted is None:
-            if event_ndims is not None:
-                raise at_user_line(NotImplementedError("event_ndims must be known when the graph is built"))
+        """The sum over the dimensions of events beyond the `least` that `logarithm` is of already; those of the batch stay as `logarithm` has them."""
+        if event_ndims is None:
             return logarithm
-        if int(wanted) < least:
-            raise at_user_line(ValueError("event_ndims must be at least %d for %s, got %d" % (least, self._name, int(wanted))))
-        extra = int(wanted) - least
-        if not extra:
-            return logarithm
-        parts = array_ops.shape(value) if not least else array_ops.shape(value)[:-least]
-        return math_ops.reduce_sum(logarithm + array_ops.zeros(parts, value.dtype.base_dtype), list(range(-extra, 0)))
+        known = constant_value(event_ndims) if isinstance(event_ndims, Tensor) else event_ndims
+        if known is None:
+            with control_dependencies([check_ops.assert_rank(event_ndims, 0, message="Expected scalar event_ndims.")]):
+                extra = array_ops.identity(event_ndims) - least
+            with control_dependencies([check_ops.assert_non_negative(extra, message="event_ndims must be at least %d." % least)]):
+                extra = array_ops.identity(extra)
+        else:
+            if np.ndim(known):
+                raise at_user_line(ValueError("Expected scalar event_ndims for %s, got %s" % (self._name, known)))
+            if known != int(known):
+                raise at_user_line(ValueError("Expected integer event_ndims for %s, got %s" % (self._name, known)))
+            if known < least:
+                raise at_user_line(ValueError("event_ndims must be at least %d for %s, got %d" % (least, self._name, known)))
+            extra = int(known) - least
+            if not extra:
+                return logarithm
+        rank: Any = value.get_shape().ndims
+        rank = array_ops.rank(value) if rank is None else rank
+        parts = array_ops.shape(value)[rank - least - extra : rank - least]
+        axes = list(range(-extra, 0)) if isinstance(extra, int) else math_ops.range(-extra, 0)
+        return math_ops.reduce_sum(logarithm + array_ops.zeros(parts, value.dtype.base_dtype), axes)
 
     def _event_sum(self, x: Any) -> Any:
         """The sum over the dimensions of an event."""

@@ -385,7 +385,16 @@ class DirichletMultinomial(_Vectors):
 class Mixture(Distribution):
     """One of some distributions, drawn by a Categorical."""
 
-    def __init__(self, cat: Any, components: Sequence[Any], validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Mixture") -> None:
+    def __init__(
+        self,
+        cat: Any,
+        components: Sequence[Any],
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        use_static_graph: bool = False,
+        name: str = "Mixture",
+    ) -> None:
+        del use_static_graph  # every part is always sampled
         if not isinstance(cat, Categorical):
             raise at_user_line(TypeError("cat must be a Categorical distribution, but saw: %s" % cat))
         if not components:

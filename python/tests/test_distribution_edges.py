@@ -203,3 +203,58 @@ def test_a_scale_with_a_product_of_few_columns(base, weights):
     np.testing.assert_allclose(forward, x @ matrix.T + shift, rtol=1e-10)
     np.testing.assert_allclose(inverse, x, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(slope, np.linalg.slogdet(matrix)[1], rtol=1e-10)
+
+
+def test_distribution_functions_of_whole_numbers_and_others():
+    k = np.array([-1.0, 0.0, 2.0, 5.0, 7.0], np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        ways = [math.comb(5, i) * 0.3**i * 0.7 ** (5 - i) for i in range(6)]
+        rates = [math.exp(-2) * 2**i / math.factorial(i) for i in range(8)]
+        half = [0.5 * (1 + math.erf(x / 2**0.5)) for x in k]
+        mixture = ds.Mixture(ds.Categorical(probs=[0.25, 0.75]), [ds.Normal(0.0, 1.0), ds.Normal(2.0, 1.0)])
+        there = [0.25 * a + 0.75 * 0.5 * (1 + math.erf((x - 2) / 2**0.5)) for a, x in zip(half, k)]
+        for found, want in (
+            (ds.Binomial(5.0, probs=0.3).cdf(k), [0, ways[0], sum(ways[:3]), 1, 1]),
+            (ds.Poisson(2.0).cdf(k), [0, rates[0], sum(rates[:3]), sum(rates[:6]), sum(rates)]),
+            (ds.Geometric(probs=0.3).cdf(k + 0.5), [0, *(1 - 0.7 ** (i + 1) for i in (0, 2, 5, 7))]),
+            (ds.Deterministic(2.0).cdf(k), [0, 0, 1, 1, 1]),
+            (mixture.cdf(k), there),
+            (ds.Exponential(2.0).log_survival_function([0.5, 50.0]), [-1, -100]),
+            (ds.Exponential(2.0).survival_function([-1.0, 0.5]), [1, math.exp(-1)]),
+            (ds.Cauchy([1.0, 2.0], 1.0).mean(), [np.nan, np.nan]),
+            (ds.Cauchy([1.0, 2.0], 1.0).stddev(), [np.nan, np.nan]),
+            (ds.MultivariateNormalDiag([0.0, 0.0], [1.0, -2.0], validate_args=True).stddev(), [1, 2]),
+        ):
+            np.testing.assert_allclose(session.run(found), want, rtol=1e-5, atol=1e-6)
+        with pytest.raises(ValueError, match="no moments"):
+            ds.Cauchy(0.0, 1.0, allow_nan_stats=False).mean()
+
+
+def test_what_validate_args_refuses():
+    v, B = {"validate_args": True}, ds.bijectors
+    for match, make in (
+        ("fractional", lambda: ds.Geometric(probs=0.5, **v).log_prob(1.5)),
+        ("non-negative", lambda: ds.Poisson(2.0, **v).cdf(-1.0)),
+        ("no larger than total_count", lambda: ds.Binomial(3.0, probs=0.5, **v).log_prob(4.0)),
+        ("non-negative", lambda: ds.NegativeBinomial(3.0, probs=0.5, **v).log_cdf(-1.0)),
+        ("less than `1`", lambda: ds.Beta(1.0, 2.0, **v).prob(1.5)),
+        ("no larger than `1`", lambda: ds.Kumaraswamy(1.0, 2.0, **v).prob(1.5)),
+        ("x > 0", lambda: ds.RelaxedBernoulli(0.0, probs=0.5, **v).sample()),
+        ("Singular", lambda: ds.MultivariateNormalDiag([0.0, 0.0], [1.0, 0.0], **v).sample()),
+        ("y was negative", lambda: B.AbsoluteValue(**v).inverse_log_det_jacobian(-1.0, event_ndims=0)[0]),
+        ("less than 1", lambda: B.Softsign(**v).inverse(3.0)),
+        ("greater than -1", lambda: B.Softsign(**v).inverse_log_det_jacobian(-3.0, event_ndims=0)),
+        ("must be non-zero", lambda: B.Softplus(hinge_softness=0.0, **v).forward(1.0)),
+        ("not positive", lambda: B.SinhArcsinh(tailweight=0.0, **v).forward(1.0)),
+    ):
+        with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            session.run(make())
+    cat = lambda: ds.Categorical(probs=[0.5, 0.5])
+    for error, match, make in (
+        (TypeError, "must be Distribution", lambda: ds.Mixture(cat(), [None, None])),
+        (TypeError, "same dtype", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0), ds.Normal(np.float64(0), np.float64(1))])),
+        (ValueError, "num_classes != len", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0)])),
+        (ValueError, "incompatible", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0), ds.Normal([0.0, 1.0], 1.0)])),
+    ):
+        with tf.Graph().as_default(), pytest.raises(error, match=match):
+            make()

@@ -7,11 +7,12 @@ import math
 from typing import Any, List, Optional
 
 from millrace.distributions.bijector import Bijector, least_dimensions
+from millrace.distributions.distribution import checked
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops
 
 
 class Exp(Bijector):
@@ -79,6 +80,10 @@ class Softplus(Bijector):
     def __init__(self, event_ndims: Any = 0, hinge_softness: Any = None, validate_args: bool = False, name: str = "softplus") -> None:
         super().__init__(event_ndims, validate_args=validate_args, name=name)
         self._softness = hinge_softness
+        if hinge_softness is not None and validate_args:
+            given = convert_to_tensor(hinge_softness, name="hinge_softness")
+            zero = array_ops.zeros([], given.dtype.base_dtype)
+            self._softness = checked(given, True, lambda t: check_ops.assert_none_equal(t, zero, message="hinge_softness must be non-zero"))
 
     hinge_softness = property(lambda self: self._softness, doc="How soft the bend is.")
 

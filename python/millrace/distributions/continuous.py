@@ -269,6 +269,12 @@ class Exponential(Gamma):
     def _cdf(self, x: Tensor) -> Tensor:
         return -gen_ops.expm1(-self._rate * gen_ops.maximum(x, array_ops.zeros_like(x)))
 
+    def _log_survival_function(self, x: Tensor) -> Tensor:
+        return -self._rate * gen_ops.maximum(x, array_ops.zeros_like(x))
+
+    def _survival_function(self, x: Tensor) -> Tensor:
+        return gen_ops.exp(self._log_survival_function(x))
+
     def _quantile(self, value: Tensor) -> Tensor:
         return -gen_ops.log1p(-value) / self._rate
 
@@ -346,11 +352,20 @@ class Beta(_Scalar):
 
     def _cdf(self, x: Tensor) -> Tensor:
         a, b = _together(self._a, self._b)
-        a, x = _together(a, x)
+        a, x = _together(a, self._between(x))
         return gen_ops.betainc(a, b + array_ops.zeros_like(x), x)
 
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = self._between(x)
         return gen_ops.xlogy(self._a - 1.0, x) + (self._b - 1.0) * gen_ops.log1p(-x) - log_beta(self._a, self._b)
+
+    def _between(self, x: Tensor) -> Tensor:
+        return checked(
+            x,
+            self.validate_args,
+            lambda x: check_ops.assert_positive(x, message="sample must be positive"),
+            lambda x: check_ops.assert_less(x, array_ops.ones_like(x), message="sample must be less than `1`."),
+        )
 
     def _entropy(self) -> Tensor:
         a, b = self._a, self._b
@@ -563,6 +578,13 @@ class Cauchy(_LocScale):
     def _entropy(self) -> Tensor:
         return self._wide(math.log(4.0 * math.pi) + gen_ops.log(self._scale))
 
+    def _mean(self) -> Tensor:
+        if not self.allow_nan_stats:
+            raise at_user_line(ValueError("Cauchy has no moments, and allow_nan_stats is False"))
+        return self._wide(gen_ops.fill([], convert_to_tensor(math.nan, self.dtype)))
+
+    _variance = _mean
+
 
 def slack_of(loc: Tensor, atol: Any, rtol: Any, validate: bool) -> Tensor:
     """How far from loc a value is taken for it."""
@@ -592,6 +614,9 @@ class Deterministic(_Scalar):
 
     def _prob(self, x: Tensor) -> Tensor:
         return gen_ops.cast(gen_ops.less_equal(gen_ops.abs(x - self._loc), self._slack), self.dtype)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return gen_ops.cast(gen_ops.greater_equal(x, self._loc - self._slack), self.dtype)
 
     def _mean(self) -> Tensor:
         return array_ops.identity(self._loc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from millrace.distributions.continuous import renamed
+from millrace.distributions.continuous import _together, renamed
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
 from millrace.distributions.util import embed_check_integer_casting_closed, embed_check_nonnegative_integer_form, get_logits_and_probs
 from millrace.framework import dtypes
@@ -333,7 +333,12 @@ class Poisson(_Numbers):
         return gen_ops.random_poisson_v2(array_ops.reshape(n, [1]), self._rate, seed=seed1, seed2=seed2, dtype=self.dtype)
 
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = checked(x, self.validate_args, embed_check_nonnegative_integer_form)
         return x * self._log_rate - gen_ops.lgamma(1.0 + x) - self._rate
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        x, rate = _together(checked(x, self.validate_args, embed_check_nonnegative_integer_form), self._rate)
+        return array_ops.where(x < 0, array_ops.zeros_like(x), gen_ops.igammac(gen_ops.maximum(x, array_ops.zeros_like(x)) + 1.0, rate))
 
     def _mean(self) -> Tensor:
         return array_ops.identity(self._rate)
@@ -362,7 +367,21 @@ class Binomial(_Numbers):
     def _batch_parameters(self) -> Tuple[Tensor, ...]:
         return (self._total, self._probs)
 
+    def _whole(self, k: Tensor) -> Tensor:
+        most = "Argument k must be no larger than total_count."
+        return checked(k, self.validate_args, embed_check_nonnegative_integer_form, lambda k: check_ops.assert_less_equal(k, self._total, message=most))
+
+    def _cdf(self, k: Tensor) -> Tensor:
+        k, total = _together(self._whole(k), self._total)
+        k, probs = _together(k, self._probs)
+        zero, one = array_ops.zeros_like(k), array_ops.ones_like(k)
+        rest = total + zero - k
+        inside = gen_ops.logical_and(k >= 0, rest > 0)
+        found = gen_ops.betainc(array_ops.where(inside, rest, one), array_ops.where(inside, k + 1.0, one), 1.0 - probs)
+        return array_ops.where(inside, found, array_ops.where(k < 0, zero, one))
+
     def _log_prob(self, k: Tensor) -> Tensor:
+        k = self._whole(k)
         rest = self._total - k
         ways = gen_ops.lgamma(1.0 + self._total) - gen_ops.lgamma(1.0 + k) - gen_ops.lgamma(1.0 + rest)
         return ways + gen_ops.xlogy(k, self._probs) + gen_ops.xlogy(rest, 1.0 - self._probs)
@@ -393,7 +412,12 @@ class Geometric(_Numbers):
         return gen_ops.floor(gen_ops.log1p(-uniform) / gen_ops.log1p(-self._probs))
 
     def _log_prob(self, k: Tensor) -> Tensor:
+        k = checked(k, self.validate_args, embed_check_nonnegative_integer_form)
         return k * gen_ops.log1p(-self._probs) + gen_ops.log(self._probs)
+
+    def _cdf(self, k: Tensor) -> Tensor:
+        k, probs = _together(gen_ops.floor(checked(k, self.validate_args, embed_check_nonnegative_integer_form)), self._probs)
+        return array_ops.where(k < 0, array_ops.zeros_like(k), -gen_ops.expm1((k + 1.0) * gen_ops.log1p(-probs)))
 
     def _entropy(self) -> Tensor:
         return (gen_ops.softplus(-self._logits) + self._logits * gen_ops.sigmoid(-self._logits)) / self._probs
@@ -416,7 +440,8 @@ class RelaxedBernoulli(_Numbers):
     ) -> None:
         with name_scope(name, values=[temperature, logits, probs]) as scope:
             self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
-            (self._temperature,) = float_parameters(temperature, dtype=self._logits.dtype.base_dtype)
+            (given,) = float_parameters(temperature, dtype=self._logits.dtype.base_dtype)
+            self._temperature = checked(given, validate_args, check_ops.assert_positive)
         super().__init__(self._logits, self._logits.dtype, scope, validate_args, allow_nan_stats, FULLY_REPARAMETERIZED)
 
     temperature = property(lambda self: self._temperature)

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import numpy as np
 
 from millrace.distributions.bijector import Bijector
+from millrace.distributions.distribution import checked
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -59,8 +60,11 @@ class AbsoluteValue(Bijector):
         """Both values whose magnitude is y."""
         with name_scope(self._name + "/" + name):
             y = self._taken(y, "y")
-            with control_dependencies([check_ops.assert_non_negative(y, message="Argument y was negative")] if self._validate_args else []):
-                return -y, array_ops.identity(y)
+            y = self._magnitude(y)
+            return -y, y
+
+    def _magnitude(self, y: Tensor) -> Tensor:
+        return checked(y, self._validate_args, lambda y: check_ops.assert_non_negative(y, message="Argument y was negative"))
 
     def forward_log_det_jacobian(self, x: Any, event_ndims: Any = None, name: str = "forward_log_det_jacobian", **condition_kwargs: Any) -> Tensor:
         """No value: it has no inverse."""
@@ -69,7 +73,7 @@ class AbsoluteValue(Bijector):
     def inverse_log_det_jacobian(self, y: Any, event_ndims: Any = None, name: str = "inverse_log_det_jacobian", **condition_kwargs: Any) -> Any:
         """0 for both values."""
         with name_scope(self._name + "/" + name):
-            y = self._taken(y, "y")
+            y = self._magnitude(self._taken(y, "y"))
             zero = self._over_events(array_ops.zeros([], y.dtype.base_dtype), y, None if isinstance(event_ndims, str) else event_ndims, 0)
             return zero, zero
 
@@ -116,14 +120,24 @@ class Softsign(Bijector):
     def _forward(self, x: Any) -> Any:
         return gen_ops.softsign(x)
 
+    def _within(self, y: Any) -> Any:
+        one = array_ops.ones_like(y)
+        return checked(
+            y,
+            self._validate_args,
+            lambda y: check_ops.assert_greater(y, -one, message="Inverse transformation input must be greater than -1."),
+            lambda y: check_ops.assert_less(y, one, message="Inverse transformation input must be less than 1."),
+        )
+
     def _inverse(self, y: Any) -> Any:
+        y = self._within(y)
         return y / (1.0 - math_ops.abs(y))
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
         return -2.0 * gen_ops.log1p(math_ops.abs(x))
 
     def _inverse_log_det_jacobian(self, y: Any) -> Any:
-        return -2.0 * gen_ops.log1p(-math_ops.abs(y))
+        return -2.0 * gen_ops.log1p(-math_ops.abs(self._within(y)))
 
 
 class Gumbel(Bijector):
@@ -217,7 +231,8 @@ class SinhArcsinh(Bijector):
     """y = sinh((arcsinh(x) + skewness) tailweight): one side heavier than the other, and tails as heavy as wanted."""
 
     def __init__(self, skewness: Any = None, tailweight: Any = None, event_ndims: Any = 0, validate_args: bool = False, name: str = "SinhArcsinh") -> None:
-        self._tailweight = convert_to_tensor(1.0 if tailweight is None else tailweight, name="tailweight")
+        given = convert_to_tensor(1.0 if tailweight is None else tailweight, name="tailweight")
+        self._tailweight = checked(given, validate_args, lambda t: check_ops.assert_positive(t, message="Argument tailweight was not positive"))
         self._skewness = convert_to_tensor(0.0 if skewness is None else skewness, self._tailweight.dtype, "skewness")
         super().__init__(event_ndims, [self._skewness, self._tailweight], validate_args=validate_args, name=name)
 

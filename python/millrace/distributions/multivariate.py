@@ -97,7 +97,9 @@ class MultivariateNormalDiag(_Vectors):
             if scale_identity_multiplier is not None:
                 (factor,) = float_parameters(scale_identity_multiplier, dtype=diagonal.dtype.base_dtype)
                 diagonal = diagonal * _row(factor) if scale_diag is None else diagonal + _row(factor)
-            self._scale = checked(diagonal, validate_args, check_ops.assert_positive)
+            zero = array_ops.zeros([], diagonal.dtype.base_dtype)
+            text = "Singular scale: the diagonal has a 0."
+            self._scale = checked(diagonal, validate_args, lambda d: check_ops.assert_none_equal(d, zero, message=text))
         self._vectors = (self._loc, self._scale)
         super().__init__(self._loc.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
 
@@ -399,6 +401,17 @@ class Mixture(Distribution):
             raise at_user_line(TypeError("cat must be a Categorical distribution, but saw: %s" % cat))
         if not components:
             raise at_user_line(ValueError("components must be a non-empty list or tuple"))
+        if not all(isinstance(component, Distribution) for component in components):
+            raise at_user_line(TypeError("all entries in components must be Distribution instances but saw: %s" % (components,)))
+        if len({component.dtype for component in components}) > 1:
+            raise at_user_line(TypeError("All components must have the same dtype, but saw: %s" % [component.dtype for component in components]))
+        classes = cat.logits.get_shape()[-1].value
+        if classes is not None and classes != len(components):
+            raise at_user_line(ValueError("cat.num_classes != len(components): %d vs. %d" % (classes, len(components))))
+        batch = cat.batch_shape
+        for component in components:
+            batch.assert_is_compatible_with(component.batch_shape)
+            components[0].event_shape.assert_is_compatible_with(component.event_shape)
         self._cat, self._components = cat, list(components)
         super().__init__(components[0].dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=name)
 
@@ -427,6 +440,9 @@ class Mixture(Distribution):
         parts = [component.log_prob(x) for component in self._components]
         weighed = [part + weight for part, weight in zip(parts, self._weights(x))]
         return math_ops.reduce_logsumexp(array_ops.stack(weighed, axis=0), axis=0)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return math_ops.add_n([component.cdf(x) * gen_ops.exp(weight) for component, weight in zip(self._components, self._weights(x))])
 
     def _chosen(self, parts: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
         for _ in range(self.event_shape.ndims or 0):

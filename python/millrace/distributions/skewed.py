@@ -17,7 +17,7 @@ from millrace.distributions.distribution import FULLY_REPARAMETERIZED, RegisterK
 from millrace.distributions.elementwise_bijectors import Kumaraswamy as KumaraswamyBijector
 from millrace.distributions.elementwise_bijectors import SinhArcsinh as SinhArcsinhBijector
 from millrace.distributions.scaled_vectors import diagonal_of
-from millrace.distributions.util import gen_new_seed
+from millrace.distributions.util import embed_check_nonnegative_integer_form, gen_new_seed
 from millrace.framework import numpy_cast
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
@@ -89,6 +89,12 @@ class Kumaraswamy(_Scalar):
         return self._bijector.forward(random_ops.random_uniform(self._drawn(n), dtype=self.dtype, seed=seed))
 
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = checked(
+            x,
+            self.validate_args,
+            lambda x: check_ops.assert_non_negative(x, message="sample must be non-negative"),
+            lambda x: check_ops.assert_less_equal(x, array_ops.ones_like(x), message="sample must be no larger than `1`."),
+        )
         power = gen_ops.pow(x, self._a)
         beyond = (self._b - 1.0) * gen_ops.log1p(-power)
         no_power = gen_ops.equal(self._b + array_ops.zeros_like(beyond), 1.0)  # nothing to the power of nothing is 1
@@ -219,11 +225,12 @@ class NegativeBinomial(_Numbers):
         return gen_ops.random_poisson_v2(array_ops.zeros([0], "int32"), rates, seed=seed1, seed2=seed2, dtype=self.dtype)
 
     def _log_prob(self, k: Tensor) -> Tensor:
+        k = checked(k, self.validate_args, embed_check_nonnegative_integer_form)
         ways = gen_ops.lgamma(self._total + k) - gen_ops.lgamma(1.0 + k) - gen_ops.lgamma(self._total)
         return ways - self._total * gen_ops.softplus(self._logits) - k * gen_ops.softplus(-self._logits)
 
     def _cdf(self, k: Tensor) -> Tensor:
-        whole = gen_ops.floor(k) + array_ops.zeros(self.batch_shape_tensor(), self.dtype)
+        whole = gen_ops.floor(checked(k, self.validate_args, embed_check_nonnegative_integer_form)) + array_ops.zeros(self.batch_shape_tensor(), self.dtype)
         zero = array_ops.zeros_like(whole)
         below = gen_ops.less(whole, zero)
         inside = array_ops.where(below, zero, whole)

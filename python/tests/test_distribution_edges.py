@@ -258,3 +258,21 @@ def test_what_validate_args_refuses():
     ):
         with tf.Graph().as_default(), pytest.raises(error, match=match):
             make()
+
+
+@pytest.mark.parametrize("shape", [[2, 5, 3], None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_auto_correlation(shape, dtype):
+    x = np.random.RandomState(0).randn(2, 5, 3).astype(dtype)
+    if dtype is np.complex64:
+        x = x + 1j * x[::-1] ** 2
+    with tf.Graph().as_default(), tf.Session() as session:
+        held = tf.placeholder(dtype, shape)
+        for axis, lags, center, normalize in ((1, None, True, True), (-1, 1, False, False), (0, 9, False, True)):
+            found = ds.auto_correlation(held, axis, lags, center, normalize)
+            rows = np.moveaxis(x - x.mean(axis, keepdims=True) if center else x, axis, 0)
+            length = len(rows)
+            want = [(rows[m:] * rows[: length - m].conj()).mean(0) for m in range(min(length, length if lags is None else lags + 1))]
+            want = np.moveaxis(np.stack(want) / (want[0] if normalize else 1), 0, axis)
+            assert shape is None or found.shape.as_list() == list(want.shape)
+            np.testing.assert_allclose(session.run(found, {held: x}), want, rtol=1e-4, atol=1e-5)

@@ -62,6 +62,7 @@ from millrace.distributions.of_others import Autoregressive, BatchReshape, Mixtu
 from millrace.distributions.sample_statistics import (
     assign_log_moving_mean_exp,
     assign_moving_mean_variance,
+    auto_correlation,
     moving_mean_variance,
     normal_conjugates_known_scale_posterior,
     normal_conjugates_known_scale_predictive,
@@ -155,6 +156,7 @@ __all__ = [
     "WishartFull",
     "assign_log_moving_mean_exp",
     "assign_moving_mean_variance",
+    "auto_correlation",
     "bijectors",
     "fill_triangular",
     "fill_triangular_inverse",

@@ -15,6 +15,44 @@ from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops, variable_scope
 
 
+def auto_correlation(x: Any, axis: int = -1, max_lags: Any = None, center: bool = True, normalize: bool = True, name: str = "auto_correlation") -> Tensor:
+    """The means of x[n + m] conj(x[n]) along an axis of L elements, for each lag m from 0 to `max_lags` (L - 1), in place of that axis.
+
+    With `center` of what differs from the mean, with `normalize` divided by what it is at lag 0. x is real or complex.
+    """
+    with name_scope(name, "auto_correlation", [x]):
+        x = convert_to_tensor(x, name="x")
+        rank: Any = x.get_shape().ndims
+        if rank is None:
+            rank = array_ops.rank(x)
+            order: Any = math_ops.range(rank)
+            at = axis + rank if axis < 0 else axis
+            last: Any = array_ops.concat([order[:at], order[at + 1 :], [at]], 0)
+            home: Any = gen_ops.invert_permutation(last)
+        else:
+            at = range(rank)[axis]
+            last = [*range(at), *range(at + 1, rank), at]
+            home = np.argsort(last)
+        values = array_ops.transpose(x, last)
+        length: Any = values.get_shape()[-1].value
+        length = array_ops.shape(values)[-1] if length is None else length
+        if center:
+            values = values - math_ops.reduce_mean(values, -1, keepdims=True)
+        padded = array_ops.concat([values, array_ops.zeros_like(values)], -1)  # a lag beyond the end meets zeros
+        wide = dtypes.complex128 if x.dtype.base_dtype in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+        spectrum = gen_ops.fft(math_ops.cast(padded, wide))
+        if max_lags is None:
+            count = length
+        elif isinstance(length, int) and not isinstance(max_lags, Tensor):
+            count = min(length, max_lags + 1)
+        else:
+            count = gen_ops.minimum(length, max_lags + 1)
+        sums = gen_ops.ifft(spectrum * math_ops.conj(spectrum))[..., :count]
+        sums = math_ops.cast(sums if x.dtype.is_complex else math_ops.real(sums), x.dtype.base_dtype)
+        found = sums / math_ops.cast(length - math_ops.range(count), x.dtype.base_dtype)
+        return array_ops.transpose(found / found[..., :1] if normalize else found, home)
+
+
 def percentile(
     x: Any, q: Any, axis: Any = None, interpolation: Optional[str] = None, keep_dims: bool = False, validate_args: bool = False, name: Optional[str] = None
 ) -> Tensor:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.distributions import util
 from millrace.distributions.util import fill_triangular_inverse
 
 ds = tf.contrib.distributions
@@ -276,3 +277,34 @@ def test_auto_correlation(shape, dtype):
             want = np.moveaxis(np.stack(want) / (want[0] if normalize else 1), 0, axis)
             assert shape is None or found.shape.as_list() == list(want.shape)
             np.testing.assert_allclose(session.run(found, {held: x}), want, rtol=1e-4, atol=1e-5)
+
+
+def test_streams_of_seeds():
+    stream, same = ds.SeedStream(5, "salt"), ds.SeedStream(5, "salt")
+    first = [stream() for _ in range(3)]
+    assert first[0] % 10**9 == 118406530  # the number that TensorFlow 1.15 gives
+    assert first == [same() for _ in range(3)] and len(set(first)) == 3
+    assert ds.SeedStream(stream, "salt")() == first[0] != ds.SeedStream(stream, "another")()
+    assert ds.SeedStream(None, "salt")() is None and (stream.original_seed, stream.salt) == (5, "salt")
+    with tf.Graph().as_default(), tf.Session() as session:
+        one, two = (ds.Normal(0.0, 1.0).sample(4, seed=first[0]) for _ in range(2))
+        np.testing.assert_array_equal(*session.run([one, two]))
+
+
+def test_what_is_known_before_a_step():
+    held = tf.placeholder(tf.float32)
+    assert util.maybe_get_static_value(held) is None and util.maybe_get_static_value(None) is None
+    assert util.maybe_get_static_value(tf.constant(2), np.float64).dtype == np.float64
+    known = tf.zeros([2, 3])
+    for found, want in ((util.prefer_static_rank(known), 2), (util.prefer_static_shape(known), [2, 3]), (util.prefer_static_value(known), np.zeros([2, 3]))):
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_array_equal(found, want)
+    with tf.Session() as session:
+        found = session.run([util.prefer_static_rank(held), util.prefer_static_shape(held), util.prefer_static_value(held)], {held: [1.0, 2.0]})
+    assert found[0] == 1 and found[1].tolist() == [2] and found[2].tolist() == [1, 2]
+
+    def of(a, b, *more, c=3, **named):
+        b = a + b  # names count as they are now
+        return util.parent_frame_arguments()
+
+    assert of(1, 2, 9, d=4) == {"a": 1, "b": 3, "c": 3, "d": 4}

@@ -79,7 +79,8 @@ from millrace.distributions.scaled_vectors import (
 )
 from millrace.distributions.skewed import HalfNormal, Kumaraswamy, NegativeBinomial, SinhArcsinh, VectorSinhArcsinhDiag
 from millrace.distributions.wishart import WishartCholesky, WishartFull
-from millrace.distributions.util import fill_triangular, fill_triangular_inverse, matrix_diag_transform, reduce_weighted_logsumexp, softplus_inverse, tridiag
+from millrace.distributions.util import SeedStream, fill_triangular, fill_triangular_inverse, matrix_diag_transform
+from millrace.distributions.util import reduce_weighted_logsumexp, softplus_inverse, tridiag
 from millrace.ops.nn_ops import softplus as _softplus
 
 
@@ -141,6 +142,7 @@ __all__ = [
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
     "ReparameterizationType",
+    "SeedStream",
     "SinhArcsinh",
     "StudentT",
     "StudentTWithAbsDfSoftplusScale",

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Optional, Tuple
+import inspect
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -241,6 +242,57 @@ def gen_new_seed(seed: Optional[int], salt: str) -> Optional[int]:
     if seed is None:
         return None
     return int(hashlib.md5((str(seed) + salt).encode("utf-8")).hexdigest()[:8], 16) & 0x7FFFFFFF
+
+
+class SeedStream:
+    """Seeds one after the other, of a seed and a salt: of None, None. Streams whose salts differ have nothing in common.
+
+    `seed` is anything that is told from others by its text, or another stream, of which its seed counts; a seed is from 0 to 2^512 - 1.
+    """
+
+    def __init__(self, seed: Any, salt: Any) -> None:
+        self._seed, self._salt, self._count = seed.original_seed if isinstance(seed, SeedStream) else seed, salt, 0
+
+    original_seed = property(lambda self: self._seed, doc="The seed that it was given.")
+    salt = property(lambda self: self._salt, doc="The salt that it was given.")
+
+    def __call__(self) -> Optional[int]:
+        """The next seed."""
+        self._count += 1
+        if self._seed is None:
+            return None
+        return int(hashlib.sha512(str((self._seed, self._count, self._salt)).encode("utf-8")).hexdigest(), 16)
+
+
+def maybe_get_static_value(x: Any, dtype: Any = None) -> Any:
+    """What is known of a tensor or number before a step runs, in a type of NumPy's if one is given; None if it is not."""
+    value = constant_value(x) if isinstance(x, Tensor) else x
+    return value if value is None or dtype is None else np.array(value, dtype)
+
+
+def prefer_static_value(x: Any) -> Any:
+    """The array that a tensor is known to be, or the tensor."""
+    value = constant_value(x)
+    return x if value is None else np.asarray(value)
+
+
+def prefer_static_rank(x: Any) -> Any:
+    """The rank as an array, where it is known before a step runs; else as a tensor."""
+    return prefer_static_value(array_ops.rank(x))
+
+
+def prefer_static_shape(x: Any) -> Any:
+    """The shape as an array, where it is known before a step runs; else as a tensor."""
+    return prefer_static_value(array_ops.shape(x))
+
+
+def parent_frame_arguments() -> Dict[str, Any]:
+    """The arguments by name of the function that calls this, without those by place that have no name: what the names hold now."""
+    frame = inspect.currentframe()
+    if frame is None or frame.f_back is None:
+        raise at_user_line(RuntimeError("this Python does not tell frames"))
+    names, _, rest, held = inspect.getargvalues(frame.f_back)
+    return {**{name: held[name] for name in names}, **(held[rest] if rest else {})}
 
 
 def fill_triangular(x: Any, upper: bool = False, name: Optional[str] = None) -> Tensor:

@@ -212,6 +212,7 @@ def test_refusals():
         (TypeError, "same dtype", lambda: L.LinearOperatorKronecker([two, L.LinearOperatorDiag(np.array([1.0]))])),
         (ValueError, "contradicts", lambda: L.LinearOperatorComposition([two, two], is_non_singular=False)),
         (ValueError, "square", lambda: L.LinearOperatorBlockDiag([two, flat])),
+        (ValueError, "no inverse", lambda: L.LinearOperatorInversion(L.LinearOperatorFullMatrix(S), is_non_singular=False)),
         (TypeError, "num_rows must be integer", lambda: L.LinearOperatorIdentity(2.5)),
         (TypeError, "num_rows cannot be reference", lambda: L.LinearOperatorIdentity(tf.Variable(2))),
         (ValueError, "num_columns must be non-negative", lambda: L.LinearOperatorZeros(2, -1)),

@@ -93,12 +93,12 @@ class _OfOne(LinearOperator):
         for key, value in zip(HINTS, (is_non_singular, is_self_adjoint, is_positive_definite, is_square)):
             text = "%s=%s contradicts the operator %s: both or none of them are %s" % (key, value, operator.name, key[3:].replace("_", "-"))
             given[key] = use_operator_or_provided_hint_unless_contradicting(operator, key, value, text)
-        self._of(self._computed(operator), list(operator.graph_parents), given, name or operator.name + self._suffix)
+        self._of(self._computed(operator, given), list(operator.graph_parents), given, name or operator.name + self._suffix)
 
     _suffix = ""
 
     @staticmethod
-    def _computed(operator: LinearOperator) -> Tensor:
+    def _computed(operator: LinearOperator, given: Dict[str, Any]) -> Tensor:
         raise NotImplementedError
 
     operator = property(lambda self: self._operator, doc="The operator that it is made of.")
@@ -110,7 +110,7 @@ class LinearOperatorAdjoint(_OfOne):
     _suffix = "_adjoint"
 
     @staticmethod
-    def _computed(operator: LinearOperator) -> Tensor:
+    def _computed(operator: LinearOperator, given: Dict[str, Any]) -> Tensor:
         return linalg_ops.adjoint(operator.to_dense())
 
 
@@ -120,8 +120,8 @@ class LinearOperatorInversion(_OfOne):
     _suffix = "_inv"
 
     @staticmethod
-    def _computed(operator: LinearOperator) -> Tensor:
-        if operator.is_non_singular is False or operator.is_square is False:
+    def _computed(operator: LinearOperator, given: Dict[str, Any]) -> Tensor:
+        if given["is_non_singular"] is False or given["is_square"] is False:
             raise at_user_line(ValueError("%s has no inverse: is_square or is_non_singular is False." % operator.name))
         return gen_ops.matrix_inverse(operator.to_dense())
 

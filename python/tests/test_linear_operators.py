@@ -207,11 +207,9 @@ def test_operators_keep_their_form():
 
 def test_refusals():
     two = L.LinearOperatorDiag([1.0, 2.0], is_non_singular=True)
-    flat = L.LinearOperatorFullMatrix(np.ones([2, 3], np.float32))
     for error, match, make in (
         (TypeError, "same dtype", lambda: L.LinearOperatorKronecker([two, L.LinearOperatorDiag(np.array([1.0]))])),
         (ValueError, "contradicts", lambda: L.LinearOperatorComposition([two, two], is_non_singular=False)),
-        (ValueError, "square", lambda: L.LinearOperatorBlockDiag([two, flat])),
         (ValueError, "no inverse", lambda: L.LinearOperatorInversion(L.LinearOperatorFullMatrix(S), is_non_singular=False)),
         (TypeError, "num_rows must be integer", lambda: L.LinearOperatorIdentity(2.5)),
         (TypeError, "num_rows cannot be reference", lambda: L.LinearOperatorIdentity(tf.Variable(2))),

@@ -181,8 +181,6 @@ class LinearOperatorBlockDiag(LinearOperator):
         name: Optional[str] = None,
     ) -> None:
         self._operators = _listed(operators)
-        if is_square is False or any(o.is_square is False for o in self._operators):
-            raise at_user_line(ValueError("Only operators that are square can stand on a diagonal, got the shapes %s" % [o.shape for o in self._operators]))
         blocks = [o.to_dense() for o in self._operators]
         width = sum(array_ops.shape(b)[-1] for b in blocks)
         rows: List[Tensor] = []

@@ -308,3 +308,25 @@ def test_what_is_known_before_a_step():
         return util.parent_frame_arguments()
 
     assert of(1, 2, 9, d=4) == {"a": 1, "b": 3, "c": 3, "d": 4}
+
+
+def test_functions_of_nan_are_nan():
+    for one in (ds.Binomial(5.0, probs=0.3), ds.Poisson(3.0), ds.Geometric(probs=0.3), ds.Exponential(2.0)):
+        found = run(one.cdf([math.nan, 2.0]))
+        assert math.isnan(found[0]) and 0 < found[1] < 1, one.name
+    np.testing.assert_array_equal(run(ds.Binomial(5.0, probs=0.3).cdf([-1.0, 5.0, 9.0])), [0, 1, 1])
+
+
+def test_events_of_more_dimensions_than_the_value_are_refused_at_once():
+    for many in (2, 10**9, 1e300):
+        with pytest.raises(ValueError, match="event_ndims must be at most 1"):
+            b.Exp().forward_log_det_jacobian(tf.ones([3]), event_ndims=many)
+    held = tf.placeholder(tf.float32)
+    with pytest.raises(ValueError, match="event_ndims must be at most 254"):
+        b.Exp().inverse_log_det_jacobian(held, event_ndims=10**9)
+    many = tf.placeholder(tf.int32, [])
+    found = b.Exp().forward_log_det_jacobian(held, event_ndims=many)
+    with tf.Session() as session:
+        assert session.run(found, {held: [1.0, 2.0], many: 1}) == 3
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at most the rank"):
+            session.run(found, {held: [1.0, 2.0], many: 10**9})

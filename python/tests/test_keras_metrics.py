@@ -291,15 +291,15 @@ def test_parameters_of_other_types_and_rates_of_tensors_and_functions(dtype):
         O.Adamax,
         O.Adagrad,
     ]
-    made = [rule(rate) for rule in rules for rate in (0.5, tf.constant(0.5), lambda: 0.5)]
+    made = [rule(rate) for rule in rules for rate in (0.5, tf.constant(0.5), lambda: 0.5, tf.Variable(0.5, trainable=False))]
     held = [tf.Variable(1.0, dtype=dtype) for _ in made]
     train = [o.minimize(lambda v=v: v * v, [v]) for o, v in zip(made, held)]
     session = keras.backend.get_session()
     session.run(tf.global_variables_initializer())
     session.run(train)
-    values = np.reshape(session.run(held), [-1, 3])
+    values = np.reshape(session.run(held), [-1, 4])
     assert (values[:, 0] < 1).all() and (values == values[:, :1]).all()
-    assert [o.get_config()["lr"] for o in made[:3]] == [0.5] * 3
+    assert [o.get_config()["lr"] for o in made[:4]] == [0.5] * 4
 
 
 def test_steps_built_twice_share_what_is_kept():

@@ -55,6 +55,13 @@ def test_bidiagonalization(dtype, orthogonalize):
     np.testing.assert_allclose(made.v.conj().T @ made.v, np.eye(4), atol=1e-9)
 
 
+def test_its_modules_are_attributes_too():
+    assert all(getattr(S, name) is S for name in ("lanczos", "least_squares", "linear_equations", "util"))
+    with pytest.raises(NotImplementedError, match="a tensor whose value is not known"):
+        S.lanczos.lanczos_bidiag(S.create_operator(tf.eye(3)), tf.placeholder(tf.int32, []))
+    assert S.lanczos.lanczos_bidiag(S.create_operator(tf.eye(3)), tf.constant(2)).alpha.get_shape() == [2]
+
+
 def test_norms():
     with tf.Graph().as_default(), tf.Session() as session:
         v = tf.constant([[3.0], [-4.0]])

@@ -7,11 +7,13 @@ one of a matrix.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, random_ops
 
 
@@ -147,12 +149,16 @@ def cgls(operator: Any, rhs: Any, tol: float = 1e-6, max_iter: int = 20, name: s
         return _iterated(step, lambda x, r, p, gamma: math_ops.abs(gamma) > least, max_iter, [array_ops.zeros_like(p), r, p, gamma])
 
 
-def lanczos_bidiag(operator: Any, k: int, orthogonalize: bool = True, starting_vector: Optional[Any] = None, name: str = "lanczos_bidiag") -> Bidiagonalization:
+def lanczos_bidiag(operator: Any, k: Any, orthogonalize: bool = True, starting_vector: Optional[Any] = None, name: str = "lanczos_bidiag") -> Bidiagonalization:
     """k steps of Golub and Kahan's bidiagonalization: A V = U B and A^H U[:, :-1] = V B[:-1]^H, with alpha and beta on B's diagonal and below it.
 
     With `orthogonalize` every column is made orthogonal to all before it, which rounding would not leave so. `starting_vector` [M] is the first
     column of U but for its norm; without one it is drawn at random.
     """
+    known: Any = constant_value(k) if isinstance(k, Tensor) else k
+    if known is None:
+        raise at_user_line(NotImplementedError("k is a tensor whose value is not known when the graph is built, got %s: the steps are unrolled" % (k,)))
+    k = int(known)
     if k < 1:
         raise at_user_line(ValueError("k must be at least 1, got %s" % k))
 
@@ -187,3 +193,6 @@ def bidiag_matmul(matrix: Any, alpha: Any, beta: Any, adjoint_b: bool = False, n
         if not adjoint_b:
             return matrix[:, :-1] * alpha + matrix[:, 1:] * beta
         return matrix * alpha + array_ops.pad(matrix[:, :-1] * beta[:-1], [[0, 0], [1, 0]])
+
+
+lanczos = least_squares = linear_equations = util = sys.modules[__name__]  # TensorFlow has a module for each

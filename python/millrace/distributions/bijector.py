@@ -18,6 +18,8 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, check_ops, math_ops
 
+_MOST_DIMENSIONS = 254  # of a tensor
+
 
 class Bijector(metaclass=abc.ABCMeta):
     """Base: a subclass has _forward, _inverse, and one of the two logarithms of the determinant of the Jacobian."""
@@ -201,7 +203,11 @@ class Bijector(metaclass=abc.ABCMeta):
         if known is None:
             with control_dependencies([check_ops.assert_rank(event_ndims, 0, message="Expected scalar event_ndims.")]):
                 extra = array_ops.identity(event_ndims) - least
-            with control_dependencies([check_ops.assert_non_negative(extra, message="event_ndims must be at least %d." % least)]):
+            fits = [
+                check_ops.assert_non_negative(extra, message="event_ndims must be at least %d." % least),
+                check_ops.assert_less_equal(extra, array_ops.rank(value) - least, message="event_ndims must be at most the rank of the value."),
+            ]
+            with control_dependencies(fits):
                 extra = array_ops.identity(extra)
         else:
             if np.ndim(known):
@@ -210,6 +216,10 @@ class Bijector(metaclass=abc.ABCMeta):
                 raise at_user_line(ValueError("Expected integer event_ndims for %s, got %s" % (self._name, known)))
             if known < least:
                 raise at_user_line(ValueError("event_ndims must be at least %d for %s, got %d" % (least, self._name, known)))
+            most = value.get_shape().ndims
+            most = _MOST_DIMENSIONS if most is None else most
+            if known > most:
+                raise at_user_line(ValueError("event_ndims must be at most %d, the rank of the value, for %s, got %d" % (most, self._name, known)))
             extra = int(known) - least
             if not extra:
                 return logarithm

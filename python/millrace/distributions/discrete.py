@@ -378,7 +378,7 @@ class Binomial(_Numbers):
         rest = total + zero - k
         inside = gen_ops.logical_and(k >= 0, rest > 0)
         found = gen_ops.betainc(array_ops.where(inside, rest, one), array_ops.where(inside, k + 1.0, one), 1.0 - probs)
-        return array_ops.where(inside, found, array_ops.where(k < 0, zero, one))
+        return array_ops.where(inside, found, array_ops.where(k < 0, zero, array_ops.where(rest <= 0, one, k)))  # of NaN, NaN
 
     def _log_prob(self, k: Tensor) -> Tensor:
         k = self._whole(k)

@@ -35,7 +35,7 @@ class Optimizer:
             if value is not None and value < 0:
                 raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
         self._name = name or type(self).__name__
-        self._schedule = lr if isinstance(lr, Tensor) or callable(lr) else None  # a tensor, a schedule, or a function of nothing
+        self._schedule = lr if isinstance(lr, (Tensor, Variable)) or callable(lr) else None  # or a schedule, or a function of nothing
         lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
         self.weights: List[Any] = []

@@ -223,6 +223,8 @@ framework_lib = .
 
 tensor_spec type_spec = framework.type_spec
 indexed_slices = framework.composite_tensors framework.type_spec
+composite_tensor = framework.composite_tensors
+cpp_shape_inference_pb2 = protos.definitions
 config = config
 device_spec = framework.device
 device_spec.DeviceSpecV1 = framework.device:DeviceSpec
@@ -445,6 +447,7 @@ data.ops.optional_ops = data.experimental
 data.ops.multi_device_iterator_ops = data.iterators data.experimental
 compat.compat = compat
 compat.v2_compat tf2 = framework.behavior
+autograph.core.ag_ctx = framework.autograph_status
 module.module = module
 tools.freeze_graph tools.inspect_checkpoint = tools.%
 tools.saved_model_cli = tools.%

@@ -35,6 +35,8 @@ def _refused(name: str) -> Any:
 
 enable_eager_execution = _refused("enable_eager_execution")
 enable_v2_behavior = _refused("enable_v2_behavior")
+enable = _refused("compat.v2.enable")  # tensorflow.python.tf2.enable
+disable = _stays("disable", "Does nothing: the behaviour is that of TensorFlow 1.")
 enable_control_flow_v2 = _refused("enable_control_flow_v2")
 enable_tensor_equality = _refused("enable_tensor_equality")
 enable_v2_tensorshape = _refused("enable_v2_tensorshape")

@@ -14,7 +14,21 @@ from millrace.framework.graph_elements import session_for
 from millrace.ops import gen_ops
 
 
-class IndexedSlices:
+class CompositeTensor:
+    """The base of values that are several tensors. A class below it has `_type_spec`, a tf.TypeSpec that takes values apart and together."""
+
+    @property
+    def _type_spec(self) -> Any:
+        raise NotImplementedError("%s._type_spec" % type(self).__name__)
+
+    def _components(self) -> Any:
+        return self._type_spec._to_components(self)
+
+    def _of_components(self, parts: Any) -> Any:
+        return self._type_spec._from_components(parts)
+
+
+class IndexedSlices(CompositeTensor):
     """Rows `values[i]` at `indices[i]` of a tensor: what the gradient of a look-up is."""
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
@@ -74,7 +88,7 @@ class SparseTensorValue(collections.namedtuple("SparseTensorValue", ["indices", 
     shape = property(lambda self: self.dense_shape)
 
 
-class SparseTensor:
+class SparseTensor(CompositeTensor):
     """A tensor of which only some elements are stored: indices [n, rank], values [n], dense_shape [rank]."""
 
     @classmethod

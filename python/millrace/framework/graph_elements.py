@@ -7,7 +7,7 @@ import bisect
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace.framework import tensor_shape
+from millrace.framework import autograph_status, tensor_shape
 from millrace.framework.default_session import get_default_session
 from millrace.framework.errors import at_user_line
 
@@ -53,9 +53,9 @@ class Tensor(_core.Tensor):
         dims = self._dims
         if dims is None or not dims or dims[0] < 0:
             raise at_user_line(
-                TypeError(
-                    "'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
-                    "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,)
+                autograph_status.refusal(
+                    "iterating over a `tf.Tensor` whose first dimension is not known (%s)" % (self,),
+                    "A 'Tensor' object is not iterable then: use tf.map_fn or tf.while_loop, or tf.unstack(x, num).",
                 )
             )
         return (self[i] for i in range(dims[0]))
@@ -65,10 +65,10 @@ class Tensor(_core.Tensor):
 
     def __bool__(self) -> bool:
         raise at_user_line(
-            TypeError(
-                "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-                "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
-                "subgraphs conditioned on the value of a tensor (%s)." % (self,)
+            autograph_status.refusal(
+                "using a `tf.Tensor` as a Python `bool`",
+                "Use `if t is not None:` instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to "
+                "execute subgraphs conditioned on the value of a tensor (%s)." % (self,),
             )
         )
 

@@ -15,6 +15,7 @@ from millrace.framework.convert import constant, convert_to_tensor, shape_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
+from millrace.framework.tensor_shape import Dimension
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
 from millrace.ops.dialects import shown_as as _shown_as
@@ -504,8 +505,32 @@ def strided_slice(
     return made
 
 
+_SLICE_TYPE_ERROR = (
+    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid indices"  # programs match it
+)
+
+
+def _checked_index(index: Any) -> Any:
+    """An index, if it is one: nothing is rounded to an integer."""
+    if isinstance(index, (int, np.integer, Dimension)) and not isinstance(index, bool):
+        return index
+    dtype = getattr(index, "dtype", None)
+    if isinstance(index, np.ndarray):
+        fits = index.ndim == 0 and index.dtype.kind in "iu"
+    elif isinstance(dtype, dtypes.DType):
+        fits = dtype.base_dtype in (dtypes.int32, dtypes.int64) and index.shape.ndims in (None, 0)
+    else:
+        fits = dtype is None and hasattr(index, "__index__") and not isinstance(index, bool)
+    if not fits:
+        raise at_user_line(TypeError(_SLICE_TYPE_ERROR + ", got {!r}".format(index)))
+    return index
+
+
 def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
-    """tensor[spec]."""
+    """tensor[spec]: integers, slices, ellipsis, None and scalar integer tensors; a boolean array or tensor alone is boolean_mask.
+
+    TypeError for every other index.
+    """
     if not isinstance(spec, (list, tuple)):
         spec = (spec,)
     begin: List[Any] = []
@@ -520,10 +545,9 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
         return boolean_mask(tensor, spec[0])
     for i, s in enumerate(spec):
         if isinstance(s, builtins.slice):
-            step = s.step if s.step is not None else 1
-            begin.append(0 if s.start is None else s.start)
-            end.append(0 if s.stop is None else s.stop)
-            strides.append(step)
+            begin.append(0 if s.start is None else _checked_index(s.start))
+            end.append(0 if s.stop is None else _checked_index(s.stop))
+            strides.append(1 if s.step is None else _checked_index(s.step))
             masks["begin"] |= (s.start is None) << i
             masks["end"] |= (s.stop is None) << i
         elif s is Ellipsis:
@@ -533,13 +557,7 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
             begin.append(0), end.append(0), strides.append(1)  # type: ignore[func-returns-value]
             masks["new_axis"] |= 1 << i
         else:
-            if isinstance(s, (bool, float, str)):
-                raise at_user_line(
-                    TypeError(
-                        "Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors are valid indices" % (s, type(s).__name__)
-                    )
-                )
-            begin.append(s)
+            begin.append(_checked_index(s))
             end.append(s + 1)
             strides.append(1)
             masks["shrink"] |= 1 << i

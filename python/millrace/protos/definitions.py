@@ -13,6 +13,10 @@ _registry: Dict[str, Type[Message]] = descriptors.registry
 _TABLES = """
 TensorShapeProto: 2 dim *TensorShapeProto.Dim; 3 unknown_rank bool
 TensorShapeProto.Dim: 1 size int64; 2 name string
+CppShapeInferenceResult: 1 shape TensorShapeProto; 4 handle_data CppShapeInferenceResult.HandleData
+CppShapeInferenceResult.HandleData: 1 is_set bool; 2 shape_and_type *CppShapeInferenceResult.HandleShapeAndType
+CppShapeInferenceResult.HandleShapeAndType: 1 shape TensorShapeProto; 2 dtype enum
+CppShapeInferenceInputsNeeded: 1 input_tensors_needed *int32; 2 input_tensors_as_shapes_needed *int32
 TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 15 variant_val *VariantTensorDataProto; 16 uint32_val *uint32; 17 uint64_val *uint64
 VariantTensorDataProto: 1 type_name string; 2 metadata bytes; 3 tensors *TensorProto
 NameAttrList: 1 name string; 2 attr map<string,AttrValue>

@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from millrace.framework import dtypes, session
-from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.composite_tensors import CompositeTensor, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
@@ -24,7 +24,7 @@ def is_ragged(value: Any) -> bool:
     return isinstance(value, (RaggedTensor, RaggedTensorValue))
 
 
-class RaggedTensor:
+class RaggedTensor(CompositeTensor):
     """A tensor with rows of different lengths: `values` one after the other, and `row_splits`, where each row begins and ends.
 
     values may be ragged in turn: then there are as many ragged dimensions as levels. The first dimension is the number of rows, the second

@@ -91,6 +91,17 @@ def test_a_task_tells_its_port_and_leaves_when_it_is_told(number, code, tmp_path
 
 
 @needs_grpc
+def test_sigusr2_is_answered_from_the_first_line_on():
+    with _Served() as served:
+        served.process.send_signal(signal.SIGUSR2)
+        lines = [served.process.stderr.readline()]
+        while "no step is under way" not in lines[-1]:
+            assert lines[-1], "the server ended with %s" % served.process.wait(10)
+            lines.append(served.process.stderr.readline())
+        assert served.end(signal.SIGTERM)[0] == 143
+
+
+@needs_grpc
 def test_sigusr2_says_what_steps_wait_for():
     with _Served() as served, tf.Graph().as_default(), tf.Session(served.target) as session:
         queue = tf.FIFOQueue(1, [tf.float32], shapes=[[]])

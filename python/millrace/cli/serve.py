@@ -103,6 +103,8 @@ def _serve(given: Any) -> Answer:
     log = events.Events(job=me.job, task=me.task)
     woken = threading.Event()
     signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
+    wants_steps = threading.Event()
+    signal.signal(signal.SIGUSR2, lambda *_: wants_steps.set())  # before anyone can know the server: unhandled, it would end the process
     health_at = _host_port(given.health) if given.health is not None else None
     from millrace.train.server import Server
 
@@ -120,8 +122,6 @@ def _serve(given: Any) -> Answer:
         print("%s tells its health at %s" % (name, probes.address), flush=True)
     print("%s listens at %s" % (name, server.target), flush=True)
     log.tell("listens", target=server.target, who=me.source, pid=os.getpid())
-    wants_steps = threading.Event()
-    signal.signal(signal.SIGUSR2, lambda *_: wants_steps.set())
     while not woken.wait(timeout=0.25):
         if wants_steps.is_set():
             wants_steps.clear()

@@ -52,8 +52,8 @@ def control_status_ctx() -> ControlStatusCtx:
     return _stack()[-1]
 
 
-def do_not_convert(func: Optional[Callable[..., Any]] = None, run_as: Any = None, return_dtypes: Any = None) -> Any:
-    """A decorator: the function runs as it is written, with the status DISABLED. The other arguments change nothing."""
+def do_not_convert(func: Optional[Callable[..., Any]] = None) -> Any:
+    """A decorator: the function runs as it is written, with the status DISABLED."""
     if func is None:
         return do_not_convert
 

@@ -87,7 +87,7 @@ def test_rings_linear_models_and_backend():
     a, b = np.random.RandomState(0).rand(4, 2), np.random.RandomState(1).rand(4, 3)
     model.fit([a, b], np.ones((4, 2)), verbose=0)
     kernel, bias, other = model.get_weights()
-    np.testing.assert_allclose(model.predict([a, b]), np.maximum(a @ kernel + bias + b @ other, 0), rtol=1e-5)
+    np.testing.assert_allclose(model.predict([a, b]), np.maximum(a @ kernel + bias + b @ other, 0), rtol=1e-5, atol=1e-6)
     assert session.run(K.arange(2, 8, 3)).tolist() == [2, 5] and session.run(K.arange(3, dtype="float32")).tolist() == [0, 1, 2]
     with K.learning_phase_scope(1):
         assert K.learning_phase() == 1

@@ -38,10 +38,10 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "base/current_thread.h"
 #include "base/env.h"
 #include "base/futex.h"
+#include "base/granted_processors.h"
 #include "base/help_point.h"
 #include "base/limited_env.h"
 #include "base/logging.h"
@@ -481,27 +481,13 @@ void ThreadPool::Impl::Split(int64_t n, double total, RangeFn fn, int max_thread
 
 namespace {
 
-// The share of the machine that a container grants, 0 when it sets none.
-int CgroupCpuLimit() {
-  const StatusOr<std::string> text = Env::Default().ReadFile("/sys/fs/cgroup/cpu.max", 256);
-  if (!text.ok()) return 0;
-  const std::vector<absl::string_view> words = absl::StrSplit(*text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  double quota = 0;
-  double period = 0;
-  if (words.size() < 2 || !absl::SimpleAtod(words[0], &quota) || !absl::SimpleAtod(words[1], &period)) return 0;
-  if (!(quota > 0) || !(period > 0)) return 0;
-  return static_cast<int>(std::clamp(std::ceil(quota / period), 1.0, double{kMaxParallelism}));
-}
-
 int ProcessParallelism() {
   int threads = 0;
   if (const char* text = std::getenv("MILLRACE_NUM_THREADS")) {
     if (absl::SimpleAtoi(text, &threads) && threads >= 1) return threads;
     LogWarning("ignoring MILLRACE_NUM_THREADS=", text, ": not a positive number");
   }
-  threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int limit = CgroupCpuLimit();
-  return limit > 0 ? std::min(threads, limit) : threads;
+  return GrantedProcessors(Env::Default());
 }
 
 }  // namespace

@@ -439,20 +439,15 @@ def embedding_lookup(
                 rows = array_ops.gather(table, ids, validate_indices, name=scope if max_norm is None else None)
             return rows if max_norm is None else _clip_rows(rows, ids, max_norm)
         ids = convert_to_tensor(ids)
+        tables = [p if hasattr(p, "graph") else convert_to_tensor(p) for p in params]
         flat = array_ops.reshape(ids, [-1])
-        count = len(params)
+        count = len(tables)
         positions = gen_ops.range(0, array_ops.size(flat), 1)
         if partition_strategy == "mod":
             table, row = gen_ops.floor_mod(flat, count), gen_ops.floor_div(flat, count)
         elif partition_strategy == "div":
-            tables = [convert_to_tensor(p) for p in params]
-            sizes = [t.get_shape()[0].value if t.get_shape().ndims is not None else None for t in tables]
-            if None in sizes:
-                total = gen_ops.add_n([math_ops.cast(size if size is not None else array_ops.shape(t)[0], flat.dtype) for size, t in zip(sizes, tables)])
-                each, extras = gen_ops.floor_div(total, count), gen_ops.floor_mod(total, count)
-            else:
-                total = sum(sizes)  # type: ignore[arg-type, assignment]
-                each, extras = total // count, total % count
+            total = _rows_of_all(tables, flat.dtype)
+            each, extras = (total // count, total % count) if isinstance(total, int) else (gen_ops.floor_div(total, count), gen_ops.floor_mod(total, count))
             table = gen_ops.maximum(gen_ops.floor_div(flat, each + 1), gen_ops.floor_div(flat - extras, each))
             in_first = gen_ops.less(table, math_ops.cast(extras, flat.dtype))
             row = gen_ops.select(in_first, gen_ops.floor_mod(flat, each + 1), gen_ops.floor_mod(flat - extras, each))
@@ -461,17 +456,41 @@ def embedding_lookup(
         table = math_ops.cast(table, dtypes.int32)
         rows_of = gen_ops.dynamic_partition(row, table, count)
         places = gen_ops.dynamic_partition(positions, table, count)
-        parts = [array_ops.gather(p, r) for p, r in zip(params, rows_of)]
+        parts = []
+        for one, wanted in zip(tables, rows_of):
+            with colocate_with(one):  # rows travel from the table's task, not the table
+                parts.append(array_ops.gather(one, wanted))
         joined = gen_ops.dynamic_stitch(places, parts)
-        tail = convert_to_tensor(params[0]).get_shape()[1:]
-        result = array_ops.reshape(joined, array_ops.concat([array_ops.shape(ids), array_ops.shape(convert_to_tensor(params[0]))[1:]], 0), scope)
+        tail = tables[0].get_shape()[1:]
+        if tail.is_fully_defined():
+            sizes: Any = tail.as_list()
+        else:
+            with colocate_with(tables[0]):
+                sizes = array_ops.shape(tables[0])[1:]
+        result = array_ops.reshape(joined, array_ops.concat([array_ops.shape(ids), sizes], 0), scope)
         result.set_shape(ids.get_shape().concatenate(tail))
         return result if max_norm is None else _clip_rows(result, ids, max_norm)
 
 
+def _rows_of_all(tables: Any, dtype: Any) -> Any:
+    """How many rows tables have together: a number where all are known, else a tensor, of what each table's task counts."""
+    sizes = [t.get_shape()[0].value if t.get_shape().ndims is not None else None for t in tables]
+    if None not in sizes:
+        return sum(sizes)
+    counted = []
+    for size, table in zip(sizes, tables):
+        if size is None:
+            with colocate_with(table):
+                size = array_ops.shape(table)[0]
+        counted.append(math_ops.cast(size, dtype))
+    return gen_ops.add_n(counted)
+
+
 def _clip_rows(rows: Tensor, ids: Any, max_norm: Any) -> Tensor:
     ndims, first = rows.get_shape().ndims, convert_to_tensor(ids).get_shape().ndims
-    return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))  # type: ignore[arg-type]
+    if ndims is None or first is None:
+        return math_ops.clip_by_norm(rows, max_norm, gen_ops.range(array_ops.rank(ids), array_ops.rank(rows), 1))
+    return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))
 
 
 def embedding_lookup_sparse(
@@ -483,11 +502,12 @@ def embedding_lookup_sparse(
         raise at_user_line(ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'"))
     with name_scope(name, "embedding_lookup_sparse", [sp_ids.values]) as scope:
         segments = math_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
-        rows = embedding_lookup(params, sp_ids.values, partition_strategy, max_norm=max_norm)
+        different, places = gen_ops.unique(sp_ids.values)  # each row is read once, and its gradient is one row
+        rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)
         if sp_weights is None:
-            places = gen_ops.range(0, array_ops.size(sp_ids.values), 1)
             op = {"sum": gen_ops.sparse_segment_sum, "mean": gen_ops.sparse_segment_mean, "sqrtn": gen_ops.sparse_segment_sqrt_n}[combiner]
             return op(rows, places, segments, name=scope)
+        rows = array_ops.gather(rows, places)
         weights = math_ops.cast(sp_weights.values, rows.dtype.base_dtype)
         spread = array_ops.reshape(weights, [-1] + [1] * ((rows.get_shape().ndims or 2) - 1))
         total = gen_ops.segment_sum(rows * spread, segments)

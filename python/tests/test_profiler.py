@@ -209,11 +209,42 @@ def test_steps_are_recorded_and_reported(tmp_path):
     assert len(data["steps"]) == 6 and {"_Send", "_Recv", "MatMul"} <= set(data["names"])
     trace.save(tmp_path / "r.json")
     events = json.loads((tmp_path / "r.json").read_text())["traceEvents"]
-    assert {e["ph"] for e in events} >= {"M", "X", "s", "t", "C"} and any(e["name"] == "thread_name" for e in events)
+    assert {e["ph"] for e in events} >= {"M", "X", "s", "f", "C"} and any(e["name"] == "thread_name" for e in events)
     assert sum(e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == 0 for e in events) == 1
     assert "critical path" in trace.text() and "MatMul" in trace.text() and "iframe" in trace._repr_html_()
     with pytest.raises(ValueError, match=r"want \.html"):
         trace.save(tmp_path / "r.txt")
+
+
+def test_the_file_for_viewers_has_nanoseconds_causes_and_arrows():
+    stats = _stats(*_ROWS, ("recv", "_Recv", "b", 2, 15, 40, 15, 0, 16), ("queue", "Q", "", 2, 16, 50, 16, 0, 17))
+    for i, node in enumerate(stats.dev_stats[0].node_stats):  # 0.25 us each, one behind the other
+        if node.node_name in ("a", "b"):
+            node.all_start_nanos, node.op_end_rel_nanos, node.all_end_rel_nanos = 1_012_000 + 250 * i, 250, 250
+    data = json.loads(profiler.Trace([stats, stats], ["step 0", "step 1"]).chrome())
+    events = data["traceEvents"]
+    assert data["otherData"]["began_nanos_since_1970"] == "1000000"
+    ops = {e["args"]["name"]: e for e in events if e["ph"] == "X" and e["cat"] == "Op"}
+    assert (ops["a"]["ts"], ops["a"]["dur"], ops["b"]["ts"]) == (12.25, 0.25, 12.5)
+    assert ops["c"]["args"]["waited_us"] == 40 and ops["c"]["args"]["why"] == "its thread ran long" and ops["c"]["args"]["bytes"] == 30
+    lines = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert [lines[ops[n]["pid"], ops[n]["tid"]] for n in ("a", "b", "recv", "queue")] == [
+        "main 1",
+        "pool 2",
+        "waits without a thread 1",
+        "waits without a thread 2",
+    ]
+    arrows = {e["id"]: [] for e in events if "id" in e}
+    for e in events:
+        if "id" in e:
+            arrows[e["id"]].append((e["ph"], lines[e["pid"], e["tid"]], e["ts"]))
+    assert len(arrows) == 4 and sorted(arrows.values())[1::2] == [
+        [("s", "main 1", 69.999), ("f", "pool 2", 75.0)],  # c before d
+        [("s", "pool 2", 12.749), ("f", "waits without a thread 1", 39.999)],  # b to recv
+    ]
+    for place in lines:  # nothing overlaps on a line
+        spans = sorted({(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == place})
+        assert all(earlier[1] <= later[0] for earlier, later in zip(spans, spans[1:]))
 
 
 @pytest.mark.skipif(not browser.CHROMIUM, reason="skipped: no chromium")

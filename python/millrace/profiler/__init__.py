@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import glob
 import importlib
-import json
 import os
 import threading
-from typing import Any, Container, Iterator, List, Optional, Sequence, Set, Union
+from typing import Any, Container, Iterator, List, Optional, Sequence, Union
 
 from millrace.framework import not_provided as _not_provided
 from millrace.framework import session as _sessions
+from millrace.profiler import chrome as _chrome
 from millrace.profiler import report as _report
 from millrace.profiler.steps import Held, Idle, OfOp, Run, Step, by
 from millrace.protos import definitions
@@ -117,21 +117,7 @@ class Trace:
 
     def chrome(self) -> str:
         """JSON for Perfetto and chrome://tracing."""
-        from millrace.timeline import Timeline
-
-        events: List[Any] = []
-        named: Set[Any] = set()
-        for step, m in enumerate(self._metadata):
-            made = json.loads(Timeline(m.step_stats).generate_chrome_trace_format(show_memory=True))["traceEvents"]
-            for event in made:
-                if "id" in event:
-                    event["id"] = "%d.%d" % (step, event["id"])
-            for event in made:
-                row = (event["name"], event["pid"], event.get("tid")) if event["ph"] == "M" else None
-                if row is None or row not in named:  # rows of the viewer are named once
-                    events.append(event)
-                    named.add(row)
-        return json.dumps({"traceEvents": events}, separators=(",", ":"))
+        return _chrome.chrome(self.steps)
 
     def save(self, path: Union[str, "os.PathLike[str]"], title: str = "Steps of Millrace") -> None:
         """Writes .html, .json (Perfetto, chrome://tracing), or .pb (one step's RunMetadata)."""

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.keras. Numbers that are written down are what Keras 3.15 gives for the same weights and data."""
 
+import io
 import os
+import re
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -406,3 +410,33 @@ def test_a_subclass_is_built_for_a_shape(tmp_path):
     again.load_weights(str(tmp_path / "w"))
     again.compile("sgd", "mse")
     np.testing.assert_array_equal(again.predict(x), wanted)
+
+
+class _Terminal(io.StringIO):
+    def __init__(self, is_one):
+        super().__init__()
+        self.isatty = lambda: is_one
+
+
+def test_a_progress_bar_tells_the_time_left(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    def drawn(is_terminal, seconds, updates, target=10, **options):
+        monkeypatch.setattr(sys, "stdout", terminal := _Terminal(is_terminal))
+        bar = keras.utils.Progbar(target, width=10, **options)
+        for current in updates:
+            now[0] += seconds
+            bar.update(current, [("loss", 0.25), ("small", 1e-4)])
+        return terminal.getvalue()
+
+    assert drawn(True, 2, [1, 5, 10]).split("\r") == [
+        "",
+        " 1/10 [>.........] - ETA: 18s - loss: 0.2500 - small: 1.0000e-04",
+        " 5/10 [====>.....] - ETA: 4s - loss: 0.2500 - small: 1.0000e-04 ",  # the longer line before is covered
+        "10/10 [==========] - 6s 600ms/step - loss: 0.2500 - small: 1.0000e-04\n",
+    ]
+    assert [re.search("ETA: ([0-9:s]+)", drawn(True, s, [1])).group(1) for s in (6.5, 100, 1000)] == ["58s", "15:00", "2:30:00"]
+    assert "      3/Unknown - 2s 667ms/sample - loss" in drawn(True, 2, [3], target=None, unit_name="sample")
+    assert drawn(False, 2, [1, 5, 10]).count("\n") == 1  # no terminal: the end alone
+    assert drawn(False, 2, [5, 10], verbose=2) == "10/10 - 4s - loss: 0.2500 - small: 1.0000e-04\n"

@@ -99,6 +99,7 @@ class Progbar:
         self.unit_name = unit_name
         self._stateful, self._sums, self._order = set(stateful_metrics or ()), {}, []  # type: Any, Dict[str, Any], List[str]
         self._start, self._last, self.seen_so_far = time.time(), 0.0, 0
+        self._written = 0  # characters of the line, which a shorter one covers with spaces
 
     def update(self, current: int, values: Any = None, force: bool = False) -> None:
         """Says that it has got to `current`, with (name, value) pairs whose means are shown."""
@@ -113,29 +114,44 @@ class Progbar:
         if not (force or finished) and now - self._last < self.interval:
             return
         self._last = now
-        shown = "".join(" - %s: %.4f" % (n, float(np.mean(self._sums[n][0] / max(1, self._sums[n][1])))) for n in self._order)
-        if self.verbose == 1:
-            counted = "%d/%s" % (current, "Unknown" if self.target is None else self.target)
-            line = "%s%s - %ds%s%s" % (counted, self._bar(current), now - self._start, self._each(current, now) if finished or force else "", shown)
-            live = sys.stdout.isatty()
-            if live or finished or force:
-                sys.stdout.write(("\r" if live else "") + line + ("\n" if finished or not live else ""))
-                sys.stdout.flush()
-        elif self.verbose == 2 and (finished or force):
-            sys.stdout.write("%d/%s%s\n" % (current, "Unknown" if self.target is None else self.target, shown))
+        current_of = "Unknown" if self.target is None else str(self.target)
+        counted = "%*d/%s" % (7 if self.target is None else len(current_of), current, current_of)
+        shown = "".join(" - %s: %s" % (name, self._mean(name)) for name in self._order)
+        live = sys.stdout.isatty()
+        if self.verbose == 1 and (live or finished or force):
+            timed = "%.0fs %s" % (now - self._start, self._each(current, now)) if finished or force or self.target is None else self._left(current, now)
+            line = "%s%s - %s%s" % (counted, self._bar(current), timed, shown)
+            sys.stdout.write("%s%s%s" % ("\r" if live else "", line.ljust(self._written if live else 0), "\n" if finished or not live else ""))
             sys.stdout.flush()
+            self._written = len(line)
+        elif self.verbose == 2 and (finished or force):
+            sys.stdout.write("%s - %.0fs%s\n" % (counted, now - self._start, shown))
+            sys.stdout.flush()
+
+    def _mean(self, name: str) -> str:
+        total, count = self._sums[name]
+        mean = float(np.mean(total / max(1, count)))
+        return ("%.4f" if abs(mean) > 1e-3 else "%.4e") % mean
+
+    def _left(self, current: int, now: float) -> str:
+        """How long the rest takes if it goes on so."""
+        seconds = int((now - self._start) / current * (self.target - current)) if current and self.target else 0
+        if seconds > 3600:
+            return "ETA: %d:%02d:%02d" % (seconds // 3600, seconds % 3600 // 60, seconds % 60)
+        return "ETA: %d:%02d" % (seconds // 60, seconds % 60) if seconds > 60 else "ETA: %ds" % seconds
 
     def _each(self, current: int, now: float) -> str:
         """How long a unit took."""
         seconds = (now - self._start) / max(current, 1)
         number, name = next(((seconds * f, n) for f, n in ((1, "s"), (1e3, "ms")) if seconds * f >= 1), (seconds * 1e6, "us"))
-        return " %d%s/%s" % (number, name, self.unit_name)
+        return "%.0f%s/%s" % (number, name, self.unit_name)
 
     def _bar(self, current: int) -> str:
         if self.target is None:
             return ""
         done = self.width if self.target == 0 else int(self.width * min(1.0, current / self.target))
-        return " [%s%s]" % ("=" * done, "." * (self.width - done))
+        head = "" if not done else "=" * (done - 1) + (">" if current < self.target else "=")
+        return " [%s%s]" % (head, "." * (self.width - done))
 
     def add(self, n: int, values: Any = None) -> None:
         """Says that it has got n further."""

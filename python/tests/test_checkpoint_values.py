@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.train import safetensors
 from millrace.train.evaluation import _evaluate_once, _StopAfterNEvalsHook
 from millrace.train.wrapped_sessions import _HookedSession
 
@@ -143,3 +144,20 @@ def test_relative_paths_of_a_state_are_from_its_folder(tmp_path, monkeypatch):
     state = tf.train.get_checkpoint_state("run")
     assert state.model_checkpoint_path == os.path.join("run", "m-2")
     assert list(state.all_model_checkpoint_paths) == [os.path.join("run", "m-1"), os.path.join("run", "m-2")]
+
+
+def test_a_saver_restores_safetensors(tmp_path):
+    file = str(tmp_path / "w.safetensors")
+    whole = np.arange(12, dtype=np.float32).reshape(6, 2)
+    safetensors.save({"cut": whole, "scope/half": np.array([1.5, -2], np.float16), "other": np.zeros(3)}, file)
+    with tf.Graph().as_default(), tf.Session() as session:
+        cut = tf.get_variable("cut", [6, 2], partitioner=tf.fixed_size_partitioner(3))
+        half = tf.get_variable("mine", [2], tf.float16, use_resource=True)
+        saver = tf.train.Saver({"cut": cut, "scope/half": half})
+        assert not saver.mismatch(file) and saver.mismatch(file).unexpected == ["other"]
+        saver.restore(session, file)
+        assert (session.run(tf.convert_to_tensor(cut)) == whole).all() and session.run(half).tolist() == [1.5, -2]
+        with pytest.raises(tf.errors.NotFoundError, match=r"mine, did you mean|not in the checkpoint \(1\)"):
+            tf.train.Saver({"scope/halve": half}).restore(session, file)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"other: wanted \[2\], found \[3\]"):
+            tf.train.Saver({"other": half}).restore(session, file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what a checkpoint differs from the variables that are to be restored from it."""
+"""In what a checkpoint, or a safetensors file, differs from the variables that are to be restored from it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import millrace._core as _core
 from millrace.framework.graph import Operation, Tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
+from millrace.train.safetensors import SafetensorsFile
 
 _SHOWN = 12  # names of a kind in a message
 _RESTORES = ("RestoreV2", "Restore", "RestoreSlice")
@@ -22,6 +23,14 @@ class Wanted(NamedTuple):
 
     shape: Optional[List[int]]  # of the whole tensor; None: any
     dtype: Any  # a NumPy dtype; None: any
+
+
+class Restored(NamedTuple):
+    """A tensor that an operation restores."""
+
+    name: str  # in the checkpoint
+    part: str  # of a variable that is cut: the whole's shape, then begin and length by dimension, "10 4 0,5:-"; "": all of it
+    output: Tensor  # of the operation that reads it
 
 
 class Mismatch(NamedTuple):
@@ -54,7 +63,7 @@ def _lines(what: str, rows: List[str]) -> List[str]:
 
 def compare(path: str, wanted: Dict[str, Wanted]) -> Mismatch:
     """What a checkpoint lacks of what is wanted."""
-    reader = _core.CheckpointReader(path)
+    reader = SafetensorsFile(path) if path.endswith(".safetensors") else _core.CheckpointReader(path)
     there = sorted(reader.names())
     known = set(there)
     lost = sorted(set(wanted) - known)
@@ -65,13 +74,20 @@ def compare(path: str, wanted: Dict[str, Wanted]) -> Mismatch:
     for name in sorted(taken):
         if wanted[name] == Wanted(None, None):
             continue
-        value = reader.read(name)
-        shape, dtype = list(getattr(value, "shape", ())), getattr(value, "dtype", None)
+        dtype, shape = _described(reader, name)
         if wanted[name].shape is not None and shape != wanted[name].shape:
             shapes.append((name, wanted[name].shape or [], shape))
         if None not in (dtype, wanted[name].dtype) and dtype != wanted[name].dtype and object not in (dtype, wanted[name].dtype):
             dtypes.append((name, np.dtype(wanted[name].dtype).name, np.dtype(dtype).name))
     return Mismatch(path, missing, unexpected, shapes, dtypes)
+
+
+def _described(reader: Any, name: str) -> Tuple[Any, List[int]]:
+    """NumPy type (None: strings) and shape of a tensor."""
+    if isinstance(reader, SafetensorsFile):
+        return reader.describe(name)
+    value = reader.read(name)
+    return getattr(value, "dtype", None), list(getattr(value, "shape", ()))
 
 
 def _near(name: str, others: List[str]) -> List[str]:
@@ -82,36 +98,51 @@ def _near(name: str, others: List[str]) -> List[str]:
     return list(dict.fromkeys(sorted(same_end, key=lambda o: -difflib.SequenceMatcher(None, name, o).ratio()) + close))[:3]
 
 
-def wanted_by(restore: Operation) -> Dict[str, Wanted]:
-    """What an operation that restores reads: of the RestoreV2 (and older) operations that it waits for."""
-    wanted: Dict[str, Wanted] = {}
-    seen, stack = {restore}, [restore]
+def restored_by(operation: Operation) -> List[Restored]:
+    """What an operation that restores reads: by the RestoreV2 (and older) operations that it waits for. Names that are computed are left out."""
+    found: List[Restored] = []
+    seen, stack = {operation}, [operation]
     while stack:
         op = stack.pop()
         if op.type in _RESTORES:
-            _add(op, wanted)
+            names, parts = (constant_value(op.inputs[1]), constant_value(op.inputs[2]) if len(op.inputs) > 2 else None)
+            if names is not None:
+                names = names.reshape(-1)
+                parts = [b""] * len(names) if parts is None else parts.reshape(-1)
+                found += [Restored(_text(name), _text(part), output) for name, part, output in zip(names, parts, op.outputs)]
         for before in [t.op for t in op.inputs] + list(op.control_inputs):
             if before not in seen:
                 seen.add(before)
                 stack.append(before)
-    return wanted
+    return found
 
 
-def _add(op: Operation, wanted: Dict[str, Wanted]) -> None:
-    names, slices = (constant_value(op.inputs[1]), constant_value(op.inputs[2]) if len(op.inputs) > 2 else None)
-    if names is None:
-        return  # they are computed
-    names = names.reshape(-1)
-    specs = [b""] * len(names) if slices is None else slices.reshape(-1)
-    for name, spec, output in zip(names, specs, op.outputs):
-        name, spec = (t.decode() if isinstance(t, bytes) else str(t) for t in (name, spec))
-        if spec:
-            shape: Optional[List[int]] = [int(d) for d in spec.split()[:-1]]
+def _text(text: Any) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)
+
+
+def wanted_by(operation: Operation) -> Dict[str, Wanted]:
+    """By name, what an operation that restores reads."""
+    wanted: Dict[str, Wanted] = {}
+    for name, part, output in restored_by(operation):
+        if part:
+            shape: Optional[List[int]] = [int(d) for d in part.split()[:-1]]
         else:
             shapes = [s for s in map(_shape_of_variable, _takers(output)) if s is not None]
             shape = shapes[0] if len(shapes) == 1 else None
         dtype = output.dtype.base_dtype
         wanted[name] = Wanted(shape, None if dtype.name == "string" else dtype.as_numpy_dtype)
+    return wanted
+
+
+def values_for(operation: Operation, file: SafetensorsFile) -> Dict[Tensor, Any]:
+    """The arrays of a file in place of what an operation that restores reads."""
+    values: Dict[Tensor, Any] = {}
+    for name, part, output in restored_by(operation):
+        value = file.read(name)
+        ranges = [r.split(",") for r in part.split()[-1].split(":")] if part else []
+        values[output] = value[tuple(slice(None) if r == ["-"] else slice(int(r[0]), int(r[0]) + int(r[1])) for r in ranges)]
+    return values
 
 
 def _takers(tensor: Tensor) -> List[Operation]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -98,6 +98,10 @@ class SafetensorsFile:
     def names(self) -> List[str]:
         """In the file's order."""
         return list(self._entries)
+
+    def describe(self, name: str) -> Tuple[Any, List[int]]:
+        """The NumPy type and the shape of an array, which is not read."""
+        return _type_of(self._entries[name]["dtype"]), list(self._entries[name]["shape"])
 
     def read(self, name: str) -> np.ndarray:
         """One array."""

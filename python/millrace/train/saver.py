@@ -31,7 +31,8 @@ from millrace.train.checkpoint_management import (  # noqa: F401
     remove_checkpoint,
     update_checkpoint_state,
 )
-from millrace.train.mismatch import Mismatch, compare, wanted_by
+from millrace.train.mismatch import Mismatch, compare, values_for, wanted_by
+from millrace.train.safetensors import SafetensorsFile
 from millrace.train.saveable import all_saveable_objects
 from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1, V2  # noqa: F401
 
@@ -202,7 +203,7 @@ class Saver:
         return written
 
     def restore(self, sess: Any, save_path: Optional[str]) -> None:
-        """Gives the variables the values of a checkpoint."""
+        """Gives the variables the values of a checkpoint, or of a file whose name ends in .safetensors."""
         if self._is_empty:
             return
         if save_path is None:
@@ -210,6 +211,9 @@ class Saver:
         self.wait()
         tf_logging.info("Restoring parameters from %s", save_path)
         session, path = _raw(sess), gfile.as_path(save_path)
+        if path.endswith(".safetensors"):
+            self._restore_arrays(session, path)
+            return
         try:
             session.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: path})
         except (errors.NotFoundError, errors.InvalidArgumentError) as error:
@@ -217,6 +221,13 @@ class Saver:
             if not differs:
                 raise
             raise at_user_line(type(error)(error.node_def, error.op, "%s\n\n%s" % (error.message, differs))) from None
+
+    def _restore_arrays(self, session: Any, path: str) -> None:
+        operation = session.graph.get_operation_by_name(self.saver_def.restore_op_name)
+        differs = compare(path, wanted_by(operation))
+        if differs:
+            raise at_user_line((errors.NotFoundError if differs.missing else errors.InvalidArgumentError)(None, None, str(differs)))
+        session.run(operation, values_for(operation, SafetensorsFile(path)))
 
     def mismatch(self, save_path: str) -> Mismatch:
         """In what a checkpoint differs from what `restore` wants of it: names missing, with those that are like them, unexpected names, other shapes."""

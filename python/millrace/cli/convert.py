@@ -1,41 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`millrace convert`: checkpoints and safetensors files into each other, graphs and models into GraphDefs, binary or text, and into ONNX."""
+"""`millrace convert`: checkpoints and safetensors files into each other, graphs and models into GraphDefs, binary or text, SavedModels and ONNX."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any
+import shutil
+from typing import Any, Iterator
 
+from millrace import graph_util
 from millrace.cli import sources
-from millrace.cli.answers import Answer, Progress, size
+from millrace.cli.answers import Answer, Progress, each, size
 from millrace.framework.graph import Graph
+from millrace.framework.importer import without_shapes
 from millrace.framework.session import Session
 from millrace.ops import gen_ops
 from millrace.ops.array_ops import placeholder
 from millrace.saved_model import loader
+from millrace.tools import freeze_graph
 from millrace.train import safetensors
+from millrace.train.checkpoint_management import checkpoint_exists
+from millrace.train.saver import import_meta_graph
 
-_FORMS = ("safetensors", "checkpoint", "checkpoint-v1", "pb", "pbtxt", "onnx")
+_FORMS = ("safetensors", "checkpoint", "checkpoint-v1", "pb", "pbtxt", "onnx", "saved_model")
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
         "convert",
-        help="checkpoints to safetensors and back, graphs and SavedModels to GraphDef files and ONNX",
-        description="Writes what SOURCE holds in another form. A SavedModel with --freeze becomes one graph with constants for variables; to ONNX always.",
+        help="checkpoints to safetensors and back, graphs and SavedModels to GraphDef files, SavedModels and ONNX",
+        description="Writes what SOURCE holds in another form. With --freeze a model becomes one graph with constants for variables; to ONNX always. "
+        "The variables' values are in the SavedModel, or in the checkpoint beside a .meta file, or where --checkpoint says.",
     )
     parser.add_argument("path", metavar="SOURCE", help="a checkpoint, safetensors file, array file, graph or SavedModel")
     parser.add_argument("target", metavar="TARGET", help="the file; of a checkpoint its prefix")
     parser.add_argument("--to", choices=_FORMS, help="unless TARGET ends in .safetensors, .ckpt, .pb, .pbtxt or .onnx")
     parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
-    parser.add_argument("--freeze", action="store_true", help="of a SavedModel: put the variables' values into the graph")
-    parser.add_argument("--signature", default="serving_default", help="whose outputs --freeze keeps, and whose inputs and outputs an ONNX model has")
+    parser.add_argument("--checkpoint", metavar="PREFIX", help="of a graph: the variables' values; of FILE.meta it is FILE unless this says otherwise")
+    parser.add_argument("--freeze", action="store_true", help="put the variables' values into the graph, of which --output, or the signature, stays")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that is fed (all placeholders, or the signature's)"
+        "--signature", default="serving_default", help="of a SavedModel: whose outputs --freeze keeps, and whose inputs and outputs an ONNX model has"
     )
     parser.add_argument(
-        "--output", action="append", default=[], metavar="NAME", help="of an ONNX model: a tensor that it answers (the ends of the graph, or the signature's)"
+        "--input",
+        action="append",
+        default=[],
+        metavar="[KEY=]NAME",
+        help="of a SavedModel or an ONNX model: a tensor that is fed, and what it is called there (all placeholders, or the signature's)",
+    )
+    parser.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="[KEY=]NAME",
+        help="a tensor that the model answers (the signature's; of an ONNX model without one the ends of the graph)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace TARGET")
     parser.set_defaults(command=_convert)
@@ -55,6 +75,8 @@ def _convert(given: Any) -> Answer:
         return _write_graph(source, given, form)
     if form == "onnx":
         return _write_onnx(source, given)
+    if form == "saved_model":
+        return _write_saved_model(source, given)
     values = sources.Values(source)
     return _write_safetensors(values, given.target) if form == "safetensors" else _write_checkpoint(values, given.target, form == "checkpoint-v1")
 
@@ -89,7 +111,7 @@ def _total_bytes(values: sources.Values) -> int:
 def _write_checkpoint(values: sources.Values, target: str, first_version: bool) -> Answer:
     if not values.names:
         raise ValueError("%s holds no tensor" % values.source.path)
-    arrays = dict(values.items())
+    arrays = {name: values[name] for name in each(values.names, "reading", "tensors")}
     with Graph().as_default(), Session() as session:
         holders = {name: placeholder(a.dtype if a.dtype.kind not in "OSU" else "string", a.shape) for name, a in arrays.items()}
         names, slices = list(arrays), [""] * len(arrays)
@@ -103,8 +125,7 @@ def _done(target: str, tensors: int, count: int) -> Answer:
 
 
 def _write_graph(source: sources.Source, given: Any, form: str) -> Answer:
-    meta = sources.meta_graph_of(source, given.tags)
-    graph = _frozen(source, meta, given.signature) if given.freeze else meta.graph_def
+    graph = _frozen(source, given) if given.freeze else sources.graph_of(source, given.tags)
     return _write_whole(given.target, str(graph).encode() if form == "pbtxt" else graph.SerializeToString(), len(graph.node))
 
 
@@ -120,11 +141,11 @@ def _write_onnx(source: sources.Source, given: Any) -> Answer:
     from millrace import onnx
 
     meta = sources.meta_graph_of(source, given.tags)
-    inputs: Any = given.input
-    outputs: Any = given.output
+    inputs: Any = _named(given.input)
+    outputs: Any = _named(given.output)
     graph = meta.graph_def
-    if source.kind == "saved_model" and os.path.isdir(source.path):
-        graph = _frozen(source, meta, given.signature, [o.split(":")[0] for o in given.output])
+    if _has_values(source, given):
+        graph = _frozen(source, given)
         if not outputs:
             signature = meta.signature_def[given.signature]
             outputs = {key: info.name for key, info in sorted(signature.outputs.items())}
@@ -136,14 +157,81 @@ def _write_onnx(source: sources.Source, given: Any) -> Answer:
     return _write_whole(given.target, written.SerializeToString(), len(written.graph.node))
 
 
-def _frozen(source: sources.Source, meta: Any, key: str, outputs: Any = ()) -> Any:
-    from millrace import graph_util
+def _write_saved_model(source: sources.Source, given: Any) -> Answer:
+    from millrace.saved_model import simple_save
 
-    if source.kind != "saved_model" or not os.path.isdir(source.path):
-        raise ValueError("--freeze wants a SavedModel's folder, which has the variables' values; %s is %s" % (source.path, source.kind))
-    if not outputs and key not in meta.signature_def:
-        raise ValueError("%s has no signature '%s'; it has %s" % (source.path, key, ", ".join(sorted(meta.signature_def)) or "none"))
-    outputs = list(outputs) or sorted({info.name.split(":")[0] for info in meta.signature_def[key].outputs.values()})
-    with Graph().as_default() as graph, Session() as session:
-        loader.load(session, sorted(meta.meta_info_def.tags), source.path)
-        return graph_util.convert_variables_to_constants(session, graph.as_graph_def(), outputs)
+    temporary = given.target.rstrip(os.sep) + ".tmp%d" % os.getpid()
+    if source.kind == "graph" and given.checkpoint:
+        raise ValueError("%s does not list its variables, as a .meta file does: --freeze it, then make a SavedModel of that" % source.path)
+    with _opened(source, given) as session:
+        graph = session.graph
+        placeholders = [op.name for op in graph.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
+        inputs, outputs = _named(given.input or placeholders), _named(given.output)
+        if not outputs:
+            raise ValueError("a SavedModel wants to know what it answers: --output NAME")
+        simple_save(session, temporary, *({key: _tensor(graph, name) for key, name in of.items()} for of in (inputs, outputs)))
+        nodes = len(graph.get_operations())
+    if os.path.isdir(given.target):
+        shutil.rmtree(given.target)  # --overwrite has said so
+    os.replace(temporary, given.target)
+    told = {"target": given.target, "nodes": nodes, "inputs": inputs, "outputs": outputs}
+    return Answer(told, "%s: %d nodes, from %s to %s" % (given.target, nodes, ", ".join(inputs), ", ".join(outputs)))
+
+
+def _named(given: Any) -> Any:
+    """What KEY=NAME and NAME say: names of tensors by key, which without one is NAME, and for an operation's first tensor the operation's."""
+    return dict(text.split("=", 1) if "=" in text else (text[:-2] if text.endswith(":0") else text, text) for text in given)
+
+
+def _tensor(graph: Graph, name: str) -> Any:
+    return graph.get_tensor_by_name(name if ":" in name else name + ":0")
+
+
+# ---- variables' values ----
+
+
+def _checkpoint(source: sources.Source, given: Any) -> Any:
+    """Where the variables of a graph have their values; None when nobody says."""
+    if given.checkpoint:
+        return given.checkpoint
+    prefix, end = os.path.splitext(source.path)
+    return prefix if end == ".meta" and checkpoint_exists(prefix) else None
+
+
+def _has_values(source: sources.Source, given: Any) -> bool:
+    return _is_folder(source) or _checkpoint(source, given) is not None
+
+
+def _is_folder(source: sources.Source) -> bool:
+    return source.kind == "saved_model" and os.path.isdir(source.path)
+
+
+@contextlib.contextmanager
+def _opened(source: sources.Source, given: Any) -> Iterator[Session]:
+    """A session on the graph, in which variables have their values."""
+    meta = sources.meta_graph_of(source, given.tags)
+    with Graph().as_default(), Session() as session:
+        if _is_folder(source):
+            loader.load(session, sorted(meta.meta_info_def.tags), source.path)
+        else:
+            meta.graph_def.CopyFrom(without_shapes(meta.graph_def))
+            import_meta_graph(meta, clear_devices=True)
+            checkpoint = _checkpoint(source, given)
+            if checkpoint is not None:
+                freeze_graph.restore(session, meta.saver_def, checkpoint)
+            elif any(node.op in _VARIABLES for node in meta.graph_def.node):
+                raise ValueError("%s has variables without values: --checkpoint PREFIX says where they are" % source.path)
+        yield session
+
+
+def _frozen(source: sources.Source, given: Any) -> Any:
+    """The graph with constants for variables: what its outputs need."""
+    outputs = list(_named(given.output).values())
+    if not outputs:
+        signatures = sources.meta_graph_of(source, given.tags).signature_def
+        if given.signature not in signatures:
+            has = ", ".join(sorted(signatures)) or "none"
+            raise ValueError("%s has no signature '%s' (it has %s): --output NAME says what it answers" % (source.path, given.signature, has))
+        outputs = [info.name for info in signatures[given.signature].outputs.values()]
+    with _opened(source, given) as session:
+        return graph_util.convert_variables_to_constants(session, session.graph.as_graph_def(), sorted({name.split(":")[0] for name in outputs}))

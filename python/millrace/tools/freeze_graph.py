@@ -25,7 +25,7 @@ def _tags(tags: Any) -> Any:
     return tags.split(",") if isinstance(tags, str) else list(tags or [tag_constants.SERVING])
 
 
-def _restore(session: Session, saver_def: Any, checkpoint: str, restore_op_name: str, filename_tensor_name: str) -> None:
+def restore(session: Session, saver_def: Any, checkpoint: str, restore_op_name: str = "save/restore_all", filename_tensor_name: str = "save/Const:0") -> None:
     """By a saver, by the op of one in the graph, or each variable that the checkpoint has."""
     if saver_def is not None and saver_def.restore_op_name:
         Saver(saver_def=saver_def).restore(session, checkpoint)
@@ -75,7 +75,7 @@ def freeze_graph_with_def_protos(
             loader.load(session, _tags(saved_model_tags), input_saved_model_dir)
         else:
             import_graph_def(input_graph_def, name="")
-            _restore(session, input_saver_def, input_checkpoint, restore_op_name, filename_tensor_name)
+            restore(session, input_saver_def, input_checkpoint, restore_op_name, filename_tensor_name)
         if initializer_nodes:
             session.run(_names(initializer_nodes))
         made = graph_util.convert_variables_to_constants(

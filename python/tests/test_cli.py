@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 
 import millrace as tf
 from millrace import cli
+from millrace.cli import machine
 from millrace.train import safetensors
 
 
@@ -99,6 +101,37 @@ def test_a_model_is_frozen(capsys, model):
     facts = _facts(capsys, "run", model / "frozen.pbtxt", "--feed", "x=%s" % (model / "x.npy"), "--fetch", "y:0")
     assert facts["outputs"]["y:0"]["value"] == [[7.0, 8.0]] * 2
     assert _facts(capsys, "inspect", model / "frozen.pbtxt")["variables"] == []
+
+
+def test_a_meta_graph_is_frozen_with_its_checkpoint(capsys, model):
+    meta, feed = model / "train" / "a.ckpt-7.meta", ("--feed", "x=%s" % (model / "x.npy"))
+    _facts(capsys, "convert", meta, model / "frozen.pb", "--freeze", "--output", "y")
+    assert _facts(capsys, "run", model / "frozen.pb", *feed, "--fetch", "y:0")["outputs"]["y:0"]["value"] == [[7.0, 8.0]] * 2
+    facts = _facts(capsys, "inspect", model / "frozen.pb")
+    assert facts["variables"] == [] and "SaveV2" not in facts["ops"]
+    # A graph alone says nothing of values.
+    status, _, err = _run(capsys, "convert", model / "graph.pb", model / "other.pb", "--freeze", "--output", "y")
+    assert status == 2 and "--checkpoint PREFIX says where" in err
+    _facts(capsys, "convert", model / "graph.pb", model / "other.pb", "--freeze", "--output", "y", "--checkpoint", model / "train" / "a.ckpt-7")
+    assert _facts(capsys, "run", model / "other.pb", *feed, "--fetch", "y:0")["outputs"]["y:0"]["value"] == [[7.0, 8.0]] * 2
+    status, _, err = _run(capsys, "convert", meta, model / "third.pb", "--freeze")
+    assert status == 2 and "--output NAME" in err
+
+
+def test_a_graph_becomes_a_saved_model(capsys, model):
+    meta, target = model / "train" / "a.ckpt-7.meta", model / "made"
+    _facts(capsys, "convert", meta, target, "--to", "saved_model", "--input", "given=x", "--output", "answer=y:0")
+    facts = _facts(capsys, "inspect", target)
+    signature = facts["signatures"]["serving_default"]
+    assert [v["name"] for v in facts["variables"]] == ["w", "b"]
+    assert signature["inputs"]["given"]["tensor"] == "x:0" and list(signature["outputs"]) == ["answer"]
+    feed = ("--feed", "given=%s" % (model / "x.npy"))
+    assert _facts(capsys, "run", target, *feed)["outputs"]["answer"]["value"] == [[7.0, 8.0]] * 2
+    options = ("--to", "saved_model", "--output", "y")
+    assert "does not list its variables" in _run(capsys, "convert", model / "graph.pb", model / "no", *options, "--checkpoint", model / "train" / "a.ckpt-7")[2]
+    assert "--overwrite" in _run(capsys, "convert", meta, target, "--to", "saved_model", "--output", "y")[2]
+    _facts(capsys, "convert", target, target, "--to", "saved_model", "--output", "w/read", "--overwrite")  # a model into itself
+    assert _facts(capsys, "run", target, "--feed", "x=%s" % (model / "x.npy"))["outputs"]["w/read"]["value"][0] == [0.0, 1.0]
 
 
 def test_differences_are_an_exit_status(capsys, model):
@@ -197,3 +230,30 @@ def test_the_doctor_knows_the_settings():
     assert done.returncode == 1, done.stderr
     assert "MILLRACE_NUM_THREAD is no setting; did you mean MILLRACE_NUM_THREADS?" in done.stdout
     assert "MILLRACE_MIN_LOG_LEVEL is 'loud'" in done.stdout and "GFLOP/s" in done.stdout
+    assert re.search(r"^library +/.*libmillrace\.so[.0-9]*, version \d", done.stdout, re.M) and re.search(r"^(grpc|control group|system) ", done.stdout, re.M)
+
+
+def test_the_doctor_reads_limits_of_control_groups(tmp_path):
+    (tmp_path / "own").write_text("0::/a/b\n")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert machine.cgroup_limits(tmp_path, tmp_path / "own") == {}
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "a" / "cpu.max").write_text("150000 100000\n")
+    (tmp_path / "a" / "memory.max").write_text("1000000\n")
+    (tmp_path / "a" / "b" / "memory.max").write_text("max\n")
+    assert machine.cgroup_limits(tmp_path, tmp_path / "own") == {"cores": 1.5, "memory": 1000000}
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("100000\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert machine.cgroup_limits(tmp_path, tmp_path / "own") == {"cores": 1, "memory": 1000000}
+
+
+def test_numbers_that_json_has_not_are_strings(capsys, tmp_path):
+    np.save(tmp_path / "a.npy", np.array([[np.nan, 1.0], [np.inf, -np.inf]], np.float32))
+    status, out, _ = _run(capsys, "inspect", tmp_path / "a.npy", "--values", "array", "--json")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    facts = json.loads(out, parse_constant=refuse)
+    assert status == 0 and facts["value"] == [["NaN", 1.0], ["Infinity", "-Infinity"]] and facts["greatest"] == "NaN" and facts["not_finite"] == 3

@@ -13,6 +13,8 @@ import os
 import sys
 from typing import Any, List, Optional
 
+import numpy as np
+
 from millrace.cli import certs, compare, convert, doctor, inspect, launch, run, serve, top, trace
 
 
@@ -32,7 +34,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     try:
         answer = given.command(given)
         if given.json or answer.text:
-            print(json.dumps(answer.facts, indent=2, default=str) if given.json else answer.text)
+            print(json.dumps(_plain(answer.facts), indent=2, default=str, allow_nan=False) if given.json else answer.text)
         sys.stdout.flush()
         return int(answer.status)
     except BrokenPipeError:  # whoever read has seen enough
@@ -45,6 +47,17 @@ def main(arguments: Optional[List[str]] = None) -> int:
             raise
         print("millrace: %s" % _told(error), file=sys.stderr)
         return 2
+
+
+def _plain(facts: Any) -> Any:
+    """Facts that JSON can say: numbers that are none, and infinite ones, become the strings NaN, Infinity and -Infinity."""
+    if isinstance(facts, dict):
+        return {key: _plain(value) for key, value in facts.items()}
+    if isinstance(facts, (list, tuple)):
+        return [_plain(value) for value in facts]
+    if isinstance(facts, (float, complex, np.floating)) and not np.isfinite(facts):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(facts), str(facts))
+    return facts
 
 
 def _told(error: Any) -> str:

@@ -12,7 +12,8 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from millrace.cli.answers import Answer, sections, size, table
+from millrace.cli import machine
+from millrace.cli.answers import Answer, sections, table
 from millrace.launch import identity
 
 _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
@@ -22,13 +23,14 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_PREPARED_LIMIT_BYTES": "a number of bytes",
     "MILLRACE_GUARD_ALLOCATIONS": "1 for a page that faults behind every tensor (for tests)",
     "MILLRACE_SWITCHED_OFF_STAGES": "names of compiler stages, with commas",
-    "MILLRACE_VERIFY_GRAPHS": "1 to verify graphs between the stages of the compiler",
-    "MILLRACE_MAX_ISA": "sse2, sse4 or avx2: kernels as lesser machines have them",
+    "MILLRACE_VERIFY_GRAPHS": "anything, to verify graphs between the stages of the compiler",
+    "MILLRACE_MAX_ISA": "sse2, sse4, avx2 or avx512: kernels as lesser machines have them",
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",
     "MILLRACE_ALLOW_INSECURE_REMOTE": "1 for servers that other hosts may use, without encryption or passwords",
     "MILLRACE_ALLOW_FILES": "folders that graphs on servers may use, with ':' between them, or all",
     "MILLRACE_ALLOW_PY_FUNC": "1 for servers whose graphs may call functions of the program, 0 for others",
+    "MILLRACE_ALLOW_ANY_CLUSTER": "1 for servers to which sessions may bring clusters with any addresses, 0 for others",
     "MILLRACE_BIND": "HOST or HOST:PORT where servers listen",
     "MILLRACE_MAX_SESSIONS": "a number from 1 on",
     "MILLRACE_MAX_STEPS": "a number from 1 on",
@@ -49,6 +51,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_STALLED_AFTER_SECONDS": "a number of seconds; 0: no step is described",
     "MILLRACE_LOG_FORMAT": "text or json",
     "MILLRACE_LOG_FIELDS": "fields of each log line, such as job=ps,task=0",
+    "MILLRACE_LIBRARY": "the native library, where it is not that of the package",
     "MILLRACE_TRACEBACK": "1 for tracebacks of this program",
 }
 _NUMBERS = ("MILLRACE_NUM_THREADS", "MILLRACE_MIN_LOG_LEVEL", "MILLRACE_MEMORY_LIMIT_BYTES", "MILLRACE_PREPARED_LIMIT_BYTES")
@@ -70,7 +73,7 @@ def _doctor(given: Any) -> Answer:
         return _cluster()
     facts: Dict[str, Any] = {}
     wrong: List[str] = []
-    for look in (_machine, _installation, _settings, _product):
+    for look in (machine.machine, machine.library, _installation, _settings, _product):
         found, faults = look()
         facts.update(found)
         wrong += faults
@@ -95,26 +98,6 @@ def _cluster() -> Answer:
     return Answer(facts, sections("/job:%s/task:%s, says %s" % (me.job, me.task, me.source), table(rows)))
 
 
-def _machine() -> Tuple[Dict[str, Any], List[str]]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    facts: Dict[str, Any] = {"system": "%s %s" % (platform.system(), platform.release()), "processor": platform.machine(), "cores": cores}
-    wrong: List[str] = []
-    try:
-        with open("/proc/meminfo") as file:
-            memory = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if len(line.split()) > 2}
-        facts["memory"] = "%s, %s available" % (size(memory["MemTotal"]), size(memory["MemAvailable"]))
-        if memory["MemAvailable"] < 512 << 20:
-            wrong.append("only %s of memory are available" % size(memory["MemAvailable"]))
-        with open("/proc/cpuinfo") as file:
-            flags = next((line.split(":")[1].split() for line in file if line.startswith("flags")), [])
-        facts["vectors"] = ", ".join(f for f in ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile") if f in flags) or "none known"
-        if flags and "sse4_2" not in flags:
-            wrong.append("the processor has no SSE 4.2: most kernels run without vectors")
-    except (OSError, KeyError, ValueError):
-        facts["memory"] = "unknown"
-    return facts, wrong
-
-
 def _installation() -> Tuple[Dict[str, Any], List[str]]:
     import millrace
     from millrace.framework.registry import PACKAGE_PATH
@@ -124,7 +107,7 @@ def _installation() -> Tuple[Dict[str, Any], List[str]]:
     facts["installed_beside"] = ", ".join(beside) or "none of tensorflow, torch, jax"
     wrong: List[str] = []
     if sys.version_info < (3, 9):
-        wrong.append("Python is older than 3.9")
+        wrong.append("Python is older than 3.9: install a newer one")
     return facts, wrong
 
 
@@ -136,7 +119,7 @@ def _settings() -> Tuple[Dict[str, Any], List[str]]:
     for name, value in found.items():
         if name not in _SETTINGS:
             near = difflib.get_close_matches(name, _SETTINGS, n=1)
-            wrong.append("%s is no setting%s" % (name, "; did you mean %s?" % near[0] if near else ""))
+            wrong.append("%s is no setting%s" % (name, "; did you mean %s?" % near[0] if near else ": unset it"))
         elif name in _NUMBERS and not (value.isdigit() and (name != "MILLRACE_NUM_THREADS" or int(value) > 0)):
             wrong.append("%s is '%s', want %s" % (name, value, _SETTINGS[name]))
     return {"settings": found}, wrong
@@ -158,4 +141,4 @@ def _product() -> Tuple[Dict[str, Any], List[str]]:
         devices = ", ".join(d.name for d in session.list_devices())
     error = float(np.abs(made - value.astype(np.float64) @ value).max())
     facts = {"devices": devices, "product_of_512": "%.1f GFLOP/s" % (2 * side**3 / min(times) / 1e9)}
-    return facts, ["a product of matrices is wrong by %g" % error] if not error < 1e-3 else []
+    return facts, [] if error < 1e-3 else ["a product of matrices is wrong by %g: try MILLRACE_MAX_ISA=sse4 and DNNL_MAX_CPU_ISA=SSE41, and report it" % error]

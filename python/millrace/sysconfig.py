@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.sysconfig: how this package was built, and where its library is. Op libraries of TensorFlow do not load into Millrace."""
+"""tf.sysconfig: how this package was built, and where its library is.
+
+Op libraries that were compiled for TensorFlow by its C API alone load here too; those that use its C++ classes do not (docs/custom_ops.md).
+"""
 
 from __future__ import annotations
 

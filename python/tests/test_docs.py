@@ -17,7 +17,8 @@ from millrace.cli import doctor
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DOCS = os.path.join(ROOT, "docs")
 PAGES = sorted(glob.glob(os.path.join(DOCS, "*.md")))
-READMES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "python/README.md", "src/README.md")]
+DECISIONS = sorted(glob.glob(os.path.join(DOCS, "decisions", "*.md")))
+READMES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "python/README.md", "src/README.md", "examples/python/README.md")]
 
 # What a page takes for granted.
 _BEFORE = {
@@ -30,21 +31,45 @@ _BEFORE = {
 }
 
 
+def _digits_in_records(folder):
+    """What the program of python.md writes."""
+    with tf.python_io.TFRecordWriter(str(folder / "digits.tfrecord")) as writer:
+        for i in range(256):
+            image, number = tf.train.FloatList(value=[0.5] * 64), tf.train.Int64List(value=[i % 10])
+            features = tf.train.Features(feature={"image": tf.train.Feature(float_list=image), "number": tf.train.Feature(int64_list=number)})
+            writer.write(tf.train.Example(features=features).SerializeToString())
+
+
+def _library_of_an_op(folder):
+    """By the page's own line, where there is a compiler."""
+    if shutil.which("g++") is None:
+        pytest.skip("skipped: no compiler")
+    shutil.copy(os.path.join(ROOT, "examples", "custom_op", "log_cosh.cc"), folder)
+    (lines,) = (b for b in _blocks(os.path.join(DOCS, "custom_ops.md"), "") if "g++" in b)
+    surroundings = {**os.environ, "CPATH": os.path.join(ROOT, "include")}  # a package that was not installed has no headers
+    made = subprocess.run(["bash", "-ec", lines.replace("python", sys.executable)], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=300)
+    assert made.returncode == 0, made.stderr
+
+
+_FILES = {"cpp.md": _digits_in_records, "custom_ops.md": _library_of_an_op}
+
+
 def _text(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
 def _blocks(path, language):
-    return re.findall(r"^```%s\n(.*?)^```$" % language, _text(path), re.M | re.S)
+    return [block for named, block in re.findall(r"^```(\w*)\n(.*?)^```$", _text(path), re.M | re.S) if named == language]
 
 
 def _pages_with(language):
-    return [pytest.param(p, id=os.path.basename(p)) for p in PAGES if _blocks(p, language) and os.path.basename(p) not in ("custom_ops.md", "devices.md")]
+    return [pytest.param(p, id=os.path.basename(p)) for p in PAGES if _blocks(p, language) and os.path.basename(p) != "devices.md"]
 
 
 @pytest.mark.parametrize("page", _pages_with("python"))
 def test_python_of_a_page_runs(page, tmp_path):
+    _FILES.get(os.path.basename(page), lambda folder: None)(tmp_path)
     program = _BEFORE.get(os.path.basename(page), "") + "\n".join(_blocks(page, "python"))
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
@@ -57,6 +82,7 @@ def test_cpp_of_a_page_runs(page, tmp_path):
     compiler = shutil.which("c++")
     if compiler is None or not os.path.exists(os.path.join(includes[1], "millrace", "ops.h")):
         pytest.skip("skipped: no compiler or no build folder")
+    _FILES.get(os.path.basename(page), lambda folder: None)(tmp_path)
     for i, block in enumerate(b for b in _blocks(page, "cpp") if "int main" in b):
         source, program = str(tmp_path / ("p%d.cc" % i)), str(tmp_path / ("p%d" % i))
         with open(source, "w") as file:
@@ -80,6 +106,12 @@ def test_cpp_of_a_page_runs(page, tmp_path):
         assert subprocess.run([program], cwd=tmp_path, timeout=100).returncode == 0
 
 
+def test_the_op_of_a_page_is_that_of_the_example():
+    example = _text(os.path.join(ROOT, "examples", "custom_op", "log_cosh.cc")).replace("}  // namespace\n\n", "")
+    blocks = _blocks(os.path.join(DOCS, "custom_ops.md"), "cpp")
+    assert len(blocks) == 3 and all(block in example for block in blocks)
+
+
 def test_c_of_a_page_runs_a_saved_model(tmp_path):
     library = os.path.dirname(os.path.realpath(os.path.join(tf.sysconfig.get_lib(), "libmillrace.so")))
     compiler = shutil.which("cc")
@@ -98,7 +130,7 @@ def test_c_of_a_page_runs_a_saved_model(tmp_path):
     assert missing.returncode == 1 and "nothing" in missing.stderr
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, id=os.path.relpath(p, ROOT)) for p in PAGES + READMES])
+@pytest.mark.parametrize("page", [pytest.param(p, id=os.path.relpath(p, ROOT)) for p in PAGES + DECISIONS + READMES])
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", _text(page)):
         if re.match(r"[a-z]+:", target):
@@ -112,7 +144,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_commands_of_pages_exist(capsys):
-    used = {m for p in PAGES + READMES for b in re.findall(r"^```\n(.*?)^```$", _text(p), re.M | re.S) for m in re.findall(r"^millrace (\w+)", b, re.M)}
+    used = {m for p in PAGES + READMES for b in _blocks(p, "") for m in re.findall(r"^millrace (\w+)", b, re.M)}
     used |= {m for p in PAGES for m in re.findall(r"`millrace ([a-z]+)", _text(p))}
     assert {"trace", "convert", "inspect", "doctor"} <= used
     for command in sorted(used):
@@ -124,14 +156,14 @@ def test_commands_of_pages_exist(capsys):
 def test_every_setting_is_told():
     source = "".join(
         _text(p)
-        for folder in ("src", "python/millrace")
+        for folder in ("src", "python/src", "python/millrace")
         for end in ("cc", "py")
         for p in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True)
         if not p.endswith(("_test.cc", "gen_ops.py"))
     )
-    read = set(re.findall(r"(?:getenv|environ\.get|environ\[)\(?\"(MILLRACE_\w+)\"", source)) | set(re.findall(r"= \"(MILLRACE_[A-Z_]+)\"", source))
+    read = set(re.findall(r"\"(MILLRACE_[A-Z_]+)\"", source))
     told = set(re.findall(r"`(MILLRACE_\w+)`", _text(os.path.join(DOCS, "running.md"))))
-    assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_SWITCHED_OFF_STAGES"} <= read
+    assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_SWITCHED_OFF_STAGES", "MILLRACE_ALLOW_ANY_CLUSTER"} <= read
     assert read - told == set() and read - set(doctor._SETTINGS) == set()
     assert told - set(doctor._SETTINGS) == set()
 
@@ -141,6 +173,22 @@ def test_the_site_has_every_page():
     assert nav == {os.path.basename(p) for p in PAGES}
     start = _text(os.path.join(DOCS, "index.md"))
     assert all("(%s" % page in start for page in nav - {"index.md"})
+
+
+def test_the_site_has_what_its_pages_lead_to(tmp_path):
+    subprocess.run([sys.executable, os.path.join(ROOT, "tools", "site_pages.py"), str(tmp_path), "CONTRIBUTING.md", "src/README.md"], check=True)
+    pages = [os.path.join(at, name) for at, _, names in os.walk(tmp_path) for name in names if name.endswith(".md")]
+    assert {"source/include/millrace/c_api.h.md", "source/CONTRIBUTING.md", "decisions/README.md", "cpp.md"} <= {os.path.relpath(p, tmp_path) for p in pages}
+    for page in pages:
+        for target in re.findall(r"\]\((?![a-z]+:|#)([^)\s#]+)[)#]", _text(page)):
+            found = os.path.normpath(os.path.join(os.path.dirname(page), target))
+            assert os.path.exists(found) and found.startswith(str(tmp_path)), "%s: %s" % (page, target)
+
+
+def test_decisions_are_listed():
+    listed = dict(re.findall(r"^\| \[\d{4}\]\((\S+)\) \| (.*) \|$", _text(os.path.join(DOCS, "decisions", "README.md")), re.M))
+    titles = {os.path.basename(p): _text(p).splitlines()[0].partition(": ")[2] for p in DECISIONS if not p.endswith("README.md")}
+    assert listed == titles
 
 
 def test_the_reference_tells_of_public_names(tmp_path):

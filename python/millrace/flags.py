@@ -69,8 +69,8 @@ class _FlagValues:
         return self._flags[name].value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._flags:
-            raise AttributeError("Unknown command line flag '%s'" % name)
+        if name not in self._flags:  # before 1.5 that made one, and programs keep in it what their parts share
+            self._flags[name] = Flag(name, value, "set by the program", type(value))
         self._flags[name].value = value
         self._flags[name].present += 1
 

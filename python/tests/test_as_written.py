@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -48,6 +49,12 @@ print(time.clock() >= 0, base64.decodestring(base64.encodestring(b'x')), os.errn
 def test_numbers_print_as_they_did(tmp_path):
     made = run_program(tmp_path, "import numpy as np\nimport tensorflow as tf\nprint(tf.Session().run([tf.constant(0.5), tf.constant(2)]))\n")
     assert made.stdout == "[0.5, 2]\n", made.stderr
+
+
+def test_rows_of_different_lengths_are_saved(tmp_path):
+    made = run_program(tmp_path, "import numpy as np\nimport tensorflow as tf\nnp.save('a.npy', [np.ones(2), [1.0, 2.0, 3.0]])\n")
+    assert made.returncode == 0, made.stderr
+    assert [len(row) for row in np.load(tmp_path / "a.npy", allow_pickle=True)] == [2, 3]
 
 
 def test_meta_graph_of_the_same_graph(sess, tmp_path):
@@ -358,6 +365,24 @@ def test_the_debugger_says_what_to_use():
 def test_a_number_as_the_default_of_a_boolean_flag():
     tf.app.flags.DEFINE_boolean("batch_size_as_a_boolean", 128, "as programs have it")
     assert tf.app.flags.FLAGS.batch_size_as_a_boolean == 128
+
+
+def test_a_flag_that_only_the_program_sets():
+    tf.app.flags.FLAGS.words_in_the_data = 7
+    assert tf.app.flags.FLAGS.words_in_the_data == 7 == tf.app.flags.FLAGS.__flags["words_in_the_data"]
+    with pytest.raises(AttributeError, match="Unknown command line flag 'words_in_the_date'"):
+        tf.app.flags.FLAGS.words_in_the_date
+    del tf.app.flags.FLAGS.words_in_the_data
+
+
+def test_a_large_constant_as_text_is_made_quickly():
+    raw = bytes(range(256)) * 65536  # 16 MB
+    began = time.process_time()
+    text = str(tf.AttrValue(s=raw))
+    assert time.process_time() - began < 1.5  # a loop over the bytes takes 3 seconds or more
+    assert text.startswith('s: "\\000\\001\\002\\003\\004\\005\\006\\007\\010\\t\\n\\013\\014\\r\\016') and len(text) == 65536 * 736 + 6
+    for byte, escaped in ((34, '\\"'), (39, "\\'"), (92, "\\\\"), (65, "A"), (127, "\\177"), (255, "\\377")):
+        assert str(tf.AttrValue(s=bytes([byte]))) == 's: "%s"\n' % escaped
 
 
 def test_types_of_lists_of_numpys_scalars(sess):

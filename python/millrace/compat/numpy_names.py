@@ -157,7 +157,7 @@ def install() -> None:
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
     if (major, minor) >= (1, 24):
-        np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)
+        np.array, np.asarray, np.asanyarray = _tolerant(np.array), _tolerant(np.asarray), _tolerant(np.asanyarray)
         for name in ("max", "min", "amax", "amin", "sum"):
             setattr(np, name, _of_ragged(getattr(np, name)))
     if (major, minor) >= (2, 1):

@@ -7,6 +7,8 @@ import struct
 import threading
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
+import numpy as np
+
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
@@ -589,17 +591,13 @@ def _skip(data: memoryview, at: int, wire: int) -> int:
     return at
 
 
+_ESCAPED = np.array([chr(i) if 32 <= i < 127 else "\\%03o" % i for i in range(256)], "S4")  # shorter ones end in zeros
+_ESCAPED[[10, 13, 9, 34, 39, 92]] = [b"\\n", b"\\r", b"\\t", b'\\"', b"\\'", b"\\\\"]
+
+
 def _escape(raw: bytes) -> str:
-    out = []
-    for byte in raw:
-        char = chr(byte)
-        if char in "\"\\'":
-            out.append("\\" + char)
-        elif 32 <= byte < 127:
-            out.append(char)
-        else:
-            out.append({10: "\\n", 13: "\\r", 9: "\\t"}.get(byte, "\\%03o" % byte))
-    return '"%s"' % "".join(out)
+    made = _ESCAPED[np.frombuffer(raw, np.uint8)]  # constants are large: no loop of ours over their bytes
+    return '"%s"' % made.tobytes().translate(None, b"\0").decode("ascii")
 
 
 def _scalar_text(field: Field, value: Any) -> str:

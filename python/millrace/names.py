@@ -241,6 +241,7 @@ client_lib = .
 context = framework.eager_context
 function = framework.function
 backprop def_function wrap_function = .
+def_function.function = framework.eager_context:function
 test = test
 
 [python.ops]
@@ -279,6 +280,7 @@ while_v2 cond_v2 = ops.control_flow_ops
 critical_section_ops = ops.critical_section
 tensor_array_ops = ops.tensor_array_ops framework.type_spec
 functional_ops map_fn = ops.functional_ops .
+list_ops = ops.list_ops ops.gen_ops
 check_ops = ops.check_ops .
 candidate_sampling_ops = ops.candidate_sampling nn
 ctc_ops = ops.ctc_ops nn

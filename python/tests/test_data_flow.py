@@ -112,3 +112,57 @@ def test_how_a_file_is_compressed_may_be_a_tensor(tmp_path):
         iterator = tf.data.TFRecordDataset(path, kind, size).make_initializable_iterator()
         session.run(iterator.initializer, {kind: "ZLIB", size: 1024})
         assert session.run(iterator.get_next()) == b"one"
+
+
+def test_lists_of_tensors():
+    lists = names.find("python.ops.list_ops")
+    x = tf.placeholder(tf.float32, [3, 2])
+    taken = lists.tensor_list_from_tensor(x, tf.TensorShape([2]))
+    longer = lists.tensor_list_push_back(taken, [7.0, 8.0])
+    rest, last = lists.tensor_list_pop_back(longer, tf.float32)
+    changed = lists.tensor_list_set_item(rest, 1, [0.0, 1.0])
+    grown = lists.tensor_list_set_item(changed, 3, [5.0, 5.0], resize_if_index_out_of_bounds=True)
+    scattered = lists.tensor_list_scatter([[1.0], [2.0]], [2, 0], [None])
+    pieces = lists.tensor_list_split([1.0, 2.0, 3.0], [None], [1, 2])
+    empty = lists.empty_tensor_list([], tf.int32)
+    row = lists.tensor_list_get_item(grown, 1, tf.float32, [2])
+    (slope,) = tf.gradients(tf.reduce_sum(lists.tensor_list_stack(changed, tf.float32, 3, [2]) ** 2), x)
+    fetches = [last, row, lists.tensor_list_gather(grown, [3, 0], tf.float32), lists.tensor_list_length(rest), slope]
+    fetches += [lists.tensor_list_concat(pieces, tf.float32, [None]), lists.tensor_list_gather(scattered, [2], tf.float32, [1])]
+    fetches += [lists.tensor_list_stack(empty, tf.int32, element_shape=[]), lists.tensor_list_length(lists.tensor_list_reserve(None, 5, tf.int32))]
+    with tf.Session() as session:
+        found = session.run(fetches, {x: [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]})
+    wanted = [[7, 8], [0, 1], [[5, 5], [1, 2]], 3, [[2, 4], [0, 0], [10, 12]], [1, 2, 3], [[1]], [], 5]
+    assert [value.tolist() for value in found] == wanted
+
+
+def test_resource_variables_know_their_graph_and_shape():
+    resources = names.find("python.ops.resource_variable_ops")
+    first = tf.Graph()
+    with first.as_default():
+        v = resources.ResourceVariable([1.0, 1.0])
+        varying = resources.ResourceVariable([[1.0]], shape=tf.TensorShape(None))
+        assert tf.contrib.util.constant_value(resources.variable_shape(v.handle)).tolist() == [2]
+        assert varying.shape.ndims is None
+        with pytest.raises(ValueError, match="not compatible with"):
+            resources.ResourceVariable([1.0, 2.0, 3.0], shape=[4])
+        wider = varying.assign([[1.0, 2.0], [3.0, 4.0]])
+    with tf.Graph().as_default():
+        updates = [v.assign([2.0, 3.0]), v.assign_add([1.0, 1.0]), v.assign_sub([1.0, 1.0])]
+    assert all(update.graph is first for update in updates)
+    with tf.Session(graph=first) as session:
+        session.run([v.initializer, varying.initializer])
+        assert [session.run(update).tolist() for update in updates] == [[2, 3], [3, 4], [2, 3]]
+        assert session.run(wider).shape == (2, 2)
+
+
+def test_modules_with_functions_of_their_own_load():
+    decorate = names.find("python.eager.def_function").function
+
+    @decorate
+    def double(x):
+        return x + x
+
+    assert double.__name__ == "double" and decorate(autograph=False)(double)
+    with pytest.raises(NotImplementedError, match="call double itself"):
+        double(1)

@@ -158,7 +158,7 @@ def test_paths_of_1_15_that_tests_import():
     with pytest.raises(NotImplementedError, match="no eager execution"):
         names.find("python.eager.backprop").GradientTape
     with pytest.raises(NotImplementedError, match="no eager execution"):
-        names.find("python.eager.def_function").function
+        names.find("python.eager.wrap_function").wrap_function
 
 
 def test_modules_inside_contrib_are_no_classes():

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from millrace.framework import dtypes, tensor_shape
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.ops import gen_ops
 from millrace.ops.variables import Variable, _ByCreators
 
@@ -31,7 +32,13 @@ class ResourceVariable(Variable, metaclass=_KnowsResources):
         variable_def: Any = None,
         import_scope: Optional[str] = None,
         constraint: Any = None,
+        distribute_strategy: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
     ) -> None:
+        if distribute_strategy is not None:
+            raise at_user_line(NotImplementedError("distribute_strategy is not provided: there are no strategies."))
         super().__init__(
             initial_value,
             trainable,
@@ -44,12 +51,23 @@ class ResourceVariable(Variable, metaclass=_KnowsResources):
             import_scope=import_scope,
             constraint=constraint,
             use_resource=True,
+            synchronization=synchronization,
+            aggregation=aggregation,
+            shape=shape,
         )
 
 
 def var_handle_op(dtype: Any, shape: Any, container: str = "", shared_name: str = "", name: Optional[str] = None) -> Any:
     """The handle of a variable."""
     return gen_ops.var_handle_op(dtype=dtype, shape=shape, container=container, shared_name=shared_name, name=name)
+
+
+def variable_shape(handle: Any, out_type: Any = dtypes.int32, name: Optional[str] = None) -> Any:
+    """The shape of a variable's value: a constant where the handle's own op says it."""
+    known = tensor_shape.TensorShape(handle.op.get_attr("shape")) if handle.op.type == "VarHandleOp" else tensor_shape.unknown_shape()
+    if known.is_fully_defined():
+        return constant(known.as_list(), out_type, name="VariableShape" if name is None else name)
+    return gen_ops.variable_shape(handle, out_type=out_type, name=name)
 
 
 def assign_variable_op(resource: Any, value: Any, name: Optional[str] = None) -> Any:

@@ -337,7 +337,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
         """An operation that sets it; its output is the new value."""
         if self._is_resource:
-            return self._after(gen_ops.assign_variable_op(self._variable, convert_to_tensor(value, self._dtype), name=name), read_value)
+            return self._updated(gen_ops.assign_variable_op, value, name, read_value)
         result = gen_ops.assign(self._variable, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
@@ -351,16 +351,21 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
         """An operation that adds to it."""
         if self._is_resource:
-            return self._after(gen_ops.assign_add_variable_op(self._variable, convert_to_tensor(delta, self._dtype), name=name), read_value)
+            return self._updated(gen_ops.assign_add_variable_op, delta, name, read_value)
         result = gen_ops.assign_add(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
         """An operation that subtracts from it."""
         if self._is_resource:
-            return self._after(gen_ops.assign_sub_variable_op(self._variable, convert_to_tensor(delta, self._dtype), name=name), read_value)
+            return self._updated(gen_ops.assign_sub_variable_op, delta, name, read_value)
         result = gen_ops.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
+
+    def _updated(self, update: Callable[..., Operation], value: Any, name: Optional[str], read: bool) -> Any:
+        """The update by a value, in the variable's graph, or in the function that is being built."""
+        with contextlib.nullcontext() if get_default_graph().building_function else self.graph.as_default():
+            return self._after(update(self._variable, convert_to_tensor(value, self._dtype), name=name), read)
 
     def _after(self, operation: Operation, read: bool) -> Any:
         if not read:

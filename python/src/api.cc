@@ -32,15 +32,8 @@ void* Library() {
   return handle;
 }
 
-template <typename Function>
-Function Find(const char* name) {
-  auto found = reinterpret_cast<Function>(dlsym(Library(), name));
-  if (found == nullptr) throw std::runtime_error(std::string("the library of Millrace is too old: it has no ") + name);
-  return found;
-}
-
 const MR_Api* Load() {
-  const MR_Api* api = Find<decltype(&MR_GetApi)>("MR_GetApi")();
+  const MR_Api* api = reinterpret_cast<decltype(&MR_GetApi)>(LibraryFunction("MR_GetApi"))();
   if (api->struct_size < sizeof(MR_Api)) {
     throw std::runtime_error(
         std::string("the library of Millrace is older than this package: version ") + api->MillraceVersion());
@@ -49,6 +42,12 @@ const MR_Api* Load() {
 }
 
 }  // namespace
+
+void* LibraryFunction(const char* name) {
+  void* const found = dlsym(Library(), name);
+  if (found == nullptr) throw std::runtime_error(std::string("the library of Millrace is too old: it has no ") + name);
+  return found;
+}
 
 const MR_Api& Api() {
   static const MR_Api* const api = Load();

@@ -29,6 +29,8 @@ namespace millrace::python {
 
 // The library's function table. The library lies beside the module, or where MILLRACE_LIBRARY says.
 const MR_Api& Api();
+// A function that is not in the table. Throws where the library has none of that name.
+void* LibraryFunction(const char* name);
 
 // Without, or with, the GIL. A thread that wants it while the interpreter ends gets it never again: Python would end
 // the thread by unwinding its stack, which frames of C++ must not see, so it waits for the process's end here.

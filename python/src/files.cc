@@ -2,37 +2,68 @@
 // Checkpoints, event files, records.
 #include "core.h"
 #include "io/crc32c.h"
+#include "tensorflow/c/c_api_experimental.h"
 
 namespace millrace::python {
 
 namespace {
 
+// The reader of TensorFlow's C API, which knows types and shapes of tensors that it has not read.
+struct ReaderFunctions {
+#define FUNCTION(name) decltype(&TF_##name) name = reinterpret_cast<decltype(&TF_##name)>(LibraryFunction("TF_" #name))
+  FUNCTION(NewCheckpointReader);
+  FUNCTION(DeleteCheckpointReader);
+  FUNCTION(CheckpointReaderSize);
+  FUNCTION(CheckpointReaderGetVariable);
+  FUNCTION(CheckpointReaderHasTensor);
+  FUNCTION(CheckpointReaderGetVariableDataType);
+  FUNCTION(CheckpointReaderGetVariableNumDims);
+  FUNCTION(CheckpointReaderGetVariableShape);
+  FUNCTION(CheckpointReaderGetTensor);
+#undef FUNCTION
+};
+const ReaderFunctions& Reader() {
+  static const ReaderFunctions functions;
+  return functions;
+}
+
 class CheckpointReader {
  public:
   explicit CheckpointReader(const std::string& prefix) {
     CallStatus status;
-    reader_ = Api().CheckpointReaderOpen(prefix.c_str(), status);
+    reader_ = Reader().NewCheckpointReader(prefix.c_str(), status);
     status.RaiseIfError();
   }
-  ~CheckpointReader() { Api().CheckpointReaderDelete(reader_); }
+  ~CheckpointReader() { Reader().DeleteCheckpointReader(reader_); }
   CheckpointReader(const CheckpointReader&) = delete;
   CheckpointReader& operator=(const CheckpointReader&) = delete;
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (int i = 0; i < Api().CheckpointReaderNumTensors(reader_); ++i) {
-      names.emplace_back(Api().CheckpointReaderName(reader_, i));
+    for (int i = 0; i < Reader().CheckpointReaderSize(reader_); ++i) {
+      names.emplace_back(Reader().CheckpointReaderGetVariable(reader_, i));
     }
     return names;
   }
+  // (number of the data type, shape), from the checkpoint's table.
+  nb::tuple Describe(const std::string& name) const {
+    if (!Reader().CheckpointReaderHasTensor(reader_, name.c_str())) throw nb::key_error(name.c_str());
+    std::vector<int64_t> shape(static_cast<size_t>(Reader().CheckpointReaderGetVariableNumDims(reader_, name.c_str())));
+    CallStatus status;
+    Reader().CheckpointReaderGetVariableShape(
+        reader_, name.c_str(), shape.data(), static_cast<int>(shape.size()), status);
+    status.RaiseIfError();
+    return nb::make_tuple(
+        static_cast<int>(Reader().CheckpointReaderGetVariableDataType(reader_, name.c_str())), nb::cast(shape));
+  }
   nb::object Read(const std::string& name) const {
     CallStatus status;
-    TF_Tensor* tensor = Api().CheckpointReaderRead(reader_, name.c_str(), status);
+    TF_Tensor* tensor = Reader().CheckpointReaderGetTensor(reader_, name.c_str(), status);
     status.RaiseIfError();
     return FromTensor(tensor);
   }
 
  private:
-  MR_CheckpointReader* reader_ = nullptr;
+  TF_CheckpointReader* reader_ = nullptr;
 };
 
 class EventWriter {
@@ -192,6 +223,7 @@ void DefineFiles(nb::module_& m) {
   nb::class_<CheckpointReader>(m, "CheckpointReader")
       .def(nb::init<const std::string&>())
       .def("names", &CheckpointReader::Names)
+      .def("describe", &CheckpointReader::Describe)
       .def("read", &CheckpointReader::Read);
   nb::class_<EventWriter>(m, "EventWriter")
       .def(nb::init<const std::string&, const std::string&>())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.protos import text_format
 from millrace.testing.test_util import _unused_port, create_local_cluster
 
 _HAS_GRPC = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "libmillrace_grpc.so")) or any(
@@ -176,6 +177,31 @@ def test_definitions():
         assert len(session.list_devices()) == 3
     with pytest.raises(tf.errors.NotFoundError):
         tf.Session("nonexistent", graph=tf.Graph())
+
+
+def test_experimental_options():
+    config = tf.ConfigProto()
+    text = 'collective_group_leader: "/job:worker/task:0" executor_type: "SINGLE_THREADED_EXECUTOR" recv_buf_max_chunk: 7 use_numa_affinity: true '
+    text += "collective_nccl: true share_session_state_in_clusterspec_propagation: true disable_thread_spinning: true share_cluster_devices_in_session: true "
+    text += 'session_metadata { name: "model" version: 3 } optimize_for_static_graph: true collective_deterministic_sequential_execution: true'
+    text_format.Parse("experimental { %s }" % text, config)
+    assert tf.ConfigProto.FromString(config.SerializeToString()) == config
+    assert config.SerializeToString()[:2] == b"\x82\x01"  # field 16
+    server = tf.train.Server.create_local_server(config)
+    with tf.Session(server.target, config=config) as session, tf.Session(config=config) as alone:
+        assert session.run(tf.constant(3)) == alone.run(tf.constant(3)) == 3
+    config.experimental.executor_type = "NONE_SUCH"
+    with pytest.raises(tf.errors.NotFoundError, match="NONE_SUCH"):
+        tf.Session(config=config)
+    config.experimental.executor_type = "DEFAULT"
+    config.experimental.session_metadata.version = -1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="version is -1"):
+        tf.Session(config=config)
+    with pytest.raises((AttributeError, ValueError)):
+        tf.ConfigProto(experimental=tf.ConfigProto.Experimental(enable_mlir_bridge=True))  # of later versions
+    options = tf.RunOptions(experimental=tf.RunOptions.Experimental(use_run_handler_pool=True))
+    with tf.Session() as session:
+        assert session.run(tf.constant(3), options=options) == 3
 
 
 def test_partial_runs_deadlines_and_closing():

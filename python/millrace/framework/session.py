@@ -17,6 +17,7 @@ from millrace.framework.default_session import get_default_session, sessions  # 
 from millrace.framework.device import canonical_name
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
+from millrace.framework.session_config import check_experimental
 from millrace.ops import gen_ops
 
 _VALUE, _LIST, _TUPLE, _BUILD = range(4)
@@ -245,6 +246,8 @@ class BaseSession(_core.Session):
             config = sys.modules["millrace.config"].default_config()
         if config is not None and not hasattr(config, "SerializeToString"):
             raise at_user_line(TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__))
+        if config is not None:
+            check_experimental(config)
         super().__init__(graph, target_name, b"" if config is None else config.SerializeToString())
         self._graph_object, self._target, self._config = graph, target_name, config
         this = weakref.ref(self)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from millrace import tf_logging
 from millrace.framework import errors
@@ -71,8 +71,7 @@ class SessionManager:
             time.sleep(self._recovery_wait_secs)
             waited += self._recovery_wait_secs
             state = get_checkpoint_state(checkpoint_dir)  # type: ignore[arg-type]
-        saver.restore(session, state.model_checkpoint_path)
-        saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
+        saver.recover_last_checkpoints(_restore_newest_good(saver, session, state))
         return session, True
 
     def prepare_session(
@@ -154,7 +153,9 @@ class SessionManager:
                     return session
             session.close()
             if until - time.time() < self._recovery_wait_secs:
-                raise at_user_line(errors.DeadlineExceededError(None, None, "Session was not ready after waiting %s secs." % limit))
+                late = errors.DeadlineExceededError(None, None, "Session was not ready after waiting %s secs." % limit)
+                late.peer_did_not_come = True  # the chief: the program may be started again (launch/contract.py)
+                raise at_user_line(late)
             tf_logging.info("Waiting for model to be ready: %s", missing)
             time.sleep(pause)
             pause = min(2 * pause, self._recovery_wait_secs)
@@ -174,6 +175,26 @@ class SessionManager:
         if ready:
             sess.run(self._local_init_op, feed_dict=self._local_init_feed_dict, options=self._local_init_run_options)
         return ready, missing
+
+
+def _restore_newest_good(saver: Any, session: Any, state: Any) -> List[str]:
+    """Restores the newest checkpoint that is whole; the checkpoints of the folder but those that are not. The newest's error, when none is."""
+    newest = state.model_checkpoint_path
+    paths = [newest, *(p for p in reversed(state.all_model_checkpoint_paths) if p != newest)]
+    bad: Dict[str, errors.OpError] = {}
+    for path in paths:
+        try:
+            saver.restore(session, path)
+        except (errors.DataLossError, errors.NotFoundError) as error:
+            if isinstance(error, errors.NotFoundError) and saver._mismatch(session.graph, path):
+                raise  # it has other variables, which is the program's to know
+            bad[path] = error
+            tf_logging.warning("Checkpoint %s is damaged, an older one is looked for: %s", path, error.message)
+        else:
+            if bad:
+                tf_logging.warning("Restored %s, the newest checkpoint that is whole.", path)
+            return [p for p in state.all_model_checkpoint_paths if p not in bad]
+    raise bad[newest]
 
 
 def _ready(op: Any, sess: Any, what: str) -> _State:

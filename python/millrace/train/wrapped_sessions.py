@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+import random
+import time
+from typing import Any, Dict, List
 
 from millrace import tf_logging
 from millrace.framework import errors
@@ -70,11 +72,43 @@ class StepContext:
         raise StopIteration("step_fn has requested the iterations to stop.")
 
 
+class _Failures:
+    """Preemptions in a row. Each is followed by a pause that grows, and after too many of them the last one is raised."""
+
+    MOST = 20
+    MOST_SECONDS = 1800.0  # in which no step has gone well: each attempt may have waited for a task for ten minutes
+    FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+    _MOST_TOLD = 5
+
+    def __init__(self) -> None:
+        self._told: List[str] = []
+        self._began = 0.0
+        self._random = random.Random()  # not the program's
+
+    def forget(self) -> None:
+        """A step has gone well."""
+        self._told.clear()
+
+    def pause(self, error: Any) -> None:
+        """Waits, longer each time and not as long as others do; raises the error, with what happened before, when no attempt is left."""
+        if not self._told:
+            self._began = time.monotonic()
+        lasted = time.monotonic() - self._began
+        self._told.append("after %.1f s, %s: %s" % (lasted, type(error).__name__, error.message.split("\n", 1)[0]))
+        if len(self._told) >= self.MOST or lasted >= self.MOST_SECONDS:
+            left_out = len(self._told) - self._MOST_TOLD
+            lines = ["%d more" % left_out] * (left_out > 0) + self._told[-self._MOST_TOLD :]
+            message = "%s\nNo step has gone well since %d attempts, in %.0f s:\n\t%s" % (error.message, len(self._told), lasted, "\n\t".join(lines))
+            raise type(error)(error.node_def, error.op, message) from error
+        longest = min(self.LONGEST_PAUSE, self.FIRST_PAUSE * 2 ** (len(self._told) - 1))
+        time.sleep(longest * self._random.uniform(0.5, 1.0))
+
+
 class _RecoverableSession(_WrappedSession):
     """A session that is made anew when it was preempted."""
 
     def __init__(self, session_creator: Any) -> None:
-        self._session_creator = session_creator
+        self._session_creator, self._failures = session_creator, _Failures()
         super().__init__(self._create())
 
     def _create(self) -> Any:
@@ -83,12 +117,14 @@ class _RecoverableSession(_WrappedSession):
                 return self._session_creator.create_session()
             except PREEMPTION as error:
                 tf_logging.info("An error was raised while a session was being created (%s); a new session will be created.", error)
+                self._failures.pause(error)
 
     def _check_stop(self) -> bool:
         try:
             return bool(self._sess._check_stop()) if self._inner_wraps else False
-        except PREEMPTION:
+        except PREEMPTION as error:
             self._drop()
+            self._failures.pause(error)
             self._sess = self._create()
             return False
         except Exception:
@@ -103,15 +139,18 @@ class _RecoverableSession(_WrappedSession):
 
     def _again(self, step: Any) -> Any:
         while True:
+            if self._sess is None:
+                self._sess = self._create()
+                self._inner_wraps = isinstance(self._sess, _WrappedSession)
             try:
-                if self._sess is None:
-                    self._sess = self._create()
-                    self._inner_wraps = isinstance(self._sess, _WrappedSession)
-                return step(self._sess)
+                result = step(self._sess)
             except PREEMPTION as error:
                 tf_logging.info("An error was raised (%s); the session is closed, and a new one will be created.", error)
-                if self._sess is not None:
-                    self._drop()
+                self._drop()
+                self._failures.pause(error)
+            else:
+                self._failures.forget()
+                return result
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """A step, again in a new session after a preemption."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The museum: what other systems' clusters hang in. Each ends here, in time, and says why."""
 
+import json
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +12,7 @@ import pytest
 
 import millrace as tf
 from millrace.testing.test_util import _unused_port, create_local_cluster
+from test_serve import _environ, _Served, needs_grpc
 
 
 @pytest.fixture(autouse=True)
@@ -191,35 +194,76 @@ def test_what_a_dead_worker_would_have_given_is_an_error_and_no_zero(dies):
         assert session.run(w) == 3.0  # nothing was made of what is not there
 
 
-def test_a_worker_that_is_killed_does_not_starve_the_others_of_tokens(tmp_path):
-    """Two replicas train synchronously; one dies before it has given its gradient, and its successor lets the other go on."""
-    workers, _ = create_local_cluster(num_workers=2, num_ps=1)
+_REPLICA = """
+import json, sys, time
+import millrace as tf
+cluster, task, last = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+server = tf.train.Server(cluster, job_name="worker", task_index=task)
 
-    def replica(i, steps, seen):
-        with tf.Graph().as_default():
-            with tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:%d" % i)):
-                global_step = tf.train.get_or_create_global_step()
-                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
-                optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2)
-                train = optimizer.minimize(tf.square(w - 1), global_step=global_step)
-                hook = optimizer.make_session_run_hook(i == 0)
-            with tf.train.MonitoredTrainingSession(
-                workers[i].target, is_chief=i == 0, hooks=[hook], config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i])
-            ) as session:
-                while not session.should_stop() and len(seen) < steps:
-                    seen.append(session.run([global_step, train])[0])
+def held(step):
+    if step == last:
+        print("in the middle of step", step, flush=True)
+        time.sleep(600)
+    return 1.0
 
-    first, second, third = [], [], []
-    chief, chief_raised = _in_thread(lambda: replica(0, 6, first))
-    time.sleep(1.5)  # or else the other finds nothing to begin with, and looks again after 30 s
-    replica(1, 2, second)  # and it is gone
-    time.sleep(0.3)
-    assert chief.is_alive() or len(first) == 6
-    successor, raised = _in_thread(lambda: replica(1, 6, third))
-    chief.join(timeout=30)
-    assert not chief.is_alive() and not chief_raised and len(first) == 6
-    successor.join(timeout=1)  # it may wait for a chief that has finished
-    assert not raised
+with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device="/job:worker/task:%d" % task)):
+    global_step = tf.train.get_or_create_global_step()
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    step = tf.placeholder(tf.int64, [])
+    factor = tf.cast(tf.py_func(held, [step], tf.float64), tf.float32)
+    factor.set_shape([])
+    optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2)
+    train = optimizer.minimize(tf.square(w - 1) * factor, global_step=global_step)
+    hook = optimizer.make_session_run_hook(task == 0, num_tokens=0)  # no step goes on without both
+filters = ["/job:ps", "/job:worker/task:%d" % task]
+with tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=[hook], config=tf.ConfigProto(device_filters=filters)) as session:
+    for k in range(10**6):
+        print("step", session.run([global_step, train], {step: k})[0], flush=True)
+        time.sleep(0.02)
+"""
+
+
+@needs_grpc
+def test_a_worker_that_is_killed_in_a_step_does_not_starve_the_others_of_tokens(tmp_path):
+    """Two replicas train synchronously; one is killed before it has given its gradient, and its successor lets the other go on."""
+    (tmp_path / "replica.py").write_text(_REPLICA)
+    cluster = {"ps": ["localhost:%d" % _unused_port()], "worker": ["localhost:%d" % _unused_port() for _ in range(2)]}
+    started = []
+
+    def replica(task, last=-1):
+        lines = tmp_path / ("lines%d" % len(started))
+        with open(lines, "w") as out:
+            arguments = [sys.executable, str(tmp_path / "replica.py"), json.dumps(cluster), str(task), str(last)]
+            started.append(subprocess.Popen(arguments, stdout=out, stderr=subprocess.STDOUT, env=_environ()))
+        return started[-1], lines.read_text
+
+    def until(comes, seconds=60):
+        end = time.monotonic() + seconds
+        while not comes():
+            assert time.monotonic() < end, [p.poll() for p in started] + [(tmp_path / ("lines%d" % i)).read_text()[-2000:] for i in range(len(started))]
+            time.sleep(0.05)
+
+    def steps_of(lines):
+        return lines().count("step ")
+
+    with _Served("--job", "ps", cluster=";".join("%s=%s" % (job, ",".join(tasks)) for job, tasks in cluster.items())):
+        try:
+            chief, of_chief = replica(0)
+            victim, of_victim = replica(1, last=3)
+            until(lambda: "in the middle of step 3" in of_victim())
+            victim.kill()
+            assert victim.wait(timeout=10) == -signal.SIGKILL
+            time.sleep(1)
+            stands = steps_of(of_chief)
+            time.sleep(1)
+            assert chief.poll() is None and steps_of(of_chief) == stands  # it waits for the other's gradient
+            _, of_successor = replica(1)
+            until(lambda: steps_of(of_chief) >= stands + 10 and steps_of(of_successor) >= 5)
+            assert chief.poll() is None
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
 
 
 def test_a_client_that_is_killed_leaves_no_step_behind():

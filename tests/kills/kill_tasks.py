@@ -180,13 +180,15 @@ def main():
     given = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="millrace_kills_")
     training = (Asynchronous if given.asynchronous else Synchronous)(folder, given.kills, given.steps_between)
-    segments = set(os.listdir("/dev/shm"))
+    named_segments = set(os.listdir("/dev/shm"))
     tasks, chosen, ok = Tasks(folder, given.dead_after, training.commands), random.Random(given.seed), False
     slowest = 0.0
     try:
         tasks.start()
         for k in range(given.kills):
             tasks.wait_until(lambda k=k: training.is_due(k), given.patience, "before fault %d" % k)
+            if k == 0:
+                tasks.note_open_files()
             at, began = training.progress(), time.monotonic()
             training.note_fault()
             what = tasks.disturb(chosen)
@@ -195,9 +197,11 @@ def main():
             print("fault %d at step %s: %s; %.1f s" % (k, "+".join("%d" % n for n in at), what, time.monotonic() - began), flush=True)
         training.finish()
         tasks.wait_until(tasks.clients_have_ended, given.patience, "at the end")
+        tasks.check_open_files()
         tasks.stop_servers()
         told = training.check()
-        left = set(os.listdir("/dev/shm")) - segments
+        tasks.check_nothing_is_left()
+        left = set(os.listdir("/dev/shm")) - named_segments
         if left:
             raise RuntimeError("left in /dev/shm: %s" % sorted(left))
         ok = True

@@ -47,6 +47,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_SUBDOMAIN": "the domain of the pods of an indexed Job",
     "MILLRACE_PORT": "the first port of tasks on a host",
     "MILLRACE_DRAIN_SECONDS": "how long a process may take to end after SIGTERM (25)",
+    "MILLRACE_HEALTH": "[HOST:]PORT: a process with a server answers GET /healthz, /readyz and /metrics there",
     "MILLRACE_DEAD_AFTER_SECONDS": "a number of seconds; 0: tasks are never taken for dead",
     "MILLRACE_STALLED_AFTER_SECONDS": "a number of seconds; 0: no step is described",
     "MILLRACE_LOG_FORMAT": "text or json",

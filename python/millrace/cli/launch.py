@@ -52,9 +52,10 @@ def _launch(given: Any) -> Answer:
             cluster.signal(signal.SIGKILL)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, lambda *_: cluster.signal(signal.SIGUSR1))
+    before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # in the tasks too, until they can take it
     try:
         cluster.start()
+        signal.signal(signal.SIGUSR1, lambda *_: cluster.signal(signal.SIGUSR1))
         code, who = cluster.wait(lambda: bool(told))
     finally:
         cluster.close()

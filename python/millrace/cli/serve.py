@@ -65,7 +65,9 @@ def add_to(commands: Any) -> None:
         "graph here, with the rights of this process",
     )
     parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
-    parser.add_argument("--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there; port 0: any, named in a line")
+    parser.add_argument(
+        "--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there (or MILLRACE_HEALTH); port 0: any, named in a line"
+    )
     parser.add_argument("--step-deadline", type=float, metavar="SECONDS", help="/readyz says 503 when a call waits for longer and no step has ended meanwhile")
     parser.add_argument("--log-format", choices=("text", "json"), help="of log lines, each of which has job, task and incarnation (or MILLRACE_LOG_FORMAT)")
     parser.set_defaults(command=_serve)
@@ -84,13 +86,6 @@ def settle(given: Any) -> None:
         os.environ["MILLRACE_LOG_FORMAT"] = given.log_format
 
 
-def _host_port(text: str) -> Tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65535:
-        raise ValueError("--health is '%s', want PORT or HOST:PORT" % text)
-    return host or "127.0.0.1", int(port)
-
-
 def _serve(given: Any) -> Answer:
     me = identity.who_am_i(given.cluster, given.job, given.task)
     if me.is_alone:
@@ -103,9 +98,9 @@ def _serve(given: Any) -> Answer:
     log = events.Events(job=me.job, task=me.task)
     woken = threading.Event()
     signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
-    wants_steps = threading.Event()
-    signal.signal(signal.SIGUSR2, lambda *_: wants_steps.set())  # before anyone can know the server: unhandled, it would end the process
-    health_at = _host_port(given.health) if given.health is not None else None
+    told, said_by = (given.health, "--health") if given.health is not None else (os.environ.get("MILLRACE_HEALTH"), "MILLRACE_HEALTH")
+    os.environ.pop("MILLRACE_HEALTH", None)  # that of programs, where this tells more
+    health_at = health.host_and_port(told, said_by) if told else None
     from millrace.train.server import Server
 
     server = Server(me.jobs(), job_name=me.job, task_index=me.task)
@@ -123,10 +118,7 @@ def _serve(given: Any) -> Answer:
     print("%s listens at %s" % (name, server.target), flush=True)
     log.tell("listens", target=server.target, who=me.source, pid=os.getpid())
     while not woken.wait(timeout=0.25):
-        if wants_steps.is_set():
-            wants_steps.clear()
-            for line in server.describe_steps().splitlines():
-                log.tell(line)
+        pass  # signals are handled between two waits
     signal_name = signal.Signals(signals.received or signal.SIGTERM).name
     log.tell("leaves", signal=signal_name)
     last = status()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 DONE, USER_ERROR, BAD_CONFIGURATION, LOST_PEER = 0, 1, 2, 138
 _DRAIN_SECONDS = 25.0
+_PEER_DID_NOT_COME = re.compile(r"\bwaited \S+: ")  # of sessions: for a server, or for a task of its cluster
 
 
 def drain_seconds() -> float:
@@ -37,7 +39,13 @@ def exit_code_of(error: BaseException) -> int:
         return error.code if isinstance(error.code, int) else DONE if error.code is None else USER_ERROR
     if isinstance(error, KeyboardInterrupt):
         return 128 + signal.SIGINT
-    return LOST_PEER if isinstance(error, (errors.UnavailableError, errors.AbortedError)) else USER_ERROR
+    return LOST_PEER if _is_of_a_peer(error, errors) else USER_ERROR
+
+
+def _is_of_a_peer(error: BaseException, errors: Any) -> bool:
+    if isinstance(error, errors.DeadlineExceededError):  # of steps, it is the program's
+        return bool(getattr(error, "peer_did_not_come", False) or _PEER_DID_NOT_COME.search(error.message))
+    return isinstance(error, (errors.UnavailableError, errors.AbortedError))
 
 
 _hook_before: List[Any] = []
@@ -67,6 +75,38 @@ def _leave(code: int) -> None:
         os._exit(code)
 
 
+_leaving: List[int] = []
+
+
+def is_leaving() -> bool:
+    """Whether a signal has told this process to stop."""
+    return bool(_leaving)
+
+
+_stand_ins: List[Any] = []  # handlers of answer_requests, which give way to a training's
+
+
+def answer_requests(describe: Callable[[], str], tell: Callable[[str], None]) -> None:
+    """From now on SIGUSR1 ("save now") does not end a process that has a server and no training, and SIGUSR2 tells the steps under way.
+
+    Only the main thread can have signals, and only those are taken that nobody else handles.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def has_nothing_to_save(*_: Any) -> None:
+        tell("SIGUSR1 asks for a checkpoint, which trainings save; none is under way in this process")
+
+    def tell_steps(*_: Any) -> None:
+        for line in describe().splitlines():
+            tell(line)
+
+    for number, handler in ((signal.SIGUSR1, has_nothing_to_save), (signal.SIGUSR2, tell_steps)):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.SIG_IGN):
+            _stand_ins.append(handler)
+            signal.signal(number, handler)
+
+
 class Signals:
     """SIGTERM and others asked for, while this is held: the first calls a function, a second one ends the process at once, and so does the end of the drain.
 
@@ -77,6 +117,7 @@ class Signals:
     def __init__(self, on_stop: Callable[[int], None], on_checkpoint: Optional[Callable[[], None]] = None, stops: Any = (signal.SIGTERM,)) -> None:
         self._on_stop, self._on_checkpoint = on_stop, on_checkpoint
         self._before: Dict[int, Any] = {}
+        self._drain: Optional[threading.Timer] = None
         self.received: Optional[int] = None
         if threading.current_thread() is not threading.main_thread():
             return
@@ -87,7 +128,9 @@ class Signals:
 
     def _take(self, number: int, handler: Any) -> None:
         before = signal.getsignal(number)
-        if before in (signal.SIG_DFL, signal.default_int_handler):
+        # `millrace launch` starts its tasks with SIGUSR1 ignored: it may come before anybody here could take it.
+        is_free = before in (signal.SIG_DFL, signal.default_int_handler) or before in _stand_ins or (number == signal.SIGUSR1 and before == signal.SIG_IGN)
+        if is_free:
             self._before[number] = before
             signal.signal(number, handler)
 
@@ -95,9 +138,10 @@ class Signals:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
-        timer = threading.Timer(drain_seconds(), self._give_up)
-        timer.daemon = True
-        timer.start()
+        _leaving.append(number)
+        self._drain = threading.Timer(drain_seconds(), self._give_up)
+        self._drain.daemon = True
+        self._drain.start()
         self._on_stop(number)
 
     def _give_up(self) -> None:
@@ -110,6 +154,14 @@ class Signals:
     def exit_code(self) -> int:
         """Of a process that has been told to stop and has done so."""
         return 128 + (self.received or signal.SIGTERM)
+
+    def give_way(self) -> None:
+        """The process has drained, and what it does then is the program's choice: nothing ends it any more."""
+        if self._drain is not None:
+            self._drain.cancel()
+        _leaving.clear()
+        self.received = None
+        self.release()
 
     def release(self) -> None:
         """Gives the signals back to whom they were. A process that was told to stop keeps them: it is about to end."""

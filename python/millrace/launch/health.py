@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import threading
 from typing import Any, Callable, Dict, Optional, Tuple
+
+from millrace.launch import contract
 
 # name, type, help, and what of the status it is
 _METRICS: Tuple[Tuple[str, str, str, str], ...] = (
@@ -128,5 +131,44 @@ def ready_of(status: Callable[[], Dict[str, Any]], step_deadline: Optional[float
                 step_deadline,
             )
         return None
+
+    return why
+
+
+def host_and_port(text: str, what: str) -> Tuple[str, int]:
+    """What [HOST:]PORT names; `what` is who says so."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ValueError("%s is '%s', want PORT or HOST:PORT" % (what, text))
+    return host or "127.0.0.1", int(port)
+
+
+_watched: Dict[Any, HealthServer] = {}
+
+
+def watch(server: Any, status: Callable[[], Dict[str, Any]]) -> None:
+    """Tells the health of a program that has a server where MILLRACE_HEALTH says; of the first, where it has several."""
+    where = os.environ.get("MILLRACE_HEALTH", "")
+    if where and not _watched:
+        _watched[server] = HealthServer(*host_and_port(where, "MILLRACE_HEALTH"), status, connected_of(status))
+
+
+def unwatch(server: Any) -> None:
+    """Tells nothing of it any more."""
+    if server in _watched:
+        _watched.pop(server).stop()
+
+
+def connected_of(status: Callable[[], Dict[str, Any]]) -> Callable[[], Optional[str]]:
+    """Why a program's task is not ready: it leaves, or no session reaches it yet. Once one has, that counts for good."""
+    has_connected = []
+
+    def why() -> Optional[str]:
+        if contract.is_leaving():
+            return "the task is leaving"
+        now = status()
+        if not has_connected and (now["sessions"] or now["steps"] or now["parts"]):
+            has_connected.append(True)
+        return None if has_connected else "no session has been made on this task yet"
 
     return why

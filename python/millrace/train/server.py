@@ -9,12 +9,16 @@ from typing import Any, Dict, List, Optional
 
 import millrace._core as _core
 from millrace.framework.errors import at_user_line
-from millrace.launch.contract import tell_lost_peers
+from millrace.launch import contract, events, health
 from millrace.protos.definitions import ServerDef  # type: ignore[attr-defined]
 from millrace.train.cluster import ClusterSpec
 
 
 _started: List[Any] = []  # until they are stopped: sessions of their targets may be all that the program keeps
+
+
+def _describe_all_steps() -> str:
+    return "\n".join(str(server.steps().decode()) for server in list(_started)) or "no server has started"
 
 
 def _only(what: str, choices: Any) -> Any:
@@ -68,10 +72,13 @@ class Server:
 
     def start(self) -> None:
         """Answers clients and other tasks from now on."""
+        task = {"job": self._def.job_name, "task": self._def.task_index}
+        contract.answer_requests(_describe_all_steps, events.Events(**task).tell)  # before anyone can know the server
         self._server.start()
-        tell_lost_peers()
+        contract.tell_lost_peers()
         if self._server not in _started:
             _started.append(self._server)
+        health.watch(self._server, self.status)
 
     def join(self) -> None:
         """Waits until the server ends, which it does not by itself; Ctrl-C ends the waiting."""
@@ -82,6 +89,7 @@ class Server:
 
     def stop(self) -> None:
         """Ends what runs here, and drops the state of the task; join returns then. It cannot start again."""
+        health.unwatch(self._server)
         self._server.stop()
         if self._server in _started:
             _started.remove(self._server)

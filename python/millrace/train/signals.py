@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
 from typing import Any, Callable, List, Optional
 
@@ -20,8 +22,9 @@ class SignalHook(SessionRunHook):
         self._signals: Optional[Signals] = None
 
     def begin(self) -> None:
-        """Takes the signals that nobody else has."""
-        self._signals = Signals(lambda _: None, self._ask)
+        """Takes the signals that nobody else has. Who sits at a prompt wants Ctrl-C to end the step, and no more."""
+        has_prompt = hasattr(sys, "ps1") or sys.flags.interactive
+        self._signals = Signals(lambda _: None, self._ask, stops=(signal.SIGTERM,) if has_prompt else (signal.SIGTERM, signal.SIGINT))
 
     def _ask(self) -> None:
         self._wants_checkpoint = True
@@ -35,7 +38,15 @@ class SignalHook(SessionRunHook):
                 saver.save_now(run_context.session)
         if stops:
             tf_logging.info("The program was told to stop; %s.", "its state is saved" if self._savers else "it keeps no checkpoints")
-            raise SystemExit(self._signals.exit_code)  # type: ignore[union-attr]
+            self._leave(self._signals)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _leave(signals: Signals) -> None:
+        """As Python does for SIGINT, which the program may catch; nothing that it does then is cut short."""
+        if signals.received == signal.SIGINT:
+            signals.give_way()
+            raise KeyboardInterrupt
+        raise SystemExit(signals.exit_code)
 
     def release(self) -> None:
         """Gives the signals back."""

@@ -440,3 +440,15 @@ def test_a_progress_bar_tells_the_time_left(monkeypatch):
     assert "      3/Unknown - 2s 667ms/sample - loss" in drawn(True, 2, [3], target=None, unit_name="sample")
     assert drawn(False, 2, [1, 5, 10]).count("\n") == 1  # no terminal: the end alone
     assert drawn(False, 2, [5, 10], verbose=2) == "10/10 - 4s - loss: 0.2500 - small: 1.0000e-04\n"
+
+
+def test_a_terminal_sees_how_far_a_fit_is(monkeypatch):
+    model = keras.Sequential([L.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    monkeypatch.setattr(sys, "stdout", terminal := _Terminal(True))
+    history = model.fit(np.ones([8, 2]), np.ones([8, 1]), batch_size=4, epochs=2, verbose=1, validation_data=(np.ones([8, 2]), np.ones([8, 1]))).history
+    lines = [line.split("\r")[-1] for line in terminal.getvalue().strip("\n").split("\n")]
+    assert lines[-4] == "Epoch 1/2" and lines[-2] == "Epoch 2/2" and re.search(r"\r4/8 \[=+>\.+\] - ETA: \d+s - loss: ", terminal.getvalue())
+    for line, at in ((lines[-3], 0), (lines[-1], 1)):
+        shown = re.fullmatch(r"8/8 \[=+\] - \d+s \d+[mu]?s/sample - loss: (\S+) - val_loss: (\S+) *", line)
+        np.testing.assert_allclose([float(shown.group(1)), float(shown.group(2))], [history["loss"][at], history["val_loss"][at]], rtol=1e-3)

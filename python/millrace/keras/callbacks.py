@@ -174,7 +174,9 @@ class ProgbarLogger(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Prints the loss and metrics."""
         if self._bar is not None:
-            sys.stdout.write("\r\x1b[K")
+            self._bar.stateful_metrics |= set(logs or {})  # they are means of the epoch already
+            self._bar.update(self._seen, [(k, float(v)) for k, v in (logs or {}).items()], force=True)
+            return
         print(" - %ds - %s" % (time.time() - self._start, " - ".join("%s: %.4f" % item for item in (logs or {}).items())))
         sys.stdout.flush()
 

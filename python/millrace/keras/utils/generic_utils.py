@@ -97,7 +97,7 @@ class Progbar:
     ) -> None:
         self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
         self.unit_name = unit_name
-        self._stateful, self._sums, self._order = set(stateful_metrics or ()), {}, []  # type: Any, Dict[str, Any], List[str]
+        self.stateful_metrics, self._sums, self._order = set(stateful_metrics or ()), {}, []  # type: Any, Dict[str, Any], List[str]
         self._start, self._last, self.seen_so_far = time.time(), 0.0, 0
         self._written = 0  # characters of the line, which a shorter one covers with spaces
 
@@ -108,7 +108,7 @@ class Progbar:
                 self._order.append(name)
                 self._sums[name] = [0.0, 0]
             step = current - self.seen_so_far
-            self._sums[name] = [value, 1] if name in self._stateful else [self._sums[name][0] + value * step, self._sums[name][1] + step]
+            self._sums[name] = [value, 1] if name in self.stateful_metrics else [self._sums[name][0] + value * step, self._sums[name][1] + step]
         self.seen_so_far = current
         now, finished = time.time(), self.target is not None and current >= self.target
         if not (force or finished) and now - self._last < self.interval:
@@ -121,7 +121,7 @@ class Progbar:
         if self.verbose == 1 and (live or finished or force):
             timed = "%.0fs %s" % (now - self._start, self._each(current, now)) if finished or force or self.target is None else self._left(current, now)
             line = "%s%s - %s%s" % (counted, self._bar(current), timed, shown)
-            sys.stdout.write("%s%s%s" % ("\r" if live else "", line.ljust(self._written if live else 0), "\n" if finished or not live else ""))
+            sys.stdout.write("%s%s%s" % ("\r" if live else "", line.ljust(self._written if live else 0), "\n" if finished or force or not live else ""))
             sys.stdout.flush()
             self._written = len(line)
         elif self.verbose == 2 and (finished or force):

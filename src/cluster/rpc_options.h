@@ -31,6 +31,7 @@ struct RpcTransportOptions {
   absl::Duration renewal_interval = absl::Seconds(1);
   std::string server_name;             // that a server's certificate must have, instead of its host's name
   bool allow_insecure_remote = false;  // whether to listen without credentials where other hosts can reach
+  bool allow_other_users = false;      // whether without credentials other users of this host may call
   // A peer that answers no ping for `keepalive_timeout` is dead: its calls end as Unavailable.
   absl::Duration keepalive_interval = absl::Seconds(1);
   absl::Duration keepalive_timeout = absl::Seconds(10);

@@ -71,6 +71,7 @@ bool IsLoopback(absl::string_view address) {
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
   RpcTransportOptions options;
   MR_ASSIGN_OR_RETURN(options.allow_insecure_remote, YesOrNo("MILLRACE_ALLOW_INSECURE_REMOTE", false));
+  MR_ASSIGN_OR_RETURN(options.allow_other_users, YesOrNo("MILLRACE_ALLOW_OTHER_USERS", false));
   const CredentialFiles files;
   MR_ASSIGN_OR_RETURN(RpcCredentials c, files.Read(env));
   MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET", Setting("MILLRACE_TLS_SECRET")));

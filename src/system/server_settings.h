@@ -9,7 +9,8 @@
 
 namespace millrace {
 
-// Of MILLRACE_TLS_CA, _CERT, _KEY, _SECRET, _SERVER_NAME (files, but for the last) and MILLRACE_ALLOW_INSECURE_REMOTE.
+// Of MILLRACE_TLS_CA, _CERT, _KEY, _SECRET, _SERVER_NAME (files, but for the last) MILLRACE_ALLOW_INSECURE_REMOTE and
+// MILLRACE_ALLOW_OTHER_USERS.
 // The first three files are read again when they may have changed. Errors name the variable. `env` outlives them.
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env);
 

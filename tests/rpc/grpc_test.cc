@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "echo_handler.h"
+#include "server_process.h"
 #include "testing_calls.h"
 #include "transports.h"
 
@@ -218,6 +219,33 @@ TEST(GrpcReach, WithoutCredentialsIsLoopbackOnly) {
   options.allow_insecure_remote = true;
   transport = NewGrpcTransport(Env::Default(), options);
   EXPECT_TRUE((*transport)->Listen({.address = "0.0.0.0:0"}, &handler).ok());
+}
+
+// The loopback interface tells nobody apart.
+TEST(GrpcReach, OtherUsersOfTheHostAreNotHeard) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  EchoHandler handler(Env::Default());
+  for (const bool allowed : {false, true}) {
+    RpcTransportOptions options;
+    options.allow_other_users = allowed;
+    const auto transport = NewGrpcTransport(Env::Default(), options);
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    for (const char* address : {"127.0.0.1:0", "localhost:0", "[::1]:0"}) {
+      const auto server = (*transport)->Listen({.address = address}, &handler);
+      if (!server.ok() && address[0] == '[') continue;  // a host without IPv6
+      ASSERT_TRUE(server.ok()) << server.status();
+      const std::string said = ServerProcess("grpc", "stranger", (*server)->address()).line();
+      if (allowed) {
+        EXPECT_EQ(said, "heard");
+      } else {
+        EXPECT_TRUE(absl::StartsWith(said, "PERMISSION_DENIED: ")) << said;
+        EXPECT_TRUE(absl::StrContains(said, "user 65534 at ip")) << said;
+        EXPECT_TRUE(absl::StrContains(said, "MILLRACE_ALLOW_OTHER_USERS")) << said;
+      }
+      const auto channel = (*transport)->Connect((*server)->address());
+      EXPECT_TRUE(CallAndWait(**channel, "Echo", absl::Cord("own")).ok());
+    }
+  }
 }
 
 std::string Peer(RpcTransport& transport, const std::string& address) {

@@ -2,8 +2,10 @@
 // Another process for the transports' tests, to be killed. What it prints is one line.
 //   rpc_server TRANSPORT serve ADDRESS   serves until its input ends; prints the address that it got
 //   rpc_server TRANSPORT call ADDRESS    asks that server to Hang, until it is killed
+//   rpc_server TRANSPORT stranger ADDRESS asks that server as the user 65534 and prints what it says
 //   rpc_server TRANSPORT threads ADDRESS prints how many threads it has before, during and after the use of a transport
 #include <dirent.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -53,6 +55,16 @@ int Call(RpcTransport& transport, const std::string& address) {
   return 0;
 }
 
+// The transport's library is loaded already: that user may not be able to read it.
+int CallAsStranger(RpcTransport& transport, const std::string& address) {
+  if (setuid(65534) != 0) return 1;
+  auto channel = transport.Connect(address);
+  if (!channel.ok()) return Fail(channel.status());
+  const auto got = CallAndWait(**channel, "Echo", absl::Cord("heard"));
+  puts(got.ok() ? std::string(*got).c_str() : got.status().ToString().c_str());
+  return 0;
+}
+
 int CountThreads(const std::string& name, const std::string& address) {
   const int before = Threads();
   int during = 0;
@@ -80,6 +92,7 @@ int Main(int argc, char** argv) {
   if (what == "threads") return CountThreads(name, address);
   auto transport = NewTransport(name, Env::Default());
   if (!transport.ok()) return Fail(transport.status());
+  if (what == "stranger") return CallAsStranger(**transport, address);
   return what == "call" ? Call(**transport, address) : Serve(**transport, address);
 }
 

@@ -28,6 +28,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",
     "MILLRACE_ALLOW_INSECURE_REMOTE": "1 for servers that other hosts may use, without encryption or passwords",
+    "MILLRACE_ALLOW_OTHER_USERS": "1 for servers on the loopback interface that other users of the host may use",
     "MILLRACE_ALLOW_FILES": "folders that graphs on servers may use, with ':' between them, or all",
     "MILLRACE_ALLOW_PY_FUNC": "1 for servers whose graphs may call functions of the program, 0 for others",
     "MILLRACE_ALLOW_ANY_CLUSTER": "1 for servers to which sessions may bring clusters with any addresses, 0 for others",

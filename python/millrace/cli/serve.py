@@ -64,6 +64,11 @@ def add_to(commands: Any) -> None:
         help="listen where other hosts can connect, although nothing is encrypted and nobody has to say who he is: whoever reaches the port can run any "
         "graph here, with the rights of this process",
     )
+    parser.add_argument(
+        "--allow-other-users",
+        action="store_true",
+        help="on the loopback interface, without certificates, take the calls of other users of this host too (or MILLRACE_ALLOW_OTHER_USERS=1)",
+    )
     parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
     parser.add_argument(
         "--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there (or MILLRACE_HEALTH); port 0: any, named in a line"
@@ -79,7 +84,7 @@ def settle(given: Any) -> None:
         value = getattr(given, flag[2:].replace("-", "_"))
         if value is not None:
             os.environ[variable] = value
-    for name in ("allow_py_func", "allow_any_cluster", "allow_insecure_remote"):
+    for name in ("allow_py_func", "allow_any_cluster", "allow_insecure_remote", "allow_other_users"):
         if getattr(given, name):
             os.environ["MILLRACE_" + name.upper()] = "1"
     if given.log_format:

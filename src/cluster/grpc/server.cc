@@ -6,6 +6,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "base/exceptions.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
+#include "cluster/grpc/peer_users.h"
 #include "cluster/grpc/poller.h"
 #include "cluster/grpc/protocol.h"
 
@@ -64,6 +66,8 @@ class ServerCall {
  public:
   explicit ServerCall(GrpcServer& server) : server_(server), stream_(&context_) {}
   void Await();
+  bool ShowsSecret(const std::string& secret) const;
+  std::string peer() const { return context_.peer(); }
 
  private:
   struct Step final : public Completion {
@@ -96,7 +100,7 @@ class ServerCall {
   }
   void Reply(StatusOr<absl::Cord> result);
   void Refuse(grpc::StatusCode code, const std::string& why);
-  bool ShowsSecret() const;
+  void Refuse(const Status& why) { Refuse(static_cast<grpc::StatusCode>(why.code()), std::string(why.message())); }
   RpcContext DescribeCaller();
   void Release();
 
@@ -144,6 +148,7 @@ class GrpcServer final : public RpcServer {
       return Unavailable("cannot listen at ", address, ": the port is taken, or the host is not this one");
     }
     address_ = absl::StrCat(at.host, ":", port);
+    if (IsLoopback(at.host) && !options.credentials && !options.allow_other_users) peer_users_.emplace(env_, port);
     for (int i = 0; i < kAwaited; ++i) AwaitCall();
     return poller_->Start(options.completion_threads);
   }
@@ -178,13 +183,18 @@ class GrpcServer final : public RpcServer {
   grpc::AsyncGenericService& service() { return service_; }
   grpc::ServerCompletionQueue* queue() { return queue_; }
   int64_t max_message_bytes() const { return max_message_bytes_; }
-  const std::string& secret() const { return secret_; }
+  // Whether the caller may be heard at all; before anything that it says is read.
+  Status Admit(const ServerCall& call) {
+    if (!call.ShowsSecret(secret_)) return absl::UnauthenticatedError("this server wants another secret (MILLRACE_TLS_SECRET)");
+    return peer_users_ ? peer_users_->CheckOwn(call.peer()) : absl::OkStatus();
+  }
 
  private:
   Env& env_;
   RpcHandler* const handler_;
   const int64_t max_message_bytes_;
-  const std::string secret_;  // that callers show; "": none
+  const std::string secret_;             // that callers show; "": none
+  std::optional<PeerUsers> peer_users_;  // where nothing else tells who calls
   std::string address_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   grpc::AsyncGenericService service_;
@@ -207,9 +217,8 @@ void ServerCall::Arrived(bool ok) {
     return Release();
   }
   server_.AwaitCall();
-  if (!ShowsSecret()) {
-    return Refuse(grpc::StatusCode::UNAUTHENTICATED, "this server wants another secret (MILLRACE_TLS_SECRET)");
-  }
+  const Status admitted = server_.Admit(*this);
+  if (!admitted.ok()) return Refuse(admitted);
   stream_.Read(&buffer_, read_.Tag());
 }
 
@@ -220,9 +229,7 @@ void ServerCall::Read(bool ok) {
     return Refuse(grpc::StatusCode::UNIMPLEMENTED, "a method of another service than /millrace");
   }
   StatusOr<absl::Cord> request = ToCord(&buffer_);
-  if (!request.ok()) {
-    return Refuse(static_cast<grpc::StatusCode>(request.status().code()), std::string(request.status().message()));
-  }
+  if (!request.ok()) return Refuse(request.status());
   if (static_cast<int64_t>(request->size()) > server_.max_message_bytes()) {
     return Refuse(
         grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -231,11 +238,10 @@ void ServerCall::Read(bool ok) {
   server_.handler().Handle(method, DescribeCaller(), *std::move(request), Answer(this));
 }
 
-bool ServerCall::ShowsSecret() const {
-  if (server_.secret().empty()) return true;
+bool ServerCall::ShowsSecret(const std::string& secret) const {
+  if (secret.empty()) return true;
   const auto shown = context_.client_metadata().find(kSecretKey);
-  return shown != context_.client_metadata().end() &&
-         IsSecret({shown->second.data(), shown->second.size()}, server_.secret());
+  return shown != context_.client_metadata().end() && IsSecret({shown->second.data(), shown->second.size()}, secret);
 }
 
 RpcContext ServerCall::DescribeCaller() {

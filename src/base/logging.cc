@@ -30,13 +30,6 @@ ListenerSlot& TheSlot() {
   return slot;
 }
 
-LogLevel ReadMinLogLevel() {
-  const char* text = std::getenv("MILLRACE_MIN_LOG_LEVEL");
-  int level = 0;
-  if (text == nullptr || !absl::SimpleAtoi(text, &level) || level < 0) return LogLevel::kInfo;
-  return level >= 2 ? LogLevel::kError : static_cast<LogLevel>(level);
-}
-
 // What the environment says of lines: MILLRACE_LOG_FORMAT=json, and MILLRACE_LOG_FIELDS such as job=ps,task=0.
 struct Style {
   bool is_json = false;
@@ -87,6 +80,26 @@ void WriteToStderr(LogLevel level, absl::string_view text) {
                          style.before, text, "\n");
   // One write per line keeps the lines of several threads whole. A closed stderr is nobody's error.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+// Writes by itself: whoever logs waits for this.
+LogLevel ReadMinLogLevel() {
+  const auto text_of = [](const char* name) -> absl::string_view {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  const absl::string_view format = text_of("MILLRACE_LOG_FORMAT");
+  if (format != "" && format != "text" && format != "json") {
+    WriteToStderr(LogLevel::kWarning, absl::StrCat("ignoring MILLRACE_LOG_FORMAT=", format, ": want text or json"));
+  }
+  const absl::string_view text = text_of("MILLRACE_MIN_LOG_LEVEL");
+  int level = 0;
+  if (text != "" && (!absl::SimpleAtoi(text, &level) || level < 0)) {
+    WriteToStderr(
+        LogLevel::kWarning, absl::StrCat("ignoring MILLRACE_MIN_LOG_LEVEL=", text, ": want a number from 0 on"));
+    return LogLevel::kInfo;
+  }
+  return level >= 2 ? LogLevel::kError : static_cast<LogLevel>(level);
 }
 
 }  // namespace

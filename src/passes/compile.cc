@@ -2,11 +2,11 @@
 #include "passes/compile.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/logging.h"
+#include "base/settings.h"
 #include "base/stopwatch.h"
 #include "graph/verify.h"
 #include "passes/placement_state.h"
@@ -14,10 +14,10 @@
 namespace millrace {
 namespace {
 
-// Debug builds do, and processes with MILLRACE_VERIFY_GRAPHS in the environment.
+// Debug builds do, and processes with MILLRACE_VERIFY_GRAPHS=1 in the environment.
 bool VerifiesBetweenStages() {
 #ifdef NDEBUG
-  static const bool asked = std::getenv("MILLRACE_VERIFY_GRAPHS") != nullptr;
+  static const bool asked = IsSwitchedOn("MILLRACE_VERIFY_GRAPHS");
   return asked;
 #else
   return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
-#include <cstring>
 
 #include "absl/strings/numbers.h"
 #include "base/logging.h"
+#include "base/settings.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/guard_allocator.h"
 #include "tensor/plain_allocator.h"
@@ -34,8 +34,7 @@ int64_t LimitFromEnvironment() {
 
 Allocator& MakeHostAllocator() {
   const int64_t limit = LimitFromEnvironment();
-  const char* const guarded = std::getenv("MILLRACE_GUARD_ALLOCATIONS");
-  if (guarded != nullptr && std::strcmp(guarded, "1") == 0) return *new GuardAllocator(limit);
+  if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return *new GuardAllocator(limit);
   if constexpr (kCaching) {
     return CachingAllocator::Instance(limit);
   } else {

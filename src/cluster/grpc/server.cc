@@ -185,7 +185,8 @@ class GrpcServer final : public RpcServer {
   int64_t max_message_bytes() const { return max_message_bytes_; }
   // Whether the caller may be heard at all; before anything that it says is read.
   Status Admit(const ServerCall& call) {
-    if (!call.ShowsSecret(secret_)) return absl::UnauthenticatedError("this server wants another secret (MILLRACE_TLS_SECRET)");
+    if (!call.ShowsSecret(secret_))
+      return absl::UnauthenticatedError("this server wants another secret (MILLRACE_TLS_SECRET)");
     return peer_users_ ? peer_users_->CheckOwn(call.peer()) : absl::OkStatus();
   }
 

@@ -40,9 +40,11 @@ def test_names_that_python_has_dropped(tmp_path):
     text = """import base64, collections, inspect, os, threading, time
 print(isinstance({}, collections.Mapping), inspect.getargspec(lambda a, b=1: 0).args, threading.Thread().isAlive())
 print(time.clock() >= 0, base64.decodestring(base64.encodestring(b'x')), os.errno.EEXIST)
+import urllib
+print(urllib.request.pathname2url("a b"))
 """
     made = run_program(tmp_path, text)
-    assert (made.returncode, made.stdout) == (0, "True ['a', 'b'] False\nTrue b'x' 17\n"), made.stderr
+    assert (made.returncode, made.stdout) == (0, "True ['a', 'b'] False\nTrue b'x' 17\na%20b\n"), made.stderr
     assert run_program(tmp_path, text, "--numpy-as-is").returncode != 0
 
 

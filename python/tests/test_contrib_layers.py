@@ -90,3 +90,16 @@ def test_cells_along_frequencies(sess):
     made, kept = sess.run([output, state])
     assert made.shape == (3, 6) and kept.shape == (3, 12)
     np.testing.assert_array_equal(kept.reshape(3, 3, 2, 2)[:, :, 1].reshape(3, 6), made)  # c and h of each window
+
+
+def test_functions_go_by_the_names_that_call_them():
+    """A scope of arguments of one's own, and libraries on top, tell them apart by their names."""
+    names = ("reduce_sum", "reduce_any", "layers.dense", "layers.conv2d_transpose", "layers.max_pooling1d", "keras.backend.mean", "contrib.layers.avg_pool2d")
+    for name in (*names, "sparse.maximum"):
+        function = tf
+        for part in name.split("."):
+            function = getattr(function, part)
+        assert function.__name__ == {"sparse.maximum": "sparse_maximum"}.get(name, name.split(".")[-1])
+    dense, conv2d = (tf.contrib.framework.add_arg_scope(f) for f in (tf.layers.dense, tf.layers.conv2d))
+    with tf.Graph().as_default(), tf.contrib.framework.arg_scope([dense], activation=tf.nn.relu):
+        assert (dense(tf.ones([1, 2]), 3).op.type, conv2d(tf.ones([1, 2, 2, 1]), 1, 1).op.type) == ("Relu", "BiasAdd")

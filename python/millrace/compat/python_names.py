@@ -7,11 +7,13 @@ import base64
 import collections
 import collections.abc
 import fractions
+import importlib
 import inspect
 import math
 import os
 import threading
 import time
+import urllib
 from typing import Any
 
 _ArgSpec = collections.namedtuple("_ArgSpec", ["args", "varargs", "keywords", "defaults"])
@@ -20,6 +22,12 @@ _ArgSpec.__name__ = "ArgSpec"
 
 def _getargspec(function: Any) -> Any:
     return _ArgSpec(*inspect.getfullargspec(function)[:4])
+
+
+def _of_urllib(name: str) -> Any:
+    if name not in ("error", "parse", "request", "response"):
+        raise AttributeError("module 'urllib' has no attribute '%s'" % name)
+    return importlib.import_module("urllib." + name)  # which TensorFlow's import brought along
 
 
 def install() -> None:
@@ -34,6 +42,7 @@ def install() -> None:
         (base64, {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes}),
         (threading.Thread, {"isAlive": threading.Thread.is_alive}),
         (os, {"errno": errno}),
+        (urllib, {"__getattr__": _of_urllib}),
     ]
     for owner, names in removed:
         for name, value in names.items():

@@ -86,6 +86,7 @@ from millrace.framework import arguments, dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
+from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable_scope, variable_scope
 from millrace.ops.variables import PartitionedVariable, assign, assign_sub
@@ -557,7 +558,7 @@ def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
             )
             return _collect(outputs, outputs_collections, sc)
 
-    pool.__name__ = default
+    pool.__name__ = pool.__qualname__ = snake(default)
     pool.__doc__ = "Pooling of images or volumes."
     return add_arg_scope(pool)
 

@@ -364,6 +364,7 @@ def _reduction(op: Any, doc: str) -> Any:
         x = convert_to_tensor(x)
         return op(math_ops.cast(x, dtypes.float32) if x.dtype.base_dtype == dtypes.bool_ else x, axis, keepdims)
 
+    reduce.__name__ = reduce.__qualname__ = op.__name__.removeprefix("reduce_")
     reduce.__doc__ = doc
     return reduce
 

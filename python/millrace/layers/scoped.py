@@ -335,6 +335,7 @@ def _function(make: Callable[_Parameters, Any], doc: str, reuses: bool = True) -
             given.update(_reuse=given.pop("reuse", None), _scope=given.get("name"))
         return kind(**given)(taken)
 
+    call.__name__ = call.__qualname__ = snake(kind.__name__)
     call.__doc__, call.__signature__ = doc, signature  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 

@@ -395,7 +395,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
     return gen_ops.dynamic_stitch([gen_ops.range(0, rank, 1), axes], [shape, array_ops.fill(array_ops.shape(axes), 1)])
 
 
-def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
+def _reduction(name: str, op: Any, what: str, dtype: Any = None) -> _Reduction:
     def reduce(
         input_tensor: Any, axis: Any = None, keepdims: Any = None, name: Optional[str] = None, reduction_indices: Any = None, keep_dims: Any = None
     ) -> Tensor:
@@ -407,17 +407,18 @@ def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
             made.set_shape([])
         return made
 
+    reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = "%s along axes (all unless given)." % what
     return reduce
 
 
-reduce_sum = _reduction(gen_ops.sum, "The sum")
-reduce_mean = _reduction(gen_ops.mean, "The mean")
-reduce_prod = _reduction(gen_ops.prod, "The product")
-reduce_max = _reduction(gen_ops.max, "The maximum")
-reduce_min = _reduction(gen_ops.min, "The minimum")
-reduce_all = _reduction(gen_ops.all, "Whether all are true", dtypes.bool_)
-reduce_any = _reduction(gen_ops.any, "Whether any is true", dtypes.bool_)
+reduce_sum = _reduction("reduce_sum", gen_ops.sum, "The sum")
+reduce_mean = _reduction("reduce_mean", gen_ops.mean, "The mean")
+reduce_prod = _reduction("reduce_prod", gen_ops.prod, "The product")
+reduce_max = _reduction("reduce_max", gen_ops.max, "The maximum")
+reduce_min = _reduction("reduce_min", gen_ops.min, "The minimum")
+reduce_all = _reduction("reduce_all", gen_ops.all, "Whether all are true", dtypes.bool_)
+reduce_any = _reduction("reduce_any", gen_ops.any, "Whether any is true", dtypes.bool_)
 
 
 def count_nonzero(

@@ -13,6 +13,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.check_ops import assert_equal, assert_less_equal
 from millrace.ops.dialects import bind, either, refuse
@@ -80,7 +81,10 @@ def _extreme(name: str, op: Any) -> Any:
             return SparseTensor(indices, values, a.dense_shape)
 
     scope_name = name
-    function.__name__, function.__doc__ = name, "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse") :].lower()
+    function.__name__, function.__doc__ = (
+        snake(name[len("Sparse") :]),
+        "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse") :].lower(),
+    )
     return function
 
 
@@ -195,7 +199,10 @@ def _reduced(name: str, op: Any, is_sparse: bool) -> Any:
             made.set_shape([1 if d in gone else static[d] for d in range(static.ndims) if keep or d not in gone])
         return made
 
-    function.__name__, function.__doc__ = name, "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense")
+    function.__name__, function.__doc__ = (
+        snake(name[len("Sparse") :]),
+        "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense"),
+    )
     return function
 
 

@@ -247,6 +247,7 @@ test = test
 [python.ops]
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = . ops.array_ops ops.gen_ops
+summary_ops_v2 = @
 math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.gen_ops
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops
 logging_ops = ops.logging_ops . ops.gen_ops
@@ -444,6 +445,9 @@ data.experimental.ops.get_single_element data.experimental.ops.grouping data.exp
 data.experimental.ops.parsing_ops data.experimental.ops.prefetching_ops data.experimental.ops.random_ops data.experimental.ops.readers = data.experimental
 data.experimental.ops.resampling data.experimental.ops.scan_ops data.experimental.ops.shuffle_ops data.experimental.ops.take_while_ops = data.experimental
 data.experimental.ops.optimization_options data.experimental.ops.stats_options data.experimental.ops.threading_options = data.experimental
+data.experimental.ops.optimization data.experimental.ops.distribute data.experimental.ops.stats_ops data.experimental.ops.stats_aggregator = @
+data.experimental.ops.map_defun data.experimental.ops.snapshot data.experimental.ops.sleep data.experimental.ops.threadpool = @
+data.experimental.ops.indexed_dataset_ops data.experimental.ops.matching_files = @
 data.experimental.ops.unique data.experimental.ops.writers = data.experimental
 data.ops.optional_ops = data.experimental
 data.ops.multi_device_iterator_ops = data.iterators data.experimental
@@ -475,6 +479,18 @@ canned.optimizers canned.parsing_utils = estimator.%
 [python.keras]
 _impl.keras = keras
 
+mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_optimizer mixed_precision.experimental.autocast_variable = @
+distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
+callbacks_v1 applications = @
+premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saved_model_experimental saving.saving_utils = @
+saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
+
+[python.distribute]
+combinations strategy_combinations strategy_test_lib distribute_lib distribute_coordinator distribute_coordinator_context = @
+distribution_strategy_context cross_device_ops cross_device_utils device_util input_lib numpy_dataset values reduce_util shared_variable_creator = @
+mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy collective_all_reduce_strategy tpu_strategy = @
+multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
+
 [keras]
 activations backend callbacks constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
 regularizers utils wrappers = %
@@ -483,8 +499,12 @@ optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimi
 optimizer_v2.learning_rate_schedule = keras.schedules
 engine.input_spec = layers.nodes
 engine.base_layer = layers.base layers.nodes
+engine.base_layer_utils = layers.casting
+utils.metrics_utils = keras.utils.metrics_utils keras.metric_counts
 engine.sequential = keras.models
 engine.input_layer = keras.engine.inputs
+engine.data_adapter engine.training_utils engine.base_preprocessing_layer engine.base_preprocessing_layer_v1 = @
+utils.kernelized_utils utils.vis_utils utils.multi_gpu_utils = @
 datasets = keras_datasets
 Input = keras.engine.inputs:Input
 Model Sequential = keras.models:
@@ -493,6 +513,7 @@ Model Sequential = keras.models:
 keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
+preprocessing.normalization preprocessing.normalization_v1 kernelized recurrent_v2 normalization_v2 = @
 dense_attention = layers.attention
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
 

@@ -45,6 +45,14 @@ nn: linear cross_entropy_with_logits
     tf.layers.dense and tf.nn.softmax_cross_entropy_with_logits
 distribute:
     one process with several CPU devices and tf.device: strategies need servers
+python.distribute:
+    one process with several CPU devices and tf.device: strategies need servers
+python.keras.distribute:
+    one process with several CPU devices and tf.device: strategies need servers
+python.keras.mixed_precision:
+    tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
+python.data.experimental.ops.optimization:
+    data sets as they are: no graph of theirs is rewritten, and tf.data.Options holds what is asked for
 tpu:
     tf.train and tf.estimator: there are no TPUs
 lite:

@@ -214,10 +214,10 @@ class _Function:
     def __init__(self, inputs: Any, outputs: Any, updates: Any = None) -> None:
         if not isinstance(inputs, (list, tuple)):
             raise TypeError("`inputs` to a TensorFlow backend function should be a list or tuple.")
-        self._inputs, self._outputs = list(inputs), list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        self._inputs, self._outputs = list(inputs), list(outputs) if isinstance(outputs, tuple) else outputs
         self._updates = [u if not isinstance(u, tuple) else u[0].assign(u[1]) for u in updates or []]
 
-    def __call__(self, values: Any) -> List[Any]:
+    def __call__(self, values: Any) -> Any:
         if not isinstance(values, (list, tuple)):
             raise TypeError("`inputs` should be a list or tuple.")
         feeds: Dict[Any, Any] = {}
@@ -226,7 +226,7 @@ class _Function:
                 coo = v.tocoo()
                 v = SparseTensorValue(np.stack([coo.row, coo.col], 1).astype(np.int64), coo.data, coo.shape)
             if not isinstance(t, (bool, int)):
-                feeds[t] = v
+                feeds[t] = get_session().run(v) if isinstance(v, (Tensor, Variable)) else v
         return get_session().run([self._outputs, self._updates], feeds)[0]
 
 
@@ -234,7 +234,7 @@ Function = _Function
 
 
 def function(inputs: Any, outputs: Any, updates: Any = None, **kwargs: Any) -> _Function:
-    """A function of lists of arrays."""
+    """A function of lists of arrays; it gives an array, or a list of them, as outputs is a tensor or a list."""
     if kwargs:
         raise ValueError("Invalid argument %r passed to K.function" % sorted(kwargs)[0])
     return _Function(inputs, outputs, updates)
@@ -638,34 +638,46 @@ def hard_sigmoid(x: Any) -> Any:
     return clip(0.2 * x + 0.5, 0.0, 1.0)
 
 
+def _logits_of(output: Any, op_type: str) -> Any:
+    """What probabilities were computed from by an op of that type, which is more exact than they are; None where they were not."""
+    return output.op.inputs[0] if isinstance(output, Tensor) and output.op.type == op_type else None
+
+
 def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
     """Of probabilities, or of logits."""
-    if from_logits:
-        return nn_ops.softmax_cross_entropy_with_logits(labels=target, logits=output, axis=axis)
+    logits = output if from_logits else _logits_of(output, "Softmax")
+    if logits is not None:
+        return nn_ops.softmax_cross_entropy_with_logits(labels=target, logits=logits, axis=axis)
     output = output / math_ops.reduce_sum(output, axis, True)
     return -math_ops.reduce_sum(target * gen_ops.log(clip(output, epsilon(), 1 - epsilon())), axis)
 
 
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:
     """Of numbers of classes, [...] or [..., 1], and outputs [..., classes], or with the classes along another axis."""
-    rank = ndim(output)
+    logits = output if from_logits else _logits_of(output, "Softmax")
+    if logits is None:
+        logits = gen_ops.log(clip(output, epsilon(), 1 - epsilon()))
+    rank, target = ndim(logits), math_ops.cast(target, dtypes.int64)
+    if rank is None and axis != -1:
+        raise at_user_line(ValueError("Cannot compute sparse categorical crossentropy with `axis=%d` on an output tensor with unknown rank" % axis))
     if rank is not None and axis not in (-1, rank - 1):
         if not -rank <= axis < rank:
             raise at_user_line(ValueError("axis = %d is none of an output of rank %d" % (axis, rank)))
-        output = array_ops.transpose(output, [i for i in range(rank) if i != axis % rank] + [axis % rank])
-    logits = output if from_logits else gen_ops.log(clip(output, epsilon(), 1 - epsilon()))
-    flat = array_ops.reshape(math_ops.cast(target, dtypes.int64), [-1])
-    sizes = logits.get_shape().as_list()
-    each = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flat, logits=logits if len(sizes) == 2 else array_ops.reshape(logits, [-1, sizes[-1]]))
-    return each if len(sizes) == 2 else array_ops.reshape(each, array_ops.shape(logits)[:-1])
+        logits = array_ops.transpose(logits, [i for i in range(rank) if i != axis % rank] + [axis % rank])
+    if rank is None or ndim(target) == rank - 1:
+        return nn_ops.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
+    sizes = array_ops.shape(logits)
+    each = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flatten(target), logits=array_ops.reshape(logits, [-1, sizes[-1]]))
+    return each if rank < 3 else array_ops.reshape(each, sizes[:-1])
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
     """Of each number."""
-    if not from_logits:
-        output = clip(output, epsilon(), 1 - epsilon())
-        output = gen_ops.log(output / (1 - output))
-    return nn_ops.sigmoid_cross_entropy_with_logits(labels=target, logits=output)
+    logits = output if from_logits else _logits_of(output, "Sigmoid")
+    if logits is not None:
+        return nn_ops.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
+    output = clip(output, epsilon(), 1 - epsilon())
+    return -(target * gen_ops.log(output + epsilon()) + (1 - target) * gen_ops.log(1 - output + epsilon()))
 
 
 def count_params(x: Any) -> int:

@@ -92,15 +92,21 @@ def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), paddi
     )
 
 
-def transposed_sizes(x: Any, kernel_size: Any, strides: Any, padding: str, first: bool) -> Tuple[List[Any], List[Any]]:
+def transposed_sizes(
+    x: Any, kernel_size: Any, strides: Any, padding: str, first: bool, output_padding: Any = None, dilation_rate: Any = (1, 1, 1)
+) -> Tuple[List[Any], List[Any]]:
     """The sizes of a transposed convolution's output: numbers where they are known, tensors where not; and None there."""
     static, dynamic, at = x.get_shape().as_list(), array_ops.shape(x), 2 if first else 1
+    same = padding.upper() == "SAME"
 
-    def of(size: Any, k: int, s: int) -> Any:
-        return size * s if padding.upper() == "SAME" else (size - 1) * s + max(k, s)
+    def of(size: Any, i: int) -> Any:
+        covered, stride = kernel_size[i] + (kernel_size[i] - 1) * (dilation_rate[i] - 1), strides[i]
+        if output_padding is not None:
+            return (size - 1) * stride + covered - (covered // 2 * 2 if same else 0) + output_padding[i]
+        return size * stride if same else (size - 1) * stride + max(covered, stride)
 
-    known = [None if static[at + i] is None else of(static[at + i], k, s) for i, (k, s) in enumerate(zip(kernel_size, strides))]
-    return [v if v is not None else of(dynamic[at + i], k, s) for i, (v, k, s) in enumerate(zip(known, kernel_size, strides))], known
+    known = [None if static[at + i] is None else of(static[at + i], i) for i in range(len(kernel_size))]
+    return [of(dynamic[at + i], i) if v is None else v for i, v in enumerate(known)], known
 
 
 def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any, rate: Any = 1) -> Any:

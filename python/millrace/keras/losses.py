@@ -3,31 +3,51 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any, Callable, Dict
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
 from millrace.keras import backend as K
-from millrace.keras.metric_base import spread_weights
 from millrace.keras.utils.generic_utils import deserialize_keras_object
+from millrace.keras.utils.losses_utils import ReductionV2 as Reduction
+from millrace.keras.utils.losses_utils import compute_weighted_loss
 from millrace.ops import gen_ops, math_ops, nn_ops
+from millrace.ops.variables import Variable
 
 
+def _of_one_type(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss function that takes arrays too, and casts the labels to the type of the predictions."""
+
+    @functools.wraps(function)
+    def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+        y_pred = convert_to_tensor(y_pred)
+        return function(math_ops.cast(y_true, y_pred.dtype.base_dtype), y_pred, *args, **kwargs)
+
+    return call
+
+
+@_of_one_type
 def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
     """Squared differences."""
     return math_ops.reduce_mean(gen_ops.square(y_pred - y_true), -1)
 
 
+@_of_one_type
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
     """Absolute differences."""
     return math_ops.reduce_mean(math_ops.abs(y_pred - y_true), -1)
 
 
+@_of_one_type
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
     """Absolute differences in percent."""
     return 100.0 * math_ops.reduce_mean(math_ops.abs((y_true - y_pred) / math_ops.maximum(math_ops.abs(y_true), K.epsilon())), -1)
 
 
+@_of_one_type
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
     """Squared differences of logarithms."""
     return math_ops.reduce_mean(
@@ -41,18 +61,21 @@ def _signed(y_true: Any) -> Any:
     return y_true + math_ops.cast(math_ops.reduce_all(both), y_true.dtype.base_dtype) * (y_true - 1.0)
 
 
+@_of_one_type
 def hinge(y_true: Any, y_pred: Any) -> Any:
     """max(1 - y p, 0); labels of 0 and 1 count as -1 and 1."""
-    y_true = _signed(math_ops.cast(y_true, convert_to_tensor(y_pred).dtype.base_dtype))
+    y_true = _signed(y_true)
     return math_ops.reduce_mean(math_ops.maximum(1.0 - y_true * y_pred, 0.0), -1)
 
 
+@_of_one_type
 def squared_hinge(y_true: Any, y_pred: Any) -> Any:
     """Its square."""
-    y_true = _signed(math_ops.cast(y_true, convert_to_tensor(y_pred).dtype.base_dtype))
+    y_true = _signed(y_true)
     return math_ops.reduce_mean(gen_ops.square(math_ops.maximum(1.0 - y_true * y_pred, 0.0)), -1)
 
 
+@_of_one_type
 def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
     """max(0, 1 + the largest wrong one - the right one)."""
     right = math_ops.reduce_sum(y_true * y_pred, -1)
@@ -60,12 +83,14 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
     return math_ops.maximum(0.0, wrong - right + 1.0)
 
 
+@_of_one_type
 def logcosh(y_true: Any, y_pred: Any) -> Any:
     """The logarithm of the hyperbolic cosine of the difference."""
     x = y_pred - y_true
     return math_ops.reduce_mean(x + gen_ops.softplus(-2.0 * x) - 0.6931471805599453, -1)
 
 
+@_of_one_type
 def huber_loss(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     """Squared near zero, linear farther away."""
     size = math_ops.abs(y_pred - y_true)
@@ -73,6 +98,7 @@ def huber_loss(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     return 0.5 * gen_ops.square(near) + delta * (size - near)
 
 
+@_of_one_type
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
     """Of probabilities."""
     if label_smoothing:
@@ -86,6 +112,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     return K.sparse_categorical_crossentropy(y_true, y_pred, from_logits, axis)
 
 
+@_of_one_type
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
     """Of probabilities of yes."""
     if label_smoothing:
@@ -93,20 +120,28 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, lab
     return math_ops.reduce_mean(K.binary_crossentropy(y_true, y_pred, from_logits), -1)
 
 
+@_of_one_type
 def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
     """How far distributions are apart."""
     y_true, y_pred = K.clip(y_true, K.epsilon(), 1), K.clip(y_pred, K.epsilon(), 1)
     return math_ops.reduce_sum(y_true * gen_ops.log(y_true / y_pred), -1)
 
 
+@_of_one_type
 def poisson(y_true: Any, y_pred: Any) -> Any:
     """Of counts."""
     return math_ops.reduce_mean(y_pred - y_true * gen_ops.log(y_pred + K.epsilon()), -1)
 
 
+@_of_one_type
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+    """The cosine of the angle between."""
+    return math_ops.reduce_sum(nn_ops.l2_normalize(y_true, axis) * nn_ops.l2_normalize(y_pred, axis), axis)
+
+
 def cosine_proximity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
-    """Less the cosine of the angle between."""
-    return -math_ops.reduce_sum(nn_ops.l2_normalize(y_true, axis) * nn_ops.l2_normalize(y_pred, axis), axis)
+    """Less the cosine of the angle between: the smaller, the nearer."""
+    return -cosine_similarity(y_true, y_pred, axis)
 
 
 mse = MSE = mean_squared_error
@@ -114,15 +149,14 @@ mae = MAE = mean_absolute_error
 mape = MAPE = mean_absolute_percentage_error
 msle = MSLE = mean_squared_logarithmic_error
 kld = KLD = kullback_leibler_divergence
-cosine = cosine_similarity = cosine_proximity
+cosine = cosine_proximity
 
 
 class Loss:
     """Base of losses as objects: call(y_true, y_pred) gives one number for each example."""
 
     def __init__(self, reduction: str = "auto", name: Any = None) -> None:
-        if reduction not in ("auto", "none", "sum", "sum_over_batch_size"):
-            raise at_user_line(ValueError("Invalid Reduction Key %s." % reduction))
+        Reduction.validate(reduction)
         self.reduction, self.name = reduction, name
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -130,12 +164,8 @@ class Loss:
         raise NotImplementedError("Must be implemented in subclasses.")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        each = self.call(y_true, convert_to_tensor(y_pred))
-        if sample_weight is not None:
-            each = each * spread_weights(sample_weight, each)
-        if self.reduction == "none":
-            return each
-        return math_ops.reduce_sum(each) if self.reduction == "sum" else math_ops.reduce_mean(each)
+        with name_scope(self.name or type(self).__name__):
+            return compute_weighted_loss(self.call(y_true, convert_to_tensor(y_pred)), sample_weight, self.reduction)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""
@@ -147,31 +177,41 @@ class Loss:
         return cls(**config)
 
 
-class _Wrapped(Loss):
-    function: Any = None
+class LossFunctionWrapper(Loss):
+    """A function of labels and predictions, with further arguments, as a loss."""
 
-    def __init__(self, reduction: str = "auto", name: Any = None, **kwargs: Any) -> None:
-        super().__init__(reduction, name or type(self).function.__name__)
-        self._arguments = kwargs
+    def __init__(self, fn: Callable[..., Any], reduction: str = Reduction.AUTO, name: Any = None, **kwargs: Any) -> None:
+        super().__init__(reduction, name)
+        self.fn, self._fn_kwargs = fn, kwargs
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """One number for each example."""
-        return type(self).function(math_ops.cast(y_true, y_pred.dtype.base_dtype) if "sparse" not in self.name else y_true, y_pred, **self._arguments)
+        return self.fn(y_true, y_pred, **self._fn_kwargs)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""
-        return {**super().get_config(), **self._arguments}
+        return {**super().get_config(), **{k: K.get_value(v) if isinstance(v, (Tensor, Variable)) else v for k, v in self._fn_kwargs.items()}}
 
 
-def _class(name: str, function: Callable[..., Any]) -> Any:
-    return type(name, (_Wrapped,), {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__})
+def _class(class_name: str, function: Callable[..., Any], leaves_out: str = "") -> Any:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs).arguments
+        own = given.pop("reduction", Reduction.AUTO), given.pop("name", function.__name__)
+        LossFunctionWrapper.__init__(self, function, *own, **given)
+
+    parameters = [p for p in list(inspect.signature(function).parameters.values())[2:] if p.name != leaves_out]
+    further = [
+        inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in (("reduction", Reduction.AUTO), ("name", function.__name__))
+    ]
+    signature = inspect.Signature([*parameters, *further])
+    return type(class_name, (LossFunctionWrapper,), {"__init__": __init__, "__doc__": function.__doc__, "__module__": __name__})
 
 
 MeanSquaredError, MeanAbsoluteError = _class("MeanSquaredError", mean_squared_error), _class("MeanAbsoluteError", mean_absolute_error)
 MeanAbsolutePercentageError = _class("MeanAbsolutePercentageError", mean_absolute_percentage_error)
 MeanSquaredLogarithmicError = _class("MeanSquaredLogarithmicError", mean_squared_logarithmic_error)
 BinaryCrossentropy, CategoricalCrossentropy = _class("BinaryCrossentropy", binary_crossentropy), _class("CategoricalCrossentropy", categorical_crossentropy)
-SparseCategoricalCrossentropy = _class("SparseCategoricalCrossentropy", sparse_categorical_crossentropy)
+SparseCategoricalCrossentropy = _class("SparseCategoricalCrossentropy", sparse_categorical_crossentropy, leaves_out="axis")
 Hinge, SquaredHinge, CategoricalHinge = _class("Hinge", hinge), _class("SquaredHinge", squared_hinge), _class("CategoricalHinge", categorical_hinge)
 Poisson, LogCosh, KLDivergence, Huber = (
     _class("Poisson", poisson),
@@ -179,7 +219,7 @@ Poisson, LogCosh, KLDivergence, Huber = (
     _class("KLDivergence", kullback_leibler_divergence),
     _class("Huber", huber_loss),
 )
-CosineSimilarity = _class("CosineSimilarity", cosine_proximity)
+CosineSimilarity = _class("CosineSimilarity", cosine_similarity)
 
 
 def serialize(loss: Any) -> Any:

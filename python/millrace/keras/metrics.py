@@ -19,6 +19,7 @@ from millrace.keras.losses import (  # noqa: F401
     categorical_crossentropy,
     cosine,
     cosine_proximity,
+    cosine_similarity,
     hinge,
     kld,
     kullback_leibler_divergence,
@@ -91,17 +92,6 @@ def _sparse_in_top_k(y_true: Any, y_pred: Any, k: int) -> Any:
     return math_ops.cast(nn_ops.in_top_k(y_pred, array_ops.reshape(math_ops.cast(y_true, dtypes.int32), [-1]), k), dtypes.float32)
 
 
-def _cosine(y_true: Any, y_pred: Any, axis: int) -> Any:
-    return math_ops.reduce_sum(nn_ops.l2_normalize(y_true, axis) * nn_ops.l2_normalize(y_pred, axis), axis)
-
-
-def _sparse_crossentropy(y_true: Any, y_pred: Any, from_logits: bool, axis: int) -> Any:
-    if axis not in (-1, (K.ndim(y_pred) or 0) - 1):
-        order = [i for i in range(K.ndim(y_pred)) if i != axis % K.ndim(y_pred)] + [axis % K.ndim(y_pred)]
-        y_pred = array_ops.transpose(y_pred, order)
-    return sparse_categorical_crossentropy(y_true, y_pred, from_logits)
-
-
 Accuracy = mean_of("Accuracy", lambda y, p: math_ops.cast(gen_ops.equal(y, p), dtypes.float32), "accuracy", "How often the prediction is the truth.")
 BinaryAccuracy = mean_of("BinaryAccuracy", binary_accuracy, "binary_accuracy", "How often yes or no is right.", threshold=0.5)
 CategoricalAccuracy = mean_of("CategoricalAccuracy", categorical_accuracy, "categorical_accuracy", "How often the most probable class is right.")
@@ -121,7 +111,7 @@ SparseTopKCategoricalAccuracy = mean_of(
     "How often the class, a number, is among the k most probable ones.",
     k=5,
 )
-CosineSimilarity = mean_of("CosineSimilarity", _cosine, "cosine_similarity", "The cosine of the angle between.", axis=-1)
+CosineSimilarity = mean_of("CosineSimilarity", cosine_similarity, "cosine_similarity", "The cosine of the angle between.", axis=-1)
 MeanAbsoluteError = mean_of("MeanAbsoluteError", mean_absolute_error, "mean_absolute_error", "The mean of absolute differences.")
 MeanAbsolutePercentageError = mean_of(
     "MeanAbsolutePercentageError", mean_absolute_percentage_error, "mean_absolute_percentage_error", "The mean of absolute differences in percent."
@@ -149,7 +139,7 @@ CategoricalCrossentropy = mean_of(
 )
 SparseCategoricalCrossentropy = mean_of(
     "SparseCategoricalCrossentropy",
-    _sparse_crossentropy,
+    sparse_categorical_crossentropy,
     "sparse_categorical_crossentropy",
     "The mean of the cross entropy of numbers of classes.",
     from_logits=False,

@@ -12,7 +12,7 @@ import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import optimizers
+from millrace.keras import losses, metrics, optimizers
 from millrace.layers.nodes import listed
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.serialization import CLASSES, deserialize
@@ -191,17 +191,15 @@ def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) 
             training = json.loads(found.decode("utf-8") if isinstance(found, bytes) else found)
             objects = custom_objects or {}
 
-            def real(value: Any) -> Any:
-                if isinstance(value, dict) and set(value) == {"class_name", "config"}:
-                    return value  # a metric with settings
+            def real(value: Any, made: Any) -> Any:
                 if isinstance(value, dict):
-                    return {k: real(v) for k, v in value.items()}
-                return [real(v) for v in value] if isinstance(value, list) else objects.get(value, value) if isinstance(value, str) else value
+                    return made(value, objects) if set(value) == {"class_name", "config"} else {k: real(v, made) for k, v in value.items()}
+                return [real(v, made) for v in value] if isinstance(value, list) else objects.get(value, value) if isinstance(value, str) else value
 
             model.compile(
                 optimizers.deserialize(training["optimizer_config"], custom_objects),
-                real(training["loss"]),
-                real(training["metrics"]),
+                real(training["loss"], losses.deserialize),
+                real(training["metrics"], metrics.deserialize),
                 training["loss_weights"],
                 training["sample_weight_mode"],
             )

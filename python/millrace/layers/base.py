@@ -19,6 +19,7 @@ from millrace.framework.type_spec import TensorSpec
 from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
+from millrace.layers import casting
 from millrace.layers.nodes import History, Node, listed, one_or_all
 from millrace.module import Submodules
 from millrace.ops import array_ops
@@ -55,6 +56,7 @@ class Layer(Submodules):
     _dtype: Any = None
     trainable = True
     built = False
+    _casts = False  # inputs of other floating types to its own
     dynamic = False  # its call makes operations
     activity_regularizer: Any = None
 
@@ -70,6 +72,7 @@ class Layer(Submodules):
         input_dim: Optional[int] = None,
         input_length: Optional[int] = None,
         weights: Any = None,
+        autocast: bool = True,
         **unused: Any,
     ) -> None:
         if unused:
@@ -85,7 +88,8 @@ class Layer(Submodules):
         self._outbound_nodes: List[Node] = []
         self._init_set_name(name)
         self._graph = get_default_graph()
-        self._dtype: Any = None if dtype is None else dtypes.as_dtype(dtype)
+        self._dtype: Any = casting.first_type(dtype)
+        self._casts, self._warns_of_casts = autocast and casting.v2_dtype_behavior_enabled(), dtype is None
         self.activity_regularizer = regularizers.get(activity_regularizer)
         if batch_input_shape is None and input_shape is not None:
             batch_input_shape = (batch_size, *input_shape)
@@ -290,6 +294,7 @@ class Layer(Submodules):
         arguments = dict(kwargs)
         with self._around_call():
             tensors = [as_tensor(x) for x in listed(inputs)]
+            tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
             given = tensors if many else tensors[0]
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)

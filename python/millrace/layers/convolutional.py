@@ -151,7 +151,7 @@ class Conv3D(_Conv):
 class Conv2DTranspose(_Conv):
     """The transpose of a convolution of images."""
 
-    settings: Tuple[str, ...] = tuple(n for n in _KERNEL if n != "dilation_rate")
+    settings: Tuple[str, ...] = (*_KERNEL, "output_padding")
 
     def __init__(
         self,
@@ -159,7 +159,9 @@ class Conv2DTranspose(_Conv):
         kernel_size: Any,
         strides: Any = 1,
         padding: str = "valid",
+        output_padding: Any = None,
         data_format: Any = None,
+        dilation_rate: Any = 1,
         activation: Any = None,
         use_bias: bool = True,
         kernel_initializer: Any = "glorot_uniform",
@@ -177,7 +179,7 @@ class Conv2DTranspose(_Conv):
             strides,
             padding,
             data_format,
-            kwargs.pop("dilation_rate", 1),
+            dilation_rate,
             activation,
             use_bias,
             kernel_initializer,
@@ -189,12 +191,15 @@ class Conv2DTranspose(_Conv):
             bias_constraint,
             **kwargs,
         )
+        self.output_padding = None if output_padding is None else normalize_tuple(output_padding, self.rank, "output_padding")
+        if any(more >= stride for more, stride in zip(self.output_padding or (), self.strides)):
+            raise at_user_line(ValueError("Stride %s must be greater than output padding %s" % (self.strides, self.output_padding)))
 
     def _kernel_shape(self, channels: int) -> List[int]:
         return [*self.kernel_size, self.filters, channels]
 
     def _computed(self, x: Any) -> Any:
-        sizes, known = transposed_sizes(x, self.kernel_size, self.strides, self.padding, self._first)
+        sizes, known = transposed_sizes(x, self.kernel_size, self.strides, self.padding, self._first, self.output_padding, self.dilation_rate)
         static = x.get_shape()[0].value
         batch = static if static is not None else array_ops.shape(x)[0]
         full = [batch, self.filters, *sizes] if self._first else [batch, *sizes, self.filters]
@@ -205,6 +210,7 @@ class Conv2DTranspose(_Conv):
             self._along(self.strides),
             self.padding.upper(),
             convert_data_format(self.data_format, self.rank + 2),
+            dilations=self._along(self.dilation_rate),
         )
         made.set_shape([static, self.filters, *known] if self._first else [static, *known, self.filters])
         return made
@@ -213,7 +219,22 @@ class Conv2DTranspose(_Conv):
 class Conv3DTranspose(Conv2DTranspose):
     """The transpose of a convolution of volumes."""
 
+    settings: Tuple[str, ...] = tuple(n for n in Conv2DTranspose.settings if n != "dilation_rate")
     rank = 3
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: Any = None,
+        activation: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(filters, kernel_size, strides, padding, output_padding, data_format, 1, activation, *args, **kwargs)
 
 
 class DepthwiseConv2D(_Conv):

@@ -51,7 +51,8 @@ def convert_data_format(data_format: str, ndim: int) -> str:
     """The name that ops have for a data format."""
     names = {3: ("NWC", "NCW"), 4: ("NHWC", "NCHW"), 5: ("NDHWC", "NCDHW")}
     if ndim not in names or data_format not in ("channels_last", "channels_first"):
-        raise at_user_line(ValueError("No name of ops for data_format %s with %s dimensions" % (data_format, ndim)))
+        what = ("Invalid data_format:", data_format) if ndim in names else ("Input rank not supported:", ndim)
+        raise at_user_line(ValueError(*what))
     return names[ndim][data_format == "channels_first"]
 
 
@@ -60,7 +61,7 @@ def conv_output_length(input_length: Optional[int], filter_size: int, padding: s
     if input_length is None:
         return None
     covered = filter_size + (filter_size - 1) * (dilation - 1)
-    length = {"same": input_length, "valid": input_length - covered + 1, "full": input_length + covered - 1}[padding]
+    length = {"same": input_length, "causal": input_length, "valid": input_length - covered + 1, "full": input_length + covered - 1}[padding]
     return (length + stride - 1) // stride
 
 

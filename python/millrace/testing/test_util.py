@@ -7,10 +7,12 @@ There are graphs alone: decorators for graphs and eager execution run a test onc
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
+import itertools
 import socket
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 from millrace.framework.graph import Graph, get_default_graph
 from millrace.framework.graph import device as _device
@@ -74,6 +76,11 @@ GpuSupportsHalfMatMulAndConv = is_built_with_cuda = CudaSupportsHalfMatMulAndCon
 
 def IsMklEnabled() -> bool:
     """Whether TensorFlow's MKL kernels are used: never."""
+    return False
+
+
+def is_xla_enabled() -> bool:
+    """Whether graphs go through XLA, which there is not."""
     return False
 
 
@@ -200,7 +207,7 @@ run_v1_only = run_deprecated_v1 = deprecated_graph_mode_only = run_all_in_deprec
 enable_control_flow_v2 = with_control_flow_v2 = with_forward_compatibility_horizons = disable_xla = disable_all_xla = _as_it_is
 enable_tf_xla_constant_folding = xla_allow_fallback = assert_no_new_pyobjects_executing_eagerly = _as_it_is
 run_all_without_tensor_float_32 = run_without_tensor_float_32 = disable_control_flow_v2 = assert_no_garbage_created = _as_it_is
-enable_output_all_intermediates = _as_it_is
+enable_output_all_intermediates = disable_cudnn_autotune = enable_c_shapes = with_c_shapes = no_xla_auto_jit = _as_it_is
 
 
 def _skipped(reason: str) -> Callable[..., Any]:
@@ -253,6 +260,27 @@ def assert_no_new_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def generate_combinations_with_testcase_name(**kwargs: Any) -> List[Any]:
+    """Parameters for named_parameters: each choice of one value an argument, with the name that says it."""
+    names = sorted(kwargs)
+    choices = [kwargs[name] if isinstance(kwargs[name], list) else [kwargs[name]] for name in names]
+
+    def letters(value: Any) -> str:
+        return "".join(c for c in str(value) if c.isalnum())
+
+    made = []
+    for values in itertools.product(*choices):
+        chosen = collections.OrderedDict(zip(names, values))
+        chosen["testcase_name"] = "_test" + "".join("_%s_%s" % (letters(name), letters(value)) for name, value in zip(names, values))
+        made.append(chosen)
+    return made
+
+
+def get_node_def_from_graph(node_name: str, graph_def: Any) -> Any:
+    """The first node of that name in a GraphDef, functions left out; None where there is none."""
+    return next((node for node in graph_def.node if node.name == node_name), None)
 
 
 def set_producer_version(graph: Any, producer_version: int) -> None:

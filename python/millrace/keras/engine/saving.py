@@ -11,7 +11,7 @@ import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import metrics, optimizers
+from millrace.keras import losses, metrics, optimizers
 from millrace.layers.recurrent import GRU, LSTM
 from millrace.layers.wrappers import Bidirectional, TimeDistributed
 
@@ -132,6 +132,8 @@ def _training_config(model: Any) -> Dict[str, Any]:
             return {k: named(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [named(v) for v in value]
+        if isinstance(value, losses.Loss):
+            return losses.serialize(value)
         return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
 
     return {

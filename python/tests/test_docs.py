@@ -157,7 +157,7 @@ def test_every_setting_is_told():
     source = "".join(
         _text(p)
         for folder in ("src", "python/src", "python/millrace")
-        for end in ("cc", "py")
+        for end in ("cc", "h", "py")
         for p in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True)
         if not p.endswith(("_test.cc", "gen_ops.py"))
     )

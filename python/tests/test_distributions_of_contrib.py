@@ -141,8 +141,11 @@ def test_vectors_of_independent_numbers(kind, base):
     drawn = run(made.sample(60000, seed=1))
     assert drawn.shape == (60000, 2, 2) and made.batch_shape.as_list() == [2] and made.event_shape.as_list() == [2]
     np.testing.assert_allclose(drawn.mean(0), run(made.mean()), atol=0.06)
-    np.testing.assert_allclose(drawn.var(0), run(made.variance()), rtol=0.05)
-    np.testing.assert_allclose(run(made.covariance()), [np.diag(v) for v in run(made.variance())])
+    spread = run(made.variance())  # depends on the scale alone, and has its batch
+    assert spread.shape == (2,)
+    np.testing.assert_allclose(drawn.var(0), [spread, spread], rtol=0.05)
+    np.testing.assert_allclose(run(made.covariance()), np.diag(spread))
+    np.testing.assert_allclose(run(made.stddev()), np.sqrt(spread))
     np.testing.assert_allclose(run(made.log_prob(drawn[:5])), run(base().log_prob((drawn[:5] - loc) / diagonal)).sum(-1))
     np.testing.assert_allclose(run(made.entropy()), 2 * run(base().entropy()) + np.log(diagonal).sum())
     turned = np.array([[1.0, 0.5], [0.0, 2.0]])
@@ -150,6 +153,26 @@ def test_vectors_of_independent_numbers(kind, base):
     np.testing.assert_allclose(run(other.log_prob(loc[0] + turned @ [0.3, 0.7])), run(base().log_prob(np.array([0.3, 0.7]))).sum() - np.log(2))
     with pytest.raises(ValueError):
         getattr(ds, kind + "Diag")()
+
+
+def test_normal_vectors_share_their_methods():
+    loc, matrix = np.array([[1.0, 2], [0, 0]]), np.array([[2.0, 0], [0.5, 1]])
+    low_rank = ds.MultivariateNormalDiagPlusLowRank(loc, loc[0], None, np.array([[0.5], [1.0]]))
+    kinds = [ds.MultivariateNormalDiag(loc, scale_identity_multiplier=np.float64(2)), ds.MultivariateNormalTriL(loc, matrix), low_rank]
+    np.testing.assert_allclose(run(kinds[0].covariance()), 4 * np.eye(2))  # has the batch of the scale
+    for a in kinds:
+        assert a.scale.to_dense().shape.as_list() == [2, 2]
+        for b in kinds:
+            drawn = a.sample(40000, seed=1)
+            np.testing.assert_allclose(run(ds.kl_divergence(a, b)), run(tf.reduce_mean(a.log_prob(drawn) - b.log_prob(drawn), 0)), rtol=0.1, atol=0.03)
+    for match, make in (
+        ("Singular", lambda: ds.MultivariateNormalTriL(None, [[1.0, 0.0], [0.0, 0.0]], validate_args=True).sample()),
+        ("not symmetric", lambda: ds.MultivariateNormalFullCovariance(None, tf.placeholder_with_default(matrix, [2, 2]), validate_args=True).covariance()),
+    ):
+        with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            session.run(make())
+    with pytest.raises(ValueError, match="at least 1 dimension"):
+        ds.MultivariateNormalDiag(-1.0, -5.0)
 
 
 def test_skewed_vectors_are_skewed_numbers():

@@ -48,14 +48,7 @@ from millrace.distributions.discrete import (
     RelaxedOneHotCategorical,
 )
 from millrace.distributions.distribution import kl
-from millrace.distributions.multivariate import (
-    Independent,
-    Mixture,
-    MultivariateNormalDiag,
-    MultivariateNormalDiagWithSoftplusScale,
-    MultivariateNormalFullCovariance,
-    MultivariateNormalTriL,
-)
+from millrace.distributions.multivariate import Independent, Mixture
 from millrace.distributions import bijectors
 from millrace.distributions.bijector import TransformedDistribution
 from millrace.distributions.of_others import Autoregressive, BatchReshape, MixtureSameFamily, QuantizedDistribution
@@ -69,8 +62,12 @@ from millrace.distributions.sample_statistics import (
     percentile,
 )
 from millrace.distributions.scaled_vectors import (
+    MultivariateNormalDiag,
     MultivariateNormalDiagPlusLowRank,
+    MultivariateNormalDiagWithSoftplusScale,
+    MultivariateNormalFullCovariance,
     MultivariateNormalLinearOperator,
+    MultivariateNormalTriL,
     VectorDeterministic,
     VectorExponentialDiag,
     VectorExponentialLinearOperator,

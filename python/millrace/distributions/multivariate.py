@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributions of vectors, mixtures, and batches taken as one event."""
+"""Distributions of shares and counts, mixtures, and batches taken as one event."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from millrace.framework import dtypes, numpy_cast
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops, random_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, random_ops
 
 
 def _row(matrix: Any) -> Any:
@@ -66,191 +65,6 @@ class _Vectors(Distribution):
 
 def _sum(x: Tensor) -> Tensor:
     return math_ops.reduce_sum(x, axis=-1)
-
-
-class MultivariateNormalDiag(_Vectors):
-    """Independent normal numbers as one vector."""
-
-    def __init__(
-        self,
-        loc: Any = None,
-        scale_diag: Any = None,
-        scale_identity_multiplier: Any = None,
-        validate_args: bool = False,
-        allow_nan_stats: bool = True,
-        name: str = "MultivariateNormalDiag",
-        **old_names: Any,
-    ) -> None:
-        if "mu" in old_names:
-            (loc,) = renamed({"mu": old_names.pop("mu")}, loc=("mu", loc))
-        if "diag_stdev" in old_names:
-            (scale_diag,) = renamed({"diag_stdev": old_names.pop("diag_stdev")}, scale_diag=("diag_stdev", scale_diag))
-        if old_names:
-            renamed(old_names)
-        if loc is None and scale_diag is None:
-            raise at_user_line(ValueError("Must specify at least one of `loc` and `scale_diag`."))
-        with name_scope(name, values=[loc, scale_diag]) as scope:
-            given = [v for v in (loc, scale_diag) if v is not None]
-            tensors = float_parameters(*given)
-            self._loc = tensors[0] if loc is not None else array_ops.zeros_like(tensors[0])
-            diagonal = tensors[-1] if scale_diag is not None else array_ops.ones_like(tensors[0])
-            if scale_identity_multiplier is not None:
-                (factor,) = float_parameters(scale_identity_multiplier, dtype=diagonal.dtype.base_dtype)
-                diagonal = diagonal * _row(factor) if scale_diag is None else diagonal + _row(factor)
-            zero = array_ops.zeros([], diagonal.dtype.base_dtype)
-            text = "Singular scale: the diagonal has a 0."
-            self._scale = checked(diagonal, validate_args, lambda d: check_ops.assert_none_equal(d, zero, message=text))
-        self._vectors = (self._loc, self._scale)
-        super().__init__(self._loc.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
-
-    loc = mu = property(lambda self: self._loc)
-
-    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        return random_ops.random_normal(joined(n, self._whole_shape_tensor()), dtype=self.dtype, seed=seed) * self._scale + self._loc
-
-    def _log_prob(self, x: Tensor) -> Tensor:
-        z = (x - self._loc) / self._scale
-        return _sum(-0.5 * gen_ops.square(z) - 0.5 * math.log(2.0 * math.pi) - gen_ops.log(gen_ops.abs(self._scale)))
-
-    def _spread(self) -> Tensor:
-        return self._scale + array_ops.zeros_like(self._loc)
-
-    def _entropy(self) -> Tensor:
-        return _sum(0.5 * math.log(2.0 * math.pi * math.e) + gen_ops.log(gen_ops.abs(self._spread())))
-
-    def _mean(self) -> Tensor:
-        return self._loc + array_ops.zeros_like(self._scale)
-
-    _mode = _mean
-
-    def _stddev(self) -> Tensor:
-        return gen_ops.abs(self._spread())
-
-    def _variance(self) -> Tensor:
-        return gen_ops.square(self._spread())
-
-    def _covariance(self) -> Tensor:
-        return gen_ops.matrix_diag(self._variance())
-
-
-class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
-    """MultivariateNormalDiag of the softplus of a scale."""
-
-    def __init__(
-        self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "MultivariateNormalDiagWithSoftplusScale"
-    ) -> None:
-        (scale,) = float_parameters(scale_diag)
-        super().__init__(loc, gen_ops.softplus(scale), None, validate_args, allow_nan_stats, name)
-
-
-class MultivariateNormalTriL(_Vectors):
-    """A normal vector whose covariance is L L'."""
-
-    def __init__(
-        self,
-        loc: Any = None,
-        scale_tril: Any = None,
-        validate_args: bool = False,
-        allow_nan_stats: bool = True,
-        name: str = "MultivariateNormalTriL",
-        **old_names: Any,
-    ) -> None:
-        if old_names:
-            loc, scale_tril = renamed(old_names, loc=("mu", loc), scale_tril=("chol", scale_tril))
-        with name_scope(name, values=[loc, scale_tril]) as scope:
-            if scale_tril is None:
-                (self._loc,) = float_parameters(loc)
-                self._tril = gen_ops.matrix_diag(array_ops.ones_like(self._loc))
-            elif loc is None:
-                (tril,) = float_parameters(scale_tril)
-                self._tril = gen_ops.matrix_band_part(tril, -1, 0)
-                self._loc = array_ops.zeros_like(gen_ops.matrix_diag_part(tril))
-            else:
-                self._loc, tril = float_parameters(loc, scale_tril)
-                self._tril = gen_ops.matrix_band_part(tril, -1, 0)
-            self._diagonal = gen_ops.matrix_diag_part(self._tril)
-        self._vectors = (self._loc, self._diagonal)
-        super().__init__(self._loc.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._loc, self._tril], name=scope)
-
-    loc = mu = property(lambda self: self._loc)
-
-    def _times(self, vectors: Tensor) -> Tensor:
-        """L v, by sums, so that batches broadcast."""
-        return _sum(self._tril * array_ops.expand_dims(vectors, -2))
-
-    def _solved(self, vectors: Tensor) -> Tensor:
-        """v / L for vectors that may have more leading dimensions than L."""
-        spread = self._tril + array_ops.expand_dims(array_ops.zeros_like(vectors), -1)
-        columns = _row(vectors + array_ops.zeros_like(self._diagonal))
-        return array_ops.squeeze(gen_ops.matrix_triangular_solve(spread, columns), [-1])
-
-    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        noise = random_ops.random_normal(joined(n, self._whole_shape_tensor()), dtype=self.dtype, seed=seed)
-        return self._times(noise) + self._loc
-
-    def _log_determinant(self) -> Tensor:
-        return _sum(gen_ops.log(gen_ops.abs(self._diagonal)))
-
-    def _size(self) -> Tensor:
-        return math_ops.cast(array_ops.shape(self._diagonal)[-1], self.dtype)
-
-    def _log_prob(self, x: Tensor) -> Tensor:
-        z = self._solved(x - self._loc)
-        return -0.5 * _sum(gen_ops.square(z)) - 0.5 * math.log(2.0 * math.pi) * self._size() - self._log_determinant()
-
-    def _entropy(self) -> Tensor:
-        return (0.5 * math.log(2.0 * math.pi * math.e) * self._size() + self._log_determinant()) * array_ops.ones(self.batch_shape_tensor(), self.dtype)
-
-    def _mean(self) -> Tensor:
-        return self._loc + array_ops.zeros_like(self._diagonal)
-
-    _mode = _mean
-
-    def _variance(self) -> Tensor:
-        return _sum(gen_ops.square(self._tril)) + array_ops.zeros_like(self._loc)
-
-    def _covariance(self) -> Tensor:
-        return matrix_ops.matmul(self._tril, self._tril, transpose_b=True)
-
-
-class MultivariateNormalFullCovariance(MultivariateNormalTriL):
-    """A normal vector of a covariance."""
-
-    def __init__(
-        self,
-        loc: Any = None,
-        covariance_matrix: Any = None,
-        validate_args: bool = False,
-        allow_nan_stats: bool = True,
-        name: str = "MultivariateNormalFullCovariance",
-        **old_names: Any,
-    ) -> None:
-        if old_names:
-            loc, covariance_matrix = renamed(old_names, loc=("mu", loc), covariance_matrix=("sigma", covariance_matrix))
-        tril = None
-        if covariance_matrix is not None:
-            (tril,) = float_parameters(covariance_matrix)
-            tril = gen_ops.cholesky(tril)
-        super().__init__(loc, tril, validate_args, allow_nan_stats, name)
-
-
-@RegisterKL(MultivariateNormalDiag, MultivariateNormalDiag)
-def _diag_diag(a: MultivariateNormalDiag, b: MultivariateNormalDiag) -> Tensor:
-    ratio = gen_ops.square(a._scale / b._scale)
-    return 0.5 * _sum(gen_ops.square((a.loc - b.loc) / b._scale) + ratio - 1.0 - gen_ops.log(ratio))
-
-
-@RegisterKL(MultivariateNormalDiag, MultivariateNormalTriL)
-@RegisterKL(MultivariateNormalTriL, MultivariateNormalDiag)
-@RegisterKL(MultivariateNormalTriL, MultivariateNormalTriL)
-def _tril_tril(a: Any, b: Any) -> Tensor:
-    lower_a, lower_b = (d._tril if isinstance(d, MultivariateNormalTriL) else gen_ops.matrix_diag(d._spread()) for d in (a, b))
-    wide_a, wide_b = lower_a + array_ops.zeros_like(lower_b), lower_b + array_ops.zeros_like(lower_a)
-    turned = gen_ops.matrix_triangular_solve(wide_b, wide_a)
-    moved = array_ops.squeeze(gen_ops.matrix_triangular_solve(wide_b, _row(b.loc - a.loc + array_ops.zeros_like(wide_b[..., 0]))), [-1])
-    logs = [_sum(gen_ops.log(gen_ops.abs(gen_ops.matrix_diag_part(m)))) for m in (lower_b, lower_a)]
-    size = math_ops.cast(array_ops.shape(lower_b)[-1], a.dtype)
-    return logs[0] - logs[1] + 0.5 * (math_ops.reduce_sum(gen_ops.square(turned), axis=[-2, -1]) + _sum(gen_ops.square(moved)) - size)
 
 
 def _log_beta(concentration: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from millrace.distributions.continuous import slack_of
-from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, checked, float_parameters, joined
+from millrace.distributions.continuous import renamed, slack_of
+from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, RegisterKL, checked, float_parameters, joined
 from millrace.distributions.multivariate import _Vectors
 from millrace.framework import numpy_cast
 from millrace.framework.convert import convert_to_tensor
@@ -23,21 +23,27 @@ def _sum(x: Any) -> Any:
 
 
 def diagonal_of(loc: Any, scale_diag: Any, multiple: Any) -> Any:
-    """(loc, the diagonal of the scale), of the parts that were given."""
+    """(loc, the diagonal of the scale), of the parts that were given. The diagonal has the batch of what it is made of, not that of loc."""
     if loc is None and scale_diag is None and multiple is None:
         raise at_user_line(ValueError("Must specify at least one of `loc`, `scale_diag` and `scale_identity_multiplier`."))
     given = dict(zip(("loc", "scale_diag", "multiple"), (loc, scale_diag, multiple)))
     made = dict(zip([k for k, v in given.items() if v is not None], float_parameters(*(v for v in given.values() if v is not None))))
-    base = made.get("loc", made.get("scale_diag"))
-    if base is None:
+    if "loc" not in made and "scale_diag" not in made:
         raise at_user_line(ValueError("`loc` or `scale_diag` must say how long vectors are."))
     diagonal = made.get("scale_diag")
-    if "multiple" in made:
-        wide = array_ops.expand_dims(made["multiple"], -1)
-        diagonal = wide * array_ops.ones_like(base) if diagonal is None else diagonal + wide
+    wide = array_ops.expand_dims(made["multiple"], -1) if "multiple" in made else None
     if diagonal is None:
-        diagonal = array_ops.ones_like(base)
+        one = _ones_of_event(made["loc"])
+        diagonal = one if wide is None else wide * one
+    elif wide is not None:
+        diagonal = diagonal + wide
     return made.get("loc", array_ops.zeros_like(diagonal)), diagonal
+
+
+def _ones_of_event(loc: Tensor) -> Tensor:
+    """As many ones as loc's last dimension has places."""
+    size = loc.get_shape().with_rank_at_least(1)[-1].value
+    return array_ops.ones(array_ops.shape(loc)[-1:] if size is None else [size], loc.dtype.base_dtype)
 
 
 class ScaledVectors(_Vectors):
@@ -51,25 +57,27 @@ class ScaledVectors(_Vectors):
         if not scale.dtype.is_floating:
             raise at_user_line(TypeError("`scale` parameter must have floating-point dtype."))
         with name_scope(name) as scope:
-            self._operator = scale
-            self._diagonal = scale.diag_part()
+            self._operator, is_diagonal = scale, isinstance(scale, linalg_operators.LinearOperatorDiag)
+            self._diagonal = scale.diag if is_diagonal else scale.diag_part()
             self._loc = array_ops.zeros_like(self._diagonal) if loc is None else float_parameters(loc, dtype=scale.dtype)[0]
-            self._dense: Any = None if isinstance(scale, linalg_operators.LinearOperatorDiag) else scale.to_dense()
-            self._log_det = scale.log_abs_determinant()
+            self._dense: Any = None if is_diagonal else scale.to_dense()
+            self._log_det = _sum(gen_ops.log(gen_ops.abs(self._diagonal))) if is_diagonal else scale.log_abs_determinant()
         self._vectors = (self._loc, self._diagonal)
         super().__init__(scale.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._loc, *scale.graph_parents], name=scope)
 
     loc = property(lambda self: self._loc)
     scale = property(lambda self: self._operator)
 
+    def _checked(self, vectors: Tensor) -> Tensor:
+        return checked(vectors, self._validate_args, lambda _: self._operator.assert_non_singular())
+
     def _times(self, z: Tensor) -> Tensor:
+        z = self._checked(z)
         return z * self._diagonal if self._dense is None else _sum(self._dense * array_ops.expand_dims(z, -2))
 
     def _solved(self, x: Tensor) -> Tensor:
-        if self._dense is None:
-            return x / self._diagonal
-        matrices = self._dense + array_ops.expand_dims(array_ops.zeros_like(x), -1)
-        return array_ops.squeeze(gen_ops.matrix_solve(matrices, array_ops.expand_dims(x + array_ops.zeros_like(self._diagonal), -1)), [-1])
+        x = self._checked(x)
+        return x / self._diagonal if self._dense is None else self._operator.solvevec(x + array_ops.zeros_like(self._diagonal))
 
     def _noise(self, shape: Tensor, seed: Optional[int]) -> Tensor:
         raise NotImplementedError
@@ -95,20 +103,23 @@ class ScaledVectors(_Vectors):
         return _sum(self._unit_entropy * self._ones()) + self._log_det
 
     def _mean(self) -> Tensor:
-        return self._times(self._unit_mean() * self._ones()) + self._loc
+        return self._times(self._unit_mean() * self._ones()) + self._loc if self._unit_mean() else self._mode()
 
     def _mode(self) -> Tensor:
         return self._loc * self._ones()
 
+    # What follows depends on the scale alone, and has its batch.
     def _variance(self) -> Tensor:
         square = gen_ops.square(self._diagonal) if self._dense is None else _sum(gen_ops.square(self._dense))
-        return self._unit_variance * square * self._ones()
+        return self._unit_variance * square
+
+    def _stddev(self) -> Tensor:
+        return math.sqrt(self._unit_variance) * gen_ops.abs(self._diagonal) if self._dense is None else gen_ops.sqrt(self._variance())
 
     def _covariance(self) -> Tensor:
         if self._dense is None:
             return gen_ops.matrix_diag(self._variance())
-        whole = self._unit_variance * gen_ops.batch_mat_mul(self._dense, self._dense, adj_y=True)
-        return whole + array_ops.expand_dims(array_ops.zeros_like(self._loc), -1)
+        return self._unit_variance * gen_ops.batch_mat_mul(self._dense, self._dense, adj_y=True)
 
 
 class MultivariateNormalLinearOperator(ScaledVectors):
@@ -126,6 +137,69 @@ class MultivariateNormalLinearOperator(ScaledVectors):
 
     def _log_unit(self, z: Tensor) -> Tensor:
         return -0.5 * gen_ops.square(z) - 0.5 * math.log(2.0 * math.pi)
+
+    mu = property(lambda self: self._loc)  # the name of 1.0
+
+
+class MultivariateNormalTriL(MultivariateNormalLinearOperator):
+    """A normal vector whose covariance is L L'."""
+
+    def __init__(
+        self,
+        loc: Any = None,
+        scale_tril: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalTriL",
+        **old_names: Any,
+    ) -> None:
+        if old_names:
+            loc, scale_tril = renamed(old_names, loc=("mu", loc), scale_tril=("chol", scale_tril))
+        with name_scope(name, values=[loc, scale_tril]) as scope:
+            if scale_tril is None:
+                (loc,) = float_parameters(loc)
+                scale: Any = linalg_operators.LinearOperatorDiag(_ones_of_event(loc), is_non_singular=True)
+            else:
+                *given, tril = float_parameters(*([] if loc is None else [loc]), scale_tril)
+                loc = given[0] if given else None
+                scale = linalg_operators.LinearOperatorLowerTriangular(tril, is_non_singular=True)
+        super().__init__(loc, scale, validate_args, allow_nan_stats, scope)
+
+
+class MultivariateNormalFullCovariance(MultivariateNormalTriL):
+    """A normal vector of a covariance."""
+
+    def __init__(
+        self,
+        loc: Any = None,
+        covariance_matrix: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalFullCovariance",
+        **old_names: Any,
+    ) -> None:
+        if old_names:
+            loc, covariance_matrix = renamed(old_names, loc=("mu", loc), covariance_matrix=("sigma", covariance_matrix))
+        tril = None
+        if covariance_matrix is not None:
+            (tril,) = float_parameters(covariance_matrix)
+            tril = gen_ops.cholesky(checked(tril, validate_args, _assert_symmetric))
+        super().__init__(loc, tril, validate_args, allow_nan_stats, name)
+
+
+def _assert_symmetric(matrix: Tensor) -> Any:
+    return check_ops.assert_equal(matrix, array_ops.matrix_transpose(matrix), message="Matrix was not symmetric.")
+
+
+@RegisterKL(MultivariateNormalLinearOperator, MultivariateNormalLinearOperator)
+def _normal_normal(a: MultivariateNormalLinearOperator, b: MultivariateNormalLinearOperator) -> Tensor:
+    moved = _sum(gen_ops.square(b._solved(b.loc - a.loc)))
+    if a._dense is None and b._dense is None:
+        ratio = gen_ops.square(a._diagonal / b._diagonal)
+        return 0.5 * (moved + _sum(ratio - 1.0 - gen_ops.log(ratio)))
+    turned = math_ops.reduce_sum(gen_ops.square(b.scale.solve(a.scale.to_dense())), [-2, -1])
+    size = math_ops.cast(array_ops.shape(b._diagonal)[-1], b.dtype)
+    return b._log_det - a._log_det + 0.5 * (turned + moved - size)
 
 
 class MultivariateNormalDiagPlusLowRank(MultivariateNormalLinearOperator):
@@ -209,17 +283,29 @@ def _diagonal_kind(kind: Any, doc: str, label: str) -> Any:
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = label,
+        **old_names: Any,
     ) -> None:
+        if old_names:
+            loc, scale_diag = renamed(old_names, loc=("mu", loc), scale_diag=("diag_stdev", scale_diag))
         loc, diagonal = diagonal_of(loc, scale_diag, scale_identity_multiplier)
-        zero = array_ops.zeros([], diagonal.dtype.base_dtype)
-        diagonal = checked(diagonal, validate_args, lambda d: check_ops.assert_none_equal(d, zero))
         kind.__init__(self, loc, linalg_operators.LinearOperatorDiag(diagonal, is_non_singular=True), validate_args, allow_nan_stats, name)
 
     return type(label, (kind,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
+MultivariateNormalDiag = _diagonal_kind(MultivariateNormalLinearOperator, "Independent normal numbers as one vector.", "MultivariateNormalDiag")
 VectorLaplaceDiag = _diagonal_kind(VectorLaplaceLinearOperator, "A vector of Laplace's numbers with a diagonal as scale.", "VectorLaplaceDiag")
 VectorExponentialDiag = _diagonal_kind(VectorExponentialLinearOperator, "A vector of exponential numbers with a diagonal as scale.", "VectorExponentialDiag")
+
+
+class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
+    """MultivariateNormalDiag of the softplus of a scale."""
+
+    def __init__(
+        self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "MultivariateNormalDiagWithSoftplusScale"
+    ) -> None:
+        (scale,) = float_parameters(scale_diag)
+        super().__init__(loc, gen_ops.softplus(scale), None, validate_args, allow_nan_stats, name)
 
 
 class VectorDeterministic(_Vectors):

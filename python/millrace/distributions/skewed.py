@@ -16,7 +16,7 @@ from millrace.distributions.discrete import _logits_and_probs, _Numbers
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, RegisterKL, checked, float_parameters
 from millrace.distributions.elementwise_bijectors import Kumaraswamy as KumaraswamyBijector
 from millrace.distributions.elementwise_bijectors import SinhArcsinh as SinhArcsinhBijector
-from millrace.distributions.scaled_vectors import diagonal_of
+from millrace.distributions.scaled_vectors import MultivariateNormalDiag, diagonal_of
 from millrace.distributions.util import embed_check_nonnegative_integer_form, gen_new_seed
 from millrace.framework import numpy_cast
 from millrace.framework.graph import Tensor, name_scope
@@ -178,8 +178,6 @@ class VectorSinhArcsinhDiag(TransformedDistribution):
         allow_nan_stats: bool = True,
         name: str = "VectorSinhArcsinhDiag",
     ) -> None:
-        from millrace.distributions.multivariate import MultivariateNormalDiag
-
         with name_scope(name, values=[loc, scale_diag, skewness, tailweight]) as scope:
             loc, diagonal = diagonal_of(loc, scale_diag, scale_identity_multiplier)
             bend, factor = _skewing(skewness, tailweight, diagonal.dtype.base_dtype, 1)

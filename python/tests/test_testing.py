@@ -278,7 +278,7 @@ def test_ragged_tensors_are_compared_with_lists():
             case.assertAllEqual(tf.ragged.constant([[float("nan")], []]), [[float("nan")], []])
             case.assertAllEqual(tf.ragged.constant([["a"], []]), [[b"a"], []])
             case.assertAllClose(ragged, [[1, 2 + 1e-8], [], [3]])
-            with pytest.raises(AssertionError, match=r"value\[0\]\[1\]"):
+            with pytest.raises(AssertionError, match=r"value\[0\]"):
                 case.assertAllEqual(ragged, [[1, 4], [], [3]])
             for other in ([[1, 2], [7], [3]], [[1, 2.1], [], [3]], [[1, 2], [], 3], [[1, 2], []]):
                 with pytest.raises((AssertionError, ValueError)):

@@ -80,7 +80,7 @@ def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    """Of rows of different lengths, lists are compared and added."""
+    """Of rows of different lengths, lists are compared, added and counted."""
 
     def reduced(a: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -158,7 +158,7 @@ def install() -> None:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
     if (major, minor) >= (1, 24):
         np.array, np.asarray, np.asanyarray = _tolerant(np.array), _tolerant(np.asarray), _tolerant(np.asanyarray)
-        for name in ("max", "min", "amax", "amin", "sum"):
+        for name in ("max", "min", "amax", "amin", "sum", "ndim", "shape", "size"):
             setattr(np, name, _of_ragged(getattr(np, name)))
     if (major, minor) >= (2, 1):
         np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)

@@ -18,6 +18,20 @@ def _concerns(value: Any) -> bool:
     return type(value) in (list, tuple) and any(getattr(v, "dispatches", False) is True for v in value)
 
 
+def _handlers() -> Any:
+    return importlib.import_module("millrace.ops.ragged.handlers")
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """The operator of ragged tensors that Python calls by this name."""
+
+    def call(self: Any, *others: Any) -> Any:
+        return _handlers().OPERATORS[name](self, *others)
+
+    call.__name__ = name
+    return call
+
+
 def wrapped(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function, which hands calls with ragged arguments to the one of its name in ops/ragged/handlers.py."""
 
@@ -32,8 +46,7 @@ def wrapped(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                     break
             else:
                 return function(*args, **kwargs)
-        handlers = importlib.import_module("millrace.ops.ragged.handlers")
-        return handlers.find(name, function)(*args, **kwargs)
+        return _handlers().find(name, function)(*args, **kwargs)
 
     return call
 
@@ -45,12 +58,12 @@ def install(namespace: Dict[str, Any], names: Iterable[str]) -> None:
             namespace[name] = wrapped(namespace[name], name)
 
 
-UNARY = """string_lower string_upper regex_full_match abs acos acosh asin asinh atan atanh as_string cast ceil check_numerics clip_by_value conj cos cosh decode_base64 decode_raw digamma encode_base64
+UNARY = """string_lower string_upper regex_full_match abs acos acosh asin asinh atan atanh as_string cast ceil check_numerics clip_by_value conj cos cosh decode_base64 decode_compressed decode_raw digamma encode_base64
 erf erfc exp expm1 floor identity imag invert is_finite is_inf is_nan lgamma log log1p log_sigmoid logical_not negative ones_like real reciprocal regex_replace
 rint round rsqrt saturate_cast sigmoid sign sin sinh sqrt square string_length string_strip string_to_hash_bucket string_to_hash_bucket_fast
-string_to_hash_bucket_strong string_to_number substr tan tanh to_float to_double to_int32 to_int64 zeros_like angle""".split()
-BINARY = """add atan2 bitwise_and bitwise_or bitwise_xor complex div div_no_nan divide equal floordiv floormod greater greater_equal less less_equal
-logical_and logical_or logical_xor maximum minimum mod multiply not_equal pow realdiv squared_difference subtract truediv truncatediv truncatemod""".split()
+string_to_hash_bucket_strong string_to_number substr tan tanh to_float to_double to_int32 to_int64 unicode_script zeros_like angle""".split()
+BINARY = """add atan2 bitwise_and bitwise_or bitwise_xor complex div div_no_nan divide equal floordiv floormod greater greater_equal left_shift less less_equal
+logical_and logical_or logical_xor maximum minimum mod multiply not_equal pow realdiv right_shift squared_difference subtract truediv truncatediv truncatemod""".split()
 NARY = ["add_n", "string_join"]
 REDUCTIONS = ["reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum"]
 SEGMENTS = ["unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum"]
@@ -58,11 +71,14 @@ ARRAYS = [
     "batch_gather",
     "boolean_mask",
     "concat",
+    "dynamic_partition",
     "expand_dims",
     "gather",
     "gather_nd",
     "map_fn",
+    "one_hot",
     "rank",
+    "reduce_join",
     "reverse",
     "size",
     "squeeze",

@@ -198,4 +198,4 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
     return gen_ops.unsorted_segment_join(convert_to_tensor(inputs, dtypes.string), segment_ids, num_segments, separator=separator, name=name)
 
 
-dispatch.install(globals(), ["string_lower", "string_upper", "regex_full_match"])
+dispatch.install(globals(), ["string_lower", "string_upper", "regex_full_match", "reduce_join", "unicode_script"])

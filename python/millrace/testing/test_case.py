@@ -204,6 +204,9 @@ class TestCase(unittest.TestCase):
         def same(one: Any, other: Any, where: str) -> None:
             if isinstance(one, list) and isinstance(other, list):
                 self.assertEqual(len(one), len(other), "rows of %s: expected %s, got %s. %s" % (where, one, other, msg or ""))
+                if not any(isinstance(v, list) for v in [*one, *other]):
+                    compare(one, other, "%s %s" % (where, msg or ""))
+                    return
                 for i, (left, right) in enumerate(zip(one, other)):
                     same(left, right, "%s[%d]" % (where, i))
             else:

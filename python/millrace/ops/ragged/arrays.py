@@ -8,75 +8,15 @@ from typing import Any, List, Optional
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.static_values import constant_value
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops
 from millrace.ops.ragged import conversions, segments
 from millrace.ops.ragged.flat_values import map_flat_values
+from millrace.ops.ragged.gathers import gather
+from millrace.ops.ragged.segments import positive_axis
+from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged, is_ragged, match_row_splits_dtypes
 from millrace.ops.sort_ops import argsort
-from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged, is_ragged
-
-
-def axis_of(axis: Any, ndims: Optional[int]) -> int:
-    """An axis counted from the front."""
-    axis = int(axis)
-    if ndims is None:
-        if axis < 0:
-            raise at_user_line(ValueError("axis=%d may only be negative if ndims is statically known." % axis))
-        return axis
-    if not -ndims <= axis < ndims:
-        raise at_user_line(ValueError("axis=%d out of bounds: expected %d<=axis<%d" % (axis, -ndims, ndims)))
-    return axis % ndims
-
-
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 0, batch_dims: int = 0, name: Optional[str] = None) -> Any:
-    """Rows of params by their numbers; either may be ragged."""
-    del validate_indices  # they always are
-    if int(axis) != 0 or batch_dims:
-        raise at_user_line(NotImplementedError("tf.gather of ragged tensors takes rows: axis and batch_dims must be 0"))
-    with name_scope(name, "RaggedGather", []):
-        params, indices = convert_to_tensor_or_ragged(params), convert_to_tensor_or_ragged(indices, preferred_dtype=dtypes.int64)
-        if isinstance(indices, RaggedTensor):
-            return indices.with_values(gather(params, indices.values))
-        if not isinstance(params, RaggedTensor):
-            return array_ops.gather(params, indices)
-        ndims = indices.get_shape().ndims
-        if ndims is None:
-            raise at_user_line(ValueError("rank(indices) must be known statically"))
-        if ndims == 0:
-            return params[indices]
-        if ndims > 1:
-            flat = gather(params, array_ops.reshape(indices, [-1]))
-            for d in range(ndims - 1, 0, -1):  # the innermost rows of indices first
-                size = array_ops.shape(indices, out_type=params.row_splits.dtype.base_dtype)
-                outer = math_ops.reduce_prod(size[:d])
-                flat = RaggedTensor._of(flat, math_ops.range(outer + 1) * size[d])
-            return flat
-        starts, limits = array_ops.gather(params.row_splits[:-1], indices), array_ops.gather(params.row_splits[1:], indices)
-        lengths = limits - starts
-        return RaggedTensor._of(gather(params.values, segments.ranges(starts, lengths)), segments.lengths_to_splits(lengths))
-
-
-def gather_nd(params: Any, indices: Any, name: Optional[str] = None, batch_dims: int = 0) -> Any:
-    """Parts of params by coordinates."""
-    if batch_dims:
-        raise at_user_line(NotImplementedError("tf.gather_nd of ragged tensors: batch_dims must be 0"))
-    with name_scope(name, "RaggedGatherNd", []):
-        params, indices = convert_to_tensor_or_ragged(params), convert_to_tensor_or_ragged(indices, preferred_dtype=dtypes.int64)
-        if isinstance(indices, RaggedTensor):
-            return indices.with_values(gather_nd(params, indices.values))
-        depth = indices.get_shape()[-1].value if indices.get_shape().ndims else None
-        if depth is None or indices.get_shape().ndims is None:
-            raise at_user_line(ValueError("indices.shape[-1] must be known statically"))
-        if not isinstance(params, RaggedTensor):
-            return gen_ops.gather_nd(params, indices)
-        if depth == 0:
-            return gather(expand_dims(params, 0), array_ops.zeros(array_ops.shape(indices)[:-1], dtypes.int64))
-        if depth == 1:
-            return gather(params, array_ops.squeeze(indices, [-1]))
-        first, rest = math_ops.cast(indices[..., 0], params.row_splits.dtype.base_dtype), indices[..., 1:]
-        moved = array_ops.gather(params.row_splits, first) + math_ops.cast(rest[..., 0], params.row_splits.dtype.base_dtype)
-        at = array_ops.concat([array_ops.expand_dims(moved, -1), math_ops.cast(rest[..., 1:], moved.dtype)], -1)
-        return gather_nd(params.values, at)
 
 
 def _of_one_rank(values: Any) -> List[Any]:
@@ -92,19 +32,30 @@ def concat(values: Any, axis: Any, name: Optional[str] = "concat") -> Any:
     """Ragged tensors (or dense ones) one behind the other along an axis."""
     if not isinstance(values, (list, tuple)):
         values = [values]
+    if not values:
+        raise at_user_line(ValueError("rt_inputs may not be empty."))
     with name_scope(name, "RaggedConcat", []):
         if len(values) == 1:
             return convert_to_tensor_or_ragged(values[0])
-        parts = [convert_to_tensor_or_ragged(v) for v in values]
-        if not any(is_ragged(p) for p in parts):
-            return array_ops.concat(parts, axis)
-        ndims = next((p.shape.ndims for p in parts if p.shape.ndims is not None), None)
-        at = axis_of(axis, ndims)
-        return _concat(parts, at)
+        parts = _of_one_shape(values)
+        return _concat(parts, positive_axis(axis, parts[0].shape.ndims), fit=True)
 
 
-def _concat(parts: List[Any], axis: int) -> Any:
-    if not any(is_ragged(p) for p in parts):
+def _of_one_shape(values: Any) -> List[Any]:
+    """Tensors whose rank must be the same, which all of them have when it is known of one."""
+    parts = match_row_splits_dtypes(*[convert_to_tensor_or_ragged(v) for v in values])
+    ndims = next((p.shape.ndims for p in parts if p.shape.ndims is not None), None)
+    for p in parts:
+        if p.shape.ndims not in (None, ndims):
+            p.shape.assert_has_rank(ndims)
+        if isinstance(p, Tensor) and p.get_shape().ndims is None and ndims is not None:
+            p.set_shape([None] * ndims)
+    return list(parts)
+
+
+def _concat(parts: List[Any], axis: int, fit: bool = False) -> Any:
+    """fit: dense ones whose other dimensions are not known to be as long (which a step may refuse) are rows of different lengths."""
+    if not any(is_ragged(p) for p in parts) and not (fit and axis < 2 and _differ(parts, axis)):
         return array_ops.concat(parts, axis)
     parts = _of_one_rank(parts)
     if axis == 0:
@@ -124,14 +75,24 @@ def _concat(parts: List[Any], axis: int) -> Any:
     return parts[0].with_values(_concat([p.values for p in parts], axis - 1))
 
 
+def _differ(parts: List[Any], axis: int) -> bool:
+    """Whether dense matrices (or more) are known not to fit beside each other because their rows are of other lengths."""
+    if any(p.get_shape().ndims in (None, 0, 1) for p in parts):
+        return False
+    lengths = {p.get_shape()[1].value for p in parts} - {None}
+    return axis == 0 and len(lengths) > 1
+
+
 def stack(values: Any, axis: Any = 0, name: Optional[str] = "stack") -> Any:
     """Ragged tensors (or dense ones) as parts of one with another dimension."""
     if not isinstance(values, (list, tuple)):
         values = [values]
+    if not values:
+        raise at_user_line(ValueError("rt_inputs may not be empty."))
     with name_scope(name, "RaggedStack", []):
-        parts = [convert_to_tensor_or_ragged(v) for v in values]
-        ndims = next((p.shape.ndims for p in parts if p.shape.ndims is not None), None)
-        at = axis_of(axis, None if ndims is None else ndims + 1)
+        parts = _of_one_shape(values)
+        ndims = parts[0].shape.ndims
+        at = positive_axis(axis, None if ndims is None else ndims + 1)
         if ndims == 1 and at == 0 and not any(is_ragged(p) for p in parts):
             lengths = array_ops.stack([array_ops.shape(p, out_type=dtypes.int64)[0] for p in parts])
             return RaggedTensor._of(array_ops.concat(parts, 0), segments.lengths_to_splits(lengths))
@@ -148,7 +109,7 @@ def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: A
         if not isinstance(ragged, RaggedTensor):
             return array_ops.expand_dims(ragged, axis)
         ndims = ragged.shape.ndims
-        at = axis_of(axis, None if ndims is None else ndims + 1)
+        at = positive_axis(axis, None if ndims is None else ndims + 1)
         if at == 0:
             rows = ragged.nrows()
             return RaggedTensor._of(ragged, array_ops.stack([array_ops.zeros_like(rows), rows]))
@@ -158,26 +119,35 @@ def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: A
 
 
 def tile(input: Any, multiples: Any, name: Optional[str] = None) -> Any:
-    """Repeated along each axis as often as multiples say, which must be numbers."""
-    from millrace.framework.static_values import constant_value
-
+    """Repeated along each axis as often as multiples say."""
     with name_scope(name, "RaggedTile", []):
-        counts = constant_value(convert_to_tensor(multiples))
-        if counts is None:
-            raise at_user_line(NotImplementedError("tf.tile of a ragged tensor needs multiples that are known"))
-        if input.shape.ndims is not None and len(counts) != input.shape.ndims:
-            raise at_user_line(ValueError("multiples has %d elements, the tensor rank %d" % (len(counts), input.shape.ndims)))
-        made = input
-        for axis, count in enumerate(int(c) for c in counts):
-            if count == 0:
-                made = _none_of(made, axis)
-            elif count > 1:
-                made = _concat([made] * count, axis)
-        return made
+        ragged = convert_to_tensor_or_ragged(input)
+        if not isinstance(ragged, RaggedTensor):
+            return array_ops.tile(ragged, multiples)
+        counts = convert_to_tensor(multiples, name="multiples", preferred_dtype=ragged.row_splits.dtype.base_dtype)
+        counts.get_shape().assert_has_rank(1)
+        size, ndims = counts.get_shape()[0].value, ragged.shape.ndims
+        if size is not None and ndims is not None and size != ndims:
+            raise at_user_line(ValueError("multiples has %d elements, the tensor rank %d" % (size, ndims)))
+        return _tiled(ragged, math_ops.cast(counts, ragged.row_splits.dtype.base_dtype), constant_value(counts))
 
 
-def _none_of(ragged: Any, axis: int) -> Any:
-    return ragged[tuple([slice(None)] * axis + [slice(0, 0)])]
+def _tiled(ragged: RaggedTensor, counts: Tensor, known: Any) -> RaggedTensor:
+    """The innermost dimensions first: the values that a level gathers are tiled already."""
+    below = array_ops.concat([array_ops.ones([1], counts.dtype), counts[2:]], 0)
+    if known is None or any(k != 1 for k in known[2:]):
+        inner = ragged.values
+        if isinstance(inner, RaggedTensor):
+            ragged = ragged.with_values(_tiled(inner, below, None if known is None else [1, *known[2:]]))
+        else:
+            ragged = ragged.with_values(array_ops.tile(inner, below))
+    if known is None or known[1] != 1:
+        lengths = segments.repeat(ragged.row_lengths(), counts[1], 0)
+        places = segments.ranges(segments.repeat(ragged.row_starts(), counts[1], 0), lengths)
+        ragged = RaggedTensor._of(gather(ragged.values, places), segments.lengths_to_splits(ragged.row_lengths() * counts[1]))
+    if known is None or known[0] != 1:
+        ragged = gather(ragged, array_ops.tile(math_ops.range(ragged.nrows()), counts[:1]))
+    return ragged
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = None) -> Any:
@@ -185,21 +155,25 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = No
     if (x is None) != (y is None):
         raise at_user_line(ValueError("x and y must be either both None or both non-None"))
     with name_scope(name, "RaggedWhere", []):
-        condition = convert_to_tensor_or_ragged(condition, dtypes.as_dtype("bool"))
+        condition = convert_to_tensor_or_ragged(condition, dtypes.bool_)
         if x is None:
             if not isinstance(condition, RaggedTensor):
                 return array_ops.where(condition)
             places = conversions.to_sparse(condition, None)
             return array_ops.boolean_mask(places.indices, places.values)
-        x, y = convert_to_tensor_or_ragged(x), convert_to_tensor_or_ragged(y)
-        if isinstance(condition, RaggedTensor):
-            if not isinstance(x, RaggedTensor) or not isinstance(y, RaggedTensor):
-                raise at_user_line(ValueError("x and y must be ragged as the condition is"))
+        condition, x, y = match_row_splits_dtypes(condition, convert_to_tensor_or_ragged(x), convert_to_tensor_or_ragged(y))
+        ragged = [is_ragged(v) for v in (condition, x, y)]
+        if not any(ragged):
+            return array_ops.where(condition, x, y)
+        if all(ragged):
             return map_flat_values(array_ops.where, condition, x, y)
+        if ragged[0]:
+            raise at_user_line(ValueError("Input shapes do not match: a ragged condition needs x and y that are ragged, too"))
+        condition.get_shape().assert_has_rank(1)
         both = concat([x, y], 0)
-        rows = x.nrows() if isinstance(x, RaggedTensor) else array_ops.shape(x, out_type=dtypes.int64)[0]
-        numbers = math_ops.range(rows)
-        return gather(both, array_ops.where(condition, numbers, numbers + rows))
+        kind = both.row_splits.dtype.base_dtype
+        numbers = [math_ops.range(v.nrows(kind) if isinstance(v, RaggedTensor) else array_ops.shape(v, out_type=kind)[0]) for v in (x, y)]
+        return gather(both, array_ops.where(condition, numbers[0], array_ops.size(numbers[0], out_type=kind) + numbers[1]))
 
 
 def boolean_mask(data: Any, mask: Any, name: Optional[str] = None) -> Any:
@@ -228,35 +202,83 @@ def boolean_mask(data: Any, mask: Any, name: Optional[str] = None) -> Any:
 
 def size(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements."""
-    return array_ops.size(convert_to_tensor_or_ragged(input).flat_values, name=name, out_type=out_type)
+    value = convert_to_tensor_or_ragged(input)
+    return array_ops.size(value.flat_values if isinstance(value, RaggedTensor) else value, name=name, out_type=out_type)
 
 
 def rank(input: Any, name: Optional[str] = None) -> Tensor:
     """The number of dimensions."""
-    return convert_to_tensor(input.ragged_rank, name=name) + array_ops.rank(input.flat_values)
+    value = convert_to_tensor_or_ragged(input)
+    if not isinstance(value, RaggedTensor):
+        return array_ops.rank(value, name=name)
+    return math_ops.add(value.ragged_rank, array_ops.rank(value.flat_values), name=name)
+
+
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None, dtype: Any = None, name: Optional[str] = None
+) -> Any:
+    """Vectors that are on_value at the index, and off_value elsewhere, in a dimension behind the ragged ones."""
+    with name_scope(name, "RaggedOneHot", []):
+        ragged = convert_to_tensor_or_ragged(indices)
+        if not isinstance(ragged, RaggedTensor):
+            return array_ops.one_hot(ragged, depth, on_value, off_value, axis, dtype)
+        if axis is not None:
+            axis = positive_axis(axis, None if ragged.shape.ndims is None else ragged.shape.ndims + 1)
+            if axis <= ragged.ragged_rank:
+                raise at_user_line(ValueError("axis may not be less than indices.ragged_rank."))
+            axis -= ragged.ragged_rank
+        return ragged.with_flat_values(array_ops.one_hot(ragged.flat_values, depth, on_value, off_value, axis, dtype))
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Optional[str] = None) -> List[Any]:
+    """The rows of each partition."""
+    if not isinstance(num_partitions, int) or num_partitions < 0:
+        raise at_user_line(TypeError("num_partitions must be a non-negative integer"))
+    made = stack_dynamic_partitions(data, partitions, num_partitions, name)
+    return [made[i] for i in range(num_partitions)]
 
 
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: Optional[str] = None) -> RaggedTensor:
     """The rows of data by the number of the partition that each belongs to, in order."""
     with name_scope(name, "SegmentStack", []):
         data = convert_to_tensor_or_ragged(data)
-        parts = convert_to_tensor_or_ragged(partitions, preferred_dtype=dtypes.int32)
-        if isinstance(parts, RaggedTensor):
-            if not isinstance(data, RaggedTensor):
-                raise at_user_line(ValueError("data must be ragged as partitions are"))
-            return stack_dynamic_partitions(data.values, parts.values, num_partitions)
-        ndims = parts.get_shape().ndims
-        if ndims is None:
-            raise at_user_line(ValueError("partitions must have known rank"))
-        if ndims == 0:
-            raise at_user_line(ValueError("partitions must have rank at least 1"))
-        if ndims > 1:
-            shape = array_ops.shape(data) if isinstance(data, Tensor) else None
-            if shape is None:
-                raise at_user_line(ValueError("partitions of a ragged tensor must be a vector or ragged"))
-            data = array_ops.reshape(data, array_ops.concat([[-1], shape[ndims:]], 0))
-            parts = array_ops.reshape(parts, [-1])
-        count = math_ops.cast(num_partitions, dtypes.int32)
-        order = argsort(parts, stable=True)
-        sums = gen_ops.unsorted_segment_sum(array_ops.ones_like(parts, dtypes.int64), parts, count)
-        return RaggedTensor._of(gather(data, order), segments.lengths_to_splits(sums))
+        kind = data.row_splits.dtype.base_dtype if isinstance(data, RaggedTensor) else None
+        parts = convert_to_tensor_or_ragged(partitions, preferred_dtype=kind)
+        if kind is not None:
+            parts = parts.with_flat_values(math_ops.cast(parts.flat_values, kind)) if isinstance(parts, RaggedTensor) else math_ops.cast(parts, kind)
+        count = math_ops.cast(convert_to_tensor(num_partitions, preferred_dtype=parts.dtype), parts.dtype.base_dtype)
+        count.get_shape().assert_has_rank(0)
+        return _stacked_partitions(data, parts, count)
+
+
+def _stacked_partitions(data: Any, parts: Any, count: Tensor) -> RaggedTensor:
+    ndims = parts.shape.ndims
+    if ndims is None:
+        raise at_user_line(ValueError("partitions must have known rank."))
+    parts.shape.assert_is_compatible_with(data.shape[:ndims])
+    if ndims > 1:
+        if not isinstance(data, RaggedTensor):
+            data = conversions.from_tensor(data, None, None, 1, None, parts.dtype.base_dtype if not is_ragged(parts) else parts.row_splits.dtype.base_dtype)
+        if not isinstance(parts, RaggedTensor):
+            parts = conversions.from_tensor(parts, None, None, max(data.ragged_rank, ndims - 1), None, data.row_splits.dtype.base_dtype)
+        data, parts = match_row_splits_dtypes(data, parts)
+        check = check_ops.assert_equal(data.row_splits, parts.row_splits, message="data and partitions have incompatible ragged shapes")
+        with control_dependencies([check] if check is not None else []):
+            inner = array_ops.identity(parts.values) if isinstance(parts.values, Tensor) else parts.values
+            return _stacked_partitions(data.values, inner, count)
+    if ndims == 0:
+        data = expand_dims(data, 0) if isinstance(data, RaggedTensor) else array_ops.expand_dims(data, 0)
+        parts = array_ops.expand_dims(parts, 0)
+    order = argsort(parts, stable=True)
+    rows = array_ops.gather(parts, order)
+    checks = [
+        check_ops.assert_non_negative(rows[:1], message="partitions must be non-negative"),
+        check_ops.assert_less(rows[-1:], count, message="partitions must be less than num_partitions"),
+    ]
+    with control_dependencies([c for c in checks if c is not None]):
+        rows = array_ops.identity(rows)
+    return RaggedTensor.from_value_rowids(gather(data, order), math_ops.cast(rows, _splits_type(rows)), count, validate=False)
+
+
+def _splits_type(numbers: Tensor) -> Any:
+    return numbers.dtype.base_dtype if numbers.dtype.base_dtype in (dtypes.int32, dtypes.int64) else dtypes.int64

@@ -15,8 +15,12 @@ from millrace.ops.ragged import segments
 from millrace.ops.ragged.tensor import RaggedTensor, is_ragged
 
 
-def from_tensor(tensor: Any, lengths: Any, padding: Any, ragged_rank: int, name: Optional[str], row_splits_dtype: Any) -> RaggedTensor:
-    """RaggedTensor.from_tensor."""
+def from_tensor(
+    tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64
+) -> RaggedTensor:
+    """RaggedTensor.from_tensor; a ragged tensor stays what it is."""
+    if isinstance(tensor, RaggedTensor):
+        return tensor
     kind = dtypes.as_dtype(row_splits_dtype)
     if lengths is not None and padding is not None:
         raise at_user_line(ValueError("Specify lengths or padding, but not both"))
@@ -27,29 +31,23 @@ def from_tensor(tensor: Any, lengths: Any, padding: Any, ragged_rank: int, name:
     with name_scope(name, "RaggedFromTensor", [tensor, lengths, padding]):
         tensor = convert_to_tensor(tensor, name="tensor")
         tensor.get_shape().with_rank_at_least(ragged_rank + 1)
-        if isinstance(lengths, (list, tuple)) and lengths and not isinstance(lengths[0], int):
+        if isinstance(lengths, (list, tuple)) and lengths and not isinstance(lengths[0], (int, float)):
             if ragged_rank not in (1, len(lengths)):
                 raise at_user_line(ValueError("If lengths is a tuple of row_lengths, then ragged_rank must be len(lengths)"))
-            made = RaggedTensor.from_nested_row_lengths(
-                _kept(tensor, [segments.partition(n, "lengths", kind) for n in lengths]),
-                [segments.partition(n, "lengths", kind) for n in lengths],
-                validate=False,
-            )
-            return made
+            tensor.get_shape().with_rank_at_least(len(lengths) + 1)
+            levels = [segments.partition(n, "lengths", kind) for n in lengths]
+            return RaggedTensor.from_nested_row_lengths(_kept(tensor, levels), levels, validate=False)
         shape = array_ops.shape(tensor, out_type=kind)
         if ragged_rank > 1 and padding is None and lengths is None:
             inner = from_tensor(array_ops.reshape(tensor, array_ops.concat([shape[:1] * shape[1:2], shape[2:]], 0)), None, None, ragged_rank - 1, None, kind)
             return RaggedTensor._of(inner, math_ops.range(shape[0] + 1) * shape[1])
-        if ragged_rank > 1 and padding is not None:
+        if ragged_rank > 1:  # lengths or padding are of the innermost rows
             outer = from_tensor(tensor, None, None, ragged_rank - 1, None, kind)
-            return outer.with_flat_values(from_tensor(outer.flat_values, None, padding, 1, None, kind))
-        if ragged_rank > 1:
-            raise at_user_line(ValueError("lengths of ragged_rank %d must be a tuple of as many" % ragged_rank))
+            return outer.with_flat_values(from_tensor(outer.flat_values, lengths, padding, 1, None, kind))
         if padding is not None:
             lengths = _without(tensor, padding, shape, kind)
         if lengths is not None:
-            lengths = segments.partition(lengths, "lengths", kind) if not isinstance(lengths, Tensor) else math_ops.cast(lengths, kind)
-            lengths.get_shape().assert_has_rank(1)
+            lengths = math_ops.cast(segments.partition(lengths, "lengths"), kind)
             lengths = gen_ops.minimum(gen_ops.maximum(lengths, convert_to_tensor(0, kind)), shape[1])
             return RaggedTensor._of(_kept(tensor, [lengths]), segments.lengths_to_splits(lengths))
         values = array_ops.reshape(tensor, array_ops.concat([shape[:1] * shape[1:2], shape[2:]], 0))
@@ -74,6 +72,7 @@ def _kept(tensor: Tensor, levels: List[Tensor]) -> Tensor:
 def _without(tensor: Tensor, padding: Any, shape: Tensor, kind: Any) -> Tensor:
     """How long each row is without the padding behind it."""
     padding = convert_to_tensor(padding, tensor.dtype.base_dtype)
+    padding.get_shape().assert_is_compatible_with(tensor.get_shape()[2:])
     same = gen_ops.equal(tensor, padding)
     ndims = tensor.get_shape().ndims
     if ndims is None:
@@ -91,10 +90,8 @@ def from_sparse(st_input: Any, name: Optional[str], row_splits_dtype: Any) -> Ra
         raise at_user_line(TypeError("Expected SparseTensor, got %s" % type(st_input).__name__))
     with name_scope(name, "RaggedFromSparse", [st_input.indices]):
         st_input.dense_shape.get_shape().with_rank(1)
-        rank = st_input.get_shape().ndims
-        if rank is None:
-            rank = st_input.indices.get_shape()[1].value if st_input.indices.get_shape().ndims is not None else None
-        if rank not in (2, None):
+        ranks = {s.get_shape()[at].value for s, at in ((st_input.indices, 1), (st_input.dense_shape, 0)) if s.get_shape().ndims is not None}
+        if ranks - {None} != {2}:
             raise at_user_line(ValueError("rank(st_input) must be 2"))
         rows, columns = st_input.indices[:, 0], st_input.indices[:, 1]
         first = array_ops.concat([array_ops.ones([1], dtypes.int64), math_ops.cast(gen_ops.not_equal(rows[1:], rows[:-1]), dtypes.int64)], 0)[
@@ -116,7 +113,10 @@ def to_sparse(ragged: RaggedTensor, name: Optional[str]) -> SparseTensor:
         ndims = flat.get_shape().ndims
         if ndims is None:
             raise at_user_line(ValueError("to_sparse needs values of known rank"))
-        bounds = ragged.bounding_shape(out_type=dtypes.int64)
+        with control_dependencies(_checks_of_splits(ragged)):
+            ragged = ragged.with_flat_values(array_ops.identity(flat))
+            bounds = array_ops.identity(ragged.bounding_shape(out_type=dtypes.int64))
+        flat = ragged.flat_values
         if ndims > 1:
             ragged = ragged.with_flat_values(from_tensor(flat, None, None, ndims - 1, None, ragged.row_splits.dtype.base_dtype))
         rows: Any = None
@@ -128,6 +128,30 @@ def to_sparse(ragged: RaggedTensor, name: Optional[str]) -> SparseTensor:
             rows = own if rows is None else array_ops.gather(own, rows)
         indices = array_ops.stack([math_ops.cast(c, dtypes.int64) for c in [rows, *columns]], 1)
         return SparseTensor(indices, ragged.flat_values, bounds)
+
+
+def _checks_of_splits(ragged: RaggedTensor) -> List[Any]:
+    """Assertions that splits, which may be of a tensor that was made without validation, are of as many values as there are."""
+    checks = []
+    for level in ragged._levels():
+        splits = level.row_splits
+        count = level.values.nrows(splits.dtype) if is_ragged(level.values) else array_ops.shape(level.values, out_type=splits.dtype.base_dtype)[0]
+        checks += [
+            check_ops.assert_equal(splits[:1], convert_to_tensor([0], splits.dtype.base_dtype), message="First value of ragged splits must be 0"),
+            check_ops.assert_non_negative(segments.splits_to_lengths(splits), message="Ragged splits should be non decreasing"),
+            check_ops.assert_equal(splits[-1:], array_ops.reshape(count, [1]), message="Final value of ragged splits must match the number of values"),
+        ]
+    return [c for c in checks if c is not None]
+
+
+def to_tensor(rt_input: Any, default_value: Any = None, name: Optional[str] = None) -> Tensor:
+    """A ragged tensor as a dense one; a dense one as it is."""
+    return rt_input.to_tensor(default_value, name) if is_ragged(rt_input) else rt_input
+
+
+def ragged_to_dense(rt_input: Any, default_value: Any = None, shape: Any = None) -> Tensor:
+    """A ragged tensor as a dense one of a shape."""
+    return rt_input.to_tensor(default_value, shape=shape)
 
 
 def as_ragged(value: Any, ragged_rank: int) -> RaggedTensor:

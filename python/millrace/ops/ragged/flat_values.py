@@ -31,7 +31,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
     first = found[0]
     if any(r.ragged_rank != first.ragged_rank for r in found):
-        raise at_user_line(ValueError("All ragged inputs must have the same ragged_rank."))
+        raise at_user_line(ValueError("Inputs must have identical ragged splits: their ragged ranks differ."))
     checks = same_rows(found)
 
     def values(value: Any) -> Any:

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 
 from millrace.framework import dtypes
+from millrace.framework.convert import constant as constant_op
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import name_scope
+from millrace.framework.graph import control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops
 from millrace.ops.ragged import segments
-from millrace.ops.ragged.tensor import RaggedTensor
+from millrace.ops.ragged.tensor import RaggedTensor, is_ragged
 from millrace.ops.ragged.value import RaggedTensorValue
 
 
@@ -23,128 +24,106 @@ def constant(
     pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = None, inner_shape: Any = None, name: Optional[str] = None, row_splits_dtype: Any = dtypes.int64
 ) -> Any:
     """A ragged tensor of nested lists; a tensor where they have no rows of different lengths by ragged_rank=0."""
+
+    def rows(values: Any, splits: List[int]) -> RaggedTensor:
+        return RaggedTensor.from_row_splits(values, convert_to_tensor(splits, dtypes.as_dtype(row_splits_dtype)), validate=False)
+
     with name_scope(name, "RaggedConstant"):
-        of_numpy = None if dtype is None else np.float32 if dtypes.as_dtype(dtype) == dtypes.bfloat16 else dtypes.as_dtype(dtype).as_numpy_dtype
-        made = constant_value(pylist, of_numpy, ragged_rank, inner_shape, row_splits_dtype)
-
-        def tensor(value: Any) -> Any:
-            if isinstance(value, RaggedTensorValue):
-                return RaggedTensor.from_row_splits(tensor(value.values), convert_to_tensor(value.row_splits), validate=False)
-            kind = dtype
-            if kind is None and isinstance(value, np.ndarray) and value.dtype == np.float64:
-                kind = dtypes.float32
-            if kind is None and isinstance(value, np.ndarray) and value.dtype == np.int64:
-                kind = dtypes.int32
-            return convert_to_tensor(value, kind)
-
-        return tensor(made)
+        return _nested(rows, lambda values, shape: constant_op(values, dtype, shape, verify_shape=shape is not None), pylist, ragged_rank, inner_shape)
 
 
 def constant_value(pylist: Any, dtype: Any = None, ragged_rank: Optional[int] = None, inner_shape: Any = None, row_splits_dtype: Any = "int64") -> Any:
     """A RaggedTensorValue of nested lists (an array where ragged_rank is 0)."""
     splits_type = np.dtype(dtypes.as_dtype(row_splits_dtype).as_numpy_dtype)
-    if isinstance(pylist, RaggedTensor):
+    kind = dtype.as_numpy_dtype if isinstance(dtype, dtypes.DType) else dtype
+
+    def flat(values: Any, shape: Any) -> Any:
+        made = np.array(values, kind)
+        return made if shape is None else np.reshape(made, shape)
+
+    return _nested(lambda values, splits: RaggedTensorValue(values, np.array(splits, splits_type)), flat, pylist, ragged_rank, inner_shape)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or np.ndim(value) != 0
+
+
+def _nested(rows: Callable[[Any, List[int]], Any], flat: Callable[[Any, Any], Any], pylist: Any, ragged_rank: Optional[int], inner_shape: Any) -> Any:
+    """What rows(values, splits) makes, level by level, of what flat(list of values, shape) makes of the innermost ones."""
+    if is_ragged(pylist):
         raise at_user_line(TypeError("pylist may not be a RaggedTensor or RaggedTensorValue."))
-    if isinstance(inner_shape, (int, np.integer)):
-        inner_shape = (inner_shape,)
-    scalar_depth, max_depth = _scalar_depth(pylist), _max_depth(pylist)
-    if not isinstance(pylist, (list, tuple, np.ndarray)):
+    if inner_shape is not None:
+        inner_shape = (inner_shape,) if isinstance(inner_shape, (int, np.integer)) else tuple(inner_shape)
+    if not _is_nested(pylist):
         if ragged_rank:
             raise at_user_line(ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d" % (pylist, ragged_rank)))
         if inner_shape:
             raise at_user_line(ValueError("Invalid pylist=%r: incompatible with dim(inner_shape)=%d" % (pylist, len(inner_shape))))
-        return np.array(pylist, dtype)
+        return flat(pylist, ())
+    if ragged_rank is not None and ragged_rank < 0:
+        raise at_user_line(ValueError("Invalid ragged_rank=%r: must be nonnegative" % ragged_rank))
+    scalar_depth, max_depth = _find_scalar_and_max_depth(pylist)
     if scalar_depth is not None and max_depth > scalar_depth:
         raise at_user_line(ValueError("Invalid pylist=%r: empty list nesting is greater than scalar value nesting" % (pylist,)))
-    depth = max_depth if scalar_depth is None else scalar_depth
     if inner_shape is not None and ragged_rank is not None:
         expected = ragged_rank + 1 + len(inner_shape)
         if (scalar_depth is not None and expected != scalar_depth) or (scalar_depth is None and expected < max_depth):
             raise at_user_line(
                 ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d and dim(inner_shape)=%d" % (pylist, ragged_rank, len(inner_shape)))
             )
+    if ragged_rank == 0 or (ragged_rank is None and max_depth - len(inner_shape or ()) < 2):
+        return flat(pylist, inner_shape)
+    if inner_shape is None:
+        inner_shape = () if ragged_rank is None else _default_inner_shape_for_pylist(pylist, ragged_rank)
     if ragged_rank is None:
-        ragged_rank = max(1, depth - 1) if inner_shape is None else max(1, depth - 1 - len(inner_shape))
-        if inner_shape is None:
-            inner_shape = ()
-        if depth == 1:
-            ragged_rank = 0
-    elif inner_shape is None:
-        if ragged_rank >= max(depth, 1):
-            raise at_user_line(ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d" % (pylist, ragged_rank)))
-        inner_shape = _inner_shape(pylist, ragged_rank)
-    if ragged_rank == 0:
-        return np.array(pylist if max_depth or scalar_depth else [], dtype or _guess(pylist)).reshape(
-            (-1, *inner_shape) if not depth or len(pylist) == 0 else np.shape(pylist)
-        )
+        ragged_rank = max(1, max_depth - 1 if scalar_depth is None else scalar_depth - 1 - len(inner_shape))
     splits: List[List[int]] = []
     values: Any = list(pylist)
     for _ in builtins.range(ragged_rank):
-        ends = [0]
+        splits.append([0])
         below: List[Any] = []
         for row in values:
-            if not isinstance(row, (list, tuple, np.ndarray)):
-                raise at_user_line(ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d" % (pylist, ragged_rank)))
-            below += list(row)
-            ends.append(len(below))
-        splits.append(ends)
+            below.extend(row)
+            splits[-1].append(len(below))
         values = below
-    kind = dtype
-    if kind is None:
-        kind = _guess(values)
-    try:
-        flat = np.array(values, kind)
-    except ValueError as error:
-        raise at_user_line(ValueError("Invalid pylist=%r: inner dimensions do not agree (%s)" % (pylist, error))) from None
-    if inner_shape or flat.ndim != 1 or len(values) == 0:
-        if len(values) and flat.shape[1:] != tuple(inner_shape):
-            raise at_user_line(ValueError("inner_shape %s is not consistent with pylist=%r" % (tuple(inner_shape), pylist)))
-        flat = flat.reshape((len(values), *inner_shape))
-    made: Any = flat
+    made = flat(values, (len(values), *inner_shape))
     for ends in reversed(splits):
-        made = RaggedTensorValue(made, np.array(ends, splits_type))
+        made = rows(made, ends)
     return made
 
 
-def _guess(values: Any) -> Any:
-    flat = values
-    while isinstance(flat, (list, tuple)) and flat:
-        flat = next((v for v in flat if not (isinstance(v, (list, tuple)) and not v)), flat[0])
-        if not isinstance(flat, (list, tuple)):
-            break
-    if isinstance(flat, (str, bytes)):
-        return object if isinstance(flat, bytes) else None
-    return None if not isinstance(flat, (list, tuple)) else np.float32
+def _find_scalar_and_max_depth(pylist: Any) -> Tuple[Optional[int], int]:
+    """How deep numbers stand in nested lists (None where there are none), and how deep lists do."""
+    if not _is_nested(pylist):
+        return 0, 0
+    scalar_depth, max_depth = None, 1  # type: Optional[int], int
+    for child in pylist:
+        scalars, lists = _find_scalar_and_max_depth(child)
+        if scalars is not None:
+            if scalar_depth is not None and scalar_depth != scalars + 1:
+                raise at_user_line(ValueError("all scalar values must have the same nesting depth"))
+            scalar_depth = scalars + 1
+        max_depth = max(max_depth, lists + 1)
+    return scalar_depth, max_depth
 
 
-def _scalar_depth(pylist: Any) -> Optional[int]:
-    if isinstance(pylist, np.ndarray):
-        return pylist.ndim if pylist.size else None
-    if isinstance(pylist, (list, tuple)):
-        depths = {d for d in map(_scalar_depth, pylist) if d is not None}
-        if len(depths) > 1:
-            raise at_user_line(ValueError("all scalar values must have the same nesting depth"))
-        return depths.pop() + 1 if depths else None
-    return 0
-
-
-def _max_depth(pylist: Any) -> int:
-    if isinstance(pylist, np.ndarray):
-        return pylist.ndim
-    return 1 + max([_max_depth(p) for p in pylist] + [0]) if isinstance(pylist, (list, tuple)) else 0
-
-
-def _inner_shape(pylist: Any, ragged_rank: int) -> Any:
+def _default_inner_shape_for_pylist(pylist: Any, ragged_rank: int) -> Tuple[int, ...]:
     """The shape that all values below ragged_rank levels have."""
-    values: Any = [pylist]
-    for _ in builtins.range(ragged_rank + 1):
-        values = [v for row in values if isinstance(row, (list, tuple, np.ndarray)) for v in row]
+    values: Any = list(pylist)
+    for depth in builtins.range(ragged_rank):
+        if not all(map(_is_nested, values)):
+            raise at_user_line(
+                ValueError(
+                    "pylist has scalar values depth %d, but ragged_rank=%d requires scalar value depth greater than %d" % (depth + 1, ragged_rank, ragged_rank)
+                )
+            )
+        values = [v for row in values for v in row]
     shape: List[int] = []
-    while values and isinstance(values[0], (list, tuple, np.ndarray)):
-        lengths = {len(v) for v in values}
+    while values and any(map(_is_nested, values)):
+        lengths = {len(v) if _is_nested(v) else None for v in values}
         if len(lengths) != 1:
             raise at_user_line(ValueError("inner values have inconsistent shape"))
-        shape.append(lengths.pop())
+        shape.append(lengths.pop() or 0)
         values = [v for row in values for v in row]
     return tuple(shape)
 
@@ -175,7 +154,14 @@ def range(
             parts = [math_ops.cast(p, kind) for p in parts]
         splits_type = dtypes.as_dtype(row_splits_dtype)
         rows = [p for p in parts if p.get_shape().ndims != 0]
+        checks = [check_ops.assert_none_equal(parts[2], convert_to_tensor(0, kind), message="Requires delta != 0")]
+        for p in rows:
+            p.get_shape().with_rank(1).assert_is_compatible_with(rows[0].get_shape())
+            checks.append(check_ops.assert_equal(array_ops.size(p), array_ops.size(rows[0]), message="starts, limits and deltas must have one size"))
+        with control_dependencies([c for c in checks if c is not None]):
+            parts = [array_ops.identity(p) for p in parts]
         if rows:
+            rows = [p for p in parts if p.get_shape().ndims != 0]
             like = sum(array_ops.zeros_like(p) for p in rows)
             first, last, step = [p + like for p in parts]
         else:

@@ -3,81 +3,61 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+import inspect
+from typing import Any, Callable, List, Optional
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.type_spec import RaggedTensorSpec
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops
-from millrace.ops.ragged import segments
-from millrace.ops.ragged.arrays import axis_of, expand_dims
-from millrace.ops.ragged.flat_values import map_flat_values, same_rows
-from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged, is_ragged
+from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops
+from millrace.ops.ragged import segments, shapes
+from millrace.ops.ragged.arrays import expand_dims
+from millrace.ops.ragged.flat_values import map_flat_values
+from millrace.ops.ragged.segments import positive_axis
+from millrace.ops.ragged.tensor import RaggedTensor, RaggedTensorType, convert_to_tensor_or_ragged, is_ragged, match_row_splits_dtypes
+from millrace.ops.tensor_array_ops import TensorArray
 
 
 def elementwise(op: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A function whose first `count` arguments are tensors, for ragged ones: dense ones beside them are broadcast."""
+    """A function whose first `count` arguments are tensors, for ragged ones: all are broadcast to one shape."""
+    names = list(inspect.signature(op).parameters)[:count]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         name = kwargs.pop("name", None)
-        tensors, rest = list(args[:count]), list(args[count:])
-        keys = [k for k in kwargs if is_ragged(kwargs[k])]
+        tensors = [args[i] if i < len(args) else kwargs.pop(names[i]) for i in range(count) if i < len(args) or names[i] in kwargs]
         with name_scope(name, op.__name__, []):
-            every = [convert_to_tensor_or_ragged(v) if is_ragged(v) else v for v in tensors] + [convert_to_tensor_or_ragged(kwargs[k]) for k in keys]
-            widest = max((v for v in every if isinstance(v, RaggedTensor)), key=lambda v: v.ragged_rank)
-            made = [_broadcast(v, widest) for v in tensors]
-            return map_flat_values(op, *made, *rest, **{k: _broadcast(v, widest) if k in keys or isinstance(v, Tensor) else v for k, v in kwargs.items()})
+            kind = next(v.dtype for v in tensors if is_ragged(v))
+            made = match_row_splits_dtypes(*[convert_to_tensor_or_ragged(v, preferred_dtype=dtypes.as_dtype(kind)) for v in tensors])
+            return map_flat_values(op, *_broadcast(list(made)), *args[count:], **kwargs)
 
     return call
 
 
-def _broadcast(value: Any, to: RaggedTensor) -> Any:
-    """A dense tensor as what map_flat_values takes beside `to`: broadcast to its rows where it is of as many dimensions."""
-    if value is to or is_ragged(value) and value.ragged_rank == to.ragged_rank:
-        return value
-    if is_ragged(value):  # fewer levels: the ones that it lacks are of one length, or of 1
-        value = convert_to_tensor_or_ragged(value)
-        inner = _broadcast(value.values, to.values) if isinstance(to.values, RaggedTensor) else value.values
-        return to.with_values(inner) if isinstance(inner, RaggedTensor) else inner
-    tensor = convert_to_tensor(value, to.dtype.base_dtype) if not isinstance(value, Tensor) else value
-    ndims, inner = tensor.get_shape().ndims, to.flat_values.get_shape().ndims
-    if ndims is None or to.shape.ndims is None or inner is None:
-        raise at_user_line(ValueError("Unable to broadcast: unknown rank"))
-    if ndims == 0 or ndims < inner:
-        return tensor
-    if ndims > to.shape.ndims:
-        raise at_user_line(ValueError("Unable to broadcast: rank %d beside a ragged tensor of rank %d" % (ndims, to.shape.ndims)))
-    for _ in range(to.shape.ndims - ndims):
-        tensor = array_ops.expand_dims(tensor, 0)
-    return to.with_flat_values(_spread(tensor, to))
+def _broadcast(tensors: List[Any]) -> List[Any]:
+    """Tensors of one shape, but for inner dimensions, which the function broadcasts itself, and dense ones that fit into these."""
+    ragged = [t for t in tensors if isinstance(t, RaggedTensor)]
+    if len(ragged) == len(tensors) and len({t.nested_row_splits for t in ragged}) == 1:
+        return tensors
+    ranks = [t.flat_values.get_shape().ndims for t in ragged]
+    if None not in ranks and len(ragged) < len(tensors):
+        inner = min(ranks)
+        if all(t.get_shape().ndims is not None and t.get_shape().ndims < inner for t in tensors if not isinstance(t, RaggedTensor)):
+            return tensors
+    shape = shapes.RaggedTensorDynamicShape.from_tensor(tensors[0])
+    for t in tensors[1:]:
+        shape = shapes.broadcast_dynamic_shape(_same_sizes(shape, t), _same_sizes(shapes.RaggedTensorDynamicShape.from_tensor(t), shape))
+    return [shapes.broadcast_to(t, shape, broadcast_inner_dimensions=False) for t in tensors]
 
 
-def _spread(tensor: Tensor, to: RaggedTensor) -> Tensor:
-    """Of a dense tensor of `to`'s rank what stands beside each of to's flat values. Sizes that are neither 1 nor to's are an error."""
-    outer, inner = tensor.get_shape()[0].value, tensor.get_shape()[1].value
-    rows = to.value_rowids()
-    kind = rows.dtype.base_dtype
-    at = segments.positions(to.row_splits, rows)
-    checks = []
-    if inner is None or inner != 1:
-        width = array_ops.shape(tensor, out_type=kind)[1]
-        fits = gen_ops.logical_or(gen_ops.equal(width, convert_to_tensor(1, kind)), math_ops.reduce_all(gen_ops.equal(to.row_lengths(), width)))
-        checks.append(check_ops.assert_equal(fits, True, message="Unable to broadcast: dimension size mismatch in dimension 1"))
-        at = gen_ops.minimum(at, width - 1)
-    else:
-        at = array_ops.zeros_like(at)
-    if outer is None or outer != 1:
-        height = array_ops.shape(tensor, out_type=kind)[0]
-        fits = gen_ops.logical_or(gen_ops.equal(height, convert_to_tensor(1, kind)), gen_ops.equal(height, to.nrows(kind)))
-        checks.append(check_ops.assert_equal(fits, True, message="Unable to broadcast: dimension size mismatch in dimension 0"))
-        rows = gen_ops.minimum(rows, height - 1)
-    else:
-        rows = array_ops.zeros_like(rows)
-    with control_dependencies([c for c in checks if c is not None]):
-        beside = gen_ops.gather_nd(tensor, array_ops.stack([rows, at], 1))
-    return _spread(beside, to.values) if isinstance(to.values, RaggedTensor) else beside
+def _same_sizes(shape: Any, other: Any) -> Any:
+    """Sizes of the type of the row splits of what is ragged."""
+    if isinstance(other, RaggedTensor):
+        return shape.with_dim_size_dtype(other.row_splits.dtype.base_dtype)
+    if isinstance(other, shapes.RaggedTensorDynamicShape) and not shape.num_partitioned_dimensions:
+        return shape.with_dim_size_dtype(other.dim_size_dtype)
+    return shape
 
 
 def nary(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,10 +93,12 @@ def segment(segment_op: Callable[..., Any]) -> Callable[..., Any]:
             data, ids = convert_to_tensor_or_ragged(data), convert_to_tensor_or_ragged(segment_ids, preferred_dtype=dtypes.int64)
             if isinstance(ids, RaggedTensor):
                 if not isinstance(data, RaggedTensor):
-                    raise at_user_line(ValueError("when segment_ids is ragged, data must be as well"))
-                with control_dependencies(
-                    same_rows([RaggedTensor._of(array_ops.zeros_like(ids.flat_values), ids.row_splits), data]) if ids.ragged_rank == 1 else []
-                ):
+                    raise at_user_line(ValueError("segment_ids.shape must be a prefix of data.shape, but segment_ids is ragged and data is not."))
+                ids, data = match_row_splits_dtypes(ids, data)
+                check = check_ops.assert_equal(
+                    ids.row_splits, data.row_splits, message="segment_ids.shape must be a prefix of data.shape: their rows are of other lengths"
+                )
+                with control_dependencies([check] if check is not None else []):
                     return call(data.values, array_ops.identity(ids.values) if isinstance(ids.values, Tensor) else ids.values, num_segments)
             return _aggregate(segment_op, data, ids, num_segments)
 
@@ -135,7 +117,7 @@ def reduction(dense: Callable[..., Any], segment_op: Callable[..., Any]) -> Call
             ragged = convert_to_tensor_or_ragged(input_tensor)
             ndims = ragged.shape.ndims
             if axis is None:
-                made = dense(ragged.flat_values, None)
+                made = _mean_of_all(ragged.flat_values) if dense is math_ops.reduce_mean else dense(ragged.flat_values, None)
                 for _ in range(ndims if keep else 0):
                     made = array_ops.expand_dims(made, 0)
                 return made
@@ -146,7 +128,7 @@ def reduction(dense: Callable[..., Any], segment_op: Callable[..., Any]) -> Call
                 if known is None:
                     raise at_user_line(ValueError("axis must be known at graph construction time."))
                 axis = known.tolist()
-            axes = sorted({axis_of(a, ndims) for a in (axis if isinstance(axis, (list, tuple)) else [axis])}, reverse=True)
+            axes = sorted({positive_axis(a, ndims) for a in (axis if isinstance(axis, (list, tuple)) else [axis])}, reverse=True)
             if not axes:
                 return ragged
             made = ragged
@@ -179,8 +161,13 @@ def _reduced(dense: Callable[..., Any], segment_op: Callable[..., Any], ragged: 
 
 def _divided(a: Any, b: Any) -> Any:
     if isinstance(a, RaggedTensor):
-        return a.with_flat_values(gen_ops.real_div(a.flat_values, b.flat_values))
-    return gen_ops.real_div(a, b)
+        return a.with_flat_values(a.flat_values / b.flat_values)
+    return a / b
+
+
+def _mean_of_all(values: Tensor) -> Tensor:
+    """The mean of all values; of integers it is no integer."""
+    return math_ops.reduce_sum(values) / array_ops.size(values) if values.dtype.is_integer else math_ops.reduce_mean(values)
 
 
 def segment_mean(data: Any, ids: Any, count: Any) -> Tensor:
@@ -199,6 +186,29 @@ def segment_any(data: Any, ids: Any, count: Any) -> Tensor:
     return gen_ops.not_equal(gen_ops.unsorted_segment_sum(math_ops.cast(data, dtypes.int32), ids, count), 0)
 
 
+def segment_sqrt_n(data: Any, ids: Any, count: Any) -> Tensor:
+    """The sums of rows of one number over the root of how many they are; NaN where there are none."""
+    sums, numbers = gen_ops.unsorted_segment_sum(data, ids, count), gen_ops.unsorted_segment_sum(array_ops.ones_like(data), ids, count)
+    return sums / gen_ops.sqrt(math_ops.cast(numbers, sums.dtype if sums.dtype.is_floating else dtypes.float64))
+
+
+def reduce_join(inputs: Any, axis: Any = None, keepdims: Any = None, separator: str = "", name: Optional[str] = None, **old: Any) -> Any:
+    """Strings along an axis of a ragged tensor as one."""
+    axis = old.get("reduction_indices") if axis is None else axis
+    keep = bool(old.get("keep_dims") if keepdims is None else keepdims)
+
+    def segment_join(data: Any, ids: Any, count: Any) -> Tensor:
+        return gen_ops.unsorted_segment_join(data, ids, count, separator=separator)
+
+    def dense(value: Any, axis: Any) -> Tensor:
+        return gen_ops.reduce_join(value, axis if axis is not None else math_ops.range(array_ops.rank(value) - 1, -1, -1), separator=separator)
+
+    return reduction(dense, segment_join)(inputs, axis, keep, name)
+
+
+_RAGGED_KINDS = (RaggedTensorSpec, RaggedTensorType)
+
+
 def map_fn(
     fn: Callable[..., Any],
     elems: Any,
@@ -209,12 +219,74 @@ def map_fn(
     infer_shape: bool = True,
     name: Optional[str] = None,
 ) -> Any:
-    """fn of each row: tensors of one shape, or (dtype a RaggedTensorSpec of a vector's rows) of any length."""
-    from millrace.ops import functional_ops
+    """fn of each row of elems, which may hold ragged tensors. Where dtype holds a RaggedTensorSpec, fn gives rows of any length there: a
+    tensor, or a ragged one with a dimension less than the whole."""
+    if not callable(fn):
+        raise at_user_line(TypeError("fn must be callable."))
+    flat = list(match_row_splits_dtypes(*[convert_to_tensor_or_ragged(e) for e in _flat(elems)]))
+    first = flat[0]
+    if not isinstance(first, RaggedTensor) and first.get_shape().ndims == 0:
+        raise at_user_line(ValueError("elems must be a 1+ dimensional Tensor, not a scalar" if len(flat) == 1 else "elements in elems must be 1+ dimensional"))
+    if dtype is None:
+        dtype = nest.pack_sequence_as(elems, [e.dtype for e in flat]) if nest.is_sequence(elems) else first.dtype
+    kinds = nest.flatten(dtype)
+    with name_scope(name, "map", []):
+        count = math_ops.cast(first.nrows() if isinstance(first, RaggedTensor) else array_ops.shape(first)[0], dtypes.int32)
+        parts = [p for k in kinds for p in _part_types(k)]
+        arrays = [TensorArray(p, size=count, infer_shape=infer_shape and not any(isinstance(k, _RAGGED_KINDS) for k in kinds)) for p in parts]
 
-    ragged = convert_to_tensor_or_ragged(elems)
-    numbers = math_ops.range(ragged.nrows())
-    options = dict(parallel_iterations=parallel_iterations, back_prop=back_prop, swap_memory=swap_memory, infer_shape=infer_shape)
-    if isinstance(dtype, RaggedTensorSpec):
-        raise at_user_line(NotImplementedError("tf.map_fn gives dense rows: map tf.ragged.map_flat_values, or let fn give tensors of one shape"))
-    return functional_ops.map_fn(lambda i: fn(ragged[i]), numbers, dtype=ragged.dtype if dtype is None else dtype, name=name, **options)
+        def row(i: Any, arrays: Any) -> Any:
+            given = [e[i] for e in flat]
+            made = _flat(fn(nest.pack_sequence_as(elems, given) if nest.is_sequence(elems) else given[0]))
+            if len(made) != len(kinds):
+                raise at_user_line(ValueError("fn gives %d values, dtype names %d" % (len(made), len(kinds))))
+            values = [p for value, kind in zip(made, kinds) for p in _parts(value, kind)]
+            return i + 1, [a.write(i, v) for a, v in zip(arrays, values)]
+
+        _, arrays = control_flow_ops.while_loop(
+            lambda i, _: gen_ops.less(i, count),
+            row,
+            (convert_to_tensor(0, dtypes.int32), arrays),
+            parallel_iterations=parallel_iterations or 10,
+            back_prop=back_prop,
+            swap_memory=swap_memory,
+        )
+        found = iter(arrays)
+        return nest.pack_sequence_as(dtype, [_whole(kind, found) for kind in kinds])
+
+
+def _flat(values: Any) -> List[Any]:
+    """The tensors in a structure; ragged ones are not opened."""
+    if isinstance(values, dict):
+        return [v for key in sorted(values) for v in _flat(values[key])]
+    return [v for value in values for v in _flat(value)] if nest.is_sequence(values) else [values]
+
+
+def _part_types(kind: Any) -> List[Any]:
+    if not isinstance(kind, _RAGGED_KINDS):
+        return [dtypes.as_dtype(kind)]
+    return [kind.dtype] + [kind.row_splits_dtype] * kind.ragged_rank
+
+
+def _parts(value: Any, kind: Any) -> List[Any]:
+    """What an iteration writes of a row: the tensor, or the flat values, the lengths of rows within rows, and how many rows there are."""
+    if not isinstance(kind, _RAGGED_KINDS):
+        return [value]
+    value = convert_to_tensor_or_ragged(value)
+    levels = value.ragged_rank if isinstance(value, RaggedTensor) else 0
+    if kind.ragged_rank != levels + 1:
+        raise at_user_line(ValueError("The declared ragged rank (%d) mismatches the result (%d)" % (kind.ragged_rank, levels + 1)))
+    if kind.dtype != value.dtype:
+        raise at_user_line(ValueError("The declared dtype (%s) mismatches the result (%s)" % (kind.dtype, value.dtype)))
+    if not levels:
+        return [value, array_ops.shape(value, out_type=kind.row_splits_dtype)[:1]]
+    value = value.with_row_splits_dtype(kind.row_splits_dtype)
+    return [value.flat_values, *value.nested_row_lengths(), array_ops.reshape(value.nrows(), [1])]
+
+
+def _whole(kind: Any, arrays: Any) -> Any:
+    if not isinstance(kind, _RAGGED_KINDS):
+        return next(arrays).stack()
+    values = next(arrays).concat()
+    lengths = [next(arrays).concat() for _ in range(kind.ragged_rank)]
+    return RaggedTensor.from_nested_row_lengths(values, [lengths[-1], *lengths[:-1]], validate=False)

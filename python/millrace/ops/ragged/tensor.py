@@ -7,12 +7,13 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
-from millrace.framework import dtypes, session
+from millrace.framework import dispatch, dtypes, session
 from millrace.framework.composite_tensors import CompositeTensor, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.graph_elements import session_for
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops
 from millrace.ops.ragged import segments
@@ -40,6 +41,13 @@ class RaggedTensor(CompositeTensor):
             raise at_user_line(
                 ValueError("RaggedTensor constructor is private; please use one of the factory methods instead (e.g., RaggedTensor.from_row_lengths())")
             )
+        if not isinstance(row_splits, Tensor):
+            raise at_user_line(TypeError("Row-partitioning argument must be a Tensor, got %r" % (row_splits,)))
+        if not isinstance(values, (Tensor, RaggedTensor)):
+            raise at_user_line(TypeError("values must be a Tensor or RaggedTensor, got %r" % (values,)))
+        row_splits.get_shape().assert_has_rank(1)
+        if any(not isinstance(cached, (Tensor, type(None))) for cached in (cached_row_lengths, cached_value_rowids, cached_nrows)):
+            raise at_user_line(TypeError("Cached value must be a Tensor or None."))
         self._values, self._row_splits, self._lengths = values, row_splits, cached_row_lengths
         self._rowids, self._nrows = cached_value_rowids, cached_nrows
 
@@ -76,7 +84,7 @@ class RaggedTensor(CompositeTensor):
         if isinstance(row_splits, (list, tuple)) and not row_splits:
             raise at_user_line(ValueError("row_splits tensor may not be empty."))
         with name_scope(name, "RaggedFromRowSplits", [values, row_splits]):
-            values = convert_to_tensor_or_ragged(values)
+            values = convert_to_tensor_or_ragged(values, name="values")
             splits = segments.partition(row_splits, "row_splits")
             if splits.get_shape()[0].value == 0:
                 raise at_user_line(ValueError("row_splits tensor may not be empty."))
@@ -115,7 +123,9 @@ class RaggedTensor(CompositeTensor):
                     ],
                     lengths,
                 )
-            return cls._of(values, segments.lengths_to_splits(lengths))
+            made = cls._of(values, segments.lengths_to_splits(lengths))
+            made._lengths = lengths if lengths.dtype.base_dtype == made.row_splits.dtype.base_dtype else None
+            return made
 
     @classmethod
     def from_value_rowids(cls, values: Any, value_rowids: Any, nrows: Any = None, name: Optional[str] = None, validate: bool = True) -> "RaggedTensor":
@@ -126,9 +136,14 @@ class RaggedTensor(CompositeTensor):
             kind = rowids.dtype.base_dtype
             if isinstance(nrows, (int, np.integer)) and nrows < 0:
                 raise at_user_line(ValueError("Expected nrows >= 0; got %d" % nrows))
+            known = None if nrows is None else constant_value(convert_to_tensor(nrows))
+            last = constant_value(rowids)
+            if known is not None and last is not None and last.size and last[-1] >= known:
+                raise at_user_line(ValueError("Expected nrows >= value_rowids[-1] + 1; got nrows=%d, value_rowids[-1]=%d" % (known, last[-1])))
             if nrows is None:
                 nrows = math_ops.reduce_max(array_ops.concat([rowids, _like([-1], rowids)], 0)) + 1
             nrows = math_ops.cast(nrows, kind)
+            nrows.get_shape().assert_has_rank(0)
             if validate:
                 what = "Arguments to from_value_rowids do not form a valid RaggedTensor: "
                 rowids = _checked(
@@ -309,13 +324,12 @@ class RaggedTensor(CompositeTensor):
 
     def row_lengths(self, axis: int = 1, name: Optional[str] = None) -> Any:
         """The lengths of the rows along an axis."""
+        axis = segments.positive_axis(axis, self.shape.ndims)
         if axis == 0:
             return self.nrows()
         with name_scope(name, "RaggedRowLengths", [self._row_splits]):
             if axis == 1:
-                return segments.splits_to_lengths(self._row_splits)
-            if axis < 0:
-                raise at_user_line(ValueError("axis must be at least 0, got %d" % axis))
+                return self._lengths if self._lengths is not None else segments.splits_to_lengths(self._row_splits)
             if isinstance(self._values, RaggedTensor):
                 return self.with_values(self._values.row_lengths(axis - 1))
             size = array_ops.shape(self._values, out_type=self._row_splits.dtype.base_dtype)
@@ -350,7 +364,7 @@ class RaggedTensor(CompositeTensor):
         if self._row_splits.dtype.base_dtype == kind:
             return self
         inner = self._values.with_row_splits_dtype(kind) if isinstance(self._values, RaggedTensor) else self._values
-        return RaggedTensor(inner, math_ops.cast(self._row_splits, kind), True)
+        return RaggedTensor(inner, math_ops.cast(self._row_splits, kind), internal=True)
 
     def to_tensor(self, default_value: Any = None, name: Optional[str] = None, shape: Any = None) -> Tensor:
         """As a dense tensor, with default_value (0, "" or False) behind the ends of rows."""
@@ -358,11 +372,16 @@ class RaggedTensor(CompositeTensor):
             if default_value is None:
                 default_value = array_ops.zeros([], self.dtype.base_dtype)
             default = convert_to_tensor(default_value, self.dtype.base_dtype)
-            wanted = [-1] if shape is None else [-1 if d is None else d for d in (shape.as_list() if isinstance(shape, TensorShape) else shape)]
-            if shape is None:
-                wanted = [-1] * (self.ragged_rank + 1)
+            if default.get_shape().ndims is not None and self.flat_values.get_shape().ndims is not None:
+                default.get_shape().with_rank_at_most(self.flat_values.get_shape().ndims - 1)
+                inner = self.flat_values.get_shape()[self.flat_values.get_shape().ndims - default.get_shape().ndims :]
+                if 1 not in default.get_shape().as_list():
+                    default.get_shape().assert_is_compatible_with(inner)
+            wanted: Any = shape if isinstance(shape, Tensor) else -1
+            if isinstance(shape, (TensorShape, list, tuple)):
+                wanted = [-1 if d is None else d for d in (shape.as_list() if isinstance(shape, TensorShape) else shape)]
             made = gen_ops.ragged_tensor_to_tensor(
-                convert_to_tensor(wanted if shape is not None else -1, dtypes.int64),
+                math_ops.cast(convert_to_tensor(wanted), dtypes.int64),
                 self.flat_values,
                 default,
                 list(self.nested_row_splits),
@@ -396,6 +415,12 @@ class RaggedTensor(CompositeTensor):
             found += [c for c in part.consumers() if c not in found]
         return found
 
+    @property
+    def _type_spec(self) -> Any:
+        from millrace.framework.type_spec import RaggedTensorSpec
+
+        return RaggedTensorSpec.from_value(self)
+
     def __repr__(self) -> str:
         return "tf.RaggedTensor(values=%s, row_splits=%s)" % (self._values, self._row_splits)
 
@@ -404,6 +429,11 @@ class RaggedTensor(CompositeTensor):
 
     def __bool__(self) -> bool:
         raise at_user_line(TypeError("RaggedTensor may not be used as a boolean."))
+
+
+_PAIRS = ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+for _name in [*_PAIRS, *("r" + n for n in _PAIRS), "lt", "le", "gt", "ge", "neg", "abs", "invert"]:
+    setattr(RaggedTensor, "__%s__" % _name, dispatch.operator("__%s__" % _name))
 
 
 def _like(value: Any, other: Tensor) -> Tensor:
@@ -430,9 +460,27 @@ def convert_to_tensor_or_ragged(value: Any, dtype: Any = None, preferred_dtype: 
         return value
     if isinstance(value, RaggedTensorValue):
         with name_scope(name, "ConvertToTensorOrRaggedTensor"):
-            flat = convert_to_tensor(value.flat_values, dtype)
+            flat = convert_to_tensor(value.flat_values, dtype, name="flat_values", preferred_dtype=preferred_dtype)
             return RaggedTensor.from_nested_row_splits(flat, value.nested_row_splits, validate=False)
     return convert_to_tensor(value, dtype, name=name, preferred_dtype=preferred_dtype)
+
+
+convert_to_tensor_or_ragged_tensor = convert_to_tensor_or_ragged
+
+
+class RaggedTensorType:
+    """What tf.map_fn is told of rows of any length: their type, and how many ragged dimensions all of them together have."""
+
+    def __init__(self, dtype: Any, ragged_rank: int, row_splits_dtype: Any = dtypes.int64) -> None:
+        self.dtype, self.ragged_rank, self.row_splits_dtype = dtypes.as_dtype(dtype), ragged_rank, dtypes.as_dtype(row_splits_dtype)
+
+
+def match_row_splits_dtypes(*tensors: Any, return_dtype: bool = False) -> Any:
+    """The tensors, with row splits of one type: int64 where some are int64 and some int32."""
+    kinds = {t.row_splits.dtype.base_dtype for t in tensors if isinstance(t, RaggedTensor)}
+    kind = dtypes.int64 if len(kinds) > 1 else kinds.pop() if kinds else dtypes.int64
+    made = tuple(t.with_row_splits_dtype(kind) if isinstance(t, RaggedTensor) else t for t in tensors)
+    return (kind, made) if return_dtype else made
 
 
 def _fetch(ragged: RaggedTensor) -> Any:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ragged tensors: how they are made, indexed, broadcast, repeated and reduced, compared with nested lists."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.ops.ragged import gathers, shapes
+from millrace.ops.ragged.maths import map_fn
+from millrace.ops.ragged.tensor import RaggedTensorType
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(value):
+    with tf.Session() as session:
+        made = session.run(value)
+    return made.to_list() if hasattr(made, "to_list") else made.tolist()
+
+
+@pytest.mark.parametrize(
+    "pylist, options, shape",
+    [
+        ([], dict(ragged_rank=1), [0, None]),
+        ([], dict(ragged_rank=2), [0, None, None]),
+        ([[], [], []], dict(ragged_rank=2), [3, None, None]),
+        ([], dict(inner_shape=(0, 3)), [0, 3]),
+        ([[]], dict(inner_shape=(1, 0)), [1, 0]),
+        ([np.array([3, 4]), [1], np.array([])], {}, [3, None]),
+        ([[[1, 2]], [[3, 4], [5, 6]]], dict(ragged_rank=1), [2, None, 2]),
+    ],
+)
+def test_constants(pylist, options, shape):
+    made = tf.ragged.constant(pylist, dtype=tf.int32, **options)
+    assert made.shape.as_list() == shape
+    run(made)
+
+
+def test_constants_that_are_none():
+    with pytest.raises(ValueError, match="Invalid ragged_rank=-1: must be nonnegative"):
+        tf.ragged.constant([[1]], ragged_rank=-1)
+    with pytest.raises(ValueError, match="scalar values depth 1, but ragged_rank=1"):
+        tf.ragged.constant([1, 2], ragged_rank=1)
+
+
+def test_operators_before_any_other_function():
+    a = tf.ragged.constant([[1, -2], [3]])
+    assert run(abs(a)) == [[1, 2], [3]]
+    assert run(a < [[0], [5]]) == [[False, True], [True]]
+    assert run(~(a > 0)) == [[False, True], [False]]
+    assert run(10 - a) == [[9, 12], [7]]
+
+
+def test_rows_of_one_are_broadcast():
+    a = tf.ragged.constant([[1, 2, 3], [4]])
+    assert run(a + tf.constant([[10], [20]])) == [[11, 12, 13], [24]]
+    deep = tf.ragged.constant([[[1, 2], [3]], [[4]]])
+    assert run(deep * tf.constant([[[10]], [[100]]])) == [[[10, 20], [30]], [[400]]]
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        run(a + tf.ragged.constant([[1, 2], [3]]))
+
+
+def test_shapes_of_a_step():
+    shape = shapes.RaggedTensorDynamicShape.from_dim_sizes([2, (3, 1), 2])
+    assert run(shapes.broadcast_to(tf.constant([[[1, 2]]]), shape)) == [[[1, 2]] * 3, [[1, 2]]]
+    assert shape.is_ragged(1) and not shape.is_ragged(2) and shape.rank == 3
+    with pytest.raises(ValueError, match="outermost partitioned dimension must be uniform"):
+        shapes.RaggedTensorDynamicShape([[1, 2]], [])
+
+
+def test_tile_by_a_tensor():
+    a = tf.ragged.constant([[1, 2], [3]])
+    assert run(tf.tile(a, tf.placeholder_with_default([2, 2], [2]))) == [[1, 2, 1, 2], [3, 3]] * 2
+    assert run(tf.tile(tf.ragged.constant([[[1], [2, 3]]]), [1, 2, 2])) == [[[1, 1], [2, 3, 2, 3]] * 2]
+
+
+def test_slices():
+    rows = [[1, 2, 3], [], [4, 5]]
+    a = tf.ragged.constant(rows)
+    for step in (2, -1, -2):
+        for start, stop in ((None, None), (1, None), (None, -1), (0, 5)):
+            expected = [row[start:stop:step] for row in rows]
+            assert run(a[:, start:stop:step]) == expected
+            assert run(a[:, start : stop : tf.constant(step)]) == expected
+    assert run(a[tf.constant(-1)]) == [4, 5]
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="out of bounds"):
+        a[tf.constant(3)]
+    with pytest.raises(TypeError, match="slice offsets must be integers"):
+        a[:, 0.5:1]
+    with pytest.raises(TypeError, match="slice strides must be integers"):
+        a[:, ::0.5]
+    with pytest.raises(TypeError, match="valid indices"):
+        a["rows"]
+
+
+def test_means_of_integers_are_no_integers():
+    a = tf.ragged.constant([[0, 1], [2, 3, 4, 5, 6, 7, 8, 9]])
+    assert run(tf.reduce_mean(a)) == 4.5
+    assert run(tf.reduce_mean(a, 1)) == [0.5, 5.5]
+
+
+def test_gathers_by_batch():
+    params, indices = tf.ragged.constant([["a", "b"], ["c"]]), tf.ragged.constant([[1, 5], [-1, 0]])
+    assert run(gathers.batch_gather_with_default(params, indices, "?")) == [[b"b", b"?"], [b"?", b"c"]]
+    assert run(tf.batch_gather(params, tf.constant([[1], [0]]))) == [[b"b"], [b"c"]]
+
+
+def test_squeeze_looks_at_the_rows():
+    a = tf.ragged.constant([[[1], [2]], [[3]]])
+    assert run(tf.squeeze(a, [2])) == [[1, 2], [3]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not squeezable"):
+        run(tf.squeeze(a, [1]))
+
+
+def test_splits_of_one_type():
+    a = tf.RaggedTensor.from_row_splits([1, 2], tf.constant([0, 2], tf.int32))
+    b = tf.ragged.constant([[3]])
+    made = tf.concat([a, b], 0)
+    assert run(made) == [[1, 2], [3]] and made.row_splits.dtype == tf.int64
+    assert a.with_row_splits_dtype(tf.int64).row_splits.dtype == tf.int64
+
+
+def test_map_gives_rows_of_any_length():
+    rows = tf.constant([2, 0, 3])
+    assert run(map_fn(tf.range, rows, dtype=RaggedTensorType(tf.int32, 1))) == [[0, 1], [], [0, 1, 2]]
+    doubled = map_fn(lambda x: x * 2, tf.ragged.constant([[[1], [2, 3]], [[4]]]), dtype=tf.RaggedTensorSpec([None, None, None], tf.int32, 2))
+    assert run(doubled) == [[[2], [4, 6]], [[8]]]
+
+
+def test_partitions_and_vectors():
+    data = tf.ragged.constant([[1], [2, 3], [4]])
+    assert [run(part) for part in tf.dynamic_partition(data, [2, 1, 1], 3)] == [[], [[2, 3], [4]], [[1]]]
+    assert run(tf.one_hot(tf.ragged.constant([[1], [0, 2]]), 3)) == [[[0, 1, 0]], [[1, 0, 0], [0, 0, 1]]]
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="must be non-negative"):
+        run(tf.ragged.stack_dynamic_partitions([1, 2], [-1, 0], 2))
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match=r"rank\(st_input\) must be 2"):
+        tf.RaggedTensor.from_sparse(tf.SparseTensor(tf.placeholder(tf.int64), [0], tf.placeholder(tf.int64)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Requires delta != 0"):
+        run(tf.ragged.range(0, 5, 0))
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+        tf.ragged.range([0], [1, 2])
+    bad = tf.RaggedTensor.from_row_splits([1, 2, 3], [2, 3], validate=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="First value of ragged splits must be 0"):
+        run(bad.to_sparse().values)
+    with pytest.raises(ValueError, match="nrows=2"):
+        tf.RaggedTensor.from_value_rowids([1, 2], tf.constant([0, 4], tf.int64), nrows=2)
+    with pytest.raises(ValueError, match="incompatible"):
+        tf.RaggedTensor.from_tensor([[1]], padding=[1])

@@ -15,6 +15,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <random>
+#include <thread>
 
 #include "millrace/event_writer.h"
 #include "millrace/saver.h"
@@ -213,7 +215,11 @@ struct MonitoredSessionOptions {
   Variable global_step = {};
   std::optional<Saver> saver = {};  // restores; where it is not given, one of all variables
   SessionOptions session = {};
-  int max_recoveries = 100;  // of steps that are lost: TF_ABORTED, TF_UNAVAILABLE
+  // Attempts to go on after steps that are lost (TF_ABORTED, TF_UNAVAILABLE), with no good step between them, and the
+  // pauses before them, which double.
+  int max_recoveries = 20;
+  std::chrono::milliseconds first_pause{100}, longest_pause{30000};
+  std::chrono::milliseconds patience = std::chrono::minutes(30);  // with attempts, each of which may wait for a task
 };
 
 // For one thread; RequestStop may be called on any, and in signal handlers.
@@ -225,6 +231,7 @@ class MonitoredSession {
     status_ = options_.global_step.read ? Status() : Status(TF_INVALID_ARGUMENT, "a global step is wanted");
     if (status_.ok() && !options_.checkpoint_dir.empty() && !options_.saver) MakeSaver();
     if (status_.ok()) status_ = Begin();
+    if (!status_.ok()) status_ = Recover(status_);
 #if MILLRACE_EXCEPTIONS
     if (!status_.ok()) throw Error(status_);
 #endif
@@ -234,28 +241,25 @@ class MonitoredSession {
 
   bool ShouldStop() const { return stop_ || !status_.ok() || !session_; }
   void RequestStop() { stop_ = true; }
-  // One step with its hooks. A step that is lost begins anew from the last checkpoint. TF_OUT_OF_RANGE, the end of the
-  // data, stops the training, and is no error: there are no values then.
+  // One step with its hooks. A step that is lost begins anew from the last checkpoint that is whole, after a pause.
+  // TF_OUT_OF_RANGE, the end of the data, stops the training, and is no error: there are no values then.
   Returned<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Output>& fetches,
                                     const std::vector<Operation>& targets = {}) {
     std::vector<Tensor> values;
     Status s = status_.ok() && !session_ ? Status(TF_FAILED_PRECONDITION, "the training has ended") : status_;
     while (s.ok()) {
       s = Step(feeds, fetches, targets, &values);
-      if (s.ok()) break;
+      if (s.ok()) {
+        failures_.clear();
+        break;
+      }
       values.clear();
       if (s.code() == TF_OUT_OF_RANGE) {
         stop_ = true;
         s = Status();
         break;
       }
-      if ((s.code() != TF_ABORTED && s.code() != TF_UNAVAILABLE) || recoveries_ >= options_.max_recoveries) {
-        status_ = s;
-        break;
-      }
-      ++recoveries_;
-      s = Begin();
-      if (!s.ok()) status_ = s;
+      status_ = s = Recover(s);
     }
     return internal::Give(s, std::move(values));
   }
@@ -277,6 +281,7 @@ class MonitoredSession {
   const Status& status() const { return status_; }  // the error that ended the training
 
  private:
+  using Clock = std::chrono::steady_clock;
   void MakeSaver() {
 #if MILLRACE_EXCEPTIONS
     options_.saver.emplace(graph_);
@@ -296,20 +301,49 @@ class MonitoredSession {
     session_ = Session(graph_, options_.session);
     if (!session_) return session_.status();
 #endif
-    const std::string latest =
-        options_.checkpoint_dir.empty() ? std::string() : LatestCheckpoint(options_.checkpoint_dir);
     std::vector<Tensor> none;
     Status s;
-    if (!latest.empty()) {
-      s = options_.saver->TryRestore(session_, latest);
-    } else if (options_.init) {
-      s = session_.TryRun({}, {}, {options_.init}, &none);
+    std::string restored;
+    if (!options_.checkpoint_dir.empty()) {
+      s = options_.saver->TryRestoreNewest(session_, options_.checkpoint_dir, &restored);
     }
+    if (s.ok() && restored.empty() && options_.init) s = session_.TryRun({}, {}, {options_.init}, &none);
     if (s.ok()) s = ReadStep();
     for (const Hook& h : hooks_) {
       if (s.ok() && h.after_create_session) s = h.after_create_session(session_, step_);
     }
     return s;
+  }
+  // Makes a session after an error that the end of a machine explains. Other errors come back as they are, and the last
+  // one with those before it when no attempt is left.
+  Status Recover(Status s) {
+    while (s.code() == TF_ABORTED || s.code() == TF_UNAVAILABLE) {
+      if (failures_.empty()) failing_since_ = Clock::now();
+      failures_.push_back(s.message().substr(0, s.message().find('\n')));
+      const bool are_too_many = failures_.size() > static_cast<size_t>(std::max(options_.max_recoveries, 0));
+      if (are_too_many || Clock::now() - failing_since_ >= options_.patience) return WithHistory(s);
+      std::chrono::milliseconds pause = options_.first_pause;
+      for (size_t i = 1; i < failures_.size() && pause < options_.longest_pause; ++i) pause *= 2;
+      pause = std::min(pause, options_.longest_pause);
+      const double jitter = 0.5 + 0.5 * std::generate_canonical<double, 24>(random_);  // not all workers at once
+      const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause * jitter);
+      while (Clock::now() < until) {
+        if (stop_) return s;
+        std::this_thread::sleep_for(std::min<Clock::duration>(until - Clock::now(), std::chrono::milliseconds(50)));
+      }
+      ++recoveries_;
+      s = Begin();
+    }
+    return s;
+  }
+  Status WithHistory(const Status& s) const {
+    constexpr size_t kMostTold = 5;
+    const size_t left_out = failures_.size() > kMostTold ? failures_.size() - kMostTold : 0;
+    std::string message = s.message() + "\nNo step has gone well since " + std::to_string(failures_.size()) +
+                          (failures_.size() == 1 ? " failure:" : " failures:");
+    if (left_out > 0) message += "\n  " + std::to_string(left_out) + " more";
+    for (size_t i = left_out; i < failures_.size(); ++i) message += "\n  " + failures_[i];
+    return Status(s.code(), message);
   }
   Status ReadStep() {
     std::vector<Tensor> value;
@@ -350,6 +384,9 @@ class MonitoredSession {
   std::atomic<bool> stop_{false};
   int64_t step_ = 0;
   int recoveries_ = 0;
+  std::vector<std::string> failures_;  // since the last good step
+  Clock::time_point failing_since_;
+  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace MILLRACE_CLIENT

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <thread>
@@ -54,6 +56,27 @@ inline std::string LatestCheckpoint(const std::string& folder) {
   MR_LatestCheckpoint(folder.c_str(), prefix, status);
   return status.ok() ? prefix.Text() : std::string();
 }
+
+namespace internal {
+
+// The prefixes of the checkpoints that a folder's state file names, the newest of those that are there last.
+inline std::vector<std::string> CheckpointsOf(const std::string& folder) {
+  const std::string latest = LatestCheckpoint(folder);
+  if (latest.empty()) return {};
+  std::vector<std::string> prefixes;
+  std::ifstream file((folder.empty() ? std::string(".") : folder) + "/checkpoint");
+  const std::string begin = "all_model_checkpoint_paths: \"";
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(begin, 0) != 0 || line.find('\\') != std::string::npos) continue;  // no name of ours has an escape
+    std::string path = line.substr(begin.size(), line.rfind('"') - begin.size());
+    if (path.rfind('/', 0) != 0 && !folder.empty()) path = folder + "/" + path;
+    if (path != latest) prefixes.push_back(std::move(path));
+  }
+  prefixes.push_back(latest);
+  return prefixes;
+}
+
+}  // namespace internal
 
 // That of the checkpoint with the best score; empty when none has one.
 inline std::string BestCheckpoint(const std::string& folder, bool best_is_least = false) {
@@ -160,6 +183,26 @@ class Saver {
     MR_SaverRestore(state_->saver.get(), session.get(), path.c_str(), status);
     const Status restored = status.Get();
     return restored.ok() ? restored : Status(restored.code(), restored.message() + state_->Mismatch(path));
+  }
+  // Restores the newest checkpoint of a folder that is whole, and says on standard error which are not; `restored` is
+  // its prefix, empty where there is none. The newest one's error when none is whole; one that lacks variables is an
+  // error.
+  Status TryRestoreNewest(const Session& session, const std::string& folder, std::string* restored) {
+    restored->clear();
+    const std::vector<std::string> prefixes = internal::CheckpointsOf(folder);
+    Status newest;
+    for (auto prefix = prefixes.rbegin(); prefix != prefixes.rend(); ++prefix) {
+      const Status s = TryRestore(session, *prefix);
+      if (s.ok()) {
+        *restored = *prefix;
+        return s;
+      }
+      const bool lacks_a_file = s.code() == TF_NOT_FOUND && state_->Mismatch(*prefix).empty();
+      if (s.code() != TF_DATA_LOSS && !lacks_a_file) return s;
+      std::fprintf(stderr, "checkpoint %s is damaged: %s\n", prefix->c_str(), s.message().c_str());
+      if (newest.ok()) newest = s;
+    }
+    return newest;
   }
   // The saver goes on where another process stopped: these are the newest checkpoints, oldest first.
   Done RecoverLastCheckpoints(const std::vector<std::string>& paths) {

@@ -103,6 +103,91 @@ CLIENT_TEST(LostStepsBeginAnewFromTheCheckpoint) {
   MUST(training.Close());
 }
 
+CLIENT_TEST(LossesInARowEndTheTrainingWithWhatHappened) {
+  Halving net("row");
+  int calls = 0;
+  bool always = false;
+  Hook fails;
+  fails.after_run = [&](const RunContext&) {
+    return ++calls % 3 != 0 || always
+               ? Status(TF_UNAVAILABLE, "machine " + std::to_string(calls) + " went away")
+               : Status();
+  };
+  MonitoredSessionOptions options = net.Options();
+  options.max_recoveries = 7;
+  options.first_pause = std::chrono::milliseconds(1);
+  options.longest_pause = std::chrono::milliseconds(4);
+  MonitoredSession training(
+      net.graph, options, {millrace::CheckpointSaverHook(millrace::Saver(net.graph), net.folder + "/m", 1), fails});
+  for (int i = 0; i < 5; ++i) Value(training.Run({}, {}, {net.train}));
+  EXPECT_EQ(training.recoveries(), 10) << "a good step begins to count anew";
+  always = true;
+  const Ending end = EndOf([&] { return training.Run({}, {}, {net.train}); });
+  EXPECT_EQ(end.code, TF_UNAVAILABLE);
+  EXPECT_NE(end.message.find("machine 23 went away\nNo step has gone well since 8 failures:\n  3 more\n  machine 19"),
+            std::string::npos)
+      << end.message;
+  EXPECT_TRUE(training.ShouldStop());
+
+  options.patience = std::chrono::milliseconds(0);
+  {
+    MonitoredSession hasty(net.graph, options, {fails});
+    EXPECT_EQ(CodeOf([&] { return hasty.Run({}, {}, {net.train}); }), TF_UNAVAILABLE);
+    EXPECT_EQ(hasty.recoveries(), 0);
+  }
+  options = net.Options();
+  options.first_pause = options.longest_pause = std::chrono::hours(1);
+  Hook loses;
+  MonitoredSession* waits = nullptr;
+  loses.after_run = [&](const RunContext&) {
+    waits->RequestStop();
+    return Status(TF_ABORTED, "lost");
+  };
+  MonitoredSession long_pause(net.graph, options, {loses});
+  waits = &long_pause;
+  EXPECT_EQ(CodeOf([&] { return long_pause.Run({}, {}, {net.train}); }), TF_ABORTED) << "it does not wait";
+}
+
+CLIENT_TEST(ADamagedCheckpointIsPassedOver) {
+  Halving net("damaged");
+  {
+    MonitoredSession training(
+        net.graph, net.Options(),
+        {millrace::CheckpointSaverHook(millrace::Saver(net.graph), net.folder + "/m", 1), millrace::StopAtStepHook(3)});
+    while (!training.ShouldStop()) Value(training.Run({}, {}, {net.train}));
+    MUST(training.Close());
+  }
+  const auto begins_at = [&] {
+    Halving later("damaged", false);
+    MonitoredSession training(later.graph, later.Options());
+    return std::pair(training.step(), later.Weight(training.session()));
+  };
+  EXPECT_EQ(begins_at(), std::pair(int64_t{3}, 1 / 8.f));
+  std::filesystem::resize_file(net.folder + "/m-3.data-00000-of-00001", 1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(begins_at(), std::pair(int64_t{2}, 1 / 4.f));
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("m-3 is damaged"), std::string::npos) << told;
+  std::filesystem::remove(net.folder + "/m-2.data-00000-of-00001");
+  std::filesystem::resize_file(net.folder + "/m-1.index", 10);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(begins_at(), std::pair(int64_t{0}, 1.f));
+  testing::internal::GetCapturedStderr();
+
+  Graph other;  // a checkpoint that lacks variables is whole
+  millrace::Model model{millrace::Scope(other)};
+  model.AddVariable("another", model.scope().Const(1.0f));
+  const Variable step = model.GlobalStep();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(CodeOf([&] {
+              MonitoredSession training(
+                  other, {.checkpoint_dir = net.folder, .init = model.Initializer(), .global_step = step});
+              return training.Close();
+            }),
+            TF_NOT_FOUND);
+  testing::internal::GetCapturedStderr();
+}
+
 CLIENT_TEST(OtherErrorsEndTheTraining) {
   Halving net("nan");
   millrace::Scope& s = net.model.scope();

@@ -11,7 +11,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _MARK = "MILLRACE_KILLS_FOLDER"  # in the environment of whatever the tasks start: the folder of the run
-_MORE_FILES = 32  # that a server may have open beyond twice of what it had before the first fault: connections that come and go
+_MORE_FILES = 16  # that a server may have open in the end beyond what it had before the first fault: connections that come and go
 
 
 def _processes_with(mark):
@@ -131,7 +131,7 @@ class Tasks:
         """Once the clients have ended: nothing is kept for peers that are gone."""
         for task, process in self.servers.items():
             files = _open_files(process.pid)
-            if len(files) > 2 * self._most_files + _MORE_FILES:
+            if len(files) > self._most_files + _MORE_FILES:
                 kinds = sorted({f.split("[")[0] for f in files}, key=lambda kind: -sum(f.startswith(kind) for f in files))
                 raise RuntimeError(
                     "task %s:%d has %d files open, before the first fault %d were the most: %s" % (*task, len(files), self._most_files, kinds[:5])

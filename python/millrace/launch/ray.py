@@ -48,10 +48,13 @@ class _Task:
             Server(cluster, job_name=job, task_index=task).join()
             return True, None
         from millrace.framework import errors
+        from millrace.launch import contract
 
         try:
             return True, function(*args)
-        except (errors.UnavailableError, errors.AbortedError) as error:
+        except errors.OpError as error:
+            if contract.exit_code_of(error) != contract.LOST_PEER:
+                raise
             return False, "/job:%s/task:%d lost a peer: %s" % (job, task, error.message)
 
 

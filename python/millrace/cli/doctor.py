@@ -23,7 +23,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_PREPARED_LIMIT_BYTES": "a number of bytes",
     "MILLRACE_GUARD_ALLOCATIONS": "1 for a page that faults behind every tensor (for tests)",
     "MILLRACE_SWITCHED_OFF_STAGES": "names of compiler stages, with commas",
-    "MILLRACE_VERIFY_GRAPHS": "anything, to verify graphs between the stages of the compiler",
+    "MILLRACE_VERIFY_GRAPHS": "1 to verify graphs between the stages of the compiler",
     "MILLRACE_MAX_ISA": "sse2, sse4, avx2 or avx512: kernels as lesser machines have them",
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",

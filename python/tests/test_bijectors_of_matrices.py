@@ -85,12 +85,39 @@ def test_batches_and_dimensions_of_events():
     assert B.FillTriangular().forward_min_event_ndims == 1 and B.FillTriangular().inverse_min_event_ndims == 2
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_shapes_of_events_may_be_known_in_the_step_only(known):
+    before, after = (tf.placeholder(tf.int32, [n] if known else None) for n in (2, 3))
+    changed = B.Reshape(after, before, validate_args=True)
+    x = RNG.randn(4, 2, 6)
+    fetches = [changed.forward(x), changed.inverse(x.reshape(4, 3, 1, 4)), changed.forward_event_shape_tensor([7, 2, 6])]
+    fetches += [changed.inverse_event_shape_tensor([3, 1, 4]), changed.forward_log_det_jacobian(x, event_ndims=2)]
+    with tf.Session() as session:
+        found = session.run(fetches, {before: [2, -1], after: [3, 1, 4]})
+        np.testing.assert_array_equal(found[0], x.reshape(4, 3, 1, 4))
+        np.testing.assert_array_equal(found[1], x)
+        assert [f.tolist() for f in found[2:]] == [[7, 3, 1, 4], [2, 6], 0]
+        for sizes, match in (([2, 5], "does not match"), ([-1, -1], "at most one"), ([-2, 6], "positive integers")):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+                session.run(fetches[0], {before: sizes, after: [3, 1, 4]})
+
+
+def test_inverses_of_triangles_are_checked():
+    kind = B.MatrixInverseTriL(validate_args=True)
+    for match, bad in (("rank at least 2", [1.0]), ("square", [[1.0, 2, 3]]), ("lower triangular", [[1.0, 2], [3, 4]]), ("nonzero", [[1.0, 0], [2, 0]])):
+        with tf.Graph().as_default(), tf.Session() as session:
+            x = tf.placeholder(tf.float32)
+            for made in (kind.forward(x), kind.forward_log_det_jacobian(x, event_ndims=2)):
+                with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+                    session.run(made, {x: bad})
+
+
 def test_what_is_refused():
     for bad in ([2, -1, -1], [[2]], [-3]):
         with pytest.raises(ValueError):
             B.Reshape(bad)
-    with pytest.raises(ValueError, match="do not match"):
-        B.Reshape([2, 2], [5])
+    with pytest.raises(ValueError, match="Cannot reshape"):
+        B.Reshape([2, 2], [5]).forward(tf.zeros([5]))
     with pytest.raises(ValueError, match="does not match"):
         B.Reshape([2, 2], [4]).forward(tf.zeros([5]))
     with pytest.raises(ValueError, match="triangular"):

@@ -2,6 +2,8 @@
 """tf.test: sessions of test cases, comparisons, numeric gradients, graphs compared, stubs."""
 
 import os
+import sys
+import types
 import unittest
 
 import numpy as np
@@ -288,3 +290,19 @@ def test_ragged_tensors_are_compared_with_lists():
             case.assertAllEqual(tf.constant([1, 2]), [1, 2])  # tensors are run
 
     assert outcome(body) == ([], [])
+
+
+def test_the_graph_that_a_test_builds_is_new(monkeypatch):
+    parameterized = types.SimpleNamespace(named_parameters=lambda *modes: lambda method: (modes, method))
+    package = types.ModuleType("absl")
+    package.testing = types.SimpleNamespace(parameterized=parameterized)
+    monkeypatch.setitem(sys.modules, "absl", package)
+    monkeypatch.setitem(sys.modules, "absl.testing", package.testing)
+    seen = []
+    modes, method = test_util.build_as_function_and_v1_graph()(lambda self: seen.append(tf.get_default_graph()))
+    assert modes == (("_v1_graph", "v1_graph"), ("_function", "function"))
+    outer = tf.get_default_graph()
+    method(None, "v1_graph")
+    assert len(seen) == 1 and seen[0] is not outer and tf.get_default_graph() is outer
+    with pytest.raises(unittest.SkipTest):
+        method(unittest.TestCase(), "function")

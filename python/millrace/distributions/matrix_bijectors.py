@@ -11,11 +11,14 @@ import numpy as np
 from millrace.distributions.basic_bijectors import Chain, Inline, Softplus
 from millrace.distributions.bijector import Bijector
 from millrace.distributions.util import fill_triangular, fill_triangular_inverse
-from millrace.framework.convert import convert_to_tensor
+from millrace.distributions.distribution import checked
+from millrace.framework import dtypes
+from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies
-from millrace.framework.tensor_shape import TensorShape, as_shape
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.static_values import constant_value
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, matrix_ops
 
 
 def _zero(x: Any) -> Any:
@@ -106,17 +109,20 @@ class MatrixInverseTriL(Bijector):
     def __init__(self, validate_args: bool = False, name: str = "matrix_inverse_tril") -> None:
         super().__init__(2, validate_args=validate_args, name=name)
 
-    def _forward(self, x: Any) -> Any:
+    def _checked(self, x: Any) -> Any:
         with control_dependencies(_checks_of_triangle(x) if self._validate_args else []):
-            shape = array_ops.shape(x)
-            eye = gen_ops.matrix_diag(array_ops.ones(shape[:-1], x.dtype.base_dtype))
-            return gen_ops.matrix_triangular_solve(x, eye)
+            return array_ops.identity(x)
+
+    def _forward(self, x: Any) -> Any:
+        x = self._checked(x)
+        eye = gen_ops.matrix_diag(array_ops.ones(array_ops.shape(x)[:-1], x.dtype.base_dtype))
+        return gen_ops.matrix_triangular_solve(x, eye)
 
     def _inverse(self, y: Any) -> Any:
         return self._forward(y)
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
-        diagonal = gen_ops.matrix_diag_part(x)
+        diagonal = gen_ops.matrix_diag_part(self._checked(x))
         n = math_ops.cast(array_ops.shape(x)[-1], x.dtype.base_dtype)
         return -(n + 1.0) * math_ops.reduce_sum(gen_ops.log(gen_ops.abs(diagonal)), [-1])
 
@@ -125,11 +131,14 @@ class MatrixInverseTriL(Bijector):
 
 
 def _checks_of_triangle(x: Any) -> Any:
+    form = [check_ops.assert_rank_at_least(x, 2, message="Input must have rank at least 2.")]
+    form.append(check_ops.assert_equal(array_ops.shape(x)[-2], array_ops.shape(x)[-1], message="Input must be a square matrix."))
     above = x - gen_ops.matrix_band_part(x, -1, 0)
     zero, diagonal = array_ops.zeros([], x.dtype.base_dtype), gen_ops.matrix_diag_part(x)
     return [
-        check_ops.assert_equal(above, array_ops.zeros_like(above), message="Argument is not lower triangular."),
-        check_ops.assert_none_equal(diagonal, zero, message="Argument is not invertible: its diagonal has a 0."),
+        *form,
+        check_ops.assert_equal(above, array_ops.zeros_like(above), message="Input must be lower triangular."),
+        check_ops.assert_none_equal(diagonal, zero, message="Input must have all diagonal entries nonzero."),
     ]
 
 
@@ -183,51 +192,99 @@ class Ordered(Bijector):
         return -math_ops.reduce_sum(gen_ops.log(x[..., 1:] - x[..., :-1]), [-1])
 
 
+class _Sizes:
+    """The shape of an event: a vector of sizes of which one may be -1, and what is known of it when the graph is built."""
+
+    def __init__(self, shape: Any, what: str, validate: bool) -> None:
+        if isinstance(shape, TensorShape):
+            shape = [-1 if size is None else size for size in shape.as_list()]
+        self.tensor = shape if isinstance(shape, Tensor) else constant(np.array(shape, np.int32))
+        if not self.tensor.dtype.is_integer:
+            raise at_user_line(TypeError("`%s` must be integers, got %s" % (what, self.tensor.dtype.name)))
+        if self.tensor.get_shape().ndims not in (None, 1):
+            raise at_user_line(ValueError("`%s` must be a vector, got the shape %s" % (what, self.tensor.get_shape())))
+        found = constant_value(self.tensor)
+        self.known = None if found is None else [int(size) for size in found]
+        count = self.tensor.get_shape().num_elements()
+        self.rank = None if count is None else int(count)
+        texts = "`%s` elements must have at most one `-1`." % what, "`%s` elements must be either positive integers or `-1`." % what
+        self.tensor = checked(
+            math_ops.cast(self.tensor, dtypes.int32),
+            validate,
+            lambda t: check_ops.assert_less_equal(math_ops.reduce_sum(math_ops.cast(gen_ops.equal(t, -1), dtypes.int32)), 1, message=texts[0]),
+            lambda t: check_ops.assert_greater_equal(t, -1, message=texts[1]),
+        )
+        if self.known is not None and not validate:
+            for wrong, text in zip((self.known.count(-1) > 1, any(size < -1 for size in self.known)), texts):
+                if wrong:
+                    raise at_user_line(ValueError("%s Got %s" % (text, self.known)))
+            if -1 in self.known and 0 in self.known:
+                raise at_user_line(ValueError("`%s` has any number of elements beside none: %s" % (what, self.known)))
+
+    def static_of(self, shape: TensorShape, wanted: _Sizes) -> TensorShape:
+        """What is known of a shape that ends with this one, when it ends with the other instead."""
+        if shape.ndims is None or self.rank is None or wanted.rank is None:
+            return TensorShape(None)
+        if shape.ndims < self.rank:
+            raise at_user_line(ValueError("Input `event_shape` does not match `event_shape_in`: %s has not %d dimensions" % (shape, self.rank)))
+        lead, event = shape.as_list()[: shape.ndims - self.rank], shape.as_list()[shape.ndims - self.rank :]
+        if self.known is not None and any(own not in (-1, size) for own, size in zip(self.known, event) if size is not None):
+            raise at_user_line(ValueError("Input `event_shape` does not match `event_shape_in`. Got %s for %s" % (event, self.known)))
+        if wanted.known is None:
+            return TensorShape(lead + [None] * wanted.rank)
+        if -1 not in wanted.known:
+            return TensorShape(lead + wanted.known)
+        count, rest = TensorShape(event).num_elements(), int(np.prod([size for size in wanted.known if size != -1]))
+        if count is not None and count % rest:
+            raise at_user_line(ValueError("Events of %s have no shape of %s" % (event, wanted.known)))
+        return TensorShape(lead + [size if size != -1 else None if count is None else count // rest for size in wanted.known])
+
+    def shape_of(self, shape: Tensor, wanted: _Sizes) -> Tensor:
+        """A shape that ends with this one, when it ends with the other instead."""
+        split = array_ops.size(shape) - array_ops.size(self.tensor)
+        is_open, sizes = gen_ops.equal(wanted.tensor, -1), wanted.tensor
+        fill = gen_ops.prod(shape[split:], [0]) // gen_ops.maximum(gen_ops.prod(array_ops.where(is_open, array_ops.ones_like(sizes), sizes), [0]), 1)
+        return array_ops.concat([shape[:split], array_ops.where(is_open, array_ops.zeros_like(sizes) + fill, sizes)], 0)
+
+    def checks_of(self, static: TensorShape, shape: Tensor) -> Any:
+        """Operations that fail where a shape does not end with this one, if that is not known."""
+        if self.known is not None and static.ndims is not None and static[static.ndims - len(self.known) :].is_fully_defined():
+            return []
+        event = shape[array_ops.size(shape) - array_ops.size(self.tensor) :]
+        fits = gen_ops.logical_or(gen_ops.equal(self.tensor, -1), gen_ops.equal(self.tensor, event))
+        message = "Input `event_shape` does not match `event_shape_in`."
+        return [control_flow_ops.Assert(math_ops.reduce_all(fits), [message, event, self.tensor])]
+
+
 class Reshape(Bijector):
-    """Events of another shape with the same numbers; one size of each shape may be -1."""
+    """Events of another shape with the same numbers; one size of each shape may be -1. Shapes may be tensors."""
 
     def __init__(self, event_shape_out: Any, event_shape_in: Any = (-1,), validate_args: bool = False, name: Optional[str] = None) -> None:
-        self._in, self._out = (_sizes(shape, what) for shape, what in ((event_shape_in, "event_shape_in"), (event_shape_out, "event_shape_out")))
-        if -1 not in self._in and -1 not in self._out and np.prod(self._in) != np.prod(self._out):
-            raise at_user_line(ValueError("Input/output `event_size`s do not match: %s and %s" % (self._in, self._out)))
-        self._gain = len(self._out) - len(self._in)
-        super().__init__(len(self._in), is_constant_jacobian=True, validate_args=validate_args, name=name or "reshape")
-
-    def _static(self, shape: TensorShape, given: Any, wanted: Any) -> TensorShape:
-        if shape.ndims is None:
-            return shape
-        lead, event = shape.as_list()[: shape.ndims - len(given)], shape.as_list()[shape.ndims - len(given) :]
-        if shape.ndims < len(given) or any(g not in (-1, e) for g, e in zip(given, event) if e is not None):
-            raise at_user_line(ValueError("Input `event_shape` does not match `event_shape_in`: %s and %s" % (event, given)))
-        if -1 not in wanted:
-            return TensorShape(lead + wanted)
-        count, rest = TensorShape(event).num_elements(), int(np.prod([w for w in wanted if w != -1]))
-        if count is not None and count % rest:
-            raise at_user_line(ValueError("Events of %s have no shape of %s" % (event, wanted)))
-        return TensorShape(lead + [w if w != -1 else None if count is None else count // rest for w in wanted])
+        with name_scope(name, "reshape", [event_shape_out, event_shape_in]):
+            self._out, self._in = (
+                _Sizes(shape, what, validate_args) for shape, what in ((event_shape_out, "event_shape_out"), (event_shape_in, "event_shape_in"))
+            )
+        ranks = self._in.rank, self._out.rank
+        self._gain = 0 if None in ranks else ranks[1] - ranks[0]
+        super().__init__(self._in.rank or 0, is_constant_jacobian=True, validate_args=validate_args, name=name or "reshape")
 
     def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
-        return self._static(input_shape, self._in, self._out)
+        return self._in.static_of(input_shape, self._out)
 
     def _inverse_event_shape(self, output_shape: TensorShape) -> TensorShape:
-        return self._static(output_shape, self._out, self._in)
-
-    def _dynamic(self, shape: Tensor, given: Any, wanted: Any) -> Tensor:
-        lead = array_ops.shape(shape)[0] - len(given)
-        if -1 not in wanted:
-            return array_ops.concat([shape[:lead], wanted], 0)
-        unknown = gen_ops.prod(shape[lead:], [0]) // int(np.prod([w for w in wanted if w != -1]))
-        return array_ops.concat([shape[:lead], array_ops.stack([unknown if w == -1 else w for w in wanted])], 0)
+        return self._out.static_of(output_shape, self._in)
 
     def _forward_event_shape_tensor(self, input_shape: Tensor) -> Tensor:
-        return self._dynamic(input_shape, self._in, self._out)
+        return self._in.shape_of(input_shape, self._out)
 
     def _inverse_event_shape_tensor(self, output_shape: Tensor) -> Tensor:
-        return self._dynamic(output_shape, self._out, self._in)
+        return self._out.shape_of(output_shape, self._in)
 
-    def _reshaped(self, x: Any, given: Any, wanted: Any) -> Any:
-        static = self._static(x.get_shape(), given, wanted)
-        made = array_ops.reshape(x, self._dynamic(array_ops.shape(x), given, wanted))
+    def _reshaped(self, x: Any, given: _Sizes, wanted: _Sizes) -> Any:
+        static, shape = given.static_of(x.get_shape(), wanted), array_ops.shape(x)
+        lead = shape[: array_ops.size(shape) - array_ops.size(given.tensor)]
+        with control_dependencies(given.checks_of(x.get_shape(), shape) if self._validate_args else []):
+            made = array_ops.reshape(x, array_ops.concat([lead, wanted.tensor], 0))
         made.set_shape(static)
         return made
 
@@ -240,23 +297,8 @@ class Reshape(Bijector):
     def _forward_log_det_jacobian(self, x: Any) -> Any:
         return _zero(x)
 
-
-def _sizes(shape: Any, what: str) -> Any:
-    from millrace.framework.static_values import constant_value
-
-    known: Any = constant_value(shape) if isinstance(shape, Tensor) else as_shape(shape).as_list() if isinstance(shape, TensorShape) else shape
-    if known is None or isinstance(known, list) and None in known:
-        raise at_user_line(NotImplementedError("%s of Reshape must be known when the graph is built" % what))
-    if np.ndim(known) != 1:
-        raise at_user_line(ValueError("`%s` must be a vector, got %s" % (what, known)))
-    sizes = [int(n) for n in known]
-    if sizes.count(-1) > 1:
-        raise at_user_line(ValueError("`%s` must have at most one -1, got %s" % (what, sizes)))
-    if -1 in sizes and 0 in sizes:
-        raise at_user_line(ValueError("`%s` has any number of elements beside none: %s" % (what, sizes)))
-    if any(n < -1 for n in sizes):
-        raise at_user_line(ValueError("`%s` elements must be either positive integers or `-1`, got %s" % (what, sizes)))
-    return sizes
+    def _over_events(self, logarithm: Any, value: Tensor, event_ndims: Any, least: int) -> Any:
+        return logarithm  # nothing changes, however many dimensions an event has
 
 
 class AffineLinearOperator(Bijector):

@@ -239,6 +239,26 @@ def run_v2_only(func: Any) -> Any:
     return call
 
 
+def build_as_function_and_v1_graph(func: Any = None) -> Any:
+    """Decorator, with or without a call: a test that looks at the graph which it builds, in a new one. Its variant in a function is skipped.
+
+    It is for classes that derive from parameterized.TestCase of absl, as in TensorFlow, which make the two variants of it.
+    """
+    if func is None:
+        return build_as_function_and_v1_graph
+    if isinstance(func, type):
+        raise ValueError("`build_as_function_and_v1_graph` only supports test methods.")
+    from absl.testing import parameterized
+
+    @functools.wraps(func)
+    def call(self: Any, run_mode: str, *args: Any, **kwargs: Any) -> None:
+        if run_mode == "function":
+            self.skipTest("tf.function is not provided")
+        _in_new_graph(func)(self, *args, **kwargs)
+
+    return parameterized.named_parameters(("_v1_graph", "v1_graph"), ("_function", "function"))(call)
+
+
 def assert_no_new_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: fails a test that leaves tensors or graphs behind."""
 

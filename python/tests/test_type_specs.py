@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework import nest, type_spec
+from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.type_spec import BoundedTensorSpec
 
 
@@ -77,3 +79,63 @@ def test_names_of_replicas():
         tf.get_variable("w", [2], trainable=True, synchronization=tf.VariableSynchronization.ON_READ)
     with pytest.raises(ValueError, match="aggregation"):
         tf.get_variable("w", [2], aggregation="mean")
+
+
+def test_components_of_specs():
+    sparse, ragged = tf.SparseTensorSpec([4, 3], tf.int32), tf.RaggedTensorSpec([5, None, None], tf.string)
+    assert sparse._component_specs == [tf.TensorSpec([None, 2], tf.int64), tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int64)]
+    assert ragged._component_specs == [tf.TensorSpec([None], tf.string), tf.TensorSpec([6], tf.int64), tf.TensorSpec([None], tf.int64)]
+    assert sparse._batch(8) == tf.SparseTensorSpec([8, 4, 3], tf.int32) and ragged._batch(2)._unbatch() == ragged
+    value = tf.SparseTensor([[0, 1]], [7], [4, 3])
+    assert sparse._from_components(sparse._to_components(value)).values is value.values
+    with pytest.raises(ValueError, match="wrong number of tensors"):
+        sparse._from_tensor_list([value.values])
+    assert tf.TensorSpec([2], tf.int32, "a").most_specific_compatible_type(tf.TensorSpec([3], tf.int32, "b")) == tf.TensorSpec([None], tf.int32)
+    close = [BoundedTensorSpec([2], tf.float32, m, 1) for m in (0, 1e-10, 0.5)]
+    assert close[0] == close[1] != close[2] and hash(close[0]) == hash(close[1])
+
+
+def test_structures_of_a_users_spec():
+    class Spec(tf.TypeSpec):
+        def __init__(self, parts, tag=None):
+            self.parts, self.tag = parts, tag
+
+        value_type = property(lambda self: Pair)
+        _component_specs = property(lambda self: self.parts)
+
+        def _serialize(self):
+            return self.parts, self.tag
+
+        def _to_components(self, value):
+            return value.parts
+
+        def _from_components(self, parts):
+            return Pair(parts, self.tag)
+
+    class Pair(CompositeTensor):
+        def __init__(self, parts, tag=None):
+            self.parts, self.tag = parts, tag
+
+        @property
+        def _type_spec(self):
+            return Spec(nest.map_structure(type_spec.type_spec_from_value, self.parts), self.tag)
+
+    value = [Pair(1, "a"), {"k": Pair((2, 3))}]
+    made = nest.map_structure(lambda x: x + 1, value, expand_composites=True)
+    assert (made[0].parts, made[0].tag, made[1]["k"].parts) == (2, "a", (3, 4))
+    assert nest.flatten_with_joined_string_paths(value, expand_composites=True) == [("0/Pair", 1), ("1/k/Pair/0", 2), ("1/k/Pair/1", 3)]
+    with pytest.raises(ValueError):
+        nest.assert_same_structure(Pair(1, "a"), Pair(1, "b"), expand_composites=True)
+    nest.assert_same_structure(Pair(1), Pair(1)._type_spec, expand_composites=True)
+
+
+def test_paths_and_shallow_structures():
+    value = {"b": [1, 2], "a": (3, {"c": 4})}
+    assert nest.flatten_with_tuple_paths(value) == [(("a", 0), 3), (("a", 1, "c"), 4), (("b", 0), 1), (("b", 1), 2)]
+    assert nest.map_structure_with_paths(lambda path, x: "%s=%d" % (path, x), [1, (2,)]) == ["0=1", ("1/0=2",)]
+    assert nest.map_structure_up_to([0, 0], lambda x, times: x * times, [[1], 2], [2, 3]) == [[1, 1], 6]
+    with pytest.raises(ValueError, match="keys are not a subset"):
+        nest.flatten_up_to({"x": 1}, {"y": 1})
+    assert nest.flatten({"a": 1}.values()) == [1] and nest.is_nested({}.keys())
+    with pytest.raises(ValueError, match="type=list str=.1."):
+        nest.assert_same_structure([1], 1)

@@ -8,8 +8,8 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from millrace import names
-from millrace.framework import dtypes, numpy_cast
-from millrace.framework.composite_tensors import IndexedSlices, SparseTensor, SparseTensorValue
+from millrace.framework import dtypes, nest, numpy_cast
+from millrace.framework.composite_tensors import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
@@ -29,45 +29,56 @@ class TypeSpec:
     def _serialize(self) -> Tuple[Any, ...]:
         return tuple(getattr(self, "_" + name) for name in self._fields)
 
+    @classmethod
+    def _deserialize(cls, serialization: Any) -> "TypeSpec":
+        return cls(*serialization)
+
     def _key(self) -> Any:
-        return (
-            type(self),
-            *[
-                tuple(v.as_list()) if isinstance(v, TensorShape) and v.ndims is not None else str(v) if isinstance(v, TensorShape) else v
-                for v in self._serialize()
-            ],
-        )
+        return type(self), _comparable(self._serialize(), type(self))
+
+    # ---- values as their components: a structure (of tensors or of further values), and as a list of tensors ----
+
+    @property
+    def _component_specs(self) -> Any:
+        raise NotImplementedError("%s._component_specs()" % type(self).__name__)
+
+    def _to_components(self, value: Any) -> Any:
+        raise NotImplementedError("%s._to_components()" % type(self).__name__)
+
+    def _from_components(self, components: Any) -> Any:
+        raise NotImplementedError("%s._from_components()" % type(self).__name__)
+
+    @property
+    def _flat_tensor_specs(self) -> List[Any]:
+        return nest.flatten(self._component_specs, expand_composites=True)
+
+    def _to_tensor_list(self, value: Any) -> List[Any]:
+        return nest.flatten(self._to_components(value), expand_composites=True)
+
+    def _from_tensor_list(self, tensor_list: Any) -> Any:
+        expected, found = self._flat_tensor_specs, [type_spec_from_value(t) for t in tensor_list]
+        if len(found) != len(expected):
+            raise at_user_line(ValueError("Incompatible input: wrong number of tensors"))
+        for i, (have, wanted) in enumerate(zip(found, expected)):
+            if not have.is_compatible_with(wanted):
+                raise at_user_line(ValueError("Incompatible input: tensor %d (%s) is incompatible with %s" % (i, tensor_list[i], wanted)))
+        return self._from_components(nest.pack_sequence_as(self._component_specs, list(tensor_list), expand_composites=True))
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a value, or what another says, fits."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else type_spec_from_value(spec_or_value)
         if type(self) is not type(other):
             return False
-        for a, b in zip(self._serialize(), other._serialize()):
-            fits = a.is_compatible_with(b) if isinstance(a, (TensorShape, dtypes.DType, TypeSpec)) else a == b
-            if not fits:
-                return False
-        return True
+        return _compatible(self._serialize(), other._serialize())
 
     def most_specific_compatible_type(self, other: "TypeSpec") -> "TypeSpec":
         """What both are; ValueError where there is no such thing."""
         if type(self) is not type(other):
             raise at_user_line(ValueError("No TypeSpec is compatible with both %s and %s" % (self, other)))
-        merged: List[Any] = []
-        for a, b in zip(self._serialize(), other._serialize()):
-            if isinstance(a, TensorShape) and isinstance(b, TensorShape):
-                same = a.ndims is not None and a.ndims == b.ndims
-                merged.append(TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())]) if same else TensorShape(None))
-            elif isinstance(a, TypeSpec) and isinstance(b, TypeSpec):
-                merged.append(a.most_specific_compatible_type(b))
-            elif a == b:
-                merged.append(a)
-            else:
-                raise at_user_line(ValueError("No TypeSpec is compatible with both %s and %s" % (self, other)))
-        return type(self)(*merged)
+        return self._deserialize(_merged(self._serialize(), other._serialize()))
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, TypeSpec) and self._key() == other._key()
+        return isinstance(other, TypeSpec) and type(self) is type(other) and self._key() == other._key()
 
     def __ne__(self, other: Any) -> bool:
         return not self == other
@@ -82,8 +93,73 @@ class TypeSpec:
         return type(self), self._serialize()
 
 
-class TensorSpec(TypeSpec):
+def _comparable(value: Any, owner: type) -> Any:
+    """What a spec is made of, as something that can be a key; ValueError for what is none."""
+    if value is None or isinstance(value, (int, float, bool, str, bytes, dtypes.DType, TypeSpec)):
+        return value
+    if isinstance(value, TensorShape):
+        return TensorShape, None if value.ndims is None else tuple(value.as_list())
+    if isinstance(value, dict):
+        return tuple((_comparable(key, owner), _comparable(value[key], owner)) for key in sorted(value))
+    if isinstance(value, tuple):
+        return tuple(_comparable(v, owner) for v in value)
+    if isinstance(value, np.ndarray):
+        return np.ndarray, value.shape, value.dtype.str, value.tobytes()
+    raise ValueError("Unsupported value type %s returned by %s._serialize" % (type(value).__name__, owner.__name__))
+
+
+def _compatible(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_compatible, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_compatible(a[key], b[key]) for key in a)
+    if isinstance(a, (TypeSpec, TensorShape, dtypes.DType)):
+        return bool(a.is_compatible_with(b))
+    return bool(np.all(a == b))
+
+
+def _merged(a: Any, b: Any) -> Any:
+    """What is known of both, of parts that specs are made of."""
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return tuple(map(_merged, a, b))
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return {key: _merged(a[key], b[key]) for key in a}
+    if isinstance(a, TensorShape) and isinstance(b, TensorShape):
+        same = a.ndims is not None and a.ndims == b.ndims
+        return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())]) if same else TensorShape(None)
+    if isinstance(a, TypeSpec) and isinstance(b, TypeSpec):
+        return a.most_specific_compatible_type(b)
+    if type(a) is not type(b) or not np.all(a == b):
+        raise at_user_line(ValueError("Types are not compatible: %r vs %r" % (a, b)))
+    return a
+
+
+class BatchableTypeSpec(TypeSpec):
+    """Of values that can be put together to one with another dimension, and taken apart."""
+
+    def _batch(self, batch_size: Optional[int]) -> TypeSpec:
+        raise NotImplementedError("%s._batch" % type(self).__name__)
+
+    def _unbatch(self) -> TypeSpec:
+        raise NotImplementedError("%s._unbatch" % type(self).__name__)
+
+    def _to_batched_tensor_list(self, value: Any) -> List[Any]:
+        tensors = self._to_tensor_list(value)
+        if any(t.shape.ndims == 0 for t in tensors):
+            raise at_user_line(ValueError("Value %s has insufficient rank for batching." % (value,)))
+        return tensors
+
+
+def _of_arrays(parts: Any) -> bool:
+    return all(isinstance(p, np.ndarray) for p in parts)
+
+
+class TensorSpec(BatchableTypeSpec):
     """Tensors of a shape and a type."""
+
+    is_leaf_spec = True  # one tensor, not the components of several
 
     _fields: Tuple[str, ...] = ("shape", "dtype", "name")
 
@@ -94,6 +170,28 @@ class TensorSpec(TypeSpec):
     dtype = property(lambda self: self._dtype, doc="The type of the elements.")
     name = property(lambda self: self._name, doc="A name, or None.")
     value_type = property(lambda self: Tensor, doc="tf.Tensor.")
+
+    _component_specs = property(lambda self: self)  # type: ignore[assignment]
+
+    def _to_components(self, value: Any) -> Any:
+        return convert_to_tensor(value, self._dtype)
+
+    def _from_components(self, components: Any) -> Any:
+        return components
+
+    def most_specific_compatible_type(self, other: Any) -> "TensorSpec":
+        """What both are: the dimensions and the name that they share."""
+        if type(self) is not type(other) or self._dtype != other.dtype:
+            raise at_user_line(ValueError("No TypeSpec is compatible with both %s and %s" % (self, other)))
+        return TensorSpec(_merged(self._shape, other.shape), self._dtype, self._name if self._name == other.name else None)
+
+    def _batch(self, batch_size: Optional[int]) -> "TensorSpec":
+        return TensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> "TensorSpec":
+        if self._shape.ndims == 0:
+            raise at_user_line(ValueError("Unbatching a tensor is only supported for rank >= 1"))
+        return TensorSpec(self._shape[1:], self._dtype)
 
     @classmethod
     def from_spec(cls, spec: Any, name: Optional[str] = None) -> "TensorSpec":
@@ -130,14 +228,25 @@ class BoundedTensorSpec(TensorSpec):
         self._minimum, self._maximum = (np.array(numpy_cast.cast(v, self._dtype)) for v in (minimum, maximum))
         for bound in (self._minimum, self._maximum):
             if self._shape.is_fully_defined():
-                np.broadcast_to(bound, [int(d) for d in self._shape])
+                try:
+                    np.broadcast_to(bound, [int(d) for d in self._shape])
+                except ValueError as error:
+                    raise at_user_line(ValueError("minimum or maximum is not compatible with shape %s: %s" % (self._shape, error))) from None
             bound.setflags(write=False)
 
     minimum = property(lambda self: self._minimum, doc="The least that elements may be.")
     maximum = property(lambda self: self._maximum, doc="The most that they may be.")
 
     def _key(self) -> Any:
-        return (*TensorSpec(self._shape, self._dtype, self._name)._key(), self._minimum.tobytes(), self._maximum.tobytes())
+        return TensorSpec(self._shape, self._dtype, self._name)._key()
+
+    def __eq__(self, other: Any) -> bool:
+        return super().__eq__(other) and np.allclose(self._minimum, other._minimum) and np.allclose(self._maximum, other._maximum)
+
+    __hash__ = TensorSpec.__hash__  # which looks at the key alone, as close bounds are equal
+
+    def __repr__(self) -> str:
+        return "Bounded%s, minimum=%r, maximum=%r)" % (super().__repr__()[:-1], self._minimum, self._maximum)
 
     @classmethod
     def from_spec(cls, spec: Any, name: Optional[str] = None) -> "BoundedTensorSpec":
@@ -146,7 +255,7 @@ class BoundedTensorSpec(TensorSpec):
         return cls(spec.shape, kind, getattr(spec, "minimum", kind.min), getattr(spec, "maximum", kind.max), name or spec.name)
 
 
-class SparseTensorSpec(TypeSpec):
+class SparseTensorSpec(BatchableTypeSpec):
     """Sparse tensors of a shape and a type."""
 
     _fields = ("shape", "dtype")
@@ -157,6 +266,35 @@ class SparseTensorSpec(TypeSpec):
     shape = property(lambda self: self._shape, doc="What is known of the dense shape.")
     dtype = property(lambda self: self._dtype, doc="The type of the elements.")
     value_type = property(lambda self: SparseTensor, doc="tf.SparseTensor.")
+
+    @property
+    def _component_specs(self) -> Any:
+        rank = self._shape.ndims
+        return [TensorSpec([None, rank], dtypes.int64), TensorSpec([None], self._dtype), TensorSpec([rank], dtypes.int64)]
+
+    def _to_components(self, value: Any) -> Any:
+        value = SparseTensor(*value) if isinstance(value, SparseTensorValue) else value
+        return [value.indices, value.values, value.dense_shape]
+
+    def _from_components(self, components: Any) -> Any:
+        return (SparseTensorValue if _of_arrays(components) else SparseTensor)(*components)
+
+    def _batch(self, batch_size: Optional[int]) -> "SparseTensorSpec":
+        return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> "SparseTensorSpec":
+        if self._shape.ndims == 0:
+            raise at_user_line(ValueError("Unbatching a tensor is only supported for rank >= 1"))
+        return SparseTensorSpec(self._shape[1:], self._dtype)
+
+    @classmethod
+    def from_value(cls, value: Any) -> "SparseTensorSpec":
+        """Of a sparse tensor."""
+        if isinstance(value, SparseTensorValue):
+            value = SparseTensor(*value)
+        if not isinstance(value, SparseTensor):
+            raise at_user_line(TypeError("Expected SparseTensor or SparseTensorValue"))
+        return cls(value.get_shape(), value.dtype)
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -173,8 +311,21 @@ class IndexedSlicesSpec(TypeSpec):
 
     value_type = property(lambda self: IndexedSlices, doc="tf.IndexedSlices.")
 
+    @property
+    def _component_specs(self) -> Any:
+        specs = [TensorSpec(self._indices_shape.concatenate(self._shape[1:]), self._values_dtype), TensorSpec(self._indices_shape, self._indices_dtype)]
+        return (*specs, TensorSpec([self._shape.ndims], self._dense_shape_dtype)) if self._dense_shape_dtype is not None else tuple(specs)
 
-class RaggedTensorSpec(TypeSpec):
+    def _to_components(self, value: Any) -> Any:
+        return value._components()
+
+    def _from_components(self, components: Any) -> Any:
+        if _of_arrays(components):
+            return IndexedSlicesValue(*components, *[None] * (3 - len(components)))
+        return IndexedSlices(*components)
+
+
+class RaggedTensorSpec(BatchableTypeSpec):
     """Ragged tensors of a shape, a type and a number of ragged dimensions."""
 
     _fields = ("shape", "dtype", "ragged_rank", "row_splits_dtype")
@@ -203,6 +354,34 @@ class RaggedTensorSpec(TypeSpec):
     def value_type(self) -> Any:
         """tf.RaggedTensor."""
         return names.find("RaggedTensor") if self._ragged_rank > 0 else Tensor
+
+    @property
+    def _component_specs(self) -> Any:
+        if self._ragged_rank == 0:
+            return [TensorSpec(self._shape, self._dtype)]
+        rows = None if self._shape.ndims is None or self._shape[0].value is None else self._shape[0].value + 1
+        inner = TensorShape(None) if self._shape.ndims is None else self._shape[self._ragged_rank + 1 :]
+        splits = [TensorSpec([rows], self._row_splits_dtype)] + [TensorSpec([None], self._row_splits_dtype)] * (self._ragged_rank - 1)
+        return [TensorSpec(TensorShape([None]).concatenate(inner), self._dtype), *splits]
+
+    def _to_components(self, value: Any) -> Any:
+        return [value.flat_values, *value.nested_row_splits] if hasattr(value, "nested_row_splits") else [value]
+
+    def _from_components(self, components: Any) -> Any:
+        made = components[0]
+        for splits in reversed(components[1:]):
+            made = (
+                names.find("ragged.RaggedTensorValue")(made, splits)
+                if _of_arrays(components)
+                else self.value_type.from_row_splits(made, splits, validate=False)
+            )
+        return made
+
+    def _batch(self, batch_size: Optional[int]) -> "RaggedTensorSpec":
+        return RaggedTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype, self._ragged_rank + 1)
+
+    def _unbatch(self) -> "RaggedTensorSpec":
+        return RaggedTensorSpec(self._shape[1:], self._dtype, self._ragged_rank - 1)
 
     @classmethod
     def from_value(cls, value: Any) -> "RaggedTensorSpec":
@@ -256,13 +435,20 @@ class DatasetSpec(TypeSpec):
         return names.find("data").Dataset
 
 
-def type_spec_from_value(value: Any) -> TypeSpec:
-    """What is known of a value; TypeError for one that is none of TensorFlow's."""
+_CONVERTERS: List[Tuple[Any, Any, bool]] = []
+
+
+def register_type_spec_from_value_converter(type_object: Any, converter_fn: Any, allow_subclass: bool = False) -> None:
+    """Says how a TypeSpec is made of a value of a class (and with allow_subclass of those below it)."""
+    _CONVERTERS.append((type_object, converter_fn, allow_subclass))
+
+
+def _known_spec(value: Any) -> Optional[TypeSpec]:
     if isinstance(value, Tensor):
         return TensorSpec(value.shape, value.dtype)
-    if isinstance(value, (SparseTensor, SparseTensorValue)):
-        sparse = SparseTensor(*value) if isinstance(value, SparseTensorValue) else value
-        return SparseTensorSpec(sparse.get_shape(), sparse.dtype)
+    for kind, converter, subclass in reversed(_CONVERTERS):
+        if type(value) is kind or subclass and isinstance(value, kind):
+            return converter(value)
     if isinstance(value, IndexedSlices):
         shape = None
         if value.dense_shape is not None:
@@ -270,12 +456,30 @@ def type_spec_from_value(value: Any) -> TypeSpec:
 
             shape = constant_value_as_shape(value.dense_shape)
         return IndexedSlicesSpec(shape, value.dtype, value.indices.dtype, None if value.dense_shape is None else value.dense_shape.dtype, value.indices.shape)
+    if isinstance(value, (SparseTensor, SparseTensorValue)):
+        return SparseTensorSpec.from_value(value)
     if getattr(value, "dispatches", False):
         return RaggedTensorSpec.from_value(value)
     if hasattr(value, "element_spec"):
         return DatasetSpec(value.element_spec)
-    if hasattr(value, "_type_spec"):
-        return value._type_spec
+    return value._type_spec if hasattr(value, "_type_spec") else None
+
+
+def type_spec_from_value(value: Any) -> TypeSpec:
+    """What is known of a value; TypeError for one that is none of TensorFlow's. A list of values that fit together is a batch of them."""
+    found = _known_spec(value)
+    if found is None and isinstance(value, list) and value:
+        parts = [_known_spec(v) for v in value]
+        if isinstance(parts[0], BatchableTypeSpec):
+            try:
+                merged: Any = parts[0]
+                for part in parts[1:]:
+                    merged = merged.most_specific_compatible_type(part)
+                return merged._batch(len(parts))
+            except (TypeError, ValueError):
+                pass  # they do not
+    if found is not None:
+        return found
     try:
         made = convert_to_tensor(value)
     except (TypeError, ValueError):

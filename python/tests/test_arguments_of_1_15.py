@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 R = np.random.RandomState(7)
 
@@ -49,8 +50,28 @@ def test_gather_nd_in_batches():
         rows = np.stack([R.randint(0, 3, [2, 6]), R.randint(0, 4, [2, 6])], -1)
         got = value(tf.manip.gather_nd(params, rows, batch_dims=1))
         np.testing.assert_array_equal(got, np.stack([p[r[:, 0], r[:, 1]] for p, r in zip(params, rows)]))
-        with pytest.raises(ValueError, match="batch_dims"):
-            tf.gather_nd(params, indices, batch_dims=4)
+        hidden = [tf.placeholder_with_default(given, None) for given in (params, rows)]
+        np.testing.assert_array_equal(value(tf.gather_nd(*hidden, batch_dims=tf.constant([1]))), got)
+        np.testing.assert_array_equal(value(names.find("python.ops.array_ops").batch_gather_nd(params, rows, 1)), got)
+        np.testing.assert_array_equal(value(names.find("python.ops.array_ops").batch_gather_nd(params, rows[:, :, :1] % 2, 0)), params[rows[:, :, 0] % 2])
+        for wrong in (4, -1):
+            with pytest.raises(ValueError, match="batch_dims"):
+                tf.gather_nd(params, indices, batch_dims=wrong)
+
+
+def test_printing_nodes_have_the_names_that_they_are_given():
+    with tf.Graph().as_default() as graph:
+        assert names.find("python.ops.logging_ops").print_v2("x =", tf.constant(1), name="shown").name == "shown"
+        assert [op.type for op in graph.get_operations()] == ["Const", "StringFormat", "PrintV2"]
+
+
+def test_masks_of_constant_lengths_have_a_known_shape():
+    with tf.Graph().as_default():
+        mask = tf.sequence_mask([[0, 1], [3, 2]])
+        assert mask.shape.as_list() == [2, 2, 3] and value(mask).sum() == 6
+        assert value(tf.sequence_mask(tf.placeholder_with_default([[0, 2]], None))).tolist() == [[[False, False], [True, True]]]
+        with pytest.raises(TypeError, match="int64"):
+            tf.Variable([1, 2])[:].assign(tf.constant([3, 4], tf.int64))
 
 
 def convolved(x, w, rate):

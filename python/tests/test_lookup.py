@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from keys to values, as programs use them."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -184,3 +186,12 @@ def test_a_vocabulary_of_1_13(vocabulary):
         tf.lookup.TextFileInitializer(vocabulary, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER), 1
     )
     assert run(table.lookup(tf.constant(["palmer", "x"])))[0].tolist() == [2, 3]
+    exported = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), 0).export()
+    assert dict(zip(*run(*exported))) == {b"a": 1, b"b": 2}
+
+
+def test_tables_of_one_file_are_one(vocabulary):
+    tables = [lookup.index_table_from_file(vocabulary) for _ in range(2)]
+    assert len({table.table_ref.op.get_attr("shared_name") for table in tables}) == 1
+    assert os.path.basename(vocabulary).encode() in tables[0].table_ref.op.get_attr("shared_name")
+    assert run(*(table.lookup(tf.constant(["palmer"])) for table in tables)) == [[2], [2]]

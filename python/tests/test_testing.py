@@ -154,6 +154,24 @@ def test_decorators():
     assert sorted(map(str, calls)) == sorted(["('one', 2.0)", "('two', True)", "four"] * 2)
 
 
+def test_writes_to_a_stream_are_captured(tmp_path):
+    class Case(test_util.TensorFlowTestCase):
+        def runTest(self):
+            pass
+
+    with open(tmp_path / "stream", "w+") as stream:
+        stream.write("before ")
+        with Case().captureWritesToStream(stream) as captured:
+            stream.write("by Python ")
+            assert captured.contents() == "by Python "
+            os.write(stream.fileno(), b"below it")
+        stream.write("after")
+        stream.flush()
+        assert captured.contents() == "by Python below it"
+        stream.seek(0)
+        assert stream.read() == "before after"
+
+
 def test_gradients_by_differences():
     with tf.Graph().as_default(), tf.Session():
         x, z = tf.placeholder(tf.float64, [2, 2]), tf.placeholder(tf.complex128, [2])

@@ -668,7 +668,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
-            maxlen = gen_ops.maximum(gen_ops.max(lengths, gen_ops.range(0, rank(lengths), 1)), gen_ops.cast(0, lengths.dtype))
+            longest = gen_ops.max(reshape(lengths, [-1]), [0])  # of a vector: that of a constant is known when the graph is built
+            maxlen = gen_ops.maximum(longest, gen_ops.cast(0, lengths.dtype))
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen.shape.ndims not in (0, None):

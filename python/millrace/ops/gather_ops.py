@@ -65,21 +65,27 @@ def gather_nd(params: Any, indices: Any, name: Optional[str] = None, batch_dims:
     Shapes: params [c..., n0, ..., nk, b...], indices [c..., i..., k + 1] -> [c..., i..., b...].
     Raises: InvalidArgumentError in the step when an index is out of range; ValueError when the ranks do not allow batch_dims.
     """
+    known = constant_value(batch_dims) if isinstance(batch_dims, Tensor) else batch_dims
+    if np.size(known) != 1 or not np.issubdtype(np.asarray(known).dtype, np.integer):
+        raise at_user_line(TypeError("batch_dims must be an integer, got %r" % (batch_dims,)))
+    return batch_gather_nd(params, indices, int(np.ravel(known)[0]), name)
+
+
+def batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: Optional[str] = None) -> Tensor:
+    """gather_nd, by the name that it has in 1.14 when there are batches."""
     if not isinstance(batch_dims, (int, np.integer)):
         raise at_user_line(TypeError("batch_dims must be an integer, got %r" % (batch_dims,)))
     if batch_dims == 0:
         return gen_ops.gather_nd(params, indices, name=name)
     with name_scope(name, "BatchGatherND", [params, indices]) as scope:
         params, indices = convert_to_tensor(params, name="params"), convert_to_tensor(indices, name="indices")
-        ranks = params.get_shape().ndims, indices.get_shape().ndims
-        if ranks[0] is None or ranks[1] is None:
-            raise at_user_line(ValueError("tf.gather_nd with batch_dims needs params and indices of known ranks."))
-        if not 0 < batch_dims < min(ranks):
-            raise at_user_line(ValueError("batch_dims = %d must be in [0, %d), by the ranks of params and indices" % (batch_dims, min(ranks))))
-        sizes = gen_ops.shape(indices)
+        for what, rank in (("params", params.get_shape().ndims), ("indices", indices.get_shape().ndims)):
+            if batch_dims < 0 or rank is not None and batch_dims >= rank:
+                raise at_user_line(ValueError("batch_dims = %d must be in [0, %s): less than rank(%s)" % (batch_dims, rank, what)))
+        sizes, last = gen_ops.shape(indices), gen_ops.sub(gen_ops.rank(indices), 1)
         columns: List[Tensor] = []
         for i in range(batch_dims):  # the number of each batch before its own indices
             counted = gen_ops.cast(gen_ops.range(0, sizes[i], 1), indices.dtype.base_dtype)
-            wide = gen_ops.reshape(counted, [-1 if j == i else 1 for j in range(ranks[1])])
+            wide = gen_ops.reshape(counted, gen_ops.concat_v2([[-1], gen_ops.fill(gen_ops.expand_dims(last - i, 0), 1)], 0))
             columns.append(gen_ops.broadcast_to(wide, gen_ops.concat_v2([sizes[:-1], [1]], 0)))
         return gen_ops.gather_nd(params, gen_ops.concat_v2([*columns, indices], -1), name=scope)

@@ -10,7 +10,7 @@ from millrace import tf_logging
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, Tensor, name_scope
+from millrace.framework.graph import Operation, Tensor
 from millrace.ops import gen_ops, string_ops
 from millrace.ops.variables import Variable
 
@@ -68,14 +68,13 @@ def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str 
     output_stream: sys.stderr (the default), sys.stdout, tf.logging.info and its like, or "file://" with a path, to whose end it writes.
     summarize: so many elements at each end of each dimension; all of them when it is -1.
     """
-    with name_scope(name, "PrintV2"):
-        if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and inputs[0].get_shape().ndims == 0:
-            line: Any = inputs[0]
-        else:
-            tensors: List[Any] = []
-            text = sep.join(_text(value, tensors, True) for value in inputs)
-            placeholder = "{}"
-            while placeholder in text:
-                placeholder = "{%s}" % placeholder
-            line = string_ops.string_format(text.replace(_MARK, placeholder), tensors, placeholder, summarize)
-        return gen_ops.print_v2(line, output_stream=_stream(output_stream), end=end)
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and inputs[0].get_shape().ndims == 0:
+        line: Any = inputs[0]
+    else:
+        tensors: List[Any] = []
+        text = sep.join(_text(value, tensors, True) for value in inputs)
+        placeholder = "{}"
+        while placeholder in text:
+            placeholder = "{%s}" % placeholder
+        line = string_ops.string_format(text.replace(_MARK, placeholder), tensors, placeholder, summarize, name + "_format" if name else None)
+    return gen_ops.print_v2(line, output_stream=_stream(output_stream), end=end, name=name)

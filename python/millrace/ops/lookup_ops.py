@@ -115,6 +115,8 @@ class TableInitializerBase:
         """The operation that fills a table."""
         raise NotImplementedError
 
+    _shared_name: Optional[str] = None  # of the tables that it fills, where these may be one
+
     def _check(self, table: Any) -> None:
         for what, mine, other in (("key", self._key_dtype, table.key_dtype), ("value", self._value_dtype, table.value_dtype)):
             if mine != other:
@@ -168,6 +170,11 @@ class TextFileInitializer(TableInitializerBase):
             raise at_user_line(ValueError("Invalid vocab_size %s." % vocab_size))
         self._filename = filename if is_tensor else os.fspath(filename)
         self._indices, self._vocab_size, self._delimiter, self._name = (key_index, value_index), vocab_size, delimiter, name
+
+    @property
+    def _shared_name(self) -> str:  # type: ignore[override]
+        file = self._filename.name if hasattr(self._filename, "graph") else self._filename
+        return "_".join(["hash_table", file, *(str(n) for n in (self._vocab_size, *self._indices) if n is not None)])
 
     def initialize(self, table: Any) -> Operation:
         """The operation that fills a table."""
@@ -261,8 +268,14 @@ class HashTable(InitializableLookupTableBase):
 
     def __init__(self, initializer: TableInitializerBase, default_value: Any, shared_name: Optional[str] = None, name: Optional[str] = None) -> None:
         with name_scope(name, "hash_table", [default_value]) as scope:
-            table_ref = gen_ops.hash_table_v2(initializer.key_dtype, initializer.value_dtype, shared_name=shared_name or "", name=scope)
+            shared = shared_name or initializer._shared_name or ""
+            table_ref = gen_ops.hash_table_v2(initializer.key_dtype, initializer.value_dtype, shared_name=shared, name=scope)
             super().__init__(table_ref, default_value, initializer)
+
+    def export(self, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+        """(keys, values) of the whole table."""
+        keys, values = gen_ops.lookup_table_export_v2(self._table_ref, self._key_dtype, self._value_dtype, name=name or "%s_Export" % self._name)
+        return keys, values
 
 
 class StaticHashTable(HashTable):

@@ -343,8 +343,8 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def _assign_slice(self, begin: Any, end: Any, strides: Any, value: Any, masks: Any, name: Optional[str]) -> Any:
         """An operation that sets a part of it; its output is the new value of the whole."""
-        value = convert_to_tensor(value, self.dtype.base_dtype)
         if self._is_resource:
+            value = convert_to_tensor(value, self._dtype)
             return self._after(gen_ops.resource_strided_slice_assign(self._variable, begin, end, strides, value, **masks, name=name), True)
         return gen_ops.strided_slice_assign(self._variable, begin, end, strides, value, **masks, name=name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import re
 import tempfile
@@ -74,6 +75,21 @@ class CheckedThread:
             self._testcase.fail("A checked thread was not joined.")
         elif self.is_alive():
             raise RuntimeError("Thread was not joined with main thread, and is still running when the test finished.")
+
+
+class _Writes:
+    """What has been written to a stream while a file is in its place; after that, all that was."""
+
+    def __init__(self, stream: Any, file: Any) -> None:
+        self._stream, self._file, self._last = stream, file, b""
+
+    def contents(self) -> str:
+        """The text."""
+        if not self._file.closed:
+            self._stream.flush()
+            size = os.fstat(self._file.fileno()).st_size
+            self._last = os.pread(self._file.fileno(), size, 0)  # the writers' place stays where it is
+        return self._last.decode("utf-8", "replace")
 
 
 class TestCase(unittest.TestCase):
@@ -152,6 +168,22 @@ class TestCase(unittest.TestCase):
             return session.run(tensors)
         with self.cached_session() as own:
             return own.run(tensors)
+
+    @contextlib.contextmanager
+    def captureWritesToStream(self, stream: Any) -> Iterator[Any]:
+        """A context with what is written to the file behind a stream within it, by the library too: its contents() are a text."""
+        stream.flush()
+        descriptor = stream.fileno()
+        kept = os.dup(descriptor)
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), descriptor)
+            writes = _Writes(stream, file)
+            try:
+                yield writes
+            finally:
+                writes.contents()  # are kept when the file is gone
+                os.dup2(kept, descriptor)
+                os.close(kept)
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:
         """A thread whose failure fails the test. It has to be joined."""

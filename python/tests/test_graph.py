@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 
 @pytest.fixture
@@ -196,6 +197,29 @@ def test_custom_gradient():
     y = clipped(x)
     with tf.Session() as session:
         assert session.run([y] + tf.gradients(y, x)) == [4.0, 100.0]
+
+
+def test_libraries_ask_for_the_device_and_for_what_is_like_a_tensor():
+    """As Keras does, with something that is no operation."""
+
+    class Asks:
+        device = None
+
+        def _set_device(self, device):
+            self.device = device
+
+    ops = names.find("python.framework.ops")
+    with tf.Graph().as_default() as graph:
+        told = []
+        for device in ("/cpu:0", lambda op: "/device:CPU:0"):
+            with tf.device(device):
+                asks = Asks()
+                graph._apply_device_functions(asks)
+                told.append(tf.DeviceSpec.from_string(asks.device).device_type)
+        assert told == ["CPU", "CPU"]
+        sparse = tf.sparse_placeholder(tf.float32)
+        assert all(isinstance(t, ops._TensorLike) for t in (tf.constant(1), sparse, tf.IndexedSlices(sparse.values, sparse.indices)))
+        assert not isinstance(1.0, ops._TensorLike)
 
 
 def test_colocation_takes_operations_alone():

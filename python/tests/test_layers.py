@@ -317,6 +317,15 @@ def test_layers_of_the_first_versions():
         assert layers.pool(tf.ones([1, 4, 4, 1]), 2, "AVG", stride=2).op.name == "avg_pool"
 
 
+@pytest.mark.parametrize("drop", [lambda x, shape: tf.nn.dropout(x, 0.5, shape), lambda x, shape: tf.layers.dropout(x, 0.5, shape, training=True)])
+def test_dropout_whose_shape_the_step_tells(drop):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.placeholder(tf.float32, [None, 5, 7])
+        for shape in ([tf.shape(x)[0], 1, x.shape[2]], (tf.shape(x)[0], 1, 7), [None, 1, None], tf.TensorShape([None, 1, 7]), np.array([3, 1, 7])):
+            made = sess.run(drop(x, shape), {x: np.ones([3, 5, 7])})
+            assert set(made.flat) == {0.0, 2.0} and (made == made[:, :1]).all()
+
+
 def test_a_cell_whose_dropout_a_variable_says():
     with tf.Graph().as_default():
         keep = tf.get_variable("keep", initializer=1.0)

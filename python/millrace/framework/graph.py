@@ -332,18 +332,20 @@ class Graph(_core.Graph):
             self._device, self._device_stack, self._has_device_functions = old_device, old_stack, old_flag
 
     def _apply_device_functions(self, op: Operation) -> None:
-        mate = next((root for root in _colocation_roots(self, op) if root is not op and root.device), None)
+        """Gives an operation its device, or tells it to something that has `device` and `_set_device` only, as Keras asks which it is."""
+        made = isinstance(op, Operation)
+        mate = next((root for root in _colocation_roots(self, op) if root is not op and root.device), None) if made else None
         if mate is not None:  # an optimizer's update lies with its variable, whatever functions say
             op._set_device(mate.device)
             return
-        device = op.device
+        device = op.device or ""
         for given in reversed(self._device_stack):
             if callable(given):
                 result = given(op)
                 device = merge_device(result.to_string() if isinstance(result, DeviceSpec) else result or "", device)
             else:
                 device = merge_device(given, device)
-            op._set_device(_beside_resources(op, device))
+            op._set_device(_beside_resources(op, device) if made else device)
 
     def _place(self, op: Operation) -> Operation:
         """What is left to do for a new operation whose place does not follow from the device's name alone."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
@@ -67,8 +68,12 @@ def prepend_name_scope(name: str, import_scope: Optional[str]) -> str:
 # ---- what stands for a tensor ----
 
 
-class _TensorLike:
-    """Base of what TensorFlow treats as a tensor without being one."""
+class _TensorLike(abc.ABC):  # noqa: B024
+    """Base of tensors and of what TensorFlow treats as one."""
+
+
+for _kind in (_graph.Tensor, IndexedSlices, SparseTensor):
+    _TensorLike.register(_kind)
 
 
 _dense_types: List[type] = [_graph.Tensor]

@@ -309,7 +309,8 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
         from millrace.ops import random_ops
 
         if noise_shape is not None and not isinstance(noise_shape, Tensor):
-            noise_shape = [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(tensor_shape.as_shape(noise_shape).as_list())]
+            sizes = [d.value if isinstance(d, tensor_shape.Dimension) else d for d in noise_shape]  # some may be tensors
+            noise_shape = [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(sizes)]
         mask = gen_ops.floor(keep + random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, seed=seed, dtype=x.dtype))
         result = gen_ops.mul(gen_ops.real_div(x, keep, name="div"), mask, name="mul")
         result.set_shape(x.get_shape())

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
+from millrace.data import components as _components
 from millrace.data import structure as _structure
 from millrace.ops import gen_ops as _gen_ops
 
@@ -58,7 +59,7 @@ sloppy_interleave = parallel_interleave
 
 def unbatch() -> _Transformation:
     """The rows of each element."""
-    return lambda dataset: dataset.flat_map(lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.output_types, _structure.flatten(parts))))
+    return lambda dataset: dataset.flat_map(lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.element_spec, _structure.flatten(parts))))
 
 
 def enumerate_dataset(start: Any = 0) -> _Transformation:
@@ -69,4 +70,4 @@ def enumerate_dataset(start: Any = 0) -> _Transformation:
 def get_single_element(dataset: Dataset) -> Any:
     """The only element of a data set."""
     made = _gen_ops.dataset_to_single_element(dataset._variant, *dataset._spec)
-    return _structure.pack(dataset.output_types, list(made) if isinstance(made, (list, tuple)) else [made])
+    return _components.element(made, dataset.element_spec)

@@ -42,7 +42,7 @@ class CsvDataset(Dataset):
 
         lines = Dataset.from_tensor_slices(array_ops.reshape(convert_to_tensor(filenames, dtypes.string), [-1])).flat_map(of_file)
         made = lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)))
-        super().__init__(made._variant, made.output_types, made.output_shapes)
+        super().__init__(made._variant, made.element_spec)
 
 
 def _int_within(dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
-from millrace.data import structure
+from millrace.data import components, structure
 from millrace.data.functions import Function, factory
 from millrace.data.iterators import Iterator
 from millrace.data.options import Options
@@ -20,7 +20,7 @@ from millrace.framework.graph import Tensor, control_dependencies
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
-from millrace.framework.type_spec import TensorSpec
+from millrace.framework.type_spec import DatasetSpec, RaggedTensorSpec, TensorSpec
 from millrace.ops import gen_ops
 
 
@@ -34,7 +34,7 @@ def _number(value: Any) -> Optional[int]:
 
 def _converted(returned: Any) -> Any:
     """What a function of elements gives: a list is a tuple of tensors."""
-    return structure.tensors(tuple(returned) if isinstance(returned, list) else returned)
+    return components.values(tuple(returned) if isinstance(returned, list) else returned)
 
 
 def _dataset(returned: Any) -> "Dataset":
@@ -46,18 +46,15 @@ def _dataset(returned: Any) -> "Dataset":
 class Dataset:
     """A sequence of elements, each a tensor or a structure of tensors. Elements are made when an iterator asks for them."""
 
-    def __init__(self, variant: Tensor, output_types: Any, output_shapes: Any) -> None:
-        self._variant, self._types, self._shapes = variant, output_types, output_shapes
+    def __init__(self, variant: Tensor, element_spec: Any) -> None:
+        self._variant, self._element_spec = variant, element_spec
         self._options = Options()
 
-    output_types = property(lambda self: self._types, doc="The types of an element's components.")
-    output_shapes = property(lambda self: self._shapes, doc="The shapes of an element's components.")
-    output_classes = property(lambda self: structure.mapped(lambda t: Tensor, self._types), doc="tf.Tensor for each component.")
-
-    @property
-    def element_spec(self) -> Any:
-        """The type spec of each component of an element."""
-        return structure.pack(self._types, [TensorSpec(s, t) for t, s in zip(*self._spec)])
+    element_spec = property(lambda self: self._element_spec, doc="The type spec of each component of an element.")
+    output_types = property(lambda self: components.types_of(self._element_spec), doc="The types of an element's components.")
+    output_shapes = property(lambda self: components.shapes_of(self._element_spec), doc="The shapes of an element's components.")
+    output_classes = property(lambda self: components.classes_of(self._element_spec), doc="The classes of an element's components.")
+    _variant_tensor = property(lambda self: self._variant)
 
     def options(self) -> Options:
         """What `with_options` has given."""
@@ -72,39 +69,41 @@ class Dataset:
         return made
 
     def __repr__(self) -> str:
-        return "<Dataset shapes: %s, types: %s>" % (self._shapes, self._types)
+        return "<Dataset shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
 
     @property
     def _spec(self) -> Any:
-        return structure.flatten(self._types), structure.flatten(self._shapes)
+        """The types and the shapes of the tensors of an element."""
+        return components.flat(self._element_spec)
 
     def _as_variant_tensor(self) -> Tensor:
         return self._variant
 
     def _same(self, variant: Tensor) -> "Dataset":
-        return Dataset(variant, self._types, self._shapes)
+        return Dataset(variant, self._element_spec)
 
     # ---- what begins a pipeline ----
 
     @staticmethod
     def from_tensors(tensors: Any) -> "Dataset":
         """One element: the tensors."""
-        made = structure.tensors(tensors)
-        types, shapes = structure.types_of(made), structure.shapes_of(made)
-        return Dataset(gen_ops.tensor_dataset(structure.flatten(made), structure.flatten(shapes)), types, shapes)
+        made = components.values(tensors)
+        specs = components.specs_of(made)
+        return Dataset(gen_ops.tensor_dataset([components.encoded(v) for v in structure.flatten(made)], components.flat(specs)[1]), specs)
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> "Dataset":
         """An element for each row of the tensors."""
-        made = structure.tensors(tensors)
+        made = components.values(tensors)
         rows = TensorShape(None)
-        for tensor in structure.flatten(made):
-            if tensor.shape.ndims == 0:
-                raise at_user_line(ValueError("Slicing a scalar: %s has no rows." % tensor.name))
-            if tensor.shape.ndims is not None:
-                rows = rows.merge_with(tensor.shape[:1])
-        shapes = structure.mapped(lambda t: t.shape[1:] if t.shape.ndims is not None else TensorShape(None), made)
-        return Dataset(gen_ops.tensor_slice_dataset(structure.flatten(made), structure.flatten(shapes)), structure.types_of(made), shapes)
+        for value in structure.flatten(made):
+            if not isinstance(value, Dataset) and value.shape.ndims is not None:
+                if value.shape.ndims == 0:
+                    raise at_user_line(ValueError("Slicing a scalar: %s has no rows." % value.name))
+                rows = rows.merge_with(value.shape[:1])
+        sliced = [components.encoded_rows(v) for v in structure.flatten(made)]
+        specs = structure.mapped(components.row_of, components.specs_of(made))
+        return Dataset(gen_ops.tensor_slice_dataset(sliced, components.flat(specs)[1]), specs)
 
     @staticmethod
     def from_sparse_tensor_slices(sparse_tensor: Any) -> "Dataset":
@@ -116,8 +115,7 @@ class Dataset:
         rest = None if rank.value is None else rank.value - 1
         return Dataset(
             gen_ops.sparse_tensor_slice_dataset(indices, values, shape),
-            (dtypes.int64, values.dtype, dtypes.int64),
-            (TensorShape([None, rest]), TensorShape([None]), TensorShape([rest])),
+            (TensorSpec([None, rest], dtypes.int64), TensorSpec([None], values.dtype), TensorSpec([rest], dtypes.int64)),
         )
 
     @staticmethod
@@ -126,7 +124,7 @@ class Dataset:
         if not 1 <= len(args) <= 3:
             raise at_user_line(ValueError("Invalid arguments to RangeDataset: %s" % (args,)))
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        return Dataset(gen_ops.range_dataset(_int64(start), _int64(stop), _int64(step), [dtypes.int64], [TensorShape([])]), dtypes.int64, TensorShape([]))
+        return Dataset(gen_ops.range_dataset(_int64(start), _int64(stop), _int64(step), [dtypes.int64], [TensorShape([])]), TensorSpec([], dtypes.int64))
 
     @staticmethod
     def zip(datasets: Any) -> "Dataset":
@@ -142,8 +140,8 @@ class Dataset:
                         else "zip takes data sets, got %r." % (part,)
                     )
                 )
-        types, shapes = structure.pack(datasets, [p._types for p in parts]), structure.pack(datasets, [p._shapes for p in parts])
-        return Dataset(gen_ops.zip_dataset([p._variant for p in parts], structure.flatten(types), structure.flatten(shapes)), types, shapes)
+        specs = structure.pack(datasets, [p._element_spec for p in parts])
+        return Dataset(gen_ops.zip_dataset([p._variant for p in parts], *components.flat(specs)), specs)
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: Optional[bool] = None, seed: Optional[int] = None) -> "Dataset":
@@ -168,13 +166,13 @@ class Dataset:
         name = factory(self._variant)
         with control_dependencies(None):
             handle = gen_ops.one_shot_iterator(name, *self._spec)
-        return Iterator(handle, None, self._types, self._shapes)
+        return Iterator(handle, None, self._element_spec)
 
     def make_initializable_iterator(self, shared_name: Optional[str] = None) -> Iterator:
         """An iterator whose initializer has to run first."""
         with control_dependencies(None):
             handle = gen_ops.iterator_v2(shared_name or "", "", *self._spec)
-        return Iterator(handle, gen_ops.make_iterator(self._variant, handle), self._types, self._shapes)
+        return Iterator(handle, gen_ops.make_iterator(self._variant, handle), self._element_spec)
 
     # ---- sequences ----
 
@@ -201,10 +199,11 @@ class Dataset:
 
     def concatenate(self, dataset: "Dataset") -> "Dataset":
         """The elements, then those of another data set."""
-        if structure.flatten(self._types) != structure.flatten(dataset._types):
-            raise at_user_line(TypeError("Two datasets to concatenate have different types %s and %s" % (self._types, dataset._types)))
-        shapes = structure.pack(self._types, [_common(a, b) for a, b in zip(self._spec[1], dataset._spec[1])])
-        return Dataset(gen_ops.concatenate_dataset(self._variant, dataset._variant, self._spec[0], structure.flatten(shapes)), self._types, shapes)
+        mine, other = self._element_spec, dataset._element_spec
+        if structure.mapped(lambda s: None, mine) != structure.mapped(lambda s: None, other) or not components.same_types(mine, other):
+            raise at_user_line(TypeError("Two datasets to concatenate have different types %s and %s" % (self.output_types, dataset.output_types)))
+        specs = structure.pack(mine, [components.common(*pair) for pair in zip(structure.flatten(mine), structure.flatten(other))])
+        return Dataset(gen_ops.concatenate_dataset(self._variant, dataset._variant, *components.flat(specs)), specs)
 
     def cache(self, filename: Any = "") -> "Dataset":
         """Keeps the elements once they have been read to the end: in memory, or in files whose names begin with `filename`."""
@@ -229,17 +228,24 @@ class Dataset:
     def batch(self, batch_size: Any, drop_remainder: bool = False) -> "Dataset":
         """Elements stacked; the last batch may be smaller, or is left out."""
         size = _number(batch_size) if drop_remainder is True else None
-        shapes = structure.mapped(lambda s: TensorShape([size]).concatenate(s), self._shapes)
-        return Dataset(
-            gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=self._spec[0], output_shapes=structure.flatten(shapes)),
-            self._types,
-            shapes,
-        )
+        inner = structure.flatten(self._element_spec)
+        specs = structure.mapped(lambda s: components.batched(s, size), self._element_spec)
+        ragged = [isinstance(s, RaggedTensorSpec) for s in inner]
+        types, shapes = components.flat(specs)
+        in_rows = [TensorShape([size]).concatenate(components.flat(s)[1][0]) if r else shape for s, r, shape in zip(inner, ragged, shapes)]
+        variant = gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=types, output_shapes=in_rows)
+        if not any(ragged):
+            return Dataset(variant, specs)
+        rows = Dataset(variant, tuple(TensorSpec(shape, t) for shape, t in zip(in_rows, types)))
+        whole = rows.map(lambda *parts: tuple(components.joined(p, s) if r else p for p, s, r in zip(parts, inner, ragged)))
+        return Dataset(whole._variant, specs)
 
     def padded_batch(self, batch_size: Any, padded_shapes: Any, padding_values: Any = None, drop_remainder: bool = False) -> "Dataset":
         """Elements brought to common shapes and stacked; None or -1 in a shape is the largest of the batch."""
-        rows: List[Any] = structure.up_to(self._types, padded_shapes)
-        given = structure.up_to(self._types, padding_values)
+        if any(not isinstance(s, TensorSpec) for s in structure.flatten(self._element_spec)):
+            raise at_user_line(TypeError("Batching of padded sparse tensors is not currently supported"))
+        rows: List[Any] = structure.up_to(self._element_spec, padded_shapes)
+        given = structure.up_to(self._element_spec, padding_values)
         size = _number(batch_size) if drop_remainder is True else None
         wanted, static, values = [], [], []
         for row, value, dtype, shape in zip(rows, given, *self._spec):
@@ -264,31 +270,27 @@ class Dataset:
             if value is None:
                 value = "" if dtype == dtypes.string else np.zeros([], dtype.as_numpy_dtype)
             values.append(convert_to_tensor(value, dtype))
-        shapes = structure.pack(self._types, static)
-        return Dataset(
-            gen_ops.padded_batch_dataset_v2(self._variant, _int64(batch_size), wanted, values, drop_remainder, output_shapes=static), self._types, shapes
-        )
+        specs = structure.pack(self._element_spec, [TensorSpec(shape, dtype) for shape, dtype in zip(static, self._spec[0])])
+        return Dataset(gen_ops.padded_batch_dataset_v2(self._variant, _int64(batch_size), wanted, values, drop_remainder, output_shapes=static), specs)
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False) -> "Dataset":
         """Data sets of `size` elements each; of components of their own."""
         variant = gen_ops.window_dataset(self._variant, _int64(size), _int64(size if shift is None else shift), _int64(stride), drop_remainder, *self._spec)
-        return _Windows(variant, self._types, self._shapes)
+        return Dataset(variant, structure.mapped(DatasetSpec, self._element_spec))
 
     # ---- functions ----
 
     def _function(self, function: Callable[..., Any], stem: str, convert: Callable[[Any], Any]) -> Function:
-        return Function(function, stem, self._types, self._shapes, convert)
+        return Function(function, stem, self._element_spec, convert)
 
     def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None) -> "Dataset":
         """What a function gives for each element."""
         f = self._function(map_func, "Dataset_map", _converted)
-        types, shapes = structure.types_of(f.returned), structure.shapes_of(f.returned)
-        out: Any = {"output_types": structure.flatten(types), "output_shapes": structure.flatten(shapes)}
+        specs = components.specs_of(f.returned)
+        types, shapes = components.flat(specs)
         if num_parallel_calls is None:
-            variant = gen_ops.map_dataset(self._variant, f.captured, f.name, **out)
-        else:
-            variant = gen_ops.parallel_map_dataset(self._variant, f.captured, num_parallel_calls, f.name, **out)
-        return Dataset(variant, types, shapes)
+            return Dataset(gen_ops.map_dataset(self._variant, f.captured, f.name, types, shapes), specs)
+        return Dataset(gen_ops.parallel_map_dataset(self._variant, f.captured, num_parallel_calls, f.name, types, shapes), specs)
 
     def filter(self, predicate: Callable[..., Any]) -> "Dataset":
         """The elements of which a function says true."""
@@ -320,22 +322,24 @@ class Dataset:
 
     def unbatch(self) -> "Dataset":
         """The rows of the elements, as elements."""
-        return self.flat_map(lambda *parts: Dataset.from_tensor_slices(parts if isinstance(self._types, tuple) else parts[0]))
+        return self.flat_map(lambda *parts: Dataset.from_tensor_slices(parts if isinstance(self._element_spec, tuple) else parts[0]))
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """The last state = reduce_func(state, element), from initial_state."""
-        state = structure.tensors(initial_state)
-        types = (structure.types_of(state), self._types)
-        free = structure.mapped(lambda t: TensorShape(None) if t.shape.ndims is None else TensorShape([None] * t.shape.ndims), state)
-        f = Function(reduce_func, "Dataset_reduce", types, (free, self._shapes), _converted)
-        if structure.flatten(structure.types_of(f.returned)) != structure.flatten(types[0]):
+        state = components.values(initial_state)
+        specs = components.specs_of(state)
+        f = Function(reduce_func, "Dataset_reduce", (structure.mapped(components.free, specs), self._element_spec), _converted)
+        after = components.specs_of(f.returned)
+        if not components.same_types(after, specs):
             raise at_user_line(
-                TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (types[0], structure.types_of(f.returned)))
+                TypeError(
+                    "The element types for the new state must match the initial state. Expected %s; got %s."
+                    % (components.types_of(specs), components.types_of(after))
+                )
             )
-        made = gen_ops.reduce_dataset(
-            self._variant, structure.flatten(state), f.captured, f.name, structure.flatten(types[0]), list(structure.flatten(structure.shapes_of(f.returned)))
-        )
-        return structure.pack(types[0], list(made) if isinstance(made, (list, tuple)) else [made])
+        flat_state = [components.encoded(v) for v in structure.flatten(state)]
+        made = gen_ops.reduce_dataset(self._variant, flat_state, f.captured, f.name, *components.flat(structure.pack(specs, structure.flatten(after))))
+        return components.element(made, specs)
 
     def apply(self, transformation_func: Callable[["Dataset"], "Dataset"]) -> "Dataset":
         """What a function of data sets makes of it."""
@@ -345,27 +349,7 @@ class Dataset:
         return made
 
 
-class _Windows(Dataset):
-    """Elements that are structures of data sets, for flat_map and map."""
-
-    def __init__(self, variant: Tensor, types: Any, shapes: Any) -> None:
-        super().__init__(variant, structure.mapped(lambda t: dtypes.variant, types), structure.mapped(lambda t: TensorShape([]), types))
-        self._inner = list(zip(structure.flatten(types), structure.flatten(shapes)))
-
-    def _function(self, function: Callable[..., Any], stem: str, convert: Callable[[Any], Any]) -> Function:
-        def with_datasets(*variants: Any) -> Any:
-            given = variants if isinstance(self._types, tuple) else variants[0]
-            parts = [Dataset(v, t, s) for v, (t, s) in zip(structure.flatten(given), self._inner)]
-            packed = structure.pack(self._types, parts)
-            return function(*packed) if type(packed) is tuple else function(packed)
-
-        return super()._function(with_datasets, stem, convert)
-
-
-def _common(a: TensorShape, b: TensorShape) -> TensorShape:
-    if a.ndims is None or a.ndims != b.ndims:
-        return TensorShape(None)
-    return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
+components.kinds["dataset"] = Dataset
 
 
 def _seeds(seed: Optional[int]) -> Any:

@@ -9,7 +9,7 @@ from typing import Optional as _Optional
 
 from millrace.framework import not_provided as _not_provided
 from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
-from millrace.data import structure
+from millrace.data import components, structure
 from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
 from millrace.data.grouping import (  # noqa: F401
@@ -24,7 +24,7 @@ from millrace.data.grouping import (  # noqa: F401
     take_while,
     unique,
 )
-from millrace.data.iterators import Iterator, shape_lists
+from millrace.data.iterators import Iterator
 from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
@@ -121,7 +121,7 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
 
     def whole(key: Any, window: Dataset) -> Dataset:
         state = window.reduce(reducer.init_func(key), reducer.reduce_func)
-        return Dataset.from_tensors(structure.tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)))
+        return Dataset.from_tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state))
 
     return group_by_window(key_func, whole, 2**63 - 1)
 
@@ -138,10 +138,7 @@ def to_variant(dataset: Dataset) -> Tensor:
 
 def from_variant(variant: Any, structure: Any) -> Dataset:
     """The data set of such a tensor, with elements of these type specs."""
-    from millrace.framework import nest
-
-    specs = nest.flatten(structure)
-    return Dataset(variant, nest.pack_sequence_as(structure, [s.dtype for s in specs]), nest.pack_sequence_as(structure, [s.shape for s in specs]))
+    return Dataset(variant, structure)
 
 
 # ---- what elements are ----
@@ -183,20 +180,23 @@ Structure, DatasetStructure, OptionalStructure = TypeSpec, DatasetSpec, Optional
 class Optional:
     """An element, or none."""
 
-    def __init__(self, variant: Tensor, types: Any, shapes: Any) -> None:
-        self._variant, self._types, self._shapes = variant, types, shapes
+    def __init__(self, variant: Tensor, value_structure: Any) -> None:
+        self._variant, self._value_structure = variant, value_structure
+
+    value_structure = property(lambda self: self._value_structure, doc="The type spec of each component of the element.")
+    _variant_tensor = property(lambda self: self._variant)
 
     @staticmethod
     def from_value(value: Any) -> "Optional":
         """An element."""
-        tensors = structure.tensors(value)
-        return Optional(gen_ops.optional_from_value(structure.flatten(tensors)), structure.types_of(tensors), structure.shapes_of(tensors))
+        made = components.values(value)
+        return Optional(gen_ops.optional_from_value([components.encoded(v) for v in structure.flatten(made)]), components.specs_of(made))
 
     @staticmethod
     def none_from_structure(output_types: Any, output_shapes: Any = None) -> "Optional":
-        """No element, of these types and shapes."""
-        types = structure.dtypes_from(output_types)
-        return Optional(gen_ops.optional_none(), types, structure.shapes_from(types, output_shapes))
+        """No element, of these types and shapes, or of these type specs."""
+        given = all(isinstance(s, TypeSpec) for s in structure.flatten(output_types))
+        return Optional(gen_ops.optional_none(), output_types if given else components.specs(output_types, output_shapes))
 
     def has_value(self, name: _Optional[str] = None) -> Tensor:
         """Whether there is one."""
@@ -204,17 +204,17 @@ class Optional:
 
     def get_value(self, name: _Optional[str] = None) -> Any:
         """The element; running it is an error where there is none."""
-        made = gen_ops.optional_get_value(self._variant, structure.flatten(self._types), shape_lists(self._shapes), name=name)
-        return structure.pack(self._types, list(made) if isinstance(made, (list, tuple)) else [made])
+        made = gen_ops.optional_get_value(self._variant, *components.flat(self._value_structure), name=name)
+        return components.element(made, self._value_structure)
 
-    output_types = property(lambda self: self._types, doc="The types of the element's components.")
-    output_shapes = property(lambda self: self._shapes, doc="The shapes of the element's components.")
+    output_types = property(lambda self: components.types_of(self._value_structure), doc="The types of the element's components.")
+    output_shapes = property(lambda self: components.shapes_of(self._value_structure), doc="The shapes of the element's components.")
 
 
 def get_next_as_optional(iterator: Iterator) -> Optional:
     """The next element, or none at the end."""
-    made = gen_ops.iterator_get_next_as_optional(iterator._iterator_resource, structure.flatten(iterator.output_types), shape_lists(iterator.output_shapes))
-    return Optional(made, iterator.output_types, iterator.output_shapes)
+    specs = iterator.element_spec
+    return Optional(gen_ops.iterator_get_next_as_optional(iterator._iterator_resource, *components.flat(specs)), specs)
 
 
 __getattr__ = _not_provided.getter("data.experimental")

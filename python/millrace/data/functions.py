@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Tuple
 
 import millrace._core as _core
-from millrace.data import structure
+from millrace.data import components, structure
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.graph import Graph
@@ -76,15 +76,15 @@ def _needed(outputs: List[Tensor], is_inside: Callable[[Any], bool]) -> Tuple[Li
 class Function:
     """A function of elements: its name in the graph, what it captures, and what it returns."""
 
-    def __init__(self, function: Callable[..., Any], stem: str, types: Any, shapes: Any, convert: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[..., Any], stem: str, element_spec: Any, convert: Callable[[Any], Any]) -> None:
         graph = get_default_graph()
         with name_scope(stem), control_dependencies(None):
-            leaves = [gen_ops.placeholder(t, shape=s, name="argument") for t, s in zip(structure.flatten(types), structure.flatten(shapes))]
-            arguments = structure.pack(types, list(leaves))
+            leaves = [gen_ops.placeholder(t, shape=s, name="argument") for t, s in zip(*components.flat(element_spec))]
             known = set(graph.get_operations())
+            arguments = structure.pack(element_spec, [components.decoded(*pair) for pair in zip(leaves, structure.flatten(element_spec))])
             made = function(*arguments) if type(arguments) is tuple else function(arguments)  # a named tuple is one argument
             self.returned = convert(made)
-            results = [gen_ops.identity(r) for r in self._flat(self.returned)]
+            results = [gen_ops.identity(components.encoded(r)) for r in structure.flatten(self.returned)]
         placeholders = {leaf.op for leaf in leaves}
         body, outside = _needed(results, lambda operation: operation not in known)
         self.captured = [t for t in outside if t.op not in placeholders]
@@ -94,10 +94,6 @@ class Function:
                     NotImplementedError("A data set's function reads the variable '%s' itself; let it read tf.identity of it, made outside." % tensor.name)
                 )
         self.name = _define(graph, stem, [*leaves, *self.captured], results, body)
-
-    @staticmethod
-    def _flat(returned: Any) -> List[Tensor]:
-        return [returned._variant] if hasattr(returned, "_variant") else structure.flatten(returned)
 
 
 def factory(variant: Tensor) -> str:

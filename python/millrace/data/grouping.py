@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
-from millrace.data import structure
+from millrace.data import components, structure
 from millrace.data.dataset import Dataset, _converted, _dataset, _int64, _seeds
 from millrace.data.functions import Function
 from millrace.framework import dtypes
@@ -16,10 +16,11 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.type_spec import DatasetSpec, TensorSpec
 from millrace.ops import array_ops, gen_ops, math_ops, random_ops
 
 _Transformation = Callable[[Dataset], Dataset]
-_SCALAR = TensorShape([])
+_SCALAR, _KEY = TensorShape([]), TensorSpec([], dtypes.int64)
 
 
 def _int64_scalar(returned: Any) -> Tensor:
@@ -38,14 +39,8 @@ def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any
 
     def apply(dataset: Dataset) -> Dataset:
         key = dataset._function(key_func, "Dataset_key", _int64_scalar)
-        size = Function(size_of, "Dataset_window_size", dtypes.int64, _SCALAR, _int64_scalar)
-        reduced = Function(
-            lambda k, window: reduce_func(k, Dataset(window, dataset.output_types, dataset.output_shapes)),
-            "Dataset_reduce_window",
-            (dtypes.int64, dtypes.variant),
-            (_SCALAR, _SCALAR),
-            _dataset,
-        )
+        size = Function(size_of, "Dataset_window_size", _KEY, _int64_scalar)
+        reduced = Function(reduce_func, "Dataset_reduce_window", (_KEY, DatasetSpec(dataset.element_spec)), _dataset)
         made: Dataset = reduced.returned
         return made._same(
             gen_ops.group_by_window_dataset(dataset._variant, key.captured, reduced.captured, size.captured, key.name, reduced.name, size.name, *made._spec)
@@ -114,31 +109,26 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> _Transformation:
     """What scan_func(state, element) -> (state, output) gives as outputs."""
 
     def apply(dataset: Dataset) -> Dataset:
-        state = structure.tensors(initial_state)
-        types = (structure.types_of(state), dataset.output_types)
-        free = structure.mapped(lambda t: TensorShape(None) if t.shape.ndims is None else TensorShape([None] * t.shape.ndims), state)
+        state = components.values(initial_state)
+        specs = components.specs_of(state)
 
         def pair(returned: Any) -> Any:
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise at_user_line(TypeError("The scan function must return a pair comprising the new state and the output value."))
             return _converted(tuple(returned))
 
-        f = Function(scan_func, "Dataset_scan", types, (free, dataset.output_shapes), pair)
-        after, output = f.returned
-        if structure.flatten(structure.types_of(after)) != structure.flatten(types[0]):
+        f = Function(scan_func, "Dataset_scan", (structure.mapped(components.free, specs), dataset.element_spec), pair)
+        after, output = components.specs_of(f.returned)
+        if not components.same_types(after, specs):
             raise at_user_line(
-                TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (types[0], structure.types_of(after)))
+                TypeError(
+                    "The element types for the new state must match the initial state. Expected %s; got %s."
+                    % (components.types_of(specs), components.types_of(after))
+                )
             )
-        made_types, made_shapes = structure.types_of(output), structure.shapes_of(output)
-        variant = gen_ops.scan_dataset(
-            dataset._variant,
-            structure.flatten(state),
-            f.captured,
-            f.name,
-            output_types=structure.flatten(made_types),
-            output_shapes=structure.flatten(made_shapes),
-        )
-        return Dataset(variant, made_types, made_shapes)
+        flat_state = [components.encoded(v) for v in structure.flatten(state)]
+        types, shapes = components.flat(output)
+        return Dataset(gen_ops.scan_dataset(dataset._variant, flat_state, f.captured, f.name, output_types=types, output_shapes=shapes), output)
 
     return apply
 
@@ -197,30 +187,25 @@ def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_d
         raise at_user_line(ValueError("`datasets` must not be empty."))
     if choice_dataset.output_types != dtypes.int64 or not TensorShape(choice_dataset.output_shapes).is_compatible_with(_SCALAR):
         raise at_user_line(TypeError("`choice_dataset` must be a dataset of scalar `tf.int64` tensors."))
-    first, shapes = parts[0], parts[0]._spec[1]
+    first = parts[0]
+    specs = structure.flatten(first.element_spec)
     for other in parts[1:]:
-        if structure.flatten(other.output_types) != structure.flatten(first.output_types):
+        if not components.same_types(other.element_spec, first.element_spec):
             raise at_user_line(TypeError("Datasets to mix have different types %s and %s" % (first.output_types, other.output_types)))
-        shapes = [_common(a, b) for a, b in zip(shapes, other._spec[1])]
+        specs = [components.common(a, b) for a, b in zip(specs, structure.flatten(other.element_spec))]
+    packed = structure.pack(first.element_spec, specs)
     variant = gen_ops.directed_interleave_dataset(
-        choice_dataset._variant, [p._variant for p in parts], first._spec[0], shapes, stop_on_empty_dataset=stop_on_empty_dataset
+        choice_dataset._variant, [p._variant for p in parts], *components.flat(packed), stop_on_empty_dataset=stop_on_empty_dataset
     )
-    return Dataset(variant, first.output_types, structure.pack(first.output_types, shapes))
-
-
-def _common(a: TensorShape, b: TensorShape) -> TensorShape:
-    if a.ndims is None or a.ndims != b.ndims:
-        return TensorShape(None)
-    return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
+    return Dataset(variant, packed)
 
 
 class RandomDataset(Dataset):
     """Random integers from 0 to 2^32 - 1, without end; with a seed always the same ones."""
 
     def __init__(self, seed: Optional[int] = None) -> None:
-        shape = TensorShape([])
         first, second = _seeds(seed)
-        super().__init__(gen_ops.random_dataset(first, second, [dtypes.int64], [shape]), dtypes.int64, shape)
+        super().__init__(gen_ops.random_dataset(first, second, [dtypes.int64], [_SCALAR]), _KEY)
 
 
 def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int] = None, stop_on_empty_dataset: bool = False) -> Dataset:

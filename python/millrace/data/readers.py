@@ -9,7 +9,7 @@ from millrace.data.dataset import Dataset, _int64
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor
-from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.type_spec import TensorSpec
 from millrace.ops import array_ops, gen_ops
 
 
@@ -17,7 +17,7 @@ class _Records(Dataset):
     """Scalars of bytes."""
 
     def __init__(self, variant: Tensor) -> None:
-        super().__init__(variant, dtypes.string, TensorShape([]))
+        super().__init__(variant, TensorSpec([], dtypes.string))
 
 
 def _names(filenames: Any) -> Tensor:

@@ -52,7 +52,7 @@ class SqlDataset(Dataset):
 
         texts = [convert_to_tensor(t, dtypes.string) for t in (driver_name, data_source_name, query)]
         made = from_generator(Dataset, rows, types, tuple(TensorShape([]) for _ in types), texts)
-        super().__init__(made._variant, made.output_types, made.output_shapes)
+        super().__init__(made._variant, made.element_spec)
 
 
 class TFRecordWriter:

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, List
 
 from millrace.framework import dtypes, nest
-from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.composite_tensors import SparseTensorValue
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
+from millrace.ops.ragged.value import RaggedTensorValue
 
 
 def is_nested(value: Any) -> bool:
     """Whether a value is a structure rather than a leaf."""
-    return isinstance(value, (tuple, dict)) and not isinstance(value, (TensorShape, SparseTensorValue))
+    return isinstance(value, (tuple, dict)) and not isinstance(value, (TensorShape, SparseTensorValue, RaggedTensorValue))
 
 
 def flatten(structure: Any) -> List[Any]:
@@ -33,7 +32,8 @@ def pack(structure: Any, leaves: List[Any]) -> Any:
 def mapped(function: Any, structure: Any) -> Any:
     """The structure with a function of its leaves."""
     if isinstance(structure, dict):
-        return type(structure)((key, mapped(function, structure[key])) for key in sorted(structure))
+        made = {key: mapped(function, structure[key]) for key in sorted(structure)}
+        return type(structure)((key, made[key]) for key in structure)
     if not is_nested(structure):
         return function(structure)
     parts = [mapped(function, part) for part in structure]
@@ -51,30 +51,6 @@ def up_to(shallow: Any, deep: Any) -> List[Any]:
     if len(shallow) != len(deep):
         raise at_user_line(ValueError("The two structures don't have the same number of elements: %r and %r" % (shallow, deep)))
     return [leaf for s, d in zip(shallow, deep) for leaf in up_to(s, d)]
-
-
-def tensors(value: Any, types: Optional[Any] = None) -> Any:
-    """The structure with tensors as its leaves."""
-
-    def tensor(leaf: Any) -> Tensor:
-        if isinstance(leaf, (SparseTensor, SparseTensorValue)):
-            raise at_user_line(
-                NotImplementedError("Elements of data sets are dense tensors: use tf.sparse_tensor_to_dense, or the parts of the sparse tensor.")
-            )
-        return convert_to_tensor(leaf)
-
-    del types  # tensors have them
-    return mapped(tensor, value)
-
-
-def types_of(structure: Any) -> Any:
-    """The types of tensors in a structure."""
-    return mapped(lambda t: t.dtype.base_dtype, structure)
-
-
-def shapes_of(structure: Any) -> Any:
-    """The shapes of tensors in a structure."""
-    return mapped(lambda t: t.shape, structure)
 
 
 def dtypes_from(structure: Any) -> Any:

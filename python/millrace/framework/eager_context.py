@@ -10,6 +10,7 @@ from typing import Any
 from millrace.framework.errors import at_user_line
 
 GRAPH_MODE, EAGER_MODE = 0, 1
+SYNC, ASYNC = 0, 1  # how operations without graphs would run
 
 
 def executing_eagerly() -> bool:

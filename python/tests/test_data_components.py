@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of data sets that are no dense tensors: sparse and ragged ones, and data sets."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import names
+
+Dataset = tf.data.Dataset
+
+
+def elements(dataset):
+    following = dataset.make_one_shot_iterator().get_next()
+    found = []
+    with tf.Session() as sess:
+        while True:
+            try:
+                found.append(sess.run(following))
+            except tf.errors.OutOfRangeError:
+                return found
+
+
+def sparse(rows):
+    rows = np.asarray(rows)
+    return tf.SparseTensor(np.stack(np.nonzero(rows), -1).astype(np.int64), rows[np.nonzero(rows)], rows.shape)
+
+
+def dense(value):
+    made = np.zeros(value.dense_shape, value.values.dtype)
+    made[tuple(value.indices.T)] = value.values
+    return made
+
+
+def test_sparse_components_go_through_every_transformation():
+    rows = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0], [4, 0, 0], [0, 5, 6]], "f")
+    slices = Dataset.from_tensor_slices((sparse(rows), np.arange(5)))
+    assert slices.output_classes == (tf.SparseTensor, tf.Tensor) and slices.output_shapes[0].as_list() == [3]
+    assert slices.element_spec[0] == tf.SparseTensorSpec([3], tf.float32)
+    got = elements(slices)
+    np.testing.assert_array_equal([dense(s) for s, _ in got], rows)
+    assert [n for _, n in got] == [0, 1, 2, 3, 4]
+    doubled = slices.map(lambda s, n: (s * 2.0, n)).filter(lambda s, n: tf.sparse_reduce_sum(s) > 0.0)
+    batches = doubled.repeat(2).batch(3)
+    assert batches.output_shapes[0].as_list() == [None, None]
+    np.testing.assert_array_equal(np.concatenate([dense(s) for s, _ in elements(batches)]), np.tile(2 * rows[[0, 1, 3, 4]], (2, 1)))
+    np.testing.assert_array_equal([dense(s) for s, _ in elements(batches.apply(tf.data.experimental.unbatch()))], np.tile(2 * rows[[0, 1, 3, 4]], (2, 1)))
+    again = slices.flat_map(lambda s, n: Dataset.from_tensors(s).repeat(n))
+    assert [dense(s).sum() for s in elements(again.concatenate(again.take(1)))] == [5, 0, 0, 4, 4, 4, 11, 11, 11, 11, 5]
+    total = slices.reduce(sparse(np.zeros([3], "f")), lambda state, element: tf.sparse_add(state, element[0]))
+    with tf.Session() as sess:
+        np.testing.assert_array_equal(dense(sess.run(total)), rows.sum(0))
+    for window in elements(Dataset.zip((slices.window(2), Dataset.range(2))).flat_map(lambda w, i: w[0].batch(2))):
+        assert dense(window).shape == (2, 3)
+    with pytest.raises(TypeError, match="padded sparse"):
+        slices.padded_batch(2, ([None], []))
+    with pytest.raises(TypeError, match="different types"):
+        slices.concatenate(Dataset.zip((Dataset.from_tensors(rows[0]), Dataset.range(1))))
+
+
+def test_parsed_examples_keep_their_sparse_features():
+    def example(*words):
+        return tf.train.Example(features=tf.train.Features(feature={"w": tf.train.Feature(bytes_list=tf.train.BytesList(value=words))})).SerializeToString()
+
+    texts = Dataset.from_tensor_slices([example(b"a"), example(), example(b"b", b"c")]).batch(3)
+    (got,) = elements(texts.map(lambda t: tf.parse_example(t, {"w": tf.VarLenFeature(tf.string)})))
+    assert got["w"].values.tolist() == [b"a", b"b", b"c"] and got["w"].dense_shape.tolist() == [3, 2]
+
+
+def test_iterators_of_sparse_elements_by_structure_and_by_handle():
+    rows = np.eye(3, dtype=np.int32)
+    dataset = Dataset.from_tensor_slices(sparse(rows))
+    iterator = tf.data.Iterator.from_structure(tf.int32, [3], output_classes=tf.SparseTensor)
+    start = iterator.make_initializer(dataset)
+    handle = tf.placeholder(tf.string, [])
+    fed = tf.data.Iterator.from_string_handle(handle, dataset.output_types, dataset.output_shapes, dataset.output_classes).get_next()
+    with tf.Session() as sess:
+        sess.run(start)
+        name = sess.run(iterator.string_handle())
+        assert [dense(sess.run(fed, {handle: name})).tolist() for _ in range(3)] == rows.tolist()
+    with pytest.raises(TypeError, match="output classes"):
+        iterator.make_initializer(Dataset.from_tensor_slices(rows))
+
+
+def test_ragged_components_are_sliced_batched_and_joined():
+    ragged = tf.ragged.constant([[[1, 2], []], [], [[3], [4, 5, 6]]])
+    slices = Dataset.from_tensor_slices(ragged)
+    assert slices.element_spec == tf.RaggedTensorSpec([None, None], tf.int32, 1)
+    assert [r.to_list() for r in elements(slices)] == ragged_lists()
+    (whole,) = elements(slices.batch(3))
+    assert whole.to_list() == ragged_lists()
+    pairs = elements(slices.map(lambda r: tf.add(r, 1)).batch(2))
+    assert [p.to_list() for p in pairs] == [[[[2, 3], []], []], [[[4], [5, 6, 7]]]]
+    lines = Dataset.from_tensor_slices(tf.ragged.constant([[1], [], [2, 3]]))
+    assert [e.tolist() for e in elements(lines)] == [[1], [], [2, 3]]  # a row of it is dense
+    assert [e.to_list() for e in elements(lines.batch(2))] == [[[1], []], [[2, 3]]]
+
+
+def ragged_lists():
+    return [[[1, 2], []], [], [[3], [4, 5, 6]]]
+
+
+def test_elements_that_are_data_sets():
+    nested = Dataset.range(3).map(lambda n: Dataset.range(n + 1))
+    assert isinstance(nested.element_spec, tf.data.DatasetSpec)
+    assert elements(nested.flat_map(lambda inner: inner)) == [0, 0, 1, 0, 1, 2]
+    assert elements(Dataset.from_tensors((1, Dataset.range(2))).flat_map(lambda n, inner: inner.map(lambda x: x + tf.cast(n, tf.int64)))) == [1, 2]
+    with pytest.raises(TypeError, match="data sets is not supported"):
+        nested.batch(2)
+
+
+def test_a_list_is_one_component_of_an_element():
+    nest = names.module("python.data.util.nest")
+    assert nest.flatten(([1, 2], {"b": 3, "a": [4]})) == [[1, 2], [4], 3]
+    assert nest.map_structure(len, ([1, 2], [3])) == (2, 1)
+    assert nest.pack_sequence_as((0, 1), [[1], "x"]) == ([1], "x") and not nest.is_sequence([1])
+    nest.assert_same_structure(([1],), (2,))
+    with pytest.raises(ValueError, match="nested structure"):
+        nest.assert_same_structure((1,), [1])

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -145,6 +146,33 @@ def test_sigint_lets_a_training_save(tmp_path, how):
     assert int(tf.train.load_checkpoint(folder).get_tensor("global_step")) in (last, last + 1)
 
 
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("waits", ["for the chief", "between attempts"])
+def test_who_waits_for_others_leaves_at_once(tmp_path, number, code, waits):
+    text = """
+import sys
+import millrace as tf
+from millrace.train.wrapped_sessions import _Failures
+_Failures.FIRST_PAUSE = 1000.0
+tf.get_variable("v", [])
+def lost(step_context):
+    print("there", flush=True)
+    raise tf.errors.UnavailableError(None, None, "it is gone")
+server = tf.train.Server.create_local_server()
+is_chief = sys.argv[1] == "between attempts"
+if not is_chief:
+    print("there", flush=True)
+with tf.train.MonitoredTrainingSession(server.target, is_chief=is_chief) as session:
+    session.run_step_fn(lost)
+"""
+    with _Started(_program(tmp_path, text), waits) as started:
+        started.line_with("there")
+        time.sleep(2)
+        began = time.monotonic()
+        assert started.end(number)[0] == code
+        assert time.monotonic() - began < 15  # and not when the drain is over
+
+
 @needs_grpc
 def test_a_program_tells_its_health(tmp_path):
     program = _program(
@@ -186,6 +214,12 @@ def test_a_bad_place_for_health_is_an_error(monkeypatch):
     monkeypatch.setenv("MILLRACE_HEALTH", "nowhere")
     with pytest.raises(ValueError, match="MILLRACE_HEALTH is 'nowhere'"):
         tf.train.Server.create_local_server()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("MILLRACE_HEALTH", "%d" % taken.getsockname()[1])
+        with pytest.raises(OSError, match="MILLRACE_HEALTH is .*cannot listen"):
+            tf.train.Server.create_local_server()
 
 
 def test_exit_codes_of_errors():

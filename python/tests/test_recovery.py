@@ -103,13 +103,13 @@ class _Time:
     """A clock that only pauses move."""
 
     def __init__(self):
-        self.now, self.pauses = 100.0, []
+        self.now, self.pauses = 100.0, []  # after each attempt
 
     def monotonic(self):
         return self.now
 
     def sleep(self, seconds):
-        self.pauses.append(seconds)
+        self.pauses[-1] += seconds
         self.now += seconds
 
 
@@ -123,16 +123,16 @@ def clock(monkeypatch):
 class _Creator:
     """Sessions whose steps fail as often as `failures` says, one number for each time that a step goes well."""
 
-    def __init__(self, failures, clock=None, seconds=0.0):
+    def __init__(self, failures, clock, seconds=0.0):
         self.failures, self.made, self.clock, self.seconds = list(failures), 0, clock, seconds
 
     def create_session(self):
         self.made += 1
+        self.clock.pauses.append(0.0)
         return self
 
     def run(self, *_, **__):
-        if self.clock is not None:
-            self.clock.now += self.seconds
+        self.clock.now += self.seconds
         if self.failures[0]:
             self.failures[0] -= 1
             raise tf.errors.UnavailableError(None, None, "task %d of 9 is gone\nwith more lines" % self.failures[0])
@@ -144,28 +144,42 @@ class _Creator:
 
 
 def test_pauses_grow_and_begin_anew_after_a_good_step(clock):
-    creator = _Creator([15, 3])
+    creator = _Creator([15, 3], clock)
     session = _RecoverableSession(creator)
     assert session.run("x") == "well" and creator.made == 16
-    first = clock.pauses[:]
+    first = clock.pauses[:15]
     bounds = np.minimum(_Failures.LONGEST_PAUSE, _Failures.FIRST_PAUSE * 2.0 ** np.arange(15))
-    assert len(first) == 15 and np.all(np.array(first) <= bounds) and np.all(np.array(first) >= bounds / 2)
-    assert session.run("x") == "well" and all(p <= 0.4 for p in clock.pauses[15:])
-    others = _RecoverableSession(_Creator([15]))
-    others.run("x")
-    assert clock.pauses[18:] != first  # not all workers at once
+    assert np.all(np.array(first) <= bounds) and np.all(np.array(first) >= bounds / 2)
+    assert session.run("x") == "well" and all(0 < p <= 0.4 for p in clock.pauses[15:18])
+    clock.pauses.clear()
+    _RecoverableSession(_Creator([15], clock)).run("x")
+    assert clock.pauses[:15] != first  # not all workers at once
 
 
 def test_too_many_failures_in_a_row_are_raised_with_what_happened(clock):
-    creator = _Creator([3, 1000])
+    creator = _Creator([3, 1000], clock)
     session = _RecoverableSession(creator)
     assert session.run("x") == "well"
     with pytest.raises(tf.errors.UnavailableError) as raised:
         session.run("x")
-    assert creator.made == 3 + _Failures.MOST and len(clock.pauses) == 3 + _Failures.MOST - 1
+    assert creator.made == 3 + _Failures.MOST and clock.pauses[-1] == 0
     lines = raised.value.message.splitlines()
     assert lines[0] == "task 980 of 9 is gone" and "20 attempts" in raised.value.message and "15 more" in raised.value.message
     assert sum("UnavailableError: task" in line for line in lines) == 5
+
+
+def test_an_error_may_have_no_message(clock):
+    creator = _Creator([0], clock)
+    session = _RecoverableSession(creator)
+    failures = iter([tf.errors.AbortedError(None, None, None)])
+
+    def run(*_, **__):
+        for failure in failures:
+            raise failure
+        return "well"
+
+    creator.run = run
+    assert session.run("x") == "well"
 
 
 def test_an_hour_of_attempts_that_wait_long_is_too_much(clock):

@@ -44,7 +44,7 @@ def exit_code_of(error: BaseException) -> int:
 
 def _is_of_a_peer(error: BaseException, errors: Any) -> bool:
     if isinstance(error, errors.DeadlineExceededError):  # of steps, it is the program's
-        return bool(getattr(error, "peer_did_not_come", False) or _PEER_DID_NOT_COME.search(error.message))
+        return bool(getattr(error, "peer_did_not_come", False) or _PEER_DID_NOT_COME.search(str(error.message)))
     return isinstance(error, (errors.UnavailableError, errors.AbortedError))
 
 
@@ -75,12 +75,18 @@ def _leave(code: int) -> None:
         os._exit(code)
 
 
-_leaving: List[int] = []
+_leaving: List["Signals"] = []
 
 
 def is_leaving() -> bool:
     """Whether a signal has told this process to stop."""
     return bool(_leaving)
+
+
+def leave_if_told() -> None:
+    """Leaves now, where a signal has told this process to stop: for waits of which nothing would come that is worth saving."""
+    if _leaving:
+        _leaving[-1].leave()
 
 
 _stand_ins: List[Any] = []  # handlers of answer_requests, which give way to a training's
@@ -138,7 +144,7 @@ class Signals:
         if self.received is not None:
             os._exit(128 + number)
         self.received = number
-        _leaving.append(number)
+        _leaving.append(self)
         self._drain = threading.Timer(drain_seconds(), self._give_up)
         self._drain.daemon = True
         self._drain.start()
@@ -155,13 +161,16 @@ class Signals:
         """Of a process that has been told to stop and has done so."""
         return 128 + (self.received or signal.SIGTERM)
 
-    def give_way(self) -> None:
-        """The process has drained, and what it does then is the program's choice: nothing ends it any more."""
+    def leave(self) -> None:
+        """Raises what ends a process that has drained: for SIGINT KeyboardInterrupt, which a program may catch, and nothing that it does then is cut short."""
+        if self.received != signal.SIGINT:
+            raise SystemExit(self.exit_code)
         if self._drain is not None:
             self._drain.cancel()
         _leaving.clear()
         self.received = None
         self.release()
+        raise KeyboardInterrupt
 
     def release(self) -> None:
         """Gives the signals back to whom they were. A process that was told to stop keeps them: it is about to end."""

@@ -150,7 +150,11 @@ def watch(server: Any, status: Callable[[], Dict[str, Any]]) -> None:
     """Tells the health of a program that has a server where MILLRACE_HEALTH says; of the first, where it has several."""
     where = os.environ.get("MILLRACE_HEALTH", "")
     if where and not _watched:
-        _watched[server] = HealthServer(*host_and_port(where, "MILLRACE_HEALTH"), status, connected_of(status))
+        host, port = host_and_port(where, "MILLRACE_HEALTH")
+        try:
+            _watched[server] = HealthServer(host, port, status, connected_of(status))
+        except OSError as error:
+            raise OSError(error.errno, "MILLRACE_HEALTH is '%s', where this process cannot listen: %s" % (where, error.strerror)) from None
 
 
 def unwatch(server: Any) -> None:

@@ -18,13 +18,23 @@ class SignalHook(SessionRunHook):
 
     def __init__(self, hooks: List[Any]) -> None:
         self._savers = [h for h in hooks if isinstance(h, CheckpointSaverHook)]
-        self._wants_checkpoint = False
+        self._wants_checkpoint = self._has_session = False
         self._signals: Optional[Signals] = None
 
     def begin(self) -> None:
         """Takes the signals that nobody else has. Who sits at a prompt wants Ctrl-C to end the step, and no more."""
         has_prompt = hasattr(sys, "ps1") or sys.flags.interactive
-        self._signals = Signals(lambda _: None, self._ask, stops=(signal.SIGTERM,) if has_prompt else (signal.SIGTERM, signal.SIGINT))
+        self._signals = Signals(self._stop, self._ask, stops=(signal.SIGTERM,) if has_prompt else (signal.SIGTERM, signal.SIGINT))
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """From now on there is something to save."""
+        self._has_session = True
+
+    def _stop(self, number: int) -> None:
+        if not self._has_session:
+            self._signals.leave()  # type: ignore[union-attr]
+        if number == signal.SIGINT:
+            sys.stderr.write("\nSIGINT: the step ends, then the program saves and leaves. Once more: it ends now.\n")
 
     def _ask(self) -> None:
         self._wants_checkpoint = True
@@ -38,15 +48,7 @@ class SignalHook(SessionRunHook):
                 saver.save_now(run_context.session)
         if stops:
             tf_logging.info("The program was told to stop; %s.", "its state is saved" if self._savers else "it keeps no checkpoints")
-            self._leave(self._signals)  # type: ignore[arg-type]
-
-    @staticmethod
-    def _leave(signals: Signals) -> None:
-        """As Python does for SIGINT, which the program may catch; nothing that it does then is cut short."""
-        if signals.received == signal.SIGINT:
-            signals.give_way()
-            raise KeyboardInterrupt
-        raise SystemExit(signals.exit_code)
+            self._signals.leave()  # type: ignore[union-attr]
 
     def release(self) -> None:
         """Gives the signals back."""

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 from millrace import tf_logging
 from millrace.framework import errors
+from millrace.launch import contract
 from millrace.protos import definitions
 from millrace.train.hooks import SessionRunArgs, SessionRunContext, SessionRunValues
 
@@ -77,7 +78,7 @@ class _Failures:
 
     MOST = 20
     MOST_SECONDS = 1800.0  # in which no step has gone well: each attempt may have waited for a task for ten minutes
-    FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+    FIRST_PAUSE, LONGEST_PAUSE, LONGEST_NAP = 0.1, 30.0, 0.5
     _MOST_TOLD = 5
 
     def __init__(self) -> None:
@@ -94,14 +95,20 @@ class _Failures:
         if not self._told:
             self._began = time.monotonic()
         lasted = time.monotonic() - self._began
-        self._told.append("after %.1f s, %s: %s" % (lasted, type(error).__name__, error.message.split("\n", 1)[0]))
+        self._told.append("after %.1f s, %s: %s" % (lasted, type(error).__name__, str(error.message).split("\n", 1)[0]))
         if len(self._told) >= self.MOST or lasted >= self.MOST_SECONDS:
             left_out = len(self._told) - self._MOST_TOLD
             lines = ["%d more" % left_out] * (left_out > 0) + self._told[-self._MOST_TOLD :]
             message = "%s\nNo step has gone well since %d attempts, in %.0f s:\n\t%s" % (error.message, len(self._told), lasted, "\n\t".join(lines))
             raise type(error)(error.node_def, error.op, message) from error
         longest = min(self.LONGEST_PAUSE, self.FIRST_PAUSE * 2 ** (len(self._told) - 1))
-        time.sleep(longest * self._random.uniform(0.5, 1.0))
+        until = time.monotonic() + longest * self._random.uniform(0.5, 1.0)
+        while True:
+            contract.leave_if_told()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, self.LONGEST_NAP))
 
 
 class _RecoverableSession(_WrappedSession):

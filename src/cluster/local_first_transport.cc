@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "cluster/held_port.h"
 #include "cluster/shm/shm_transport.h"
 #include "cluster/transport_loader.h"
 
@@ -44,6 +45,48 @@ class TwoChannels final : public RpcChannel {
   const std::unique_ptr<ShmChannel> here_;
 };
 
+// Found through shared memory alone, at a port that is its own.
+class ServerOfHost final : public RpcServer {
+ public:
+  ServerOfHost(HeldPort port, std::unique_ptr<RpcServer> here) : port_(std::move(port)), here_(std::move(here)) {}
+  std::string address() const override { return port_.address().ToString(); }
+
+ private:
+  const HeldPort port_;
+  const std::unique_ptr<RpcServer> here_;
+};
+
+// Among processes of one user on one host.
+class HostTransport final : public RpcTransport {
+ public:
+  HostTransport(Env& env, const RpcTransportOptions& options, Status why_no_other)
+      : here_(env, options), why_no_other_(std::move(why_no_other)) {}
+
+  StatusOr<std::unique_ptr<RpcServer>> Listen(const RpcServerOptions& options, RpcHandler* handler) override {
+    if (absl::StartsWith(options.address, "unix:")) return here_.Listen(options, handler);
+    MR_ASSIGN_OR_RETURN(HostPort at, ParseHostPort(options.address));
+    if (!IsLoopback(options.address)) return NoOther(options.address);
+    MR_ASSIGN_OR_RETURN(HeldPort port, HeldPort::Take(std::move(at)));
+    RpcServerOptions local = options;
+    local.address = LocalName(port.address().ToString());
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> here, here_.Listen(local, handler));
+    return std::make_unique<ServerOfHost>(std::move(port), std::move(here));
+  }
+
+  StatusOr<std::unique_ptr<RpcChannel>> Connect(const std::string& address) override {
+    if (!absl::StartsWith(address, "unix:") && !IsLoopback(address)) return NoOther(address);
+    return here_.Connect(IsLoopback(address) ? LocalName(address) : address);
+  }
+
+ private:
+  Status NoOther(const std::string& address) const {
+    return Annotate(why_no_other_, absl::StrCat(address, " is not of the loopback interface, and "));
+  }
+
+  ShmTransport here_;
+  const Status why_no_other_;
+};
+
 class LocalFirstTransport final : public RpcTransport {
  public:
   LocalFirstTransport(Env& env, const RpcTransportOptions& options, std::unique_ptr<RpcTransport> grpc)
@@ -76,8 +119,16 @@ class LocalFirstTransport final : public RpcTransport {
 }  // namespace
 
 StatusOr<std::unique_ptr<RpcTransport>> NewRpcTransport(Env& env, const RpcTransportOptions& options) {
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcTransport> grpc, NewGrpcTransport(env, options));
-  return std::make_unique<LocalFirstTransport>(env, options, std::move(grpc));
+  StatusOr<std::unique_ptr<RpcTransport>> grpc = NewGrpcTransport(env, options);
+  if (absl::IsUnimplemented(grpc.status()) && !options.credentials)
+    return NewHostTransport(env, options, grpc.status());
+  MR_RETURN_IF_ERROR(grpc.status());
+  return std::make_unique<LocalFirstTransport>(env, options, *std::move(grpc));
+}
+
+std::unique_ptr<RpcTransport> NewHostTransport(Env& env, const RpcTransportOptions& options,
+                                               const Status& why_no_other) {
+  return std::make_unique<HostTransport>(env, options, why_no_other);
 }
 
 }  // namespace millrace

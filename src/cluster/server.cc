@@ -137,16 +137,6 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
     return Unknown(kCannot, address_.ToString(), " is taken by another server of this process");
   };
   if (address_.port != 0) MR_RETURN_IF_ERROR(claim());
-  const StatusOr<RpcTransport*> transport = parts.channels->transport();
-  if (absl::IsUnimplemented(transport.status())) {
-    static absl::once_flag told;
-    absl::call_once(
-        told, [&] { LogInfo("servers can be reached from this process only: ", transport.status().message()); });
-    if (!has_address_) address_ = LocalServers::Get().AddAnywhere(address_.host, mine);
-    has_address_ = true;
-    return absl::OkStatus();
-  }
-  MR_RETURN_IF_ERROR(transport.status());
   RpcServerOptions options;
   options.address = address_.ToString();
   if (!parts.bind.empty()) {
@@ -154,7 +144,18 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
     options.address = has_port ? parts.bind : HostPort{parts.bind, address_.port}.ToString();
   }
   options.max_message_bytes = parts.max_message_bytes;
-  StatusOr<std::unique_ptr<RpcServer>> rpc = (*transport)->Listen(options, handler_.get());
+  const auto listen = [&]() -> StatusOr<std::unique_ptr<RpcServer>> {
+    MR_ASSIGN_OR_RETURN(RpcTransport * transport, parts.channels->transport());
+    return transport->Listen(options, handler_.get());
+  };
+  StatusOr<std::unique_ptr<RpcServer>> rpc = listen();
+  if (absl::IsUnimplemented(rpc.status())) {
+    static absl::once_flag told;
+    absl::call_once(told, [&] { LogInfo("servers can be reached from this process only: ", rpc.status().message()); });
+    if (!has_address_) address_ = LocalServers::Get().AddAnywhere(address_.host, mine);
+    has_address_ = true;
+    return absl::OkStatus();
+  }
   if (absl::IsUnavailable(rpc.status()) || absl::IsAlreadyExists(rpc.status())) {
     return Unknown(kCannot, rpc.status().message());
   }

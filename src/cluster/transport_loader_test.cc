@@ -16,5 +16,19 @@ TEST(TransportLoader, SaysWhatToInstall) {
   EXPECT_TRUE(absl::StrContains(transport.status().message(), "apt-get install libgrpc++-dev")) << transport.status();
 }
 
+TEST(TransportLoader, WithoutGrpcTheProcessesOfAHostAreReached) {
+  const auto transport = NewRpcTransport(Env::Default());
+  ASSERT_TRUE(transport.ok()) << transport.status();
+  EXPECT_TRUE((*transport)->Connect("localhost:1").ok());
+  for (const char* address : {"example.com:2222", "10.0.0.1:2222"}) {
+    const Status far = (*transport)->Connect(address).status();
+    EXPECT_EQ(far.code(), absl::StatusCode::kUnimplemented) << far;
+    EXPECT_TRUE(absl::StartsWith(far.message(), absl::StrCat(address, " is not of the loopback interface"))) << far;
+  }
+  RpcTransportOptions with_credentials;
+  with_credentials.credentials.emplace();
+  EXPECT_EQ(NewRpcTransport(Env::Default(), with_credentials).status().code(), absl::StatusCode::kUnimplemented);
+}
+
 }  // namespace
 }  // namespace millrace

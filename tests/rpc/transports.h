@@ -17,13 +17,14 @@ inline constexpr const char* kTransports[] = {
 #ifdef MR_TEST_GRPC  // from the build
     "grpc", "local",
 #endif
-    "shm"};
+    "shm", "host"};
 
 inline StatusOr<std::unique_ptr<RpcTransport>> NewTransport(
     const std::string& name, Env& env, const RpcTransportOptions& options = {}) {
   if (name == "grpc") return NewGrpcTransport(env, options);
   if (name == "local") return NewRpcTransport(env, options);
   if (name == "shm") return NewShmTransport(env, options);
+  if (name == "host") return NewHostTransport(env, options, Unimplemented("no gRPC here"));
   return InvalidArgument("no transport '", name, "'");
 }
 

@@ -100,12 +100,12 @@ def library() -> Found:
     facts = {"library": "%s, version %s" % (path, version)}
     beside = os.path.join(os.path.dirname(path), "libmillrace_grpc.so")
     if not os.path.exists(beside):
-        facts["grpc"] = "none: servers are reached from their own process only (build from source with Debian's libgrpc++-dev)"
+        facts["grpc"] = "none: clusters are of one host (for others build from source with Debian's libgrpc++-dev)"
         return facts, []
     try:
         ctypes.CDLL(beside)
     except OSError as error:
         facts["grpc"] = "cannot be loaded"
-        return facts, ["%s cannot be loaded, so that servers are reached from their own process only: apt-get install libgrpc++1.51 (%s)" % (beside, error)]
+        return facts, ["%s cannot be loaded, so that clusters are of one host: apt-get install libgrpc++1.51 (%s)" % (beside, error)]
     facts["grpc"] = beside
     return facts, []

@@ -210,6 +210,17 @@ sys.stdin.readline()
         process.kill()
 
 
+def test_tasks_of_one_host_have_a_port_each_for_their_health(tmp_path):
+    text = """
+import millrace as tf
+server = tf.train.Server.create_local_server()
+"""
+    with _Started("-m", "millrace", "launch", "-n", "2", _program(tmp_path, text), MILLRACE_HEALTH="127.0.0.1:80") as launched:
+        code, _, err = launched.end()
+    ports = re.findall(r"^\[worker/\d\].* tells its health at=127.0.0.1:(\d+)$", err, re.M)
+    assert code == 0 and len(ports) == 2 and "80" not in ports, err
+
+
 def test_a_bad_place_for_health_is_an_error(monkeypatch):
     monkeypatch.setenv("MILLRACE_HEALTH", "nowhere")
     with pytest.raises(ValueError, match="MILLRACE_HEALTH is 'nowhere'"):

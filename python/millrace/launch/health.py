@@ -7,7 +7,7 @@ import http.server
 import json
 import os
 import threading
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from millrace.launch import contract
 
@@ -146,8 +146,8 @@ def host_and_port(text: str, what: str) -> Tuple[str, int]:
 _watched: Dict[Any, HealthServer] = {}
 
 
-def watch(server: Any, status: Callable[[], Dict[str, Any]]) -> None:
-    """Tells the health of a program that has a server where MILLRACE_HEALTH says; of the first, where it has several."""
+def watch(server: Any, status: Callable[[], Dict[str, Any]], tell: Callable[..., None]) -> None:
+    """Tells the health of a program that has a server where MILLRACE_HEALTH says, of the first where it has several, and in a line where that is."""
     where = os.environ.get("MILLRACE_HEALTH", "")
     if where and not _watched:
         host, port = host_and_port(where, "MILLRACE_HEALTH")
@@ -155,6 +155,7 @@ def watch(server: Any, status: Callable[[], Dict[str, Any]]) -> None:
             _watched[server] = HealthServer(host, port, status, connected_of(status))
         except OSError as error:
             raise OSError(error.errno, "MILLRACE_HEALTH is '%s', where this process cannot listen: %s" % (where, error.strerror)) from None
+        tell("tells its health", at=_watched[server].address)
 
 
 def unwatch(server: Any) -> None:
@@ -165,7 +166,7 @@ def unwatch(server: Any) -> None:
 
 def connected_of(status: Callable[[], Dict[str, Any]]) -> Callable[[], Optional[str]]:
     """Why a program's task is not ready: it leaves, or no session reaches it yet. Once one has, that counts for good."""
-    has_connected = []
+    has_connected: List[bool] = []
 
     def why() -> Optional[str]:
         if contract.is_leaving():

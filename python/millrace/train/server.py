@@ -72,13 +72,13 @@ class Server:
 
     def start(self) -> None:
         """Answers clients and other tasks from now on."""
-        task = {"job": self._def.job_name, "task": self._def.task_index}
-        contract.answer_requests(_describe_all_steps, events.Events(**task).tell)  # before anyone can know the server
+        tell = events.Events(job=self._def.job_name, task=self._def.task_index).tell
+        contract.answer_requests(_describe_all_steps, tell)  # before anyone can know the server
         self._server.start()
         contract.tell_lost_peers()
         if self._server not in _started:
             _started.append(self._server)
-        health.watch(self._server, self.status)
+        health.watch(self._server, self.status, tell)
 
     def join(self) -> None:
         """Waits until the server ends, which it does not by itself; Ctrl-C ends the waiting."""

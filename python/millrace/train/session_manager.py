@@ -153,7 +153,7 @@ class SessionManager:
                     return session
             session.close()
             if until - time.time() < self._recovery_wait_secs:
-                late = errors.DeadlineExceededError(None, None, "Session was not ready after waiting %s secs." % limit)
+                late: Any = errors.DeadlineExceededError(None, None, "Session was not ready after waiting %s secs." % limit)
                 late.peer_did_not_come = True  # the chief: the program may be started again (launch/contract.py)
                 raise at_user_line(late)
             tf_logging.info("Waiting for model to be ready: %s", missing)

@@ -232,6 +232,8 @@ config = config
 device_spec = framework.device
 device_spec.DeviceSpecV1 = framework.device:DeviceSpec
 smart_cond = ops.control_flow_ops
+traceable_stack registry = compat.stacks
+error_interpolation func_graph = @
 
 [python.client]
 session = framework.session
@@ -244,6 +246,7 @@ client_lib = .
 context = framework.eager_context
 function = framework.function
 backprop def_function wrap_function = .
+execution_callbacks = @
 def_function.function = framework.eager_context:function
 test = test
 
@@ -346,6 +349,7 @@ variable_scope = ops.variable_scope
 variables = ops.variables .
 variables.VariableV1 = ops.variables:Variable
 gradients_util = ops.gradients .
+unconnected_gradients = framework.replication
 distributions distributions.distributions distributions.distribution distributions.kullback_leibler = distributions distributions.distribution
 distributions.util = distributions.util distributions.distribution
 distributions.special_math distributions.bijectors = distributions.%
@@ -368,6 +372,9 @@ sysconfig = sysconfig
 [python.lib.io]
 python_io tf_record = python_io
 file_io = file_io
+
+[python.grappler]
+tf_optimizer = @
 
 [python.training]
 training = train
@@ -401,7 +408,14 @@ server_lib device_setter = train.cluster train.server train
 sync_replicas_optimizer = train.sync_replicas_optimizer
 
 [python.util]
-all_util decorator_utils deprecation keyword_args tf_contextlib tf_decorator tf_export tf_inspect tf_should_use = compat.util
+all_util keyword_args tf_contextlib tf_should_use = compat.util
+decorator_utils tf_decorator = compat.decorators
+deprecation object_identity = compat.%
+function_utils tf_inspect = compat.inspecting
+tf_export = compat.exports
+lock_util = compat.group_lock
+tf_stack = compat.stacks
+serialization = compat.json_types
 compat = compat
 nest = framework.nest
 protobuf.compare = testing.messages
@@ -418,6 +432,9 @@ core base convolutional layers maxout normalization pooling = layers
 utils = layers.utils
 
 [python.saved_model]
+model_utils.export_output = estimator.export_output
+model_utils.export_utils = estimator.export
+model_utils.mode_keys = estimator.keys
 builder constants loader main_op signature_constants signature_def_utils tag_constants utils = saved_model.%
 builder_impl = saved_model.builder
 builder._SavedModelBuilder builder_impl._SavedModelBuilder = saved_model.builder:SavedModelBuilder

@@ -6,46 +6,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from inspect import (  # noqa: F401
-    currentframe,
-    getcallargs,
-    getdoc,
-    getfile,
-    getmembers,
-    getmodule,
-    getmro,
-    getsource,
-    isclass,
-    isfunction,
-    isgenerator,
-    ismethod,
-    ismodule,
-    isroutine,
-    signature,
-    stack,
-)
-import collections
 import re
 import sys
 from typing import Any, Callable, Dict, List, Optional
 
-contextmanager = contextlib.contextmanager
-getfullargspec = getargspec = inspect.getfullargspec
+from millrace.compat.decorators import make_decorator
 
 
-def _same(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """A decorator that leaves a function as it is."""
-    return lambda function: function
-
-
-deprecated = deprecated_args = deprecated_arg_values = deprecated_alias = deprecated_endpoints = tf_export = keras_export = _same
-
-
-def deprecated_argument_lookup(new_name: str, new_value: Any, old_name: str, old_value: Any) -> Any:
-    """The one of two arguments that was given."""
-    if old_value is not None and new_value is not None:
-        raise ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name))
-    return new_value if old_value is None else old_value
+def contextmanager(target: Callable[..., Any]) -> Callable[..., Any]:
+    """contextlib.contextmanager of a function that is still known as what it was."""
+    return make_decorator(target, contextlib.contextmanager(target), "contextmanager")
 
 
 def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,44 +30,6 @@ def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def make_decorator(target: Any, decorator_func: Any, decorator_name: Any = None, decorator_doc: str = "", decorator_argspec: Any = None) -> Any:
-    """A function with another's name and documentation, and the signature `decorator_argspec`, if any."""
-    made: Any = functools.wraps(target)(decorator_func)
-    name = decorator_name or inspect.stack()[1].function
-    made._tf_decorator = TFDecorator(name, target, decorator_doc, decorator_argspec)
-    if decorator_argspec is not None:
-        made.__signature__ = _signature_of(decorator_argspec)
-    return made
-
-
-TFDecorator = collections.namedtuple("TFDecorator", ["decorator_name", "decorated_target", "decorator_doc", "decorator_argspec"])
-
-
-def _signature_of(spec: Any) -> inspect.Signature:
-    """Of an ArgSpec or a FullArgSpec."""
-    kinds, defaults = inspect.Parameter, list(spec.defaults or ())
-    plain = len(spec.args) - len(defaults)
-    made = [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=defaults[i - plain] if i >= plain else kinds.empty) for i, name in enumerate(spec.args)]
-    if spec.varargs:
-        made.append(kinds(spec.varargs, kinds.VAR_POSITIONAL))
-    only = getattr(spec, "kwonlydefaults", None) or {}
-    made += [kinds(name, kinds.KEYWORD_ONLY, default=only.get(name, kinds.empty)) for name in getattr(spec, "kwonlyargs", ())]
-    rest = spec.varkw if hasattr(spec, "varkw") else spec.keywords
-    return inspect.Signature(made + ([kinds(rest, kinds.VAR_KEYWORD)] if rest else []))
-
-
-def unwrap(maybe_tf_decorator: Any) -> Any:
-    """(what make_decorator was told, outermost first, the function behind decorators)."""
-    found, at = [], maybe_tf_decorator
-    while True:
-        if hasattr(at, "_tf_decorator"):
-            found.append(at._tf_decorator)
-        if not hasattr(at, "__wrapped__"):
-            return found, at
-        at = at.__wrapped__
-
-
-ArgSpec = collections.namedtuple("ArgSpec", ["args", "varargs", "keywords", "defaults"])
 _taken_out: Dict[Any, Any] = {}
 
 

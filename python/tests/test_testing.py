@@ -324,3 +324,33 @@ def test_the_graph_that_a_test_builds_is_new(monkeypatch):
     assert len(seen) == 1 and seen[0] is not outer and tf.get_default_graph() is outer
     with pytest.raises(unittest.SkipTest):
         method(unittest.TestCase(), "function")
+
+
+def test_assertions_of_containers():
+    case = tf.test.TestCase()
+    case.assertLen([1, 2], 2)
+    case.assertEmpty(())
+    case.assertNotEmpty("a")
+    case.assertSameElements([1, 1, 2], [2, 1])
+    case.assertContainsSubset({1}, {1, 2})
+    case.assertNoCommonElements([1], [2])
+    case.assertSequenceAlmostEqual([1.0], [1.0 + 1e-9])
+    case.assertContainsInOrder(["a", "c"], "abc")
+    case.assertTotallyOrdered([1, 1.0], [2])
+    case.assertRaisesWithLiteralMatch(ValueError, "None values not supported.", tf.constant, None)
+    for wrong in (
+        lambda: case.assertLen([1], 2),
+        lambda: case.assertEmpty([1]),
+        lambda: case.assertNotEmpty([]),
+        lambda: case.assertSameElements([1], [2]),
+        lambda: case.assertContainsSubset({3}, {1}),
+        lambda: case.assertNoCommonElements([1], [1]),
+        lambda: case.assertSequenceAlmostEqual([1.0], [1.1]),
+        lambda: case.assertContainsInOrder(["c", "a"], "abc"),
+        lambda: case.assertTotallyOrdered([2], [1]),
+        lambda: case.assertRegexMatch("abc", ["d", "e"]),
+        lambda: case.assertRaisesWithLiteralMatch(ValueError, "Others.", tf.constant, None),
+        lambda: case.assertRaisesWithLiteralMatch(ValueError, "x", list),
+    ):
+        with pytest.raises(AssertionError):
+            wrong()

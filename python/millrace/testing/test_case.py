@@ -26,6 +26,7 @@ from millrace.ops.ragged.tensor import RaggedTensor, is_ragged
 from millrace.ops.ragged.value import RaggedTensorValue
 from millrace.protos import definitions, text_format
 from millrace.testing import messages
+from millrace.testing.assertions import Assertions
 from millrace.testing.googletest import GetTempDir
 
 _FORCED_DEVICE = "/device:GPU:0"
@@ -92,7 +93,7 @@ class _Writes:
         return self._last.decode("utf-8", "replace")
 
 
-class TestCase(unittest.TestCase):
+class TestCase(Assertions):
     """A test case. Each test starts with an empty default graph whose seed is fixed."""
 
     def __init__(self, methodName: str = "runTest") -> None:
@@ -450,7 +451,6 @@ class TestCase(unittest.TestCase):
         """A context that fails unless a step fails, with a text."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
-    assertItemsEqual = unittest.TestCase.assertCountEqual
     assertRaisesRegexp = unittest.TestCase.assertRaisesRegex
 
 

@@ -350,6 +350,7 @@ variables = ops.variables .
 variables.VariableV1 = ops.variables:Variable
 gradients_util = ops.gradients .
 unconnected_gradients = framework.replication
+parallel_for parallel_for.control_flow_ops parallel_for.gradients parallel_for.pfor = ops.parallel_for
 distributions distributions.distributions distributions.distribution distributions.kullback_leibler = distributions distributions.distribution
 distributions.util = distributions.util distributions.distribution
 distributions.special_math distributions.bijectors = distributions.%

@@ -58,7 +58,7 @@ def test_deprecation_is_said_once(monkeypatch):
         return x
 
     assert old(3) == 3 and old(4) == 4 and len(said) == 1
-    assert "old" in said[0] and "after 2030-01-01" in said[0] and "test_compat_util.py" in said[0]
+    assert "old" in said[0] and "after 2030-01-01" in said[0] and "test_decorators_of_programs.py" in said[0]
     assert old.__doc__.startswith("Does. (deprecated)\n\nWarning: THIS FUNCTION IS DEPRECATED. It will be removed after 2030-01-01.")
 
     @deprecation.deprecated_args(None, "Leave it out.", "y", ("z", None))
@@ -142,7 +142,7 @@ def test_places_and_names():
     registry = stacks.Registry("things")
     registry.register(add)
     assert registry.lookup("add") is add
-    with pytest.raises(KeyError, match=r"test_compat_util.py"):
+    with pytest.raises(KeyError, match=r"test_decorators_of_programs.py"):
         registry.register(add)
     with pytest.raises(LookupError, match="things registry has no entry for: sub"):
         registry.lookup("sub")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function gives for 0, 1, 2 ..., stacked, and Jacobians."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.ops import parallel_for
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(value):
+    with tf.Session() as session:
+        return session.run(value)
+
+
+def test_structures_are_stacked():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for parallel in (None, 2):
+        made = parallel_for.pfor(lambda i: {"row": tf.gather(x, i) * 2, "none": None, "i": i}, 3, parallel)
+        assert made["none"] is None and made["row"].shape.as_list() == [3, 2]
+        found = run({"row": made["row"], "i": made["i"]})
+        np.testing.assert_array_equal(found["row"], [[2, 4], [6, 8], [10, 12]])
+        np.testing.assert_array_equal(found["i"], [0, 1, 2])
+    np.testing.assert_array_equal(run(parallel_for.for_loop(lambda i: i * i, tf.int32, tf.placeholder_with_default(4, []))), [0, 1, 4, 9])
+    for wrong in (0, 1):
+        with pytest.raises(ValueError, match="parallel_iterations"):
+            parallel_for.pfor(lambda i: i, 3, wrong)
+
+
+def test_reductions_over_iterations():
+    x = tf.constant([1.0, 2.0, 6.0])
+
+    def centred(i, pfor_config):
+        mean = pfor_config.reduce_mean(tf.gather(x, i))
+        return tf.gather(x, i) - mean, pfor_config.reduce_sum(tf.square(tf.gather(x, i) - mean)), pfor_config.reduce_concat(i)
+
+    rest, squares, every = run(parallel_for.pfor(centred, 3))
+    np.testing.assert_allclose(rest, [-2, -1, 3])
+    np.testing.assert_allclose(squares, [14] * 3)
+    np.testing.assert_array_equal(every, [[0, 1, 2]] * 3)
+
+
+def test_sparse_tensors_and_operations():
+    made = parallel_for.pfor(lambda i: tf.SparseTensor([[tf.cast(i, tf.int64)]], [i + 1], [tf.cast(i + 1, tf.int64)]), 3)
+    np.testing.assert_array_equal(run(tf.sparse.to_dense(made)), np.diag([1, 2, 3]))
+    v = tf.Variable(0, use_resource=True)
+    added = parallel_for.pfor(lambda i: v.assign_add(i).op, 4)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        session.run(added)
+        assert session.run(v) == 6
+
+
+def test_jacobians():
+    w, x = np.arange(6.0).reshape(2, 3), tf.constant([1.0, 2.0, 3.0], tf.float64)
+    y = tf.square(tf.linalg.matvec(tf.constant(w), x))
+    expected = 2 * (w @ [1, 2, 3])[:, None] * w
+    for use_pfor in (True, False):
+        made, absent = parallel_for.jacobian(y, [x, tf.constant(1.0)], use_pfor)
+        assert absent is None and made.shape.as_list() == [2, 3]
+        np.testing.assert_allclose(run(made), expected)
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(run(parallel_for.batch_jacobian(tf.square(rows), rows)), [np.diag([2, 4]), np.diag([6, 8])])
+    with pytest.raises(ValueError, match="Need first dimension"):
+        parallel_for.batch_jacobian(rows, tf.zeros([3, 2]))

@@ -13,7 +13,7 @@ import pytest
 
 import millrace as tf
 from millrace import cli
-from millrace.cli import machine
+from millrace.cli import machine, sources
 from millrace.train import safetensors
 
 
@@ -94,6 +94,20 @@ def test_checkpoints_become_safetensors_and_come_back(capsys, model):
     assert status == 2 and "--overwrite" in err
     status, _, err = _run(capsys, "convert", model / "graph.pb", model / "a.onnx")
     assert status == 2 and "freeze it first" in err
+
+
+def test_types_and_shapes_come_from_tables(capsys, model, monkeypatch):
+    read, seen = sources.Values.__getitem__, []
+    monkeypatch.setattr(sources.Values, "__getitem__", lambda values, name: seen.append(name) or read(values, name))
+    rows = _facts(capsys, "inspect", model / "train")["tensors"]
+    assert rows == [{"name": "b", "dtype": "float32", "shape": [2], "bytes": 8}, {"name": "w", "dtype": "float32", "shape": [3, 2], "bytes": 24}]
+    assert seen == []
+    _facts(capsys, "convert", model / "train", model / "once.safetensors")
+    assert seen == ["b", "w"]
+    assert _facts(capsys, "inspect", model / "once.safetensors")["tensors"] == rows and seen == ["b", "w"]
+    with pytest.raises(ValueError, match=r"'a' is float32 \(2,\), was said to be F32 \[3\]"):
+        safetensors.save({"a": np.ones(2, np.float32)}, model / "wrong.safetensors", described=lambda name: (np.float32, [3]))
+    assert not (model / "wrong.safetensors").exists()
 
 
 def test_a_model_is_frozen(capsys, model):

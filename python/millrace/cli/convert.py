@@ -8,6 +8,8 @@ import os
 import shutil
 from typing import Any, Iterator
 
+import numpy as np
+
 from millrace import graph_util
 from millrace.cli import sources
 from millrace.cli.answers import Answer, Progress, each, size
@@ -95,17 +97,17 @@ class _OnDemand:
 
 
 def _write_safetensors(values: sources.Values, target: str) -> Answer:
-    total = _total_bytes(values)
+    def described(name: str) -> Any:
+        kind, dims = values.describe(name)
+        return np.dtype(kind.as_numpy_dtype), dims
+
+    total = sum(map(values.num_bytes, values.names))
     progress = Progress("writing", total)
     try:
-        safetensors.save(_OnDemand(values), target, told=progress.at)  # type: ignore[arg-type]
+        safetensors.save(_OnDemand(values), target, told=progress.at, described=described)  # type: ignore[arg-type]
     finally:
         progress.end()
     return _done(target, len(values.names), total)
-
-
-def _total_bytes(values: sources.Values) -> int:
-    return sum(value.nbytes for _, value in values.items())
 
 
 def _write_checkpoint(values: sources.Values, target: str, first_version: bool) -> Answer:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 from typing import Any, Dict, List
 
@@ -79,8 +80,8 @@ def _tensors(source: sources.Source, everything: bool) -> Answer:
     values = sources.Values(source)
     rows = []
     for name in each(values.names, "reading", "tensors"):
-        value = values[name]
-        rows.append((name, _type_name(value), shape(value.shape), value.size, value.nbytes, list(value.shape)))
+        kind, dims = values.describe(name)
+        rows.append((name, kind.name, shape(dims), math.prod(dims), values.num_bytes(name), dims))
     total = sum(r[4] for r in rows)
     shown = rows if everything or len(rows) <= 60 else rows[:50]
     text = "%s %s: %d tensors, %d elements, %s" % (source.kind, source.path, len(rows), sum(r[3] for r in rows), size(total))

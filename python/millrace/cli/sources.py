@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 import struct
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
 import millrace._core as _core
+from millrace.framework import dtypes
 from millrace.protos import definitions, text_format
 from millrace.protos.message import DecodeError
 from millrace.python_io import masked_crc
@@ -149,15 +151,16 @@ class Values:
         self.source = source
         if source.kind == "checkpoint":
             reader = _core.CheckpointReader(source.path)
-            self._read = reader.read
+            self._read, self._describe = reader.read, reader.describe
             self.names: List[str] = sorted(reader.names())
         elif source.kind == "safetensors":
             file = safetensors.SafetensorsFile(source.path)
-            self._read, self.names = file.read, sorted(file.names())
+            self._read, self._describe, self.names = file.read, file.describe, sorted(file.names())
         elif source.kind == "array":
             loaded = np.load(source.path, allow_pickle=False)
             arrays: Dict[str, Any] = {"array": loaded} if isinstance(loaded, np.ndarray) else loaded
             self._read, self.names = arrays.__getitem__, sorted(arrays)
+            self._describe = lambda name: (self[name].dtype, list(self[name].shape))
         else:
             raise ValueError("%s is %s; a checkpoint, safetensors file or array is wanted" % (source.path, source.kind))
 
@@ -165,7 +168,12 @@ class Values:
         value = self._read(name)
         return np.asarray(value, dtype=object) if isinstance(value, (bytes, str)) else np.asarray(value)
 
-    def items(self) -> Iterator[Tuple[str, Any]]:
-        """Names and arrays."""
-        for name in self.names:
-            yield name, self[name]
+    def describe(self, name: str) -> Tuple[dtypes.DType, List[int]]:
+        """The type and the shape of an array, which is not read where the file says them elsewhere."""
+        kind, dims = self._describe(name)
+        return dtypes.string if getattr(kind, "kind", None) in ("O", "S", "U") else dtypes.as_dtype(kind), dims
+
+    def num_bytes(self, name: str) -> int:
+        """Of an array; of strings what they hold."""
+        kind, dims = self.describe(name)
+        return sum(map(len, self[name].reshape(-1).tolist())) if kind == dtypes.string else kind.size * math.prod(dims)

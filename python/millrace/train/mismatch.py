@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
+from millrace.framework.dtypes import as_dtype
 from millrace.framework.graph import Operation, Tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
@@ -86,8 +87,9 @@ def _described(reader: Any, name: str) -> Tuple[Any, List[int]]:
     """NumPy type (None: strings) and shape of a tensor."""
     if isinstance(reader, SafetensorsFile):
         return reader.describe(name)
-    value = reader.read(name)
-    return getattr(value, "dtype", None), list(getattr(value, "shape", ()))
+    number, shape = reader.describe(name)
+    dtype = as_dtype(number)
+    return None if dtype.name == "string" else np.dtype(dtype.as_numpy_dtype), shape
 
 
 def _near(name: str, others: List[str]) -> List[str]:

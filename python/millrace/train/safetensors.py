@@ -5,6 +5,7 @@ array lies, the arrays' bytes in row-major order, little-endian."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
@@ -121,21 +122,25 @@ def load(path: Any) -> Dict[str, np.ndarray]:
     return {name: file.read(name) for name in file.names()}
 
 
-def save(arrays: Mapping[str, Any], path: Any, metadata: Optional[Mapping[str, str]] = None, told: Optional[Callable[[int], None]] = None) -> None:
+def save(
+    arrays: Mapping[str, Any], path: Any, metadata: Optional[Mapping[str, str]] = None, told: Optional[Callable[[int], None]] = None, described: Any = None
+) -> None:
     """Writes arrays; the file is there whole or not at all.
 
-    arrays: by name, each read once in its turn, so that a mapping may make them on demand. metadata: texts by name. told: is called with the bytes
-    written so far. TypeError for strings and complex numbers, which the format has not.
+    arrays: by name, each read in its turn, so that a mapping may make them on demand. metadata: texts by name. told: is called with the bytes
+    written so far. described: a function from a name to (NumPy type, shape), without which each array is read twice. TypeError for strings and complex
+    numbers, which the format has not.
     """
     header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for name in arrays:
-        value = np.asarray(arrays[name])
-        kind = _name_of(value.dtype)
+        dtype, shape = described(name) if described is not None else (np.asarray(arrays[name]).dtype, np.shape(arrays[name]))
+        kind = _name_of(np.dtype(dtype))
         if kind is None:
-            raise TypeError("'%s' has type %s, which safetensors has not" % (name, value.dtype))
-        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [at, at + value.nbytes]}
-        at += value.nbytes
+            raise TypeError("'%s' has type %s, which safetensors has not" % (name, dtype))
+        end = at + math.prod(shape) * np.dtype(dtype).itemsize
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [at, end]}
+        at = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     path = os.fspath(path)
@@ -144,7 +149,9 @@ def save(arrays: Mapping[str, Any], path: Any, metadata: Optional[Mapping[str, s
         with open(temporary, "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for name in arrays:
-                value = np.ascontiguousarray(arrays[name])
+                value = np.asarray(arrays[name], order="C")
+                if list(value.shape) != header[name]["shape"] or _name_of(value.dtype) != header[name]["dtype"]:
+                    raise ValueError("'%s' is %s %s, was said to be %s %s" % (name, value.dtype, value.shape, header[name]["dtype"], header[name]["shape"]))
                 file.write(value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes())
                 if told:
                     told(file.tell())

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
 from millrace import gfile, tf_logging
-from millrace.framework import errors
+from millrace.framework import dtypes, errors
 from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
@@ -446,13 +446,11 @@ class CheckpointReader:
 
     def get_variable_to_shape_map(self) -> Dict[str, List[int]]:
         """The shapes by name."""
-        return {n: list(getattr(self._reader.read(n), "shape", ())) for n in self._reader.names()}
+        return {n: self._reader.describe(n)[1] for n in self._reader.names()}
 
     def get_variable_to_dtype_map(self) -> Dict[str, Any]:
         """The types by name."""
-        from millrace.framework import dtypes
-
-        return {n: dtypes.as_dtype(getattr(self._reader.read(n), "dtype", object)) for n in self._reader.names()}
+        return {n: dtypes.as_dtype(self._reader.describe(n)[0]) for n in self._reader.names()}
 
     def debug_string(self) -> bytes:
         """A listing."""

@@ -100,6 +100,15 @@ def test_functions_go_by_the_names_that_call_them():
         for part in name.split("."):
             function = getattr(function, part)
         assert function.__name__ == {"sparse.maximum": "sparse_maximum"}.get(name, name.split(".")[-1])
+    assert tf.keras.layers.Input((3,), 2).shape.as_list() == tf.keras.layers.Input((3,), batch_size=2).shape.as_list() == [2, 3]
     dense, conv2d = (tf.contrib.framework.add_arg_scope(f) for f in (tf.layers.dense, tf.layers.conv2d))
     with tf.Graph().as_default(), tf.contrib.framework.arg_scope([dense], activation=tf.nn.relu):
         assert (dense(tf.ones([1, 2]), 3).op.type, conv2d(tf.ones([1, 2, 2, 1]), 1, 1).op.type) == ("Relu", "BiasAdd")
+
+
+def test_pointwise_weights_of_separable_convolutions_have_an_initializer_of_their_own():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        given = dict(weights_initializer=tf.ones_initializer(), pointwise_initializer=tf.constant_initializer(0.5), activation_fn=None)
+        made = tf.contrib.layers.separable_conv2d(tf.ones([1, 1, 1, 2]), 1, 1, **given)
+        sess.run(tf.global_variables_initializer())
+        assert made.eval().item() == 1.0

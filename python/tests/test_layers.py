@@ -317,6 +317,21 @@ def test_layers_of_the_first_versions():
         assert layers.pool(tf.ones([1, 4, 4, 1]), 2, "AVG", stride=2).op.name == "avg_pool"
 
 
+def test_transposed_convolutions_take_what_they_took_by_place():
+    """tf.keras.layers' have a padding of the outputs before the data format; those of tf.layers and contrib have none."""
+    with tf.Graph().as_default():
+        image, volume = tf.ones([1, 2, 2, 1]), tf.ones([1, 2, 2, 2, 1])
+        flat = tf.layers.conv2d_transpose(image, 3, 2, 2, "same", "channels_last", tf.nn.relu, False)
+        deep = tf.layers.conv3d_transpose(volume, 3, 2, 2, "same", "channels_last", tf.nn.relu, False)
+        assert (flat.shape.as_list(), flat.op.type, deep.shape.as_list(), deep.op.type) == ([1, 4, 4, 3], "Relu", [1, 4, 4, 4, 3], "Relu")
+        assert tf.layers.conv3d_transpose(volume, 3, 2, use_bias=False, kernel_initializer=tf.zeros_initializer()).shape.as_list() == [1, 3, 3, 3, 3]
+        assert tf.contrib.layers.conv2d_transpose(image, 3, 2, 2).shape.as_list() == [1, 4, 4, 3]
+        assert tf.contrib.layers.conv3d_transpose(volume, 3, 2, 2).shape.as_list() == [1, 4, 4, 4, 3]
+        assert len(tf.trainable_variables()) == 7
+        with pytest.raises(TypeError, match="output_padding"):
+            tf.layers.conv2d_transpose(image, 3, 2, output_padding=1)
+
+
 @pytest.mark.parametrize("drop", [lambda x, shape: tf.nn.dropout(x, 0.5, shape), lambda x, shape: tf.layers.dropout(x, 0.5, shape, training=True)])
 def test_dropout_whose_shape_the_step_tells(drop):
     with tf.Graph().as_default(), tf.Session() as sess:

@@ -284,51 +284,58 @@ def convolution2d(
 conv1d = conv2d = conv3d = convolution1d = convolution3d = convolution = convolution2d
 
 
-@add_arg_scope
-def convolution2d_transpose(
-    inputs: Any,
-    num_outputs: int,
-    kernel_size: Any,
-    stride: Any = 1,
-    padding: str = "SAME",
-    data_format: str = "NHWC",
-    activation_fn: Any = nn_ops.relu,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = xavier_initializer(),
-    weights_regularizer: Any = None,
-    biases_initializer: Any = init_ops.zeros_initializer(),
-    biases_regularizer: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
-    trainable: bool = True,
-    scope: Any = None,
-) -> Any:
-    """The transpose of a convolution of images."""
-    with variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = _layers.Conv2DTranspose(
-            num_outputs,
-            kernel_size,
-            stride,
-            padding,
-            _channels(data_format),
-            use_bias=normalizer_fn is None and biases_initializer is not None,
-            kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer,
-            kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer,
-            trainable=trainable,
-            name=sc.name,
-            _scope=sc,
-            _reuse=reuse,
-        )
-        outputs = layer(convert_to_tensor(inputs))
-        _variables_of(layer, variables_collections)
-        return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+def _transposed(name: str, kind: Any, default: str, formats: Any, doc: str) -> Any:
+    def function(
+        inputs: Any,
+        num_outputs: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: str = "SAME",
+        data_format: str = formats[0],
+        activation_fn: Any = nn_ops.relu,
+        normalizer_fn: Any = None,
+        normalizer_params: Any = None,
+        weights_initializer: Any = xavier_initializer(),
+        weights_regularizer: Any = None,
+        biases_initializer: Any = init_ops.zeros_initializer(),
+        biases_regularizer: Any = None,
+        reuse: Any = None,
+        variables_collections: Any = None,
+        outputs_collections: Any = None,
+        trainable: bool = True,
+        scope: Any = None,
+    ) -> Any:
+        with variable_scope(scope, default, [inputs], reuse=reuse, custom_getter=_renamed) as sc:
+            layer = kind(
+                num_outputs,
+                kernel_size,
+                stride,
+                padding,
+                _channels(data_format, formats),
+                use_bias=normalizer_fn is None and biases_initializer is not None,
+                kernel_initializer=weights_initializer,
+                bias_initializer=biases_initializer,
+                kernel_regularizer=weights_regularizer,
+                bias_regularizer=biases_regularizer,
+                trainable=trainable,
+                name=sc.name,
+                _scope=sc,
+                _reuse=reuse,
+            )
+            outputs = layer(convert_to_tensor(inputs))
+            _variables_of(layer, variables_collections)
+            return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+
+    function.__name__, function.__qualname__, function.__doc__ = name, name, doc
+    return add_arg_scope(function)
 
 
-conv2d_transpose = convolution2d_transpose
+convolution2d_transpose = conv2d_transpose = _transposed(
+    "convolution2d_transpose", _layers.Conv2DTranspose, "Conv2d_transpose", ("NHWC", "NCHW"), "The transpose of a convolution of images."
+)
+convolution3d_transpose = conv3d_transpose = _transposed(
+    "convolution3d_transpose", _layers.Conv3DTranspose, "Conv3d_transpose", ("NDHWC", "NCDHW"), "The transpose of a convolution of volumes."
+)
 
 
 @add_arg_scope
@@ -345,6 +352,7 @@ def separable_convolution2d(
     normalizer_fn: Any = None,
     normalizer_params: Any = None,
     weights_initializer: Any = xavier_initializer(),
+    pointwise_initializer: Any = None,
     weights_regularizer: Any = None,
     biases_initializer: Any = init_ops.zeros_initializer(),
     biases_regularizer: Any = None,
@@ -369,7 +377,7 @@ def separable_convolution2d(
                 depth_multiplier=depth_multiplier,
                 use_bias=use_bias,
                 depthwise_initializer=weights_initializer,
-                pointwise_initializer=weights_initializer,
+                pointwise_initializer=weights_initializer if pointwise_initializer is None else pointwise_initializer,
                 depthwise_regularizer=weights_regularizer,
                 pointwise_regularizer=weights_regularizer,
                 bias_initializer=biases_initializer,

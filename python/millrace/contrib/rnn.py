@@ -82,6 +82,7 @@ def stack_bidirectional_dynamic_rnn(  # type: ignore[no-untyped-def]
     parallel_iterations=None,
     time_major=False,
     scope=None,
+    swap_memory=False,
 ):
     """(outputs, last states forwards, last states backwards) of layers of two cells."""
     from millrace.ops import array_ops, rnn
@@ -100,7 +101,8 @@ def stack_bidirectional_dynamic_rnn(  # type: ignore[no-untyped-def]
                     initial_states_bw and initial_states_bw[i],
                     dtype,
                     parallel_iterations,
-                    time_major=time_major,
+                    swap_memory,
+                    time_major,
                 )
                 value = array_ops.concat(list(outputs), 2)
                 states_fw.append(state_fw)

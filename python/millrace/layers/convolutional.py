@@ -231,10 +231,35 @@ class Conv3DTranspose(Conv2DTranspose):
         output_padding: Any = None,
         data_format: Any = None,
         activation: Any = None,
-        *args: Any,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(filters, kernel_size, strides, padding, output_padding, data_format, 1, activation, *args, **kwargs)
+        super().__init__(
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            output_padding,
+            data_format,
+            1,
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            activity_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            **kwargs,
+        )
 
 
 class DepthwiseConv2D(_Conv):

@@ -222,11 +222,11 @@ def _arguments(signature: inspect.Signature, name: str, args: Any, kwargs: Any) 
     return {**given, **more}
 
 
-def _scoped(kind: Any, needed: Any = (), last: Any = (("trainable", True), ("name", None)), **defaults: Any) -> Any:
+def _scoped(kind: Any, needed: Any = (), without: Any = (), last: Any = (("trainable", True), ("name", None)), **defaults: Any) -> Any:
     """A layer of tf.keras.layers as one of tf.layers: weights that nothing is said of are initialised as the variable scope says.
-    `needed` has no default here; `last` goes by place too, behind what the layer itself takes."""
+    `needed` has no default here, `without` is not taken; `last` goes by place too, behind what the layer itself takes."""
     by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    own = [p for p in inspect.signature(kind).parameters.values() if p.kind is by_place]
+    own = [p for p in inspect.signature(kind).parameters.values() if p.kind is by_place and p.name not in without]
     taken = [p.replace(default=inspect.Parameter.empty if p.name in needed else defaults.get(p.name, p.default)) for p in own]
     taken += [inspect.Parameter(name, by_place, default=value) for name, value in last]
     taken.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
@@ -254,7 +254,9 @@ else:
     Dense = _scoped(core.Dense, kernel_initializer=None)
     Flatten = _scoped(core.Flatten, last=(), data_format="channels_last")
     Conv1D, Conv2D, Conv3D = (_scoped(kind, **_KERNEL) for kind in (convolutional.Conv1D, convolutional.Conv2D, convolutional.Conv3D))
-    Conv2DTranspose, Conv3DTranspose = (_scoped(kind, **_KERNEL) for kind in (convolutional.Conv2DTranspose, convolutional.Conv3DTranspose))
+    Conv2DTranspose, Conv3DTranspose = (
+        _scoped(kind, without=("output_padding", "dilation_rate"), **_KERNEL) for kind in (convolutional.Conv2DTranspose, convolutional.Conv3DTranspose)
+    )
     SeparableConv1D, SeparableConv2D = (_scoped(kind, **_KERNELS) for kind in (convolutional.SeparableConv1D, convolutional.SeparableConv2D))
     MaxPooling1D, MaxPooling2D, MaxPooling3D = (_scoped(kind, **_WINDOWS) for kind in (pooling.MaxPooling1D, pooling.MaxPooling2D, pooling.MaxPooling3D))
     AveragePooling1D, AveragePooling2D, AveragePooling3D = (

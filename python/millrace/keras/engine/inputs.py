@@ -64,6 +64,8 @@ def Input(
     """A tensor that a model is fed."""
     if unused:
         raise at_user_line(ValueError("Unrecognized keyword arguments: %s" % sorted(unused)))
+    if isinstance(batch_shape, int):  # the second one by place: a shape until 1.3, a size since
+        batch_shape, batch_size = None, batch_shape
     if shape is not None and batch_shape is not None:
         raise at_user_line(ValueError("Only provide the shape OR batch_shape argument to Input, not both at the same time."))
     if shape is None and batch_shape is None and tensor is None:

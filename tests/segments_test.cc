@@ -66,6 +66,14 @@ class SegmentsTest : public ::testing::Test {
   std::vector<Tensor> values_;
 };
 
+Output ThroughQueue(const GraphBuilder& b, Output v) {
+  const std::vector<DType> types = {DType::kFloat};
+  const Output queue = b.Op("FIFOQueueV2", {}, {{"component_types", types}, {"capacity", int64_t{2}}});
+  Node* put = b.OpNode("QueueEnqueueV2", {queue, v}, {{"Tcomponents", types}});
+  const Output taken = b.WithControl({put}).Op("QueueDequeueV2", {queue}, {{"component_types", types}});
+  return b.Reshape(taken, b.Op("Shape", {v}));
+}
+
 class RandomGraph {
  public:
   RandomGraph(const GraphBuilder& b, uint32_t seed)
@@ -98,14 +106,6 @@ class RandomGraph {
       default: return b.Op("Tanh", {b.MatMul(Any(), Any())});
     }
   }
-  static Output ThroughQueue(const GraphBuilder& b, Output v) {
-    const std::vector<DType> types = {DType::kFloat};
-    const Output queue = b.Op("FIFOQueueV2", {}, {{"component_types", types}, {"capacity", int64_t{2}}});
-    Node* put = b.OpNode("QueueEnqueueV2", {queue, v}, {{"Tcomponents", types}});
-    const Output taken = b.WithControl({put}).Op("QueueDequeueV2", {queue}, {{"component_types", types}});
-    return b.Reshape(taken, b.Op("Shape", {v}));
-  }
-
   // Its bodies wait for a queue between nodes that do not, and some nodes wait for the counter alone.
   static Output Loop(const GraphBuilder& b, Output start, Output x, Output y) {
     const auto goes_on = [](const GraphBuilder& s, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
@@ -214,6 +214,39 @@ TEST_F(SegmentsTest, StatesChangeInTheOrderOfThePlan) {
       ASSERT_EQ(BitsOf(*got), expected[run]) << threads << " threads, run " << run;
     }
   }
+}
+
+// What is read of a variable goes through a queue, and so before other work: updates beside it stay where they stood.
+TEST_F(SegmentsTest, StatesChangeInTheOrderOfThePlanBesideWaits) {
+  constexpr size_t kSteps = 150;
+  Node* init = nullptr;
+  {
+    const GraphLock lock(&graph_->mu);
+    const GraphBuilder b(&graph_->graph);
+    const ClientVariable v = *AddVariable(b, "v", b.Const(Matrix(1)));
+    init = v.assign;
+    const Output x = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape::Of({kSide, kSide})}});
+    Feed(x, Matrix(2));
+    for (int line = 0; line < 3; ++line) {
+      fetches_.push_back(ThroughQueue(b, b.Op("Identity", {v.ref})));
+      fetches_.push_back(b.Neg(b.Op("AssignAdd", {v.ref, b.Mul(x, b.Scalar(static_cast<float>(line + 1)))})));
+    }
+    ASSERT_TRUE(b.status().ok()) << b.status();
+  }
+  std::vector<std::string> expected;
+  const auto compare = [&](Session& session, absl::string_view how) {
+    std::vector<Tensor> none;
+    ASSERT_TRUE(session.Run(nullptr, {}, {}, {}, {init}, &none, nullptr).ok());
+    for (size_t step = 0; step < kSteps; ++step) {
+      const auto got = Run(session);
+      ASSERT_TRUE(got.ok()) << got.status();
+      if (expected.size() == step) expected.push_back(BitsOf(*got));
+      ASSERT_EQ(BitsOf(*got), expected[step]) << how << ", step " << step;
+    }
+  };
+  for (const int threads : {1, 2, 8}) compare(*Open(threads), absl::StrCat(threads, " threads"));
+  for (const uint64_t seed : {1, 2, 3})
+    compare(*Open(1, {.on = true, .order_seed = seed}), absl::StrCat("seed ", seed));
 }
 
 TEST_F(SegmentsTest, AFailureOnAnyThreadNamesItsNodeAndEndsTheStep) {

@@ -5,7 +5,7 @@
 // that is one segment runs so on the caller's thread. The units of every other plan run by readiness: one runs when all
 // its inputs are there; cheap ready units run on the thread that made them ready, expensive ones may go to other
 // workers, and what a callback makes ready goes to the thread that waits for the step, if that has nothing else to do.
-// Every order gives bit-equal results.
+// Every order gives bit-equal results, but for uses of states between which there is none (runtime/plan_cut.h).
 //
 // The first error wins: it stops the step, and names node, op, device and the user's line. When nothing is runnable and
 // nothing is outstanding, the step fails and lists the nodes that wait.

@@ -151,7 +151,7 @@ class PlanLayout {
 
   void LinkUnits() {
     std::vector<int> joined(plan_->nodes_.size(), -1);  // by unit: the segment that it has an edge to
-    HashMap<int, std::vector<int>> before;              // by first node of a segment, see PlanCut::order
+    HashMap<int, std::vector<int>> before;              // by first node of a unit, see PlanCut::order
     for (const auto& [from, to] : cut_.order) before[UnitOf(PlaceOf(to))].push_back(from);
     for (const PlanUnit& u : cut_.units) {
       const int first = PlaceOf(u.nodes.front());
@@ -165,7 +165,7 @@ class PlanLayout {
       }
       const auto at = before.find(first);
       if (at == before.end()) continue;
-      for (const int from : at->second) Link(from, -1, u.nodes.front(), -1, segment, joined);
+      for (const int from : at->second) Link(from, PlanEdge::kOrder, u.nodes.front(), -1, segment, joined);
     }
   }
   // `segment`: the first node of the one that `to` is in, or -1.

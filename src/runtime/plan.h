@@ -57,6 +57,7 @@ struct PlanNode {
 // From an output of a node (-1: a control edge) to an input of another. Between two units; into a segment one does for
 // all from the same unit.
 struct PlanEdge {
+  static constexpr int32_t kOrder = -2;  // an output: of PlanCut::order, nobody dies by it
   int32_t from = 0;
   int32_t node = 0;
   int32_t output = -1;

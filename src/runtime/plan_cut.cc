@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of waiting nodes are numbered as they are found, and unions of two numbers are remembered, so that a straight
 // line costs one look-up a node. A graph with many waits may have as many sets as nodes: when their memory passes a
-// limit, what follows is cut into nodes, which is never wrong.
+// limit, what follows is cut into nodes, which keeps every edge; uses of states have no order there.
 #include "runtime/plan_cut.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 #include <tuple>
 
 #include "base/hash_map.h"
+#include "runtime/state_use.h"
 
 namespace millrace {
 namespace {
@@ -33,7 +35,7 @@ class Sets {
   static constexpr int kUnknown = -1;  // not looked into any more
   static constexpr int kEmpty = 0;
 
-  Sets() { numbers_.emplace(Bits(), kEmpty), sets_.emplace_back(); }
+  Sets() { numbers_.emplace(Bits(), kEmpty), sets_.emplace_back(), folded_.push_back(0); }
 
   int Union(int a, int b) {
     if (a == b || b == kEmpty) return a;
@@ -55,6 +57,14 @@ class Sets {
     bits[integer / 64] |= uint64_t{1} << (integer % 64);
     return NumberOf(std::move(bits));
   }
+  // Whether `b` has all of `a`, which is another one, and more.
+  bool IsPart(int a, int b) const {
+    if (a == kUnknown || b == kUnknown || a == b) return false;
+    if ((folded_[static_cast<size_t>(a)] & ~folded_[static_cast<size_t>(b)]) != 0) return false;
+    const Bits &part = sets_[static_cast<size_t>(a)], &all = sets_[static_cast<size_t>(b)];
+    return part.size() <= all.size() &&
+           std::equal(part.begin(), part.end(), all.begin(), [](uint64_t p, uint64_t q) { return (p & ~q) == 0; });
+  }
 
  private:
   using Bits = std::vector<uint64_t>;
@@ -64,6 +74,9 @@ class Sets {
     bytes_ += 2 * bits.size() * sizeof(uint64_t) + 64;
     if (bytes_ > kMaxSetBytes) return kUnknown;
     const int number = static_cast<int>(sets_.size());
+    uint64_t folded = 0;
+    for (size_t i = 0; i < bits.size(); ++i) folded |= std::rotl(bits[i], static_cast<int>(i % 64));
+    folded_.push_back(folded);
     sets_.push_back(bits);
     numbers_.emplace(std::move(bits), number);
     return number;
@@ -71,6 +84,7 @@ class Sets {
 
   HashMap<Bits, int> numbers_;
   std::vector<Bits> sets_;
+  std::vector<uint64_t> folded_;  // by number: all words of a set in one, which says quickly that it is part of none
   HashMap<std::pair<int, int>, int> unions_;
   size_t bytes_ = 0;
 };
@@ -86,7 +100,30 @@ class WaitCutter {
     for (size_t k = 0; k < graph_.nodes.size(); ++k) {
       if (IsStep(graph_.nodes[k])) Place(static_cast<int>(k));
     }
-    return SortedCut(graph_, {std::move(units_), {}});
+    std::vector<std::pair<int, int>> order = OrderOfUnits();
+    return SortedCut(graph_, {std::move(units_), std::move(order)});
+  }
+  // Of nodes by themselves.
+  std::vector<std::pair<int, int>> OrderOfNodes() {
+    FindWaits();
+    HashMap<std::pair<int, int>, int> numbers;
+    std::vector<std::pair<int, int>> group_at;  // by number: the frame and what is waited for
+    std::vector<int> group(graph_.nodes.size(), -1);
+    for (size_t k = 0; k < graph_.nodes.size(); ++k) {
+      const PlannedNode& n = graph_.nodes[k];
+      // A Merge goes on with the first that comes, and waits for nothing else.
+      if (n.async != nullptr || n.control == ControlOp::kMerge || GoesElsewhere(n)) continue;
+      if (waits_for_[k] == Sets::kUnknown) continue;
+      const std::pair<int, int> at = {n.frame, waits_for_[k]};
+      const auto [number, is_new] = numbers.try_emplace(at, static_cast<int>(group_at.size()));
+      if (is_new) group_at.push_back(at);
+      group[k] = number->second;
+    }
+    const auto goes_first = [&](int a, int b) {
+      const auto &x = group_at[static_cast<size_t>(a)], &y = group_at[static_cast<size_t>(b)];
+      return x.first == y.first && sets_.IsPart(x.second, y.second);
+    };
+    return OrderOfStates(graph_, group, goes_first, /*as_one=*/false);
   }
 
  private:
@@ -110,19 +147,18 @@ class WaitCutter {
 
   // What each node waits for, itself included.
   void FindWaits() {
-    Sets sets;
     size_t waits = 0;
     by_itself_.resize(graph_.nodes.size());
     for (size_t k = 0; k < graph_.nodes.size(); ++k) {
       const PlannedNode& n = graph_.nodes[k];
       if (!IsStep(n)) continue;
       int& set = waits_for_[k];
-      ForEachSource(graph_, n, [&](int from) { set = sets.Union(set, waits_for_[static_cast<size_t>(from)]); });
+      ForEachSource(graph_, n, [&](int from) { set = sets_.Union(set, waits_for_[static_cast<size_t>(from)]); });
       const bool waits_here = n.async != nullptr || IsHead(n) || MergesDifferentWaits(n);
       by_itself_[k] = waits_here || GoesElsewhere(n) || set == Sets::kUnknown;
       // A loop is waited for at its Exits. What enters one is there when it is there outside.
       const bool ends_something = n.control == ControlOp::kExit || n.control == ControlOp::kNextIteration;
-      if (waits_here || ends_something) set = sets.With(set, waits++);
+      if (waits_here || ends_something) set = sets_.With(set, waits++);
     }
   }
 
@@ -147,8 +183,18 @@ class WaitCutter {
 
   void FindWhatLeadsToWaits() {
     FindWhatLeadsToDecisions();
+    struct Leading {
+      bool reads = false, changes = false;
+    };
+    HashMap<std::tuple<int, int, int>, Leading> leading;  // uses of a state that stand later, in the same frame and set
     for (size_t k = graph_.nodes.size(); k-- > 0;) {
       const PlannedNode& n = graph_.nodes[k];
+      if (n.state_use != StateUse::kNone && !by_itself_[k]) {
+        Leading& later = leading[{n.state, n.frame, waits_for_[k]}];
+        const bool changes = n.state_use == StateUse::kChanges;
+        if (later.changes || (changes && later.reads)) leads_[k] = true;
+        if (leads_[k] || n.is_transfer) (changes ? later.changes : later.reads) = true;
+      }
       const bool waits = by_itself_[k] && n.control != ControlOp::kNextIteration && n.control != ControlOp::kExit;
       if (!waits && !n.is_transfer && !leads_[k]) continue;
       ForEachSource(graph_, n, [&](int from) { leads_[static_cast<size_t>(from)] = true; });
@@ -172,7 +218,25 @@ class WaitCutter {
     units_[static_cast<size_t>(unit)].pays_a_thread |= At(k).expensive;
   }
 
+  // Only segments take part: nodes by themselves wait, or pass values on.
+  std::vector<std::pair<int, int>> OrderOfUnits() const {
+    std::vector<int> group(graph_.nodes.size(), -1);
+    for (size_t u = 0; u < units_.size(); ++u) {
+      for (const int k : units_[u].nodes) {
+        if (units_[u].is_segment) group[static_cast<size_t>(k)] = static_cast<int>(u);
+      }
+    }
+    const auto goes_first = [&](int a, int b) {
+      const auto x = static_cast<size_t>(units_[static_cast<size_t>(a)].nodes.front());
+      const auto y = static_cast<size_t>(units_[static_cast<size_t>(b)].nodes.front());
+      if (graph_.nodes[x].frame != graph_.nodes[y].frame) return false;
+      return waits_for_[x] == waits_for_[y] ? leads_[x] && !leads_[y] : sets_.IsPart(waits_for_[x], waits_for_[y]);
+    };
+    return OrderOfStates(graph_, group, goes_first, /*as_one=*/true);
+  }
+
   const PlanGraph& graph_;
+  Sets sets_;
   std::vector<int> waits_for_;
   std::vector<bool> leads_;  // to a node that waits, a transfer, or what decides whether a loop goes on
   std::vector<bool> by_itself_;
@@ -250,6 +314,7 @@ PlanCut CutIntoNodes(const PlanGraph& graph) {
     cut.units.push_back(
         {.nodes = {static_cast<int>(k)}, .is_segment = false, .pays_a_thread = graph.nodes[k].expensive});
   }
+  cut.order = WaitCutter(graph).OrderOfNodes();
   return cut;
 }
 

@@ -36,6 +36,12 @@ class PlanCutTest : public ::testing::Test {
     graph_.nodes.back().async = &waiting_;
     return k;
   }
+  int Uses(StateUse use, std::vector<int> inputs, int state = 1) {
+    const int k = Add(std::move(inputs));
+    graph_.nodes.back().state_use = use;
+    graph_.nodes.back().state = state;
+    return k;
+  }
   int Control(ControlOp op, std::vector<int> inputs, int frame = 0, int output_frame = 0) {
     const int k = Add(std::move(inputs));
     PlannedNode& n = graph_.nodes.back();
@@ -115,6 +121,37 @@ TEST_F(PlanCutTest, WhatIsSentGoesFirstToo) {
   EXPECT_EQ(Cut(), "3 [0 2] [1] [4]");
 }
 
+TEST_F(PlanCutTest, AReadBeforeAnUpdateThatLeadsToAWaitRunsFirstToo) {
+  const int read = Uses(StateUse::kReads, {}), other = Uses(StateUse::kReads, {}, /*state=*/2);
+  Wait({Uses(StateUse::kChanges, {})});
+  Add({read, other});
+  EXPECT_EQ(Cut(), "[0 2] 3 [1 4]");
+}
+
+using Order = std::vector<std::pair<int, int>>;
+
+TEST_F(PlanCutTest, AnUpdateWaitsForAReadBeforeItThatLeadsToAWait) {
+  const int read = Uses(StateUse::kReads, {}), update = Uses(StateUse::kChanges, {});
+  Uses(StateUse::kChanges, {}, /*state=*/2);
+  Wait({read});
+  EXPECT_EQ(Cut(), "[0] 3 [1 2]");
+  EXPECT_EQ(CutByWaits(graph_).order, (Order{{read, update}}));
+}
+
+TEST_F(PlanCutTest, AUseThatWaitsForLessGoesFirst) {
+  const int x = Wait(), y = Wait();
+  const int after_x = Uses(StateUse::kChanges, {x}), before = Uses(StateUse::kReads, {});
+  Uses(StateUse::kChanges, {y});
+  const int after_both = Uses(StateUse::kReads, {Add({x, y})});
+  const Order want = {{before, 4}, {before, after_x}, {after_x, after_both}, {4, after_both}};
+  const auto sorted = [](Order order) {
+    std::sort(order.begin(), order.end());
+    return order;
+  };
+  EXPECT_EQ(sorted(CutByWaits(graph_).order), sorted(want));
+  EXPECT_EQ(sorted(CutIntoNodes(graph_).order), sorted(want));
+}
+
 TEST_F(PlanCutTest, AMergeOfDifferentWaitsGoesOnWithTheFirst) {
   const int x = Wait();
   const int a = Add({}), merge = Control(ControlOp::kMerge, {Add({x}), a});
@@ -171,15 +208,20 @@ TEST_F(PlanCutTest, ManyWaitsCostNoMoreThanTheirLimit) {
   EXPECT_EQ(CutByWaits(graph_).units.size(), graph_.nodes.size());
 }
 
+// Values, and the order of the uses of states, in all that waits and leads to waits.
 TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
-  for (uint32_t seed = 0; seed < 200; ++seed) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     graph_.nodes.clear();
     const size_t n = 2 + random() % 60;
     for (size_t k = 0; k < n; ++k) {
       std::vector<int> inputs;
       for (uint32_t i = k == 0 ? 0 : random() % 3; i > 0; --i) inputs.push_back(static_cast<int>(random() % k));
-      random() % 5 == 0 ? Wait(inputs) : Add(inputs);
+      if (random() % 5 == 0) {
+        Wait(inputs);
+      } else {
+        Uses(static_cast<StateUse>(random() % 6 < 3 ? 0 : random() % 3), inputs, static_cast<int>(random() % 2));
+      }
     }
     // The waits that each node depends on.
     std::vector<std::vector<bool>> waits(n, std::vector<bool>(n));
@@ -190,20 +232,53 @@ TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
         if (graph_.nodes[from].async) waits[k][from] = true;
       }
     }
-    std::vector<int> place(n, -1);
+    const PlanCut cut = CutByWaits(graph_);
+    std::vector<int> place(n, -1), unit(n, -1);
     int next = 0;
-    for (const PlanUnit& u : CutByWaits(graph_).units) {
-      EXPECT_TRUE(u.is_segment || u.nodes.size() == 1);
-      for (const int k : u.nodes) {
-        EXPECT_EQ(place[static_cast<size_t>(k)], -1) << seed;
-        place[static_cast<size_t>(k)] = next++;
-        EXPECT_EQ(waits[static_cast<size_t>(k)], waits[static_cast<size_t>(u.nodes.front())]) << seed;
-        EXPECT_EQ(graph_.nodes[static_cast<size_t>(k)].async != nullptr, !u.is_segment) << seed;
+    for (size_t u = 0; u < cut.units.size(); ++u) {
+      EXPECT_TRUE(cut.units[u].is_segment || cut.units[u].nodes.size() == 1);
+      for (const int node : cut.units[u].nodes) {
+        const auto k = static_cast<size_t>(node);
+        EXPECT_EQ(place[k], -1) << seed;
+        place[k] = next++;
+        unit[k] = static_cast<int>(u);
+        EXPECT_EQ(waits[k], waits[static_cast<size_t>(cut.units[u].nodes.front())]) << seed;
+        EXPECT_EQ(graph_.nodes[k].async != nullptr, !cut.units[u].is_segment) << seed;
       }
     }
     EXPECT_EQ(next, static_cast<int>(n)) << seed;
     for (size_t k = 0; k < n; ++k) {
       for (const auto& in : graph_.nodes[k].inputs) EXPECT_LT(place[static_cast<size_t>(in.node)], place[k]) << seed;
+    }
+    // Which units have run when another one begins.
+    const std::vector<std::vector<int>> followers = FollowersOf(graph_, cut);
+    std::vector<std::vector<bool>> before(followers.size(), std::vector<bool>(followers.size()));
+    for (size_t u = 0; u < followers.size(); ++u) {
+      for (const int f : followers[u]) {
+        ASSERT_GT(f, static_cast<int>(u)) << seed;
+        for (size_t e = 0; e < u; ++e)
+          before[static_cast<size_t>(f)][e] = before[static_cast<size_t>(f)][e] || before[u][e];
+        before[static_cast<size_t>(f)][u] = true;
+      }
+    }
+    const auto waits_for_less = [&](size_t a, size_t b) {
+      bool less = false;
+      for (size_t w = 0; w < n; ++w) {
+        if (waits[a][w] && !waits[b][w]) return false;
+        less |= waits[b][w] && !waits[a][w];
+      }
+      return less;
+    };
+    for (size_t b = 0; b < n; ++b) {
+      for (size_t a = 0; a < n; ++a) {
+        const PlannedNode &x = graph_.nodes[a], &y = graph_.nodes[b];
+        if (a == b || x.state != y.state || x.state_use == StateUse::kNone || y.state_use == StateUse::kNone) continue;
+        if (x.state_use == StateUse::kReads && y.state_use == StateUse::kReads) continue;
+        if (!waits_for_less(a, b) && !(waits[a] == waits[b] && a < b)) continue;
+        EXPECT_TRUE(unit[a] == unit[b] ? place[a] < place[b]
+                                       : before[static_cast<size_t>(unit[b])][static_cast<size_t>(unit[a])])
+            << "seed " << seed << ": " << a << " goes before " << b;
+      }
     }
   }
 }

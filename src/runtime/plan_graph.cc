@@ -26,25 +26,12 @@ StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
   return static_cast<size_t>(index);
 }
 
-// Of the states that its inputs refer to.
-PlannedNode::StateUse UseOfInputs(const Node& n) {
-  using Use = PlannedNode::StateUse;
-  Use use = Use::kNone;
-  for (int i = 0; i < n.num_inputs(); ++i) {
-    const bool is_handle = IsRef(n.input_type(i)) || n.input_type(i) == DType::kResource;
-    if (is_handle && !n.Is(OpTrait::kPassesOn) && !n.Is(OpTrait::kReadsVariable)) return Use::kChanges;
-    if (is_handle || IsRef(n.input(i).dtype())) use = Use::kReads;
+// Streams of random numbers have a state too, but each node its own; what a transfer changes is its step's.
+StateUse StateUseOf(const Node& n, const Kernel& kernel) {
+  if (!n.op()->stateful || n.Is(OpTrait::kTransfer) || dynamic_cast<const RandomStream*>(&kernel) != nullptr) {
+    return UseOfInputs(n);
   }
-  return use;
-}
-
-// Streams of random numbers have a state too, but each node its own.
-PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
-  using Use = PlannedNode::StateUse;
-  if (n.op()->stateful && dynamic_cast<const RandomStream*>(&kernel) == nullptr) {
-    return n.Is(OpTrait::kReadsVariable) ? Use::kReads : Use::kChanges;
-  }
-  return UseOfInputs(n);
+  return n.Is(OpTrait::kReadsVariable) ? StateUse::kReads : StateUse::kChanges;
 }
 
 // What leads to a Send goes first: another device waits for it. No read passes a change that stood before it, no change
@@ -59,8 +46,8 @@ void MoveSendsUp(std::vector<Node*>& order, int num_ids) {
   bool reads_go_first = false, changes_go_first = false;  // some of those that stand later
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     const Node* const n = *at;
-    const PlannedNode::StateUse use = n->op() ? UseOfInputs(*n) : PlannedNode::StateUse::kNone;
-    const bool changes = use == PlannedNode::StateUse::kChanges, reads = use == PlannedNode::StateUse::kReads;
+    const StateUse use = n->op() ? UseOfInputs(*n) : StateUse::kNone;
+    const bool changes = use == StateUse::kChanges, reads = use == StateUse::kReads;
     if (is_send(n) || (reads && changes_go_first) || (changes && (reads_go_first || changes_go_first))) {
       leads_to_send(n) = true;
     }
@@ -89,6 +76,7 @@ class GraphReader {
     }
     MoveSendsUp(order_, graph_.num_node_ids());
     MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
+    const StateNumbers states(order_, graph_.num_node_ids());
     to_->frames = tree.frames();
     for (const Node* n : order_) {
       args_ += IsArg(*n);
@@ -102,7 +90,7 @@ class GraphReader {
       if (IsRetval(*n)) {
         MR_RETURN_IF_ERROR(AddResult(*n));
       } else {
-        MR_RETURN_IF_ERROR(AddNode(*n, tree));
+        MR_RETURN_IF_ERROR(AddNode(*n, tree, states));
       }
     }
     return std::shared_ptr<const PlanGraph>(std::move(to_));
@@ -116,7 +104,7 @@ class GraphReader {
     return absl::OkStatus();
   }
 
-  Status AddNode(const Node& n, const FrameTree& tree) {
+  Status AddNode(const Node& n, const FrameTree& tree, const StateNumbers& states) {
     PlannedNode p;
     p.frame = tree.RunsIn(&n);
     p.output_frame = tree.OutputsIn(&n);
@@ -127,6 +115,7 @@ class GraphReader {
       to_->arguments[i] = {index_.at(&n), n.output_type(0)};
     } else {
       MR_RETURN_IF_ERROR(Describe(n, &p));
+      if (p.state_use != StateUse::kNone) p.state = states.Of(n);
     }
     to_->nodes.push_back(std::move(p));
     return absl::OkStatus();

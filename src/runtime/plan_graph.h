@@ -15,6 +15,7 @@
 #include "graph/graph.h"
 #include "kernel/kernel.h"
 #include "passes/loop_region.h"
+#include "runtime/state_use.h"
 #include "runtime/step_record.h"
 
 namespace millrace {
@@ -36,12 +37,11 @@ struct PlannedNode {
   bool enters_constant = false;  // an Enter whose value holds for every iteration
   bool expensive = false;
   bool may_stop = false;  // its kernel may be left in the middle (base/stop_scope.h)
-  // Of what outlives the node: variables, resources, whatever stateful ops have.
-  enum class StateUse : uint8_t { kNone, kReads, kChanges };
   StateUse state_use = StateUse::kNone;
-  int frame = 0;         // the loop that the node runs in
-  int output_frame = 0;  // the loop that its outputs are in
-  int64_t edge = -1;     // of a transfer: its number, which both sides have; -1: none
+  int state = StateNumbers::kOutside;  // that it uses, see StateNumbers
+  int frame = 0;                       // the loop that the node runs in
+  int output_frame = 0;                // the loop that its outputs are in
+  int64_t edge = -1;                   // of a transfer: its number, which both sides have; -1: none
   NodeInfo info;
   std::shared_ptr<Kernel> kernel;  // of an argument none
   AsyncKernel* async = nullptr;    // `kernel`, when it is asynchronous

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_join.h"
 #include "runtime/device_for_tests.h"
 
 namespace millrace {
@@ -23,6 +24,9 @@ class PlanGraphTest : public ::testing::Test {
     registry_.Add("Variable() -> (v:&float) | | S").Shape(any);
     registry_.Add("Read(v:float) -> (y:float)").Shape(any);
     registry_.Add("Update(v:&float) -> (y:&float)").Shape(any);
+    registry_.Add("UpdateBoth(v:&float, w:&float) -> ()").Shape(any);
+    registry_.Add("Print(x:float) -> () | | S").Shape(any);
+    registry_.Add("_Arg() -> (v:&float)").Shape(any);
     registry_.Add("_Send(tensor:float) -> () | | S").Traits({OpTrait::kTransfer}).Shape(any);
   }
   Output Add(const char* op, std::vector<Output> inputs, std::vector<Node*> controls = {}) {
@@ -40,6 +44,17 @@ class PlanGraphTest : public ::testing::Test {
     std::vector<std::string> names;
     for (const PlannedNode& n : (*read)->nodes) names.push_back(std::string(n.info.name));
     return names;
+  }
+
+  // "1 1 2": of the nodes that use one.
+  std::string States() {
+    const auto read = PlanGraph::Read(graph_, &device_, [](const Node&) { return std::make_shared<Nothing>(); });
+    EXPECT_TRUE(read.ok()) << read.status();
+    std::vector<int> states;
+    for (const PlannedNode& n : (*read)->nodes) {
+      if (n.state_use != StateUse::kNone && n.info.op->name != "Variable") states.push_back(n.state);
+    }
+    return absl::StrJoin(states, " ");
   }
 
   OpRegistry registry_;
@@ -79,6 +94,28 @@ TEST_F(PlanGraphTest, WhatIsSentPassesReadsThatNoUpdateFollows) {
   Add("Work", {Add("Read", {v})});
   Add("_Send", {Add("Read", {v})});
   EXPECT_EQ(Order(), (std::vector<std::string>{"Variable0", "Read3", "_Send4", "Read1", "Work2"}));
+}
+
+TEST_F(PlanGraphTest, StatesAreToldApart) {
+  const Output v = Add("Variable", {}), w = Add("Variable", {});
+  Add("Print", {Add("Read", {Add("Update", {v})})});
+  Add("Update", {w});
+  Add("Update", {v});
+  EXPECT_EQ(States(), "1 1 2 0 1");
+}
+
+TEST_F(PlanGraphTest, StatesThatOneNodeTakesAreOne) {
+  const Output v = Add("Variable", {}), w = Add("Variable", {}), other = Add("Variable", {});
+  Add("Read", {w});
+  Add("UpdateBoth", {v, w});
+  Add("Read", {other});
+  EXPECT_EQ(States(), "1 1 3");
+}
+
+TEST_F(PlanGraphTest, AHandleFromOutsideMayLeadToAnyState) {
+  const Output v = Add("Variable", {}), w = Add("Variable", {});
+  for (const Output handle : {v, w, Add("_Arg", {})}) Add("Update", {handle});
+  EXPECT_EQ(States(), "1 1 1");
 }
 
 }  // namespace

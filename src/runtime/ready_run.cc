@@ -415,7 +415,8 @@ class ReadyRun final : public StepWatch::Part {
     const Frame& values = *it.values;
     for (const PlanEdge& e : Links(unit).successors) {
       const PlanNode& from = Node(e.from);
-      bool dead = !values.dead.empty() && values.dead[static_cast<size_t>(from.dead_at)] != 0;
+      bool dead =
+          e.output != PlanEdge::kOrder && !values.dead.empty() && values.dead[static_cast<size_t>(from.dead_at)] != 0;
       if (!dead && e.output >= 0 && !Links(e.from).enters_constant)
         dead = IsEmpty(it.slot(from.output_begin + e.output));
       Arrive(it, e, dead, is_enter);

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "runtime/plan_cut.h"
+#include "runtime/state_use.h"
 
 namespace millrace {
 namespace {
@@ -23,9 +24,13 @@ struct Lines {
   std::vector<std::vector<int>> from, to;  // by node of the graph; each source once
   std::vector<std::pair<int, int>> order;  // the edges among these that keep the uses of states in order
 
-  explicit Lines(const PlanGraph& graph) : from(graph.nodes.size()), to(graph.nodes.size()) {
-    std::vector<int> reads;  // of states since the last change
-    int change = -1;
+  explicit Lines(const PlanGraph& graph)
+      : from(graph.nodes.size()),
+        to(graph.nodes.size()),
+        order(OrderOfStates(
+            graph, std::vector<int>(graph.nodes.size(), 0), [](int, int) { return false; },
+            /*as_one=*/false)) {
+    for (const auto& [before, after] : order) from[static_cast<size_t>(after)].push_back(before);
     for (size_t k = 0; k < graph.nodes.size(); ++k) {
       const PlannedNode& n = graph.nodes[k];
       if (!IsStep(n)) continue;
@@ -35,24 +40,6 @@ struct Lines {
       };
       for (const PlannedNode::Input& in : n.inputs) link(in.node);
       for (const int c : n.controls) link(c);
-      const auto follow = [&](int source) {
-        if (source < 0) return;
-        order.emplace_back(source, static_cast<int>(k));
-        from[k].push_back(source);
-      };
-      switch (n.state_use) {
-        case PlannedNode::StateUse::kNone: break;
-        case PlannedNode::StateUse::kReads:
-          follow(change);
-          reads.push_back(static_cast<int>(k));
-          break;
-        case PlannedNode::StateUse::kChanges:
-          if (reads.empty()) follow(change);
-          for (const int r : reads) follow(r);
-          reads.clear();
-          change = static_cast<int>(k);
-          break;
-      }
       std::sort(from[k].begin(), from[k].end());
       from[k].erase(std::unique(from[k].begin(), from[k].end()), from[k].end());
       for (const int source : from[k]) to[static_cast<size_t>(source)].push_back(static_cast<int>(k));

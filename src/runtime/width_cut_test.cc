@@ -28,7 +28,7 @@ class WidthCutTest : public ::testing::Test {
     nanos_.push_back(micros * kMicro);
     return static_cast<int>(graph_.nodes.size()) - 1;
   }
-  int Uses(PlannedNode::StateUse use, double micros, std::vector<int> inputs = {}) {
+  int Uses(StateUse use, double micros, std::vector<int> inputs = {}) {
     const int k = Add(micros, std::move(inputs));
     graph_.nodes.back().state_use = use;
     return k;
@@ -88,7 +88,7 @@ TEST_F(WidthCutTest, CheapNodesHaveNoWidth) {
 }
 
 TEST_F(WidthCutTest, UsesOfAStateStayInOrder) {
-  using Use = PlannedNode::StateUse;
+  using Use = StateUse;
   Uses(Use::kReads, 100);
   Uses(Use::kReads, 100);
   Uses(Use::kChanges, 100);
@@ -110,8 +110,7 @@ TEST_F(WidthCutTest, RandomCutsKeepAllEdges) {
       std::vector<int> inputs;
       for (uint32_t i = k == 0 ? 0 : random() % 3; i > 0; --i) inputs.push_back(static_cast<int>(random() % k));
       const int node = Add(random() % 4 == 0 ? 100 : random() % 20, inputs);
-      graph_.nodes[static_cast<size_t>(node)].state_use =
-          static_cast<PlannedNode::StateUse>(random() % 8 < 6 ? 0 : random() % 3);
+      graph_.nodes[static_cast<size_t>(node)].state_use = static_cast<StateUse>(random() % 8 < 6 ? 0 : random() % 3);
     }
     const int threads = 2 + static_cast<int>(random() % 7);
     const PlanCut cut = Cut(threads);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/state_use.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash_map.h"
+#include "graph/variable_use.h"
+#include "runtime/plan_graph.h"
+
+namespace millrace {
+namespace {
+
+bool IsHandle(DType t) { return IsRef(t) || t == DType::kResource; }
+
+bool CallsFunction(const Node& n) {
+  return std::any_of(n.attrs().begin(), n.attrs().end(), [](const auto& attr) {
+    return attr.second.template get<FuncAttr>() != nullptr ||
+           attr.second.template get<std::vector<FuncAttr>>() != nullptr;
+  });
+}
+
+// The state that a node makes, or finds by its name; empty: it may be any.
+std::string KeyOf(const Node& n) {
+  if (n.op() == nullptr || n.Is(OpTrait::kInternal) || CallsFunction(n)) return "";
+  const bool has_name = n.num_inputs() == 0 && (n.attrs().contains("shared_name") || n.Is(OpTrait::kMakesVariable));
+  if (has_name) return VariableKey(n);
+  return n.op()->stateful || IsRef(n.output_type(0)) ? absl::StrCat("node ", n.name()) : "";
+}
+
+}  // namespace
+
+StateUse UseOfInputs(const Node& n) {
+  StateUse use = StateUse::kNone;
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    const bool is_handle = IsHandle(n.input_type(i));
+    if (is_handle && n.control_op() != ControlOp::kNone) continue;
+    if (is_handle && !n.Is(OpTrait::kPassesOn) && !n.Is(OpTrait::kReadsVariable)) return StateUse::kChanges;
+    if (is_handle || IsRef(n.input(i).dtype())) use = StateUse::kReads;
+  }
+  return use;
+}
+
+StateNumbers::StateNumbers(const std::vector<Node*>& order, int num_ids)
+    : joined_to_{kOutside}, of_node_(static_cast<size_t>(num_ids), -1) {
+  const auto of = [&](const Node* n) -> int& { return of_node_[static_cast<size_t>(n->id())]; };
+  const auto add = [&] {
+    joined_to_.push_back(static_cast<int>(joined_to_.size()));
+    return joined_to_.back();
+  };
+  HashMap<std::string, int> by_key;
+  bool may_be_any = false;
+  for (const Node* n : order) {
+    int state = -1;
+    for (const Output in : n->inputs()) {
+      if (in && IsHandle(in.dtype())) state = Join(state, of(in.node));
+    }
+    const auto& outputs = n->signature().output_types;
+    if (std::any_of(outputs.begin(), outputs.end(), IsHandle)) {
+      const bool comes_in = state >= 0 && !n->Is(OpTrait::kInternal) && !CallsFunction(*n);
+      const std::string key = comes_in ? "" : KeyOf(*n);
+      if (!key.empty()) {
+        const auto [at, is_new] = by_key.try_emplace(key, -1);
+        if (is_new) at->second = add();
+        state = Join(state, at->second);
+      } else if (!comes_in) {
+        may_be_any = true;
+        state = Join(state, add());
+      }
+    }
+    of(n) = state;
+  }
+  for (const Node* n : order) {  // back edges of loops
+    for (const Output in : n->inputs()) {
+      if (in && n->control_op() == ControlOp::kMerge && IsHandle(in.dtype())) Join(of(n), of(in.node));
+    }
+  }
+  for (int state = 2; may_be_any && state < static_cast<int>(joined_to_.size()); ++state) Join(1, state);
+}
+
+int StateNumbers::Of(const Node& n) const {
+  const int state = of_node_[static_cast<size_t>(n.id())];
+  return state < 0 ? kOutside : Root(state);
+}
+
+int StateNumbers::Root(int state) const {
+  while (joined_to_[static_cast<size_t>(state)] != state) state = joined_to_[static_cast<size_t>(state)];
+  return state;
+}
+
+int StateNumbers::Join(int a, int b) {
+  if (a < 0 || b < 0) return std::max(a, b);
+  const auto [low, high] = std::minmax({Root(a), Root(b)});
+  joined_to_[static_cast<size_t>(high)] = low;
+  joined_to_[static_cast<size_t>(a)] = joined_to_[static_cast<size_t>(b)] = low;  // short ways
+  return low;
+}
+
+namespace {
+
+// Of one state in one group.
+struct Uses {
+  std::vector<int> first_reads, last_reads;  // before the first change and since the last one
+  int first_change = -1, last_change = -1;
+
+  // `wait`: for the node given.
+  template <typename Wait>
+  void Add(int node, StateUse use, Wait wait) {
+    std::vector<int>& reads = last_change < 0 ? first_reads : last_reads;
+    if (use == StateUse::kReads) {
+      if (last_change >= 0) wait(last_change);
+      reads.push_back(node);
+      return;
+    }
+    if (reads.empty() && last_change >= 0) wait(last_change);
+    for (const int r : reads) wait(r);
+    if (first_change < 0) first_change = node;
+    last_change = node;
+    last_reads.clear();
+  }
+
+  // Pairs by which those of `later` wait for these, until `add` says that it is enough.
+  template <typename Add>
+  void GoBefore(const Uses& later, Add add) const {
+    if (last_change >= 0) {
+      for (const int r : later.first_reads) {
+        if (!add(last_change, r)) return;
+      }
+    }
+    if (later.first_change < 0) return;
+    const std::vector<int>& reads = last_change < 0 ? first_reads : last_reads;
+    for (const int r : reads) {
+      if (!add(r, later.first_change)) return;
+    }
+    if (last_change >= 0 && reads.empty()) add(last_change, later.first_change);
+  }
+};
+
+}  // namespace
+
+std::vector<std::pair<int, int>> OrderOfStates(const PlanGraph& graph, absl::Span<const int> group,
+                                               absl::FunctionRef<bool(int, int)> goes_first, bool as_one) {
+  std::vector<std::pair<int, int>> order;
+  std::map<std::pair<int, int>, Uses> uses;  // by state and group
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    const PlannedNode& n = graph.nodes[k];
+    if (n.kind != PlannedNode::Kind::kStep || n.state_use == StateUse::kNone || group[k] < 0) continue;
+    const int node = static_cast<int>(k);
+    uses[{n.state, group[k]}].Add(node, n.state_use, [&](int before) {
+      if (!as_one) order.emplace_back(before, node);
+    });
+  }
+  for (auto begin = uses.begin(), end = begin; begin != uses.end(); begin = end) {
+    bool changes = false;
+    for (; end != uses.end() && end->first.first == begin->first.first; ++end) changes |= end->second.last_change >= 0;
+    if (!changes) continue;
+    for (auto a = begin; a != end; ++a) {
+      for (auto b = begin; b != end; ++b) {
+        if (a == b || (a->second.last_change < 0 && b->second.last_change < 0)) continue;
+        if (!goes_first(a->first.second, b->first.second)) continue;
+        a->second.GoBefore(b->second, [&](int before, int after) {
+          order.emplace_back(before, after);
+          return !as_one;
+        });
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace millrace

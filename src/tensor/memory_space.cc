@@ -2,6 +2,7 @@
 #include "tensor/memory_space.h"
 
 #include <typeinfo>
+#include <utility>
 
 #include "base/checked.h"
 
@@ -10,8 +11,14 @@ namespace {
 
 class RemoteBuffer final : public Buffer {
  public:
-  RemoteBuffer(MemorySpace& space, void* data, size_t size) : Buffer(data, size, true), space_(space) {}
+  explicit RemoteBuffer(MemorySpace& space) : Buffer(nullptr, 0, true), space_(space) {}
   MemorySpace& space() const { return space_; }
+  // Once. False: there is no room.
+  bool Allocate(size_t size) {
+    data_ = space_.Allocate(size);
+    size_ = data_ != nullptr ? size : 0;
+    return data_ != nullptr;
+  }
 
  private:
   ~RemoteBuffer() override {
@@ -42,14 +49,14 @@ StatusOr<Tensor> MakeTensorIn(MemorySpace& space, DType dtype, const Shape& shap
   if (!CheckedMul(static_cast<size_t>(shape.num_elements()), DTypeSize(dtype), &bytes)) {
     return InvalidArgument("a tensor ", DTypeName(dtype), shape.ToString(), " is larger than memory can be");
   }
-  void* const memory = bytes > 0 ? space.Allocate(bytes) : nullptr;
-  if (memory == nullptr && bytes > 0) {
+  RefPtr<RemoteBuffer> buffer = MakeRef<RemoteBuffer>(space);  // first: it has the memory as soon as there is any
+  if (bytes > 0 && !buffer->Allocate(bytes)) {
     const AllocatorStats stats = space.Stats();
     return ResourceExhausted(
         "a tensor ", DTypeName(dtype), shape.ToString(), ": OOM, ", space.name(), " cannot allocate ", bytes,
         " bytes (", stats.bytes_in_use, " in use, limit ", stats.bytes_limit, ")");
   }
-  return Tensor::FromBuffer(dtype, shape, RefPtr<Buffer>(MakeRef<RemoteBuffer>(space, memory, bytes)));
+  return Tensor::FromBuffer(dtype, shape, RefPtr<Buffer>(std::move(buffer)));
 }
 
 }  // namespace millrace

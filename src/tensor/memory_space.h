@@ -28,9 +28,9 @@ class MemorySpace {
 
   virtual ~MemorySpace() = default;
   virtual std::string name() const = 0;  // for messages
-  // Null when there is no room, also after waiting for queued work.
+  // Null when there is no room, also after waiting for queued work. May throw std::bad_alloc, with nothing taken.
   virtual void* Allocate(size_t bytes) = 0;
-  virtual void Deallocate(void* p, size_t bytes) = 0;  // `bytes` as asked for
+  virtual void Deallocate(void* p, size_t bytes) = 0;  // `bytes` as asked for; throws nothing
   virtual AllocatorStats Stats() const = 0;
   // Copies of `bytes` > 0. Host memory must stay as it is until `done` runs, and so must `from` of CopyToHost.
   virtual void CopyToHost(const void* from, void* to, size_t bytes, DoneCallback done) = 0;

@@ -45,29 +45,25 @@ class PluginSpace final : public MemorySpace {
     if (bytes > SIZE_MAX - kGranule) return nullptr;
     const size_t want = (bytes + kGranule - 1) / kGranule * kGranule;
     if (void* p = TakeIdle(want, bytes)) return p;
+    Blocks made = NewBlock(want);  // first: what the device gives must find its place
     void* p = f_.allocate(device_, want);
     if (p == nullptr) {
-      std::multimap<size_t, void*> idle;
-      {
-        absl::MutexLock lock(&mu_);
-        idle.swap(idle_);
-      }
-      Wait();
-      for (const auto& [size, memory] : idle) f_.deallocate(device_, memory, size);
+      GiveIdleBack();
       p = f_.allocate(device_, want);
     }
     if (p == nullptr) return TakeIdle(want, bytes);
+    Blocks::node_type block = made.extract(made.begin());
+    block.key() = p;
+    block.mapped().mapped() = p;
     absl::MutexLock lock(&mu_);
-    sizes_[p] = want;
+    blocks_.insert(std::move(block));
     CountAllocation(bytes);
     return p;
   }
 
   void Deallocate(void* p, size_t bytes) override {
     absl::MutexLock lock(&mu_);
-    const auto it = sizes_.find(p);
-    idle_.emplace(it->second, p);
-    sizes_.erase(it);
+    idle_.insert(std::move(blocks_.find(p)->second));
     stats_.bytes_in_use -= static_cast<int64_t>(bytes);
   }
 
@@ -104,6 +100,9 @@ class PluginSpace final : public MemorySpace {
 
  private:
   static constexpr size_t kGranule = 256;
+  using Idle = std::multimap<size_t, void*>;  // by size
+  // All memory that is ours, with its entry in `Idle` while it is in use: to free it takes no memory.
+  using Blocks = std::map<void*, Idle::node_type>;
 
   // At most a quarter is wasted.
   void* TakeIdle(size_t want, size_t bytes) {
@@ -111,10 +110,26 @@ class PluginSpace final : public MemorySpace {
     const auto it = idle_.lower_bound(want);
     if (it == idle_.end() || it->first - want > want / 4) return nullptr;
     void* const p = it->second;
-    sizes_[p] = it->first;
-    idle_.erase(it);
+    blocks_.find(p)->second = idle_.extract(it);
     CountAllocation(bytes);
     return p;
+  }
+  static Blocks NewBlock(size_t size) {
+    Idle entry;
+    entry.emplace(size, nullptr);
+    Blocks block;
+    block.emplace(nullptr, entry.extract(entry.begin()));
+    return block;
+  }
+  void GiveIdleBack() {
+    Idle idle;
+    {
+      absl::MutexLock lock(&mu_);
+      idle.swap(idle_);
+      for (const auto& [size, memory] : idle) blocks_.erase(memory);
+    }
+    Wait();
+    for (const auto& [size, memory] : idle) f_.deallocate(device_, memory, size);
   }
   void CountAllocation(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     stats_.bytes_in_use += static_cast<int64_t>(bytes);
@@ -178,8 +193,8 @@ class PluginSpace final : public MemorySpace {
   SP_Stream from_host_ = nullptr;
   SP_Stream to_host_ = nullptr;
   mutable absl::Mutex mu_;
-  std::multimap<size_t, void*> idle_ ABSL_GUARDED_BY(mu_);  // by size
-  std::map<void*, size_t> sizes_ ABSL_GUARDED_BY(mu_);      // of what is in use
+  Idle idle_ ABSL_GUARDED_BY(mu_);
+  Blocks blocks_ ABSL_GUARDED_BY(mu_);
   AllocatorStats stats_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -117,9 +117,12 @@ class Coordinator {
   struct PartialCall;
   struct Compilation;
   struct Registration;
-  // `is_own`: of the compilation that was begun for this; the failure of another's is final unless MayTryAgain says so.
-  // Called when the compilation has left the coordinator, which may be gone.
-  using CompiledReply = absl::AnyInvocable<void(const StatusOr<CompiledPtr>&, bool is_own) &&>;
+  // Takes a share of what was compiled, while the coordinator still waits for the compilation: who takes none may be
+  // over, and what nobody has must be gone before the workers are. Returns what follows, which is called when the
+  // compilation has left the coordinator; null: nothing. `is_own`: of the compilation that was begun for this; the
+  // failure of another's is final unless MayTryAgain says so.
+  using WhatFollows = absl::AnyInvocable<void() &&>;
+  using CompiledReply = absl::AnyInvocable<WhatFollows(const StatusOr<CompiledPtr>&, bool is_own) &&>;
 
   // ---- Compilation ----
 
@@ -132,13 +135,13 @@ class Coordinator {
   std::function<Status()> KeepGoing(absl::Duration timeout);
   PassEnvironment EnvironmentOf(const WorkerView& view) const;
   // From the cache; else what compiles it, which will call `done`: once, however many ask for the same. When is_new,
-  // the caller must call Compile.
+  // the caller must call Compile. An error once the session is closed: nobody would end what begins then.
   struct Lookup {
     CompiledPtr found;
     std::shared_ptr<Compilation> compilation;
     bool is_new = false;
   };
-  Lookup LookUp(const RunSignatureView& signature, CompiledReply done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StatusOr<Lookup> LookUp(const RunSignatureView& signature, CompiledReply done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static bool MayTryAgain(const Status& s);
   StatusOr<CompiledPtr> AwaitCompiled(const RunSignatureView& signature, const std::function<Status()>& keep_going);
   void Compile(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going);
@@ -147,7 +150,6 @@ class Coordinator {
   Status Register(const std::shared_ptr<Compilation>& mine, std::shared_ptr<Compiled> compiled,
                   std::vector<PartitionToRegister> partitions);
   void Registered(Registration& registration, size_t worker, StatusOr<RegisterPartitionsResponse> response);
-  // The compilation has left the coordinator when callbacks run.
   void EndCompilation(const std::shared_ptr<Compilation>& mine, StatusOr<CompiledPtr> result);
   void CancelCompilations(const Status& why);
   bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // than further up on this stack

@@ -25,13 +25,18 @@ class Coordinator::AsyncRun final : public CallInFlight {
 
   // Ends it only while it waits; otherwise leaves word for who works on it.
   void Stop(const Status& why) override {
+    CompiledPtr unused;
     {
       absl::MutexLock lock(&mu_);
       if (stopped_.ok()) stopped_ = why;
       if (phase_ == Phase::kWorking || phase_ == Phase::kOver) return;
-      ends_by_stop_ = phase_ == Phase::kWaiting;
-      if (ends_by_stop_) phase_ = Phase::kOver;
+      ends_by_stop_ = phase_ != Phase::kRunning;
+      if (ends_by_stop_) {
+        phase_ = Phase::kOver;
+        unused.swap(compiled_);
+      }
     }
+    unused = nullptr;  // while the workers are there
     ends_by_stop_ ? coordinator_.Leave(this) : joint_.Stop(why);
   }
   void Answer() override {
@@ -42,6 +47,7 @@ class Coordinator::AsyncRun final : public CallInFlight {
   enum class Phase {
     kWorking,  // a thread is about to do something about it
     kWaiting,  // for a compilation
+    kReady,    // it has been compiled: a thread will go on
     kRunning,  // on the workers
     kOver
   };
@@ -79,13 +85,13 @@ class Coordinator::AsyncRun final : public CallInFlight {
     bool goes_on = true;
     const Status s = WithoutExceptions([&]() -> Status {
       keep_going = c.KeepGoing(absl::InfiniteDuration());
-      CompiledReply reply = [run](const StatusOr<CompiledPtr>& plan, bool is_own) { UsePlan(run, plan, is_own); };
+      CompiledReply reply = [run](const StatusOr<CompiledPtr>& plan, bool is_own) { return Take(run, plan, is_own); };
       absl::MutexLock lock(&c.mu_);
       if (!run->entered) {
         MR_RETURN_IF_ERROR(c.Enter(run.get()));
         run->self = run;
       }
-      at = c.LookUp(RunSignatureView::Of(run->signature_, false), std::move(reply));
+      MR_ASSIGN_OR_RETURN(at, c.LookUp(RunSignatureView::Of(run->signature_, false), std::move(reply)));
       if (!at.found) goes_on = run->Pass(Phase::kWorking, Phase::kWaiting);
       return absl::OkStatus();
     });
@@ -95,10 +101,19 @@ class Coordinator::AsyncRun final : public CallInFlight {
     if (!goes_on) run->Finish(run->stopped());
   }
 
-  static void UsePlan(const std::shared_ptr<AsyncRun>& run, const StatusOr<CompiledPtr>& plan, bool is_own) {
-    if (!run->Pass(Phase::kWaiting, Phase::kWorking)) return;  // the coordinator may be gone
-    if (plan.ok()) return StartStep(run, *plan);
-    if (is_own || !MayTryAgain(plan.status())) return run->Finish(plan.status());
+  static WhatFollows Take(const std::shared_ptr<AsyncRun>& run, const StatusOr<CompiledPtr>& plan, bool is_own) {
+    absl::MutexLock lock(&run->mu_);
+    if (run->phase_ != Phase::kWaiting) return nullptr;
+    run->phase_ = Phase::kReady;
+    run->may_try_again_ = !is_own && MayTryAgain(plan.status());
+    plan.ok() ? static_cast<void>(run->compiled_ = *plan) : static_cast<void>(run->refused_ = plan.status());
+    return [run] { UsePlan(run); };
+  }
+
+  static void UsePlan(const std::shared_ptr<AsyncRun>& run) {
+    if (!run->Pass(Phase::kReady, Phase::kWorking)) return;  // the coordinator may be gone
+    if (run->compiled_) return StartStep(run, std::move(run->compiled_));
+    if (!run->may_try_again_) return run->Finish(run->refused_);
     // Not here: others may stand further up on this stack for the same reason.
     const Status s = WithoutExceptions([&] {
       run->coordinator_.env().Schedule([run] { FindPlan(run); });
@@ -148,6 +163,8 @@ class Coordinator::AsyncRun final : public CallInFlight {
   std::vector<Tensor> feed_values_, outputs_;
   Reply<std::vector<Tensor>> done_;
   CompiledPtr compiled_;
+  Status refused_;
+  bool may_try_again_ = false;
   int64_t id_ = 0;
   JointStep joint_;
   bool ends_by_stop_ = false;  // of the thread that stops it

@@ -21,7 +21,11 @@ struct Coordinator::Compilation {
   const RunSignature signature;
   const bool through_rendezvous;
   CancellationManager cancellation;
-  std::vector<CompiledReply> when_done;
+  struct Waiting {
+    CompiledReply reply;
+    WhatFollows then;
+  };
+  std::vector<Waiting> when_done;
 };
 
 // While partitions are registered. Given up, it lives until the last answer, for what was registered must be
@@ -184,7 +188,8 @@ StatusOr<std::vector<wire::GraphDef>> Coordinator::PartitionGraphs(const RunSign
   });
 }
 
-Coordinator::Lookup Coordinator::LookUp(const RunSignatureView& view, CompiledReply done) {
+StatusOr<Coordinator::Lookup> Coordinator::LookUp(const RunSignatureView& view, CompiledReply done) {
+  if (closed_) return Cancelled("the session was closed");
   Lookup result;
   result.found = cache_.Find(view);
   if (result.found) return result;
@@ -192,12 +197,12 @@ Coordinator::Lookup Coordinator::LookUp(const RunSignatureView& view, CompiledRe
   // Nobody can wait here for what is compiled further up on this stack.
   const bool is_nested = at != compiling_.end() && CompilingHere::Has(at->second.get());
   if (at != compiling_.end() && !is_nested) {
-    at->second->when_done.push_back(std::move(done));
+    at->second->when_done.push_back({std::move(done), nullptr});
     result.compilation = at->second;
     return result;
   }
   result.compilation = std::make_shared<Compilation>(view);
-  result.compilation->when_done.push_back(std::move(done));
+  result.compilation->when_done.push_back({std::move(done), nullptr});
   all_compiling_.reserve(all_compiling_.size() + 1);
   if (!is_nested) compiling_.emplace(result.compilation->key(), result.compilation);
   all_compiling_.push_back(result.compilation);
@@ -212,7 +217,10 @@ StatusOr<CompiledPtr> Coordinator::AwaitCompiled(const RunSignatureView& view,
     Lookup at;
     {
       absl::MutexLock lock(&mu_);
-      at = LookUp(view, [answer](const StatusOr<CompiledPtr>& result, bool) { answer->Give(result); });
+      MR_ASSIGN_OR_RETURN(at, LookUp(view, [answer](const StatusOr<CompiledPtr>& result, bool) {
+                            answer->Give(result);
+                            return WhatFollows();
+                          }));
     }
     if (at.found) return std::move(at.found);
     if (at.is_new) Compile(at.compilation, keep_going);
@@ -381,7 +389,7 @@ void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartiti
 void Coordinator::EndCompilation(const std::shared_ptr<Compilation>& compilation, StatusOr<CompiledPtr> result) {
   const std::shared_ptr<Compilation> mine = compilation;
   std::vector<CompiledPtr> dropped;  // freed outside the lock
-  std::vector<CompiledReply> when_done;
+  std::vector<Compilation::Waiting> when_done;
   {
     absl::MutexLock lock(&mu_);
     const auto own = compiling_.find(mine->key());
@@ -395,12 +403,21 @@ void Coordinator::EndCompilation(const std::shared_ptr<Compilation>& compilation
     });
     if (!kept.ok()) result = kept;
     when_done.swap(mine->when_done);
-    std::erase(all_compiling_, mine);
   }
-  // Nothing of the coordinator from here on.
   dropped.clear();
   bool is_own = true;  // the first has begun it
-  for (CompiledReply& done : when_done) std::move(done)(result, std::exchange(is_own, false));
+  for (Compilation::Waiting& waiting : when_done) {
+    waiting.then = std::exchange(waiting.reply, nullptr)(result, std::exchange(is_own, false));
+  }
+  result = CompiledPtr();
+  {
+    absl::MutexLock lock(&mu_);
+    std::erase(all_compiling_, mine);
+  }
+  // Nothing of the coordinator from here on, but in what follows for those who are still in flight.
+  for (Compilation::Waiting& waiting : when_done) {
+    if (waiting.then) std::move(waiting.then)();
+  }
 }
 
 void Coordinator::CancelCompilations(const Status& why) {

@@ -130,7 +130,7 @@ void Worker::CreateSession(const CallOptions&, CreateWorkerSessionRequest reques
   Answer(std::move(reply), [&]() -> StatusOr<CreateWorkerSessionResponse> {
     EndLost();
     // What they still do must not be seen by whoever comes next.
-    if (const size_t n = num_ending(); n > 0) {
+    if (const size_t n = num_lost_ending(); n > 0) {
       return Unavailable("worker ", task(), " still ends the steps of ", n, " sessions that have lost their masters");
     }
     MR_ASSIGN_OR_RETURN(const SessionPtr session, FindOrMakeSession(request));
@@ -166,13 +166,15 @@ void Worker::DeleteSession(const CallOptions&, DeleteWorkerSessionRequest reques
       return absl::OkStatus();
     }
     {
-      absl::MutexLock lock(&mu_);
-      ended_.Add(session->id(), session->epoch());  // first: there may be no memory for it
+      absl::MutexLock lock(&mu_);  // first: there may be no memory for it
+      ended_.Add(session->id(), session->epoch());
+      ending_.push_back({session});
     }
     session->Close(Cancelled("the session was deleted on worker ", task()));
     idle = session->steps().WhenIdle(answer);
     absl::MutexLock lock(&mu_);
-    sessions_.erase(session->id());
+    const auto at = sessions_.find(session->id());
+    if (at != sessions_.end() && at->second == session) sessions_.erase(at);  // its master may have made it again
     return absl::OkStatus();
   });
   if (!s.ok()) return AnswerOnce(held ? *held : reply, StatusOr<DeleteWorkerSessionResponse>(s));

@@ -70,7 +70,9 @@ class Worker final : public WorkerInterface {
   StatusOr<std::unique_ptr<WorkerEnv>> EnvOfSession(const CreateWorkerSessionRequest& request);
   // Its master has been silent for too long.
   Status EndLostSession(const SessionPtr& session);
-  size_t num_ending();
+  // Forgets those that have ended.
+  std::vector<SessionPtr> EndingSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  size_t num_lost_ending();
   std::vector<SessionPtr> Sessions() const;
   void ClearContainers(const std::vector<std::string>& containers);
 
@@ -79,8 +81,12 @@ class Worker final : public WorkerInterface {
   mutable absl::Mutex mu_;
   std::map<uint64_t, SessionPtr> sessions_ ABSL_GUARDED_BY(mu_);  // closed ones too, until their masters delete them
   EndedSessions ended_ ABSL_GUARDED_BY(mu_);
-  // Sessions whose masters were lost, until their steps have ended.
-  std::vector<std::weak_ptr<WorkerSession>> ending_ ABSL_GUARDED_BY(mu_);
+  // Closed and no longer in `sessions_`, until their steps have ended.
+  struct Ending {
+    std::weak_ptr<WorkerSession> session;
+    bool is_lost = false;  // its master was lost
+  };
+  std::vector<Ending> ending_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends sessions and steps of a worker that their masters have not ended: resets, and silence.
-#include <iterator>
+#include <algorithm>
 
 #include "base/logging.h"
 #include "base/pool_env.h"
@@ -49,7 +49,7 @@ void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse
       });
     }
   };
-  std::vector<SessionPtr> sessions;
+  std::vector<SessionPtr> sessions, ended;
   std::shared_ptr<Resetting> resetting;
   Status why;
   const Status s = WithoutExceptions([&] {
@@ -64,12 +64,20 @@ void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse
       sessions.push_back(session);
       ended_.Add(id, session->epoch());
     }
+    const size_t present = sessions.size();
+    // What steps of others still do would be seen by whoever uses the containers next.
+    ended = EndingSessions();
+    for (const SessionPtr& session : ended) {
+      if (session && (request.closes_all || session->Uses(request.containers))) sessions.push_back(session);
+    }
     // Those of other masters, which know nothing of this, are made again when they ask for it.
-    if (!request.closes_all) {
-      for (const SessionPtr& session : sessions) sessions_.erase(session->id());
+    for (size_t i = 0; i < present && !request.closes_all; ++i) {
+      ending_.push_back({sessions[i]});
+      sessions_.erase(sessions[i]->id());
     }
     return absl::OkStatus();
   });
+  ended.clear();
   if (!s.ok()) return std::move(reply)(s);
   resetting->worker = this;
   resetting->request = std::move(request);
@@ -111,7 +119,7 @@ Status Worker::EndLostSession(const SessionPtr& session) {
     const auto at = sessions_.find(session->id());
     if (at == sessions_.end() || at->second != session) return why;
     ended_.Add(session->id(), session->epoch());
-    ending_.push_back(session);
+    ending_.push_back({session, /*is_lost=*/true});
     sessions_.erase(at);
   }
   LogWarning(why.message());
@@ -119,14 +127,20 @@ Status Worker::EndLostSession(const SessionPtr& session) {
   return why;
 }
 
-size_t Worker::num_ending() {
-  std::vector<SessionPtr> sessions;  // let go where no lock is held
-  absl::MutexLock lock(&mu_);
-  std::erase_if(ending_, [&](const std::weak_ptr<WorkerSession>& weak) {
-    const SessionPtr& session = sessions.emplace_back(weak.lock());
+std::vector<Worker::SessionPtr> Worker::EndingSessions() {
+  std::vector<SessionPtr> sessions;  // also those that have ended: let go where no lock is held
+  std::erase_if(ending_, [&](const Ending& e) {
+    const SessionPtr& session = sessions.emplace_back(e.session.lock());
     return !session || session->steps().num_running() == 0;
   });
-  return ending_.size();
+  return sessions;
+}
+
+size_t Worker::num_lost_ending() {
+  std::vector<SessionPtr> sessions;
+  absl::MutexLock lock(&mu_);
+  sessions = EndingSessions();
+  return static_cast<size_t>(std::count_if(ending_.begin(), ending_.end(), [](const Ending& e) { return e.is_lost; }));
 }
 
 std::vector<Worker::SessionPtr> Worker::Sessions() const {
@@ -168,7 +182,7 @@ void Worker::EndLost() {
                            absl::FormatDuration(kUnbegunLife)));
     }
   }
-  num_ending();
+  num_lost_ending();
 }
 
 }  // namespace millrace

@@ -2,9 +2,11 @@
 // Sessions whose masters are gone, epochs, and steps that nobody begins.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "kernel/kernel_registry.h"
 #include "service/worker.h"
 #include "simulation/worker_for_tests.h"
@@ -120,6 +122,85 @@ TEST_F(WorkerEndingsTest, AReplayedRegistrationIsRefused) {
   ASSERT_TRUE(Create(3).ok()) << "its master makes it again";
   Ask(&WorkerInterface::Reset, ResetRequest{}).IgnoreError();
   ASSERT_TRUE(Create(4, absl::ZeroDuration(), 6).ok()) << "another session's";
+}
+
+// Deletion tells who waits in a step that it is over, and who is told may have made the session anew meanwhile.
+TEST_F(WorkerEndingsTest, ADeletionEndsNoSessionThatWasMadeMeanwhile) {
+  ASSERT_TRUE(Create(0, absl::Milliseconds(20)).ok());
+  Status made = Internal("not asked");
+  worker_.RecvTensor({}, {{{kSession, kIncarnation, 0}, 9}, {4, 0, 0}}, [&](const StatusOr<RecvTensorResponse>&) {
+    absl::SleepFor(absl::Milliseconds(60));
+    made = Create(1);  // the lease of the one before is over
+  });
+  Ask(&WorkerInterface::DeleteSession, DeleteWorkerSessionRequest{{kSession, kIncarnation, 0}}).IgnoreError();
+  ASSERT_TRUE(made.ok()) << made;
+  EXPECT_EQ(num_sessions(), 1);
+  EXPECT_TRUE(Run(1, 1).ok());
+}
+
+std::atomic<bool> may_end{false};
+class EndlessKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override {
+    while (!may_end) absl::SleepFor(absl::Milliseconds(1));
+    return absl::OkStatus();
+  }
+};
+
+// What a session has still to do when it is gone would be seen in containers that were cleared.
+TEST_F(WorkerEndingsTest, AResetWaitsForStepsOfSessionsThatAreGone) {
+  OpRegistry ops;
+  ops.Add("Endless() -> () | container:string='' | S").Shape([](ShapeContext&) { return absl::OkStatus(); });
+  KernelRegistry kernels;
+  kernels.Add<EndlessKernel>({.op = "Endless"});
+  enum class End { kLost, kDeleted, kReset };
+  for (const End how : {End::kLost, End::kDeleted, End::kReset}) {
+    SCOPED_TRACE(static_cast<int>(how));
+    may_end = false;
+    Worker worker(OneDeviceForTests(), &kernels, nullptr, kIncarnation);
+    const SessionRef ref{kSession, kIncarnation, 0};
+    const int64_t lease = how == End::kLost ? 20 : 0;
+    worker.CreateSession({}, {kSession, 0, lease}, [](const StatusOr<CreateWorkerSessionResponse>& r) {
+      EXPECT_TRUE(r.ok()) << r.status();
+    });
+    PartitionToRegister p;
+    p.partition.device = "/job:x/replica:0/task:1/device:CPU:0";
+    p.partition.graph = std::make_unique<Graph>(&ops);
+    ASSERT_TRUE(p.partition.graph->AddNode({.name = "endless", .op = "Endless"}).ok());
+    RegisterPartitionsRequest registration{ref, {}};
+    registration.partitions.push_back(std::move(p));
+    RunStepRequest step;
+    step.step = {ref, 1};
+    step.is_alone = true;
+    worker.RegisterPartitions({}, std::move(registration), [&](const StatusOr<RegisterPartitionsResponse>& r) {
+      ASSERT_TRUE(r.ok()) << r.status();
+      step.parts.resize(1);
+      step.parts[0].handle = r->handles.at(0);
+    });
+    absl::Notification step_is_over, is_reset;
+    worker.RunStep({}, std::move(step), [&](const StatusOr<RunStepResponse>&) { step_is_over.Notify(); });
+    const auto reset = [&](absl::Notification* done) {
+      worker.Reset({}, {}, [done](const StatusOr<ResetResponse>& r) {
+        EXPECT_TRUE(r.ok()) << r.status();
+        done->Notify();
+      });
+    };
+    absl::Notification first_reset;
+    switch (how) {
+      case End::kLost:
+        absl::SleepFor(absl::Milliseconds(60));
+        worker.EndLost();
+        break;
+      case End::kDeleted: worker.DeleteSession({}, {ref}, [](const StatusOr<DeleteWorkerSessionResponse>&) {}); break;
+      case End::kReset: reset(&first_reset); break;
+    }
+    reset(&is_reset);
+    EXPECT_FALSE(is_reset.HasBeenNotified());
+    may_end = true;
+    is_reset.WaitForNotification();
+    step_is_over.WaitForNotification();
+    if (how == End::kReset) first_reset.WaitForNotification();
+  }
 }
 
 TEST_F(WorkerEndingsTest, RemembersTheLastSessionsThatEnded) {

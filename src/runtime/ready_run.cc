@@ -343,7 +343,7 @@ class ReadyRun final : public StepWatch::Part {
   void EndAsync(const Ready& item, const StepTrace::Run& traced, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
     const Slot* outputs = item.iteration->slots_from(n.output_begin);
-    if (s.ok()) s = CheckOutputs(n, outputs);
+    if (s.ok()) s = WithoutExceptions([&] { return CheckOutputs(n, outputs); });
     if (s.ok()) {
       if (options_.trace) options_.trace->Record(traced, {outputs, static_cast<size_t>(n.num_outputs)});
       Garbage garbage;

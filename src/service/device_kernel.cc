@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/device_kernel.h"
 
+#include "base/exceptions.h"
+
 namespace millrace {
 namespace {
 
@@ -61,7 +63,7 @@ class CheckedAsyncKernel final : public AsyncKernel {
     const Status s = checks_.Inputs(ctx);
     if (!s.ok()) return std::move(done)(s);
     kernel_->AsAsync()->ComputeAsync(ctx, [this, &ctx, done = std::move(done)](Status result) mutable {
-      if (result.ok()) result = checks_.Outputs(ctx);
+      if (result.ok()) result = WithoutExceptions([&] { return checks_.Outputs(ctx); });
       std::move(done)(std::move(result));
     });
   }

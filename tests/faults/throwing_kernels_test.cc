@@ -2,11 +2,13 @@
 // Kernels that throw, wherever they run, fail their step with a status that names them; the session goes on.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "client/session.h"
+#include "failing_memory.h"
 #include "graph/control_flow.h"
 #include "graph/graph_builder.h"
 #include "kernel/kernel_registry.h"
@@ -50,6 +52,9 @@ class ThrowOnceKernel : public Kernel {
   bool OutputsNeverChange() const override { return true; }
 };
 
+constexpr absl::string_view kNothingWithoutMemory = "nothing, without memory";
+std::atomic<bool> memory_is_back{true};
+
 // Throws before it has the callback in safety, after that, or never calls it.
 class ThrowAsyncKernel : public AsyncKernel {
  public:
@@ -58,6 +63,15 @@ class ThrowAsyncKernel : public AsyncKernel {
     return absl::OkStatus();
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    if (*ctx.input(0).data<float>() != 0 && what_ == kNothingWithoutMemory) {
+      std::thread([done = std::move(done)]() mutable {
+        FailAllocation(1, /*and_all_after=*/true);
+        std::move(done)(absl::OkStatus());
+        StopFailing();
+        memory_is_back = true;
+      }).detach();
+      return;
+    }
     ctx.Forward(0, 0);
     if (*ctx.input(0).data<float>() == 0 || what_ == "late") {
       std::thread([done = std::move(done)]() mutable { std::move(done)(absl::OkStatus()); }).detach();
@@ -194,6 +208,30 @@ TEST(ThrowingOnceTest, BecomesAStatusThatNamesTheNode) {
     std::vector<Tensor> out;
     const Status s = (*session)->Run(nullptr, {}, {}, std::vector<Output>{result}, {}, &out, nullptr);
     EXPECT_TRUE(absl::IsResourceExhausted(s) && absl::StrContains(s.message(), "culprit")) << s;
+  }
+}
+
+// What an asynchronous kernel gave is looked at on the thread that it called back from, which no exception may end.
+TEST(ThrowingAsyncTest, AnAsynchronousKernelThatGivesNothingWithoutMemoryEndsItsStep) {
+  RegisterOnce();
+  RefPtr<SharedGraph> shared = MakeRef<SharedGraph>(&System::Default().ops());
+  Output x, result;
+  {
+    const GraphLock lock(&shared->mu);
+    const GraphBuilder b(&shared->graph);
+    x = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    result = b.Op("TestThrowAsync", {x}, {{"what", std::string(kNothingWithoutMemory)}});
+    ASSERT_TRUE(b.status().ok()) << b.status();
+  }
+  auto session = System::Default().NewSession(shared, {});
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (const float fails : {1.0f, 0.0f, 1.0f, 0.0f}) {
+    std::vector<Tensor> out;
+    memory_is_back = fails == 0;
+    const Status s = (*session)->Run(nullptr, std::vector<Output>{x}, std::vector<Tensor>{Tensor::Scalar(fails)},
+                                     std::vector<Output>{result}, {}, &out, nullptr);
+    while (!memory_is_back) std::this_thread::yield();
+    EXPECT_EQ(s.code(), fails != 0 ? StatusCode::kResourceExhausted : StatusCode::kOk) << s;
   }
 }
 

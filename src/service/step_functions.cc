@@ -31,18 +31,28 @@ bool CallGate::Enter() {
 }
 
 void CallGate::Leave() {
-  absl::MutexLock lock(&mu_);
-  --running_;
+  std::shared_ptr<void> left;
+  {
+    absl::MutexLock lock(&mu_);
+    if (--running_ == 0) left.swap(ground_);
+  }
+  if (!left) return;
+  // Where there can be no thread it ends here.
+  WithoutExceptions([&] { return env_.StartThread([ground = std::move(left)] {}); }).IgnoreError();
 }
 
 void CallGate::Close() {
-  {
-    absl::MutexLock lock(&mu_);
-    closed_ = true;
-  }
-  session_.Cancel(WithoutExceptions([] { return Cancelled("the session was closed"); }));
+  CloseWithoutWait(nullptr);
   absl::MutexLock lock(&mu_);
   env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &running_));
+}
+
+void CallGate::CloseWithoutWait(std::shared_ptr<void> ground) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!std::exchange(closed_, true) && running_ > 0) ground_ = std::move(ground);
+  }
+  session_.Cancel(WithoutExceptions([] { return Cancelled("the session was closed"); }));
 }
 
 namespace {

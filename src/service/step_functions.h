@@ -24,6 +24,10 @@ class CallGate {
   void Leave();
   // Cancels what runs, waits for it, and lets nobody in any longer.
   void Close();
+  // The same without the wait, for who may be inside itself, or be waited for by who is. `ground`, on which calls
+  // stand, is let go when the last of them has left, by another thread, since what is in it may own theirs. Only the
+  // first call to close counts.
+  void CloseWithoutWait(std::shared_ptr<void> ground);
   StopNode& session() { return session_; }
 
  private:
@@ -32,6 +36,7 @@ class CallGate {
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
+  std::shared_ptr<void> ground_ ABSL_GUARDED_BY(mu_);
 };
 
 // What the functions of a session, which may outlive it, have of it.
@@ -42,7 +47,7 @@ struct SessionCalls {
 };
 
 // Tells `kernel`, if it wants to know, where the functions of `graph`'s library are. *functions is made when the first
-// kernel wants it. Kernels and device last until the gate of `calls` is closed.
+// kernel wants it. Kernels and device last until the gate of `calls` is closed and all have left.
 Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
                      const std::shared_ptr<SessionCalls>& calls, std::shared_ptr<FunctionSource>* functions);
 

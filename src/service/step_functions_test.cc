@@ -66,5 +66,36 @@ TEST_F(CallGateTest, ItWaitsForAllThatAreInsideAlsoWithinEachOther) {
   EXPECT_TRUE(closed);
 }
 
+// Tells when it is let go, and by whom.
+struct Ground {
+  ~Ground() {
+    ended_on = std::this_thread::get_id();
+    over.Notify();
+  }
+  std::thread::id& ended_on;
+  absl::Notification& over;
+};
+
+// Who closes it may be inside itself, or be waited for by who is.
+TEST_F(CallGateTest, WhatCallsStandOnIsLetGoWhenTheyHaveLeft) {
+  auto unused = std::make_shared<int>();
+  std::thread::id ended_on;
+  absl::Notification over;
+  ASSERT_TRUE(gate_.Enter());
+  ASSERT_TRUE(gate_.Enter());  // a call within a call
+  CancellationManager of_caller;
+  StopNode stop(gate_.session(), of_caller);
+  gate_.CloseWithoutWait(std::shared_ptr<Ground>(new Ground{ended_on, over}));
+  EXPECT_TRUE(stop.IsCancelled());
+  EXPECT_FALSE(gate_.Enter());
+  gate_.CloseWithoutWait(unused);  // again: nothing
+  EXPECT_EQ(unused.use_count(), 1);
+  gate_.Leave();
+  EXPECT_FALSE(over.HasBeenNotified()) << "the outer call stands on it";
+  gate_.Leave();
+  over.WaitForNotification();
+  EXPECT_NE(ended_on, std::this_thread::get_id()) << "what stood on it may be this thread's owner";
+}
+
 }  // namespace
 }  // namespace millrace

@@ -38,14 +38,13 @@ std::set<std::string> ContainersOf(const Partition& partition) {
 }  // namespace
 
 WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, std::unique_ptr<WorkerEnv> own, SessionSettings settings)
-    : hold_(env),
-      own_env_(std::move(own)),
-      env_(own_env_ ? *own_env_ : env),
+    : ground_(new Ground{WorkerEnv::Hold(env), std::move(own)}),
+      env_(ground_->own ? *ground_->own : env),
       id_(id),
       calls_(std::make_shared<SessionCalls>(EnvOf(env.pool()), std::move(settings))),
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
-WorkerSession::~WorkerSession() { calls_->gate.Close(); }
+WorkerSession::~WorkerSession() { calls_->gate.CloseWithoutWait(ground_); }
 
 void WorkerSession::BeginEpoch(int64_t epoch) {
   int64_t present = epoch_.load();

@@ -65,8 +65,12 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device,
                                                absl::FunctionRef<Status(Kernel&)> prepare);
 
-  const WorkerEnv::Hold hold_;  // released last
-  const std::unique_ptr<WorkerEnv> own_env_;
+  // Lives as long as calls of functions need it, which may be longer than the session.
+  struct Ground {
+    WorkerEnv::Hold worker;
+    std::unique_ptr<WorkerEnv> own;
+  };
+  const std::shared_ptr<Ground> ground_;  // let go last
   WorkerEnv& env_;
   const uint64_t id_;
   const std::shared_ptr<SessionCalls> calls_;

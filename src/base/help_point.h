@@ -21,7 +21,7 @@ class HelpPoint {
   class Helpable {
    public:
     // Does a part of the work that is made for `point`; false when there is none.
-    virtual bool HelpWithWorkFor(const HelpPoint& point) = 0;
+    virtual bool HelpWithWorkFor(HelpPoint& point) = 0;
 
    protected:
     ~Helpable() = default;
@@ -34,15 +34,20 @@ class HelpPoint {
   // be helped with. Spins a little before it sleeps. May return early for no reason.
   void WaitAndHelp(uint32_t seen, int64_t patience_nanos);
 
+  // Whether the thread that waits does a part of some work just now.
+  bool is_helping() const { return is_helping_.load(std::memory_order_relaxed); }
+
   // For thread pools: there is work for this point.
   void Ask(Helpable* pool);
+  // And around what its thread does of it.
+  void SetHelping(bool is_helping) { is_helping_.store(is_helping, std::memory_order_relaxed); }
 
  private:
-  bool HelpOnce() const;
+  bool HelpOnce();
 
   Env& env_;
   std::atomic<uint32_t> news_{0};
-  std::atomic<bool> sleeps_{false};
+  std::atomic<bool> sleeps_{false}, is_helping_{false};
   std::atomic<Helpable*> pool_{nullptr};  // that last had work for it
 };
 

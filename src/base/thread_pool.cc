@@ -215,7 +215,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     return open != 0 && HelpAt(std::countr_zero(open), nullptr);
   }
 
-  bool HelpWithWorkFor(const HelpPoint& point) override {
+  bool HelpWithWorkFor(HelpPoint& point) override {
     for (uint64_t open = open_slots.load(); open != 0; open &= open - 1) {
       if (HelpAt(std::countr_zero(open), &point)) return true;
     }
@@ -223,7 +223,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
   }
 
   // `point`: what the job must be made for; null: anything.
-  bool HelpAt(int index, const HelpPoint* point) {
+  bool HelpAt(int index, HelpPoint* point) {
     const uint64_t bit = uint64_t{1} << index;
     Slot& slot = slots[index];
     slot.users.fetch_add(2);
@@ -232,7 +232,9 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
       const int wanted = job->helpers_wanted.fetch_sub(1, std::memory_order_relaxed);
       if (wanted <= 1) open_slots.fetch_and(~bit);
       if (wanted >= 1) {
+        if (point != nullptr) point->SetHelping(true);
         job->Help();
+        if (point != nullptr) point->SetHelping(false);
         open_slots.fetch_and(~bit);
         helped = true;
       }
@@ -347,7 +349,7 @@ void HelpPoint::Ask(Helpable* pool) {
   if (sleeps_.load()) Tell();
 }
 
-bool HelpPoint::HelpOnce() const {
+bool HelpPoint::HelpOnce() {
   Helpable* const pool = pool_.load();
   return pool != nullptr && pool->HelpWithWorkFor(*this);
 }

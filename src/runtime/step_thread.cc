@@ -21,7 +21,7 @@ void StepThread::Post(Work work) {
 
 bool StepThread::TryPost(Work& work) {
   absl::MutexLock lock(&mu_);
-  if (!waits_ || HasNews()) return false;
+  if (!waits_ || HasNews() || help_.is_helping()) return false;
   posted_.push_back(std::move(work));
   help_.Tell();
   return true;

@@ -22,7 +22,7 @@ class StepThread {
   using Work = absl::AnyInvocable<void()>;
   // Runs `work` on the thread that drives, in the order of posting.
   void Post(Work work);
-  // The same, if that thread waits and has nothing to do; else false, and `work` is as it was.
+  // The same, if that thread waits and has nothing to do, nor helps; else false, and `work` is as it was.
   bool TryPost(Work& work);
   // The step is over: nothing is posted any more.
   void Finish();

@@ -31,6 +31,11 @@ def delays(seed, most_micros=200):
     _plugin.TestaccSetDelays(seed, most_micros)
 
 
+def seeds(usual):
+    """Those that a test draws delays from: as many as MILLRACE_DELAY_SEEDS in the environment says, or as usual."""
+    return range(1, int(os.environ.get("MILLRACE_DELAY_SEEDS", usual)) + 1)
+
+
 def fail_late(node, nth=1):
     _plugin.TestaccFailLate(node.encode(), nth)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from accelerator import ACC, delays, run_on
+from accelerator import ACC, delays, run_on, seeds
 
 R = np.random.RandomState(0)
 F = R.randn(4, 5).astype(np.float32)
@@ -118,12 +118,11 @@ CLOSE = {
     "pool_gradient": lambda: gradient(lambda x: tf.square(tf.nn.max_pool(x, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")), IMAGE),
     "loss_gradient": lambda: gradient(lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[1, 0, 4, 2], logits=x), F),
 }
-SEEDS = (1, 2, 3)
 
 
 def both(build):
     wants = run_on("/cpu:0", build)
-    for seed in SEEDS:
+    for seed in seeds(3):
         delays(seed, 50)
         gots = run_on(ACC, build)
         for got, want in zip(gots if isinstance(gots, list) else [gots], wants if isinstance(wants, list) else [wants]):

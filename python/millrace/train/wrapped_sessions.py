@@ -165,7 +165,8 @@ class _RecoverableSession(_WrappedSession):
 
     def run_step_fn(self, step_fn: Any, raw_session: Any, run_with_hooks: Any) -> Any:
         """Calls a step function, again in a new session after a preemption."""
-        return self._again(lambda session: session.run_step_fn(step_fn, session._tf_sess(), run_with_hooks))
+        given_for = self._sess
+        return self._again(lambda session: session.run_step_fn(step_fn, raw_session if session is given_for else session._tf_sess(), run_with_hooks))
 
 
 class _CoordinatedSession(_WrappedSession):

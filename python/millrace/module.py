@@ -11,14 +11,14 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 
 
-def _inside(value: Any) -> Iterator[Any]:
+def inside(value: Any) -> Iterator[Any]:
     """What a value is, or lists and dictionaries hold, in order."""
     if isinstance(value, dict):
         for key in sorted(value, key=str):
-            yield from _inside(value[key])
+            yield from inside(value[key])
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _inside(item)
+            yield from inside(item)
     else:
         yield value
 
@@ -30,7 +30,7 @@ class Submodules:
         """Its attributes by name, and what lists among them hold."""
         for key in sorted(vars(self)):
             if key not in ("_inbound_nodes", "_outbound_nodes"):  # the calls of layers lead to their neighbours
-                yield from _inside(vars(self)[key])
+                yield from inside(vars(self)[key])
 
     @property
     def submodules(self) -> Tuple[Any, ...]:

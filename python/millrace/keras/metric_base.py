@@ -26,6 +26,7 @@ class Metric(Layer):
     """Base of metrics: __init__ makes variables by add_weight, update_state counts a batch, result says what was counted."""
 
     stateful = True
+    _is_metric = True
 
     def __init__(self, name: Optional[str] = None, dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(name=name, dtype=dtype or K.floatx(), trainable=False, **kwargs)

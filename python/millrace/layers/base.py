@@ -21,7 +21,7 @@ from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.layers import casting
 from millrace.layers.nodes import History, Node, listed, one_or_all
-from millrace.module import Submodules
+from millrace.layers.parts import Parts
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
 
@@ -44,17 +44,15 @@ def as_tensor(x: Any) -> Any:
     return x if isinstance(x, (Tensor, SparseTensor, tuple, list, dict)) or hasattr(x, "indices") else convert_to_tensor(x)
 
 
-class Layer(Submodules):
+class Layer(Parts):
     """Base of layers: build(shape) makes weights by add_weight, call(inputs) computes. Weights are named after the layer."""
 
     input_spec: Any = None
     supports_masking = False
-    stateful = False
     uses_learning_phase = False
     _mean_of_batches: Any = None  # the metric that add_metric makes: metric_base.py, whose metrics are layers themselves, sets it
     _name: Any = ""
     _dtype: Any = None
-    trainable = True
     built = False
     _casts = False  # inputs of other floating types to its own
     dynamic = False  # its call makes operations
@@ -73,17 +71,20 @@ class Layer(Submodules):
         input_length: Optional[int] = None,
         weights: Any = None,
         autocast: bool = True,
+        dynamic: bool = False,
         **unused: Any,
     ) -> None:
+        if dynamic:
+            raise at_user_line(
+                NotImplementedError(
+                    "dynamic=True: layers that can only be run by eager execution are not provided. Let call make operations, with tf.cond and tf.while_loop."
+                )
+            )
         if unused:
             raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
         self.trainable, self.built = bool(trainable), False
-        self._trainable_weights: List[Any] = []
-        self._non_trainable_weights: List[Any] = []
-        self._losses: List[Any] = []
-        self._updates: List[Any] = []
+        self._init_parts()
         self._added_metrics: List[Any] = []  # pairs of a metric and what it gives with a batch
-        self._conditions: Dict[int, Any] = {}  # by id of a loss or update: the inputs that it is for
         self._inbound_nodes: List[Node] = []
         self._outbound_nodes: List[Node] = []
         self._init_set_name(name)
@@ -104,56 +105,12 @@ class Layer(Submodules):
         shapes = ", ".join(str(w.get_shape()) for w in self._trainable_weights + self._non_trainable_weights)
         return "<%s '%s'%s>" % (type(self).__name__, getattr(self, "name", ""), ", weights %s" % shapes if shapes else "" if self.built else ", not built yet")
 
-    # ---- losses and updates ----
-
-    @property
-    def losses(self) -> List[Any]:
-        """What it adds to the loss."""
-        return list(self._losses)
-
-    @property
-    def updates(self) -> List[Any]:
-        """What is to be run with each training step."""
-        return list(self._updates)
-
-    def _all(self, field: str) -> List[Any]:
-        """Its losses or updates, of all its calls."""
-        return list(getattr(self, field))
-
-    def _note(self, kept: List[Any], values: Any, inputs: Any) -> List[Any]:
-        new = [v for v in listed(values) if v is not None]
-        kept.extend(new)
-        condition = None if inputs is None else tuple(id(x) for x in listed(inputs))
-        for v in new:
-            self._conditions[id(v)] = condition
-        return new
-
-    def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Adds losses; those that depend on inputs are only for the calls with these."""
-        self._note(self._losses, losses, inputs)
-
-    def add_update(self, updates: Any, inputs: Any = None) -> None:
-        """Adds operations that are to be run with each training step; with inputs only for the calls with these."""
-        self._note(self._updates, updates, inputs)
-
-    def _of(self, kept: List[Any], inputs: Any) -> List[Any]:
-        condition = None if inputs is None else tuple(id(x) for x in listed(inputs))
-        return [v for v in kept if self._conditions.get(id(v)) == condition]
-
-    def get_losses_for(self, inputs: Any) -> List[Any]:
-        """The losses added for some inputs; for None those that depend on none."""
-        return self._of(self._losses, inputs)
-
-    def get_updates_for(self, inputs: Any) -> List[Any]:
-        """The updates added for some inputs; for None those that depend on none."""
-        return self._of(self._updates, inputs)
-
     # ---- metrics ----
 
     @property
     def metrics(self) -> List[Any]:
-        """The metrics that add_metric was given."""
-        return list(dict.fromkeys(metric for metric, _ in self._added_metrics))
+        """The metrics that add_metric was given, and those of its parts."""
+        return list(dict.fromkeys([*(metric for metric, _ in self._added_metrics), *self._of_parts("metrics")]))
 
     def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
         """Adds a tensor that models count over batches: its mean, with aggregation "mean"; without, what calling a tf.keras.metrics.Metric gave."""
@@ -180,29 +137,10 @@ class Layer(Submodules):
 
     # ---- weights ----
 
-    @property
-    def trainable_weights(self) -> List[Any]:
-        """The variables that are trained."""
-        return self._trainable_weights if self.trainable else []
-
-    @property
-    def non_trainable_weights(self) -> List[Any]:
-        """The other variables."""
-        return self._non_trainable_weights if self.trainable else self._trainable_weights + self._non_trainable_weights
-
-    @property
-    def weights(self) -> List[Any]:
-        """All variables, the trained ones first."""
-        return self.trainable_weights + self.non_trainable_weights
-
-    variables = property(lambda self: self.weights, doc="All variables, the trained ones first.")
-    trainable_variables = property(lambda self: self.trainable_weights, doc="The variables that are trained.")
-    non_trainable_variables = property(lambda self: self.non_trainable_weights, doc="The other variables.")
-
     def add_weight(
         self,
-        name: str,
-        shape: Any,
+        name: Optional[str] = None,
+        shape: Any = None,
         dtype: Any = None,
         initializer: Any = None,
         regularizer: Any = None,
@@ -211,9 +149,13 @@ class Layer(Submodules):
         **unused: Any,
     ) -> Any:
         """Makes a variable of the layer."""
-        start, sizes = initializers.get(initializer or "glorot_uniform"), [int(d) for d in shape]
+        name, sizes = name or "weight", [int(d) for d in (() if shape is None else shape)]
         kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
-        graph = get_default_graph()
+        if initializer is None:
+            initializer = "glorot_uniform" if kind.is_floating else "zeros" if kind.is_integer or kind == dtypes.bool_ else None
+        if initializer is None:
+            raise at_user_line(ValueError("An initializer for variable %s of type %s is required for layer %s" % (name, kind, self.name)))
+        start, graph = initializers.get(initializer), get_default_graph()
         with init_scope(), graph.name_scope(self.name + "/"):
             made = Variable(lambda: _started(start, sizes, kind), trainable=trainable, name=name, constraint=constraints.get(constraint))
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)

@@ -473,6 +473,9 @@ class RNN(SettingsLayer):
     def _state_shapes(self, batch: int) -> List[Any]:
         return [(batch, n) for n in listed(self.cell.state_size)]
 
+    def _parts(self) -> List[Any]:
+        return []  # a cell may be no layer: what it has is asked for below
+
     @property
     def trainable_weights(self) -> List[Any]:
         """The cell's that are trained."""

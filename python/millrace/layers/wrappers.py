@@ -29,34 +29,6 @@ class Wrapper(Layer):
     def _parts(self) -> List[Any]:
         return [self.layer]
 
-    @property
-    def trainable_weights(self) -> List[Any]:
-        """Those that are trained."""
-        return [w for p in self._parts() for w in p.trainable_weights] if self.trainable else []
-
-    @property
-    def non_trainable_weights(self) -> List[Any]:
-        """The others."""
-        return [w for p in self._parts() for w in (p.non_trainable_weights if self.trainable else p.weights)]
-
-    @property
-    def losses(self) -> List[Any]:
-        """What the layers add to the loss."""
-        return [*super().losses, *(v for p in self._parts() for v in p.losses)]
-
-    @property
-    def updates(self) -> List[Any]:
-        """What the layers run with each training step."""
-        return [*super().updates, *(v for p in self._parts() for v in p.updates)]
-
-    def get_losses_for(self, inputs: Any) -> List[Any]:
-        """The losses for some inputs, or those that depend on none."""
-        return super().get_losses_for(inputs) + [v for p in self._parts() for v in p.get_losses_for(inputs)]
-
-    def get_updates_for(self, inputs: Any) -> List[Any]:
-        """The updates for some inputs, or those that depend on none."""
-        return super().get_updates_for(inputs) + [v for p in self._parts() for v in p.get_updates_for(inputs)]
-
     def set_weights(self, weights: Any) -> None:
         """Sets the variables of the layers."""
         rest = list(weights)

@@ -26,8 +26,11 @@ class InputLayer(Layer):
         sparse: bool = False,
         name: Optional[str] = None,
         batch_input_shape: Any = None,
+        ragged: bool = False,
         **unused: Any,
     ) -> None:
+        if sparse and ragged:
+            raise at_user_line(ValueError("Cannot set both sparse and ragged to True in a Keras input."))
         if unused:
             raise at_user_line(ValueError("Unrecognized keyword arguments: %s" % sorted(unused)))
         super().__init__(name=name or "input_%d" % K.get_uid("input"))
@@ -37,18 +40,19 @@ class InputLayer(Layer):
             shape = shape_tuple(input_tensor)
         else:
             shape = (batch_size, *(input_shape or ()))
-        self.built, self.batch_input_shape, self.sparse, self.is_placeholder = True, shape, sparse, input_tensor is None
+        self.built, self.batch_input_shape, self.sparse, self.ragged, self.is_placeholder = True, shape, sparse, ragged, input_tensor is None
         self._dtype = dtypes.as_dtype(dtype or (K.floatx() if input_tensor is None else input_tensor.dtype.base_dtype))
-        tensor = (
-            K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name) if input_tensor is None else convert_to_tensor_or_sparse_tensor(input_tensor)
-        )
+        if input_tensor is None:
+            tensor = K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name, ragged=ragged)
+        else:
+            tensor = convert_to_tensor_or_sparse_tensor(input_tensor)
         tensor._keras_history = History(self, 0, 0)
         tensor._uses_learning_phase = False
         Node(self, [], [], [], [tensor], [tensor])
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "name": self.name}
+        return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "ragged": self.ragged, "name": self.name}
 
 
 def Input(
@@ -59,6 +63,7 @@ def Input(
     sparse: bool = False,
     tensor: Any = None,
     batch_size: Optional[int] = None,
+    ragged: bool = False,
     **unused: Any,
 ) -> Any:
     """A tensor that a model is fed."""
@@ -72,5 +77,5 @@ def Input(
         raise at_user_line(
             ValueError("Please provide to Input either a `shape` or a `tensor` argument. Note that `shape` does not include the batch dimension.")
         )
-    layer = InputLayer(shape, batch_size, dtype, tensor, sparse, name, batch_shape)
+    layer = InputLayer(shape, batch_size, dtype, tensor, sparse, name, batch_shape, ragged)
     return one_or_all(layer._inbound_nodes[0].output_tensors)

@@ -68,7 +68,7 @@ class Network(Layer):
         self.inputs, self.outputs, self.built, self._is_graph_network = inputs, outputs, True, True
         self._nodes = self._ordered(inputs, outputs)
         self._network_nodes = {id(node) for node in self._nodes}
-        self.layers: List[Any] = self._sorted_layers()
+        self.layers = self._sorted_layers()
         self._by_name = {layer.name: layer for layer in self.layers}
         if len(self._by_name) != len(self.layers):
             names = [layer.name for layer in self.layers]
@@ -233,20 +233,24 @@ class Network(Layer):
         return found
 
     @property
-    def trainable_weights(self) -> List[Any]:
-        """Those that are trained."""
-        return self._trainable_weights + [w for layer in self.layers for w in layer.trainable_weights] if self.trainable else []
+    def layers(self) -> List[Any]:
+        """Its layers; of a model that is a subclass, in the order in which it got them."""
+        found: List[Any] = self.__dict__.setdefault("_layers", [])
+        if not self.__dict__.get("_is_graph_network", True):
+            found.extend(part for part in super()._parts() if not any(part is layer for layer in found) and not isinstance(part, InputLayer))
+        return found
 
-    @property
-    def non_trainable_weights(self) -> List[Any]:
-        """The others."""
-        others = self._non_trainable_weights + [w for layer in self.layers for w in layer.non_trainable_weights]
-        return others if self.trainable else [w for layer in self.layers for w in layer.trainable_weights] + others
+    @layers.setter
+    def layers(self, layers: List[Any]) -> None:
+        self._layers = layers
+
+    def _parts(self) -> List[Any]:
+        return self.layers
 
     @property
     def weights(self) -> List[Any]:
         """All, layer by layer."""
-        return self._trainable_weights + self._non_trainable_weights + [w for layer in self.layers for w in layer.weights]
+        return list({id(w): w for w in [*self._own(True), *self._own(False), *self._of_parts("weights")]}.values())
 
     def _all(self, field: str) -> List[Any]:
         own = getattr(self, "_" + field)

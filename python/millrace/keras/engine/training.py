@@ -111,18 +111,10 @@ class Model(TrainingLoops, SavedWeights, Network):
     optimizer: Any = None
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
-        self.__dict__.setdefault("layers", [])
         super().__init__(inputs, outputs, name, **kwargs)
         self.history: Any = None
         self.stop_training = False
         self._functions: Dict[str, Any] = {}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        from millrace.layers.base import Layer
-
-        if isinstance(value, Layer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
-            self.layers.append(value)
-        super().__setattr__(name, value)
 
     def _build_for(self, x: Any) -> None:
         """Connects a model that is a subclass, by inputs like these arrays."""

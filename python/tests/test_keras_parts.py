@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that hold layers, in attributes, lists and dictionaries: their variables, losses, updates and metrics are the holder's too."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+L = tf.keras.layers
+
+
+class Block(L.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first = L.Dense(2, kernel_regularizer="l2")
+        self.others = [L.Dense(3), {"norm": L.BatchNormalization()}]
+        self.scale = tf.Variable(2.0)
+
+    def call(self, x):
+        return self.others[1]["norm"](self.others[0](self.first(x))) * self.scale
+
+
+def test_a_layer_has_the_variables_of_its_parts():
+    block = Block()
+    block(tf.zeros([2, 4]))
+    assert len(block.weights) == 9 and len(block.trainable_weights) == 7 and block.trainable_weights[0] is block.scale
+    assert len(block.losses) == 1 == len(block.get_losses_for(None)) and len(block.updates) == 2
+    block.first.trainable = False
+    assert len(block.trainable_weights) == 5 and len(block.non_trainable_weights) == 4
+    block.trainable = False
+    assert not block.trainable_weights and len(block.non_trainable_weights) == 9 and not block.updates
+
+
+def test_parts_of_parts_are_trained():
+    given = tf.keras.Input([4])
+    model = tf.keras.Model(given, Block()(Block()(given)))
+    model.compile("sgd", "mse")
+    assert len(model.trainable_weights) == 14 and len(model.losses) == 2 and len(model.updates) == 4
+    before = model.get_weights()
+    model.train_on_batch(np.ones((8, 4)), np.random.RandomState(0).rand(8, 3))
+    assert sum(not np.array_equal(a, b) for a, b in zip(before, model.get_weights())) > 8
+
+
+def test_a_subclassed_model_finds_layers_in_lists():
+    class Tower(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.blocks = []
+            for _ in range(3):
+                self.blocks.append(L.Dense(2))
+            self.head = L.Dense(1)
+
+        def call(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return self.head(x)
+
+    model = Tower()
+    model.compile("sgd", "mse")
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    assert len(model.layers) == 4 and len(model.trainable_weights) == 8
+
+
+def test_inputs_may_be_ragged_and_layers_not_dynamic():
+    ragged = tf.keras.Input([None, 2], ragged=True)
+    assert isinstance(ragged, tf.RaggedTensor)
+    with pytest.raises(ValueError, match="sparse and ragged"):
+        tf.keras.Input([None], sparse=True, ragged=True)
+    with pytest.raises(NotImplementedError, match="eager execution"):
+        L.Dense(1, dynamic=True)
+    assert L.Layer().add_weight().shape == ()

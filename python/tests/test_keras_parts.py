@@ -69,3 +69,31 @@ def test_inputs_may_be_ragged_and_layers_not_dynamic():
     with pytest.raises(NotImplementedError, match="eager execution"):
         L.Dense(1, dynamic=True)
     assert L.Layer().add_weight().shape == ()
+
+
+class Sum(L.Layer):
+    def call(self, x, y, scale=None):
+        return x + y if scale is None else x + y * scale
+
+
+def test_tensors_among_further_arguments_of_a_layer_are_its_inputs():
+    a, b, c = (tf.keras.Input(3) for _ in range(3))
+    model = tf.keras.Model([a, b, c], Sum()(a, b, scale=c))
+    x, y, z = (np.full((2, 3), v, "f") for v in (1, 10, 3))
+    np.testing.assert_array_equal(model.predict([x, y, z]), x + y * z)
+    for again in (
+        tf.keras.Model.from_config(model.get_config(), custom_objects={"Sum": Sum}),
+        tf.keras.models.clone_model(model),
+        tf.keras.Model([a, b, c], model([a, b, c])),
+    ):
+        np.testing.assert_array_equal(again.predict([x, 2 * y, z]), x + 2 * y * z)
+
+
+def test_models_are_told_whether_they_train():
+    x, given = np.ones((100, 2)), tf.keras.Input(2)
+    base = tf.keras.Model(given, L.Dropout(0.5)(given))
+    for training, low in ((False, 1), (True, 0)):
+        for model in (base, tf.keras.Sequential([base])):
+            made = tf.keras.Model(given, model(given, training=training))
+            assert made.predict(x).min() == low
+            assert tf.keras.Model.from_config(made.get_config()).predict(x).min() == low

@@ -354,3 +354,8 @@ def test_assertions_of_containers():
     ):
         with pytest.raises(AssertionError):
             wrong()
+
+
+def test_combinations_have_names():
+    made = test_util.generate_combinations_with_testcase_name(b=[1, 2.5], a="x")
+    assert [dict(m) for m in made] == [{"a": "x", "b": 1, "testcase_name": "_test_a_x_b_1"}, {"a": "x", "b": 2.5, "testcase_name": "_test_a_x_b_25"}]

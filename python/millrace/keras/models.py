@@ -13,7 +13,7 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
-from millrace.layers.nodes import listed
+from millrace.layers.nodes import listed, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.serialization import CLASSES, deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
@@ -32,7 +32,7 @@ class Sequential(Model):
         self._late: Any = None
         self._stack: List[Any] = []  # its layers, without the one for the input
         self.inputs, self.outputs = [], []
-        for layer in layers or []:
+        for layer in listed(layers):
             self.add(layer)
 
     def add(self, layer: Any) -> None:
@@ -129,11 +129,11 @@ class Sequential(Model):
         if not self.outputs:
             self._begin(np.shape(listed(x)[0]))
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs."""
         if not self.outputs:
             self._begin(inputs.get_shape().as_list())
-        return super().call(inputs, mask)
+        return super().call(inputs, training, mask)
 
     def compile(self, optimizer: Any, loss: Any = None, metrics: Any = None, *args: Any, **kwargs: Any) -> None:
         """Chooses how it is trained."""
@@ -258,7 +258,7 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = 
         if id(layer) not in copies:
             copies[id(layer)] = clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer)
         values = [known[id(t)] for t in node.input_tensors]
-        made = copies[id(layer)](values if node.many else values[0], **node.arguments)
+        made = copies[id(layer)](values if node.many else values[0], **with_leaves(lambda x: known.get(id(x), x), node.arguments))
         known.update((id(t), x) for t, x in zip(node.output_tensors, listed(made)))
     return Model(inputs, [known[id(t)] for t in model.outputs], name=model.name)
 

@@ -233,7 +233,7 @@ class Layer(Parts):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
         many = isinstance(inputs, (list, tuple))
-        arguments = dict(kwargs)
+        arguments = {**dict(zip(arguments_of(self.call)[1:], args)), **kwargs}
         with self._around_call():
             tensors = [as_tensor(x) for x in listed(inputs)]
             tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
@@ -241,7 +241,7 @@ class Layer(Parts):
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)
             mask = masks if many else masks[0]
-            if masked and "mask" not in kwargs and "mask" in arguments_of(self.call):
+            if masked and "mask" not in arguments and "mask" in arguments_of(self.call):
                 kwargs["mask"] = mask
             self._check(tensors)
             if not self.built:

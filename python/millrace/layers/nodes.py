@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -76,6 +76,15 @@ class History(NamedTuple):
     tensor_index: int
 
 
+def with_leaves(function: Callable[[Any], Any], arguments: Any) -> Any:
+    """Arguments with a function of what they hold, in lists, tuples and dictionaries too."""
+    if isinstance(arguments, dict):
+        return {k: with_leaves(function, v) for k, v in arguments.items()}
+    if type(arguments) in (list, tuple):
+        return type(arguments)(with_leaves(function, v) for v in arguments)
+    return function(arguments)
+
+
 class Node:
     """A call of a layer."""
 
@@ -101,6 +110,13 @@ class Node:
             if layer is not None:
                 layer._outbound_nodes.append(self)
         outbound_layer._inbound_nodes.append(self)
+
+    @property
+    def needed(self) -> List[Any]:
+        """The tensors of other layers that it takes: its inputs, and those among the further arguments."""
+        found = list(self.input_tensors)
+        with_leaves(lambda x: found.append(x) if getattr(x, "_keras_history", None) is not None else None, self.arguments)
+        return found
 
     def get_config(self) -> Dict[str, Any]:
         """The layers that it connects, by name."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from millrace.layers.nodes import listed, reachable_from
 from millrace.module import Submodules, inside
@@ -75,14 +75,16 @@ class Parts(Submodules):
         self._note(self._updates, updates, inputs)
 
     def _of(self, field: str, inputs: Any) -> List[Any]:
-        """The losses or updates for some inputs; of parts, whose inputs are other ones, those that depend on the inputs."""
-        condition = None if inputs is None else tuple(id(x) for x in listed(inputs))
-        own = [v for v in getattr(self, "_" + field) if self._conditions.get(id(v)) == condition]
+        """The losses or updates that were added for some inputs or depend on them; for None those that were added for none."""
+        own = getattr(self, "_" + field)
         free = [v for part in self._parts() for v in getattr(part, "get_%s_for" % field)(None)]
         if inputs is None:
-            return own + free
-        conditional = [v for v in self._of_parts(field) if not any(v is f for f in free)]
-        return own + [v for v, depends in zip(conditional, reachable_from(listed(inputs), conditional)) if depends]
+            return [v for v in own if self._conditions.get(id(v)) is None] + free
+        condition = tuple(id(x) for x in listed(inputs))
+        own = [v for v in own if self._conditions.get(id(v)) is not None]
+        conditional = own + [v for v in self._of_parts(field) if not any(v is f for f in free)]
+        depends = reachable_from(listed(inputs), conditional)
+        return [v for v, d in zip(conditional, depends) if d or self._conditions.get(id(v)) == condition]
 
     def get_losses_for(self, inputs: Any) -> List[Any]:
         """The losses added for some inputs; for None those that depend on none."""

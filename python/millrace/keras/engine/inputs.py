@@ -39,7 +39,7 @@ class InputLayer(Layer):
         elif input_tensor is not None and input_shape is None:
             shape = shape_tuple(input_tensor)
         else:
-            shape = (batch_size, *(input_shape or ()))
+            shape = (batch_size, *((input_shape,) if isinstance(input_shape, int) else input_shape or ()))
         self.built, self.batch_input_shape, self.sparse, self.ragged, self.is_placeholder = True, shape, sparse, ragged, input_tensor is None
         self._dtype = dtypes.as_dtype(dtype or (K.floatx() if input_tensor is None else input_tensor.dtype.base_dtype))
         if input_tensor is None:

@@ -12,7 +12,7 @@ from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
-from millrace.layers.nodes import listed, one_or_all, shape_tuple
+from millrace.layers.nodes import listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
 from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
@@ -113,14 +113,14 @@ class Network(Layer):
                     raise at_user_line(ValueError('The tensors of layer "%s" are part of a cycle.' % history.layer.name))
                 on_path.add(id(node))
                 stack.append((history, True))
-                for x in reversed(node.input_tensors if node.inbound_layers else []):
+                for x in reversed(node.needed if node.inbound_layers else []):
                     if not is_keras_tensor(x):
                         raise at_user_line(ValueError('Graph disconnected: cannot obtain value for tensor %s at layer "%s".' % (x, history.layer.name)))
                     stack.append((x._keras_history, False))
         known = {id(x) for x in inputs}
         fine: List[str] = []
         for node in order:
-            for x in node.input_tensors if node.inbound_layers else []:
+            for x in node.needed if node.inbound_layers else []:
                 if id(x) not in known:
                     raise at_user_line(
                         ValueError(
@@ -148,7 +148,7 @@ class Network(Layer):
         for node in reversed(self._nodes):
             depth = max(depths[id(node)], layer_depths.get(id(node.outbound_layer), 0))
             depths[id(node)] = layer_depths[id(node.outbound_layer)] = depth
-            for x in node.input_tensors if node.inbound_layers else []:
+            for x in node.needed if node.inbound_layers else []:
                 before = made_by.get(id(x))
                 if before is not None:
                     depths[id(before)] = max(depths[id(before)], depth + 1)
@@ -175,10 +175,10 @@ class Network(Layer):
                 return layer
         raise at_user_line(ValueError("No such layer: %s" % name))
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
-        """The outputs for other inputs."""
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """The outputs for other inputs; `training` goes to the layers that ask for it and were not told."""
         masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
-        return one_or_all(self._run(listed(inputs), masks)[0])
+        return one_or_all(self._run(listed(inputs), masks, training)[0])
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The masks of the outputs."""
@@ -191,7 +191,7 @@ class Network(Layer):
         masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
         return one_or_all(self._run(listed(inputs), masks)[1])
 
-    def _run(self, inputs: List[Any], masks: List[Any]) -> Tuple[List[Any], List[Any]]:
+    def _run(self, inputs: List[Any], masks: List[Any], training: Any = None) -> Tuple[List[Any], List[Any]]:
         known: Dict[int, Any] = {id(t): (x, m) for t, x, m in zip(self.inputs, inputs, masks)}
         for node in self._nodes:
             layer = node.outbound_layer
@@ -199,10 +199,12 @@ class Network(Layer):
                 continue
             values = [known[id(t)] for t in node.input_tensors]
             tensors, before = [v[0] for v in values], [v[1] for v in values]
-            arguments = dict(node.arguments)
+            arguments = with_leaves(lambda x: known[id(x)][0] if id(x) in known else x, node.arguments)
             many = node.many
             if "mask" in arguments_of(layer.call) and "mask" not in arguments and any(m is not None for m in before):
                 arguments["mask"] = before if many else before[0]
+            if training is not None and arguments.get("training") is None and "training" in arguments_of(layer.call):
+                arguments["training"] = training
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name):
                 made = listed(layer.call(tensors if many else tensors[0], **arguments))
@@ -212,10 +214,10 @@ class Network(Layer):
                 if getattr(layer, "activity_regularizer", None) is not None:
                     for t in made:
                         layer.add_loss(layer.activity_regularizer(t), inputs=tensors)
-            training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
+            by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
             for i, (t, x) in enumerate(zip(node.output_tensors, made)):
                 if isinstance(x, Tensor) and not any(x is given for given in tensors):
-                    x._uses_learning_phase = training  # type: ignore[attr-defined]
+                    x._uses_learning_phase = by_phase  # type: ignore[attr-defined]
                     x._keras_mask = after[i] if i < len(after) else None  # type: ignore[attr-defined]
                 known[id(t)] = (x, after[i] if i < len(after) else None)
         return [known[id(t)][0] for t in self.outputs], [known[id(t)][1] for t in self.outputs]
@@ -368,15 +370,21 @@ class Network(Layer):
                 if id(node) in self._network_nodes:
                     numbers[id(node)] = kept
                     kept += 1
+
+        def place(x: Any) -> Any:
+            """Where a tensor of a layer comes from; other values as they are."""
+            h = getattr(x, "_keras_history", None)
+            return x if h is None else [h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index]
+
         entries = []
         for layer in self.layers:
             calls = []
             for node in layer._inbound_nodes:
                 if id(node) not in numbers or not node.inbound_layers:
                     continue
+                arguments = with_leaves(place, node.arguments)
                 try:
-                    json.dumps(node.arguments)
-                    arguments = node.arguments
+                    json.dumps(arguments)
                 except TypeError:
                     arguments = {}
                 calls.append(
@@ -408,14 +416,24 @@ class Network(Layer):
             number += 1 if isinstance(layer, Network) else 0
             return layer._inbound_nodes[number].output_tensors[tensor] if len(layer._inbound_nodes) > number else None
 
+        def real(value: Any, missing: List[Any]) -> Any:
+            """An argument with tensors where a config says where they come from."""
+            if isinstance(value, list) and [type(v) for v in value] == [str, int, int] and value[0] in made:
+                missing += [value] if output(*value) is None else []
+                return output(*value)
+            if isinstance(value, dict):
+                return {k: real(v, missing) for k, v in value.items()}
+            return [real(v, missing) for v in value] if isinstance(value, list) else value
+
         while waiting:
             rest: List[Any] = []
             for layer, base, i, call in waiting:
                 inputs = [output(*entry[:3]) for entry in call] if len(layer._inbound_nodes) == base + i else [None]
-                if any(x is None for x in inputs):
+                missing: List[Any] = []
+                arguments = real(call[0][3] if len(call[0]) > 3 else {}, missing)
+                if any(x is None for x in inputs) or missing:
                     rest.append((layer, base, i, call))
                     continue
-                arguments = call[0][3] if len(call[0]) > 3 else {}
                 many = len(inputs) > 1 or isinstance(layer, _Merge)
                 layer(inputs if many else inputs[0], **arguments)
             if len(rest) == len(waiting):

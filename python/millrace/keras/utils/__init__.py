@@ -2,6 +2,7 @@
 # mypy: implicit-reexport
 """tf.keras.utils."""
 
+import importlib as _importlib
 from typing import Any as _Any
 
 from millrace.framework import not_provided as _not_provided
@@ -22,11 +23,9 @@ def _later(name: str) -> _Any:
         from millrace.keras.engine.network import get_source_inputs
 
         return get_source_inputs
-    if name in ("HDF5Matrix", "io_utils"):  # what reads files is loaded when it is used
-        import importlib
-
-        module = importlib.import_module("millrace.keras.utils.io_utils")
-        return module if name == "io_utils" else module.HDF5Matrix
+    if name in ("HDF5Matrix", "io_utils", "conv_utils", "losses_utils", "metrics_utils", "tf_utils"):  # loaded when they are used
+        module = _importlib.import_module("millrace.keras.utils." + name.replace("HDF5Matrix", "io_utils"))
+        return module.HDF5Matrix if name == "HDF5Matrix" else module
     raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)
 
 

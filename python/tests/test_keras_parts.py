@@ -97,3 +97,24 @@ def test_models_are_told_whether_they_train():
             made = tf.keras.Model(given, model(given, training=training))
             assert made.predict(x).min() == low
             assert tf.keras.Model.from_config(made.get_config()).predict(x).min() == low
+
+
+def test_lambda_layers_keep_their_variables_masks_and_shapes():
+    layer = L.Lambda(lambda x: x * tf.Variable(2.0), output_shape=(None, 3), mask=lambda x, m: m)
+    made = [layer(tf.ones([2, 3])) for _ in range(2)]
+    assert len(layer.trainable_weights) == 1  # one, however often it is called
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(made[1]).sum() == 12
+    assert layer.compute_output_shape((5, 4, 4)).as_list() == [5, None, 3]
+    again = L.Lambda.from_config(layer.get_config())
+    assert again.compute_output_shape((5, 4, 4)).as_list() == [5, None, 3] and again.compute_mask(0, "m") == "m"
+    by_function = L.Lambda(lambda x: x, output_shape=lambda shapes: shapes[::-1])
+    assert [s.as_list() for s in by_function.compute_output_shape([(1, 2), (3, 4)])] == [[3, 4], [1, 2]]
+
+
+def test_shapes_of_examples():
+    assert L.Flatten()(tf.zeros([4])).shape.as_list() == [4, 1]
+    for dims in ((0, 1), (1, 3)):
+        with pytest.raises(ValueError, match="Invalid permutation `dims`"):
+            L.Permute(dims)

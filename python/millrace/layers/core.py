@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import marshal
 import types
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from millrace.layers.base import arguments_of
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import get_custom_objects
 from millrace.layers.utils import normalize_data_format
+from millrace.ops.variables import variable_creator_scope
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
 
@@ -160,6 +161,8 @@ class Permute(SettingsLayer):
     def __init__(self, dims: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.dims = tuple(dims)
+        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+            raise at_user_line(ValueError("Invalid permutation `dims` for Permute Layer: %s. The indices in `dims` must be all from 1 on." % (self.dims,)))
         self.input_spec = InputSpec(ndim=len(self.dims) + 1)
 
     def call(self, inputs: Any) -> Any:
@@ -175,10 +178,12 @@ class Flatten(SettingsLayer):
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.data_format = None if data_format is None else normalize_data_format(data_format)
-        self.input_spec = InputSpec(min_ndim=2)
+        self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
+        if inputs.get_shape().ndims == 1:
+            inputs = array_ops.expand_dims(inputs, -1)
         shape = inputs.get_shape()
         if shape.ndims is None:
             if self.data_format == "channels_first":
@@ -218,9 +223,11 @@ class Lambda(SettingsLayer):
 
     def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.function, self.arguments, self._mask, self._output_shape = function, dict(arguments or {}), mask, output_shape
+        self.function, self.arguments, self._output_shape = function, dict(arguments or {}), output_shape
+        self._made: List[Any] = []  # the variables that the function has made
         if mask is not None:
             self.supports_masking = True
+        self.mask = mask
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:
         """Computes the outputs."""
@@ -230,47 +237,75 @@ class Lambda(SettingsLayer):
             arguments["mask"] = mask
         if "training" in taken and "training" not in arguments:
             arguments["training"] = K.learning_phase() if training is None else training
-        return self.function(inputs, **arguments)
+        made = iter(list(self._made))
+
+        def kept(next_creator: Any, **given: Any) -> Any:
+            """The variable that an earlier call has made at this place, or a new one."""
+            found = next(made, None)
+            if found is None:
+                found = next_creator(**given)
+                self._made.append(found)
+            return found
+
+        with variable_creator_scope(kept):
+            return self.function(inputs, **arguments)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask that was given, or made by a function."""
-        return self._mask(inputs, mask) if callable(self._mask) else self._mask
+        return self.mask(inputs, mask) if callable(self.mask) else self.mask
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs: what was given for each example, or what a function says, or what the function gives."""
+        if self._output_shape is None:
+            return super().compute_output_shape(input_shape)
+        if callable(self._output_shape):
+            made = self._output_shape(input_shape)
+            return [TensorShape(s) for s in made] if isinstance(made, list) else TensorShape(made)
+        many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
+        batch = TensorShape(input_shape[0] if many else input_shape)[0].value
+        if isinstance(self._output_shape, list):
+            return [TensorShape([batch, *s]) for s in self._output_shape]
+        return TensorShape([batch, *self._output_shape])
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer; a lambda is kept as its code."""
-        config = super().get_config()
-        plain = isinstance(self.function, types.LambdaType) and self.function.__name__ == "<lambda>"
-        if plain:
-            defaults = self.function.__defaults__
-            closure = tuple(c.cell_contents for c in self.function.__closure__) if self.function.__closure__ else None
-            config["function"] = (marshal.dumps(self.function.__code__).decode("raw_unicode_escape"), defaults, closure)
-            config["module"] = self.function.__module__
-            _KNOWN[config["function"][0]] = self.function
-        else:
-            config["function"] = self.function.__name__
-            _KNOWN[self.function.__name__] = self.function
-        config.update({"function_type": "lambda" if plain else "function", "arguments": self.arguments})
+        config = {**super().get_config(), "arguments": self.arguments}
+        for name, value in (("function", self.function), ("output_shape", self._output_shape), ("mask", self.mask)):
+            if not callable(value):
+                config.update({name: value, name + "_type": "raw"})
+            elif isinstance(value, types.LambdaType) and value.__name__ == "<lambda>":
+                closure = tuple(c.cell_contents for c in value.__closure__) if value.__closure__ else None
+                code = marshal.dumps(value.__code__).decode("raw_unicode_escape")
+                config.update({name: (code, value.__defaults__, closure), name + "_type": "lambda"})
+                _KNOWN[code] = value
+            else:
+                config.update({name: value.__name__, name + "_type": "function"})
+                _KNOWN[value.__name__] = value
+            if callable(value):
+                config["module" if name == "function" else name + "_module"] = value.__module__
         return config
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave; code out of a file is run only where the program has a function of it."""
         config = copy.copy(config)
-        kind, function = config.pop("function_type", None), config["function"]
-        config.pop("module", None)
-        if kind == "function" or isinstance(function, str):
-            objects = {**get_custom_objects(), **(custom_objects or {})}
-            found = objects.get(function, _KNOWN.get(function))
-        else:
-            found = _KNOWN.get(function[0])
-        if found is None:
-            raise at_user_line(
-                ValueError(
-                    "The function of a Lambda layer is not known to this program: use a function with a name, and give it in "
-                    "custom_objects (code out of files is not run)."
+        objects = {**_KNOWN, **get_custom_objects(), **(custom_objects or {})}
+        for name in ("function", "output_shape", "mask"):
+            config.pop("module" if name == "function" else name + "_module", None)
+            kind, value = config.pop(name + "_type", "function" if name == "function" else "raw"), config.get(name)
+            if kind == "raw":
+                config[name] = (
+                    tuple(value) if name == "output_shape" and isinstance(value, list) and not any(isinstance(v, (list, tuple)) for v in value) else value
                 )
-            )
-        config["function"] = found
+                continue
+            config[name] = objects.get(value if isinstance(value, str) else value[0])
+            if config[name] is None:
+                raise at_user_line(
+                    ValueError(
+                        "The %s of a Lambda layer is not known to this program: use a function with a name, and give it in "
+                        "custom_objects (code out of files is not run)." % name
+                    )
+                )
         for value in (config.get("arguments", {}),):
             for key in value:
                 if isinstance(value[key], dict) and value[key].get("type") == "ndarray":

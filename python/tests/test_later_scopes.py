@@ -163,3 +163,37 @@ def test_settings_are_those_of_sessions_that_have_none(settings):
         settings.optimizer.set_jit(True)
     with pytest.raises(ValueError, match="Unrecognized device"):
         settings.experimental.get_memory_growth("GPU:0")
+
+
+def test_threads_have_variable_scopes_of_their_own():
+    graph, names, inside, go_on = tf.get_default_graph(), [], threading.Event(), threading.Event()
+
+    def build():
+        with graph.as_default(), tf.variable_scope("foo"):
+            names.append(tf.get_variable("v", []).name)
+            inside.set()
+            go_on.wait(10)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    inside.wait(10)
+    assert tf.get_variable_scope().name == "" and names == ["foo/v:0"]
+    with tf.variable_scope("foo"), pytest.raises(ValueError, match="already exists"):
+        tf.get_variable("v", [])
+    go_on.set()
+    thread.join()
+
+
+def test_scopes_and_variables_are_refused_what_they_cannot_be():
+    outer = tf.variable_scope("outer")
+    with outer:
+        with tf.variable_scope("inner", auxiliary_name_scope=False) as inner:
+            assert inner.original_name_scope == "outer/"
+            with pytest.raises(RuntimeError, match="Improper nesting"):
+                outer.__exit__(None, None, None)
+    with pytest.raises(TypeError, match="auxiliary_name_scope"):
+        tf.variable_scope("x", auxiliary_name_scope="yes")
+    with pytest.raises(ValueError, match="initializer passed is not valid"):
+        tf.get_variable("a", initializer=lambda x: [2])
+    assert tf.get_variable("b", initializer=lambda x=3: [x, x]).shape.as_list() == [2]
+    assert tf.get_local_variable("c", [2], tf.int32, tf.zeros_initializer()) in tf.local_variables() and not tf.trainable_variables("c")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import enum
+import threading
 import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -29,12 +30,11 @@ AUTO_REUSE = _Reuse.AUTO_REUSE
 
 
 class _Store:
-    """The variables of a graph by full name, and how often a scope name was opened."""
+    """The variables of a graph by full name."""
 
     def __init__(self) -> None:
         self.variables: Dict[str, Any] = {}
         self.partitioned: Dict[str, PartitionedVariable] = {}
-        self.counts: Dict[str, int] = {}
         self._vars = self.variables
 
     def get_variable(
@@ -72,6 +72,14 @@ class _Store:
             custom_getter,
             constraint,
         )
+
+
+class _Scopes(threading.local):
+    """Of a graph and a thread: the current scope, and how often a scope name was opened."""
+
+    def __init__(self) -> None:
+        self.current = VariableScope(False)
+        self.counts: Dict[str, int] = {}
 
     def open(self, name: str) -> None:
         """Notes that a scope is opened."""
@@ -309,19 +317,22 @@ def _true_getter(
     if isinstance(initializer, type):
         make_initializer: Any = initializer
         initializer = make_initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else make_initializer()
-    if _makes_values(initializer):
+    if _makes_values(initializer) and shape is None and _needs_nothing(initializer):
+        initial: Any = initializer
+        wanted = None  # a value says itself what it is
+    elif _makes_values(initializer):
         if not static.is_fully_defined():
             raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
         make = initializer
-        initial: Any = lambda: _call_initializer(make, static, wanted, partition_info)
+        initial = lambda: _call_initializer(make, static, wanted, partition_info)
     else:
         if shape is not None:
             given = convert_to_tensor(initializer).get_shape()
             if not static.is_compatible_with(given):
                 raise at_user_line(ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given)))
         initial = initializer
-        wanted = None  # a value says itself what it is
+        wanted = None
     variable = Variable(
         initial,
         trainable=trainable,
@@ -345,6 +356,21 @@ def _true_getter(
 def _makes_values(initializer: Any) -> bool:
     """Whether an initializer is a function of shape and type; else it is a value."""
     return callable(initializer) and not isinstance(initializer, Tensor)
+
+
+def _needs_nothing(initializer: Callable[..., Any]) -> bool:
+    """Whether a function makes a value without a shape. ValueError for one that needs more: nothing says what."""
+    if not inspect.isroutine(initializer):
+        return False
+    empty = inspect.Parameter.empty
+    if all(p.default is not empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(initializer).parameters.values()):
+        return True
+    raise at_user_line(
+        ValueError(
+            "The initializer passed is not valid. It should be a callable with no arguments and the shape should not be provided or an instance of "
+            "`tf.keras.initializers.*' and `shape` should be fully defined."
+        )
+    )
 
 
 def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType, partition_info: Any = None) -> Any:
@@ -483,9 +509,13 @@ def _partitioned(
 
 def get_variable_scope() -> VariableScope:
     """The current variable scope."""
+    return _scopes().current
+
+
+def _scopes() -> _Scopes:
     scopes = get_default_graph().get_collection_ref(_SCOPE)
     if not scopes:
-        scopes.append(VariableScope(False))
+        scopes.append(_Scopes())
     return scopes[0]
 
 
@@ -527,29 +557,58 @@ def get_variable(
     )
 
 
-def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+def get_local_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: Any = False,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: Optional[bool] = None,
+    custom_getter: Any = None,
+    constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+) -> Any:
     """get_variable of a local variable, which is not trained and not saved."""
-    collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.LOCAL_VARIABLES]
-    kwargs["trainable"] = False
-    return get_variable(name, *args, **dict(kwargs, collections=collections))
+    del trainable
+    return get_variable(
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        False,
+        list(collections or []) + [GraphKeys.LOCAL_VARIABLES],
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        custom_getter,
+        constraint,
+        synchronization,
+        aggregation,
+    )
 
 
 @contextlib.contextmanager
 def _pushed(scope: VariableScope, again: bool) -> Iterator[VariableScope]:
     """A context in which a scope is the current one. `again`: the numbers of the scopes below go on afterwards as if it had not been opened."""
-    scopes = get_default_graph().get_collection_ref(_SCOPE)
-    old = get_variable_scope()
-    scopes[:] = [scope]
-    store = _store()
-    counts = dict(store.counts)
+    scopes = _scopes()
+    old, counts = scopes.current, dict(scopes.counts)
+    scopes.current = scope
     try:
         yield scope
     finally:
         if again:
-            store.counts = counts
+            scopes.counts = counts
         else:
-            store.close_below(scope.name)
-        scopes[:] = [old]
+            scopes.close_below(scope.name)
+        scopes.current = old
 
 
 class variable_scope:
@@ -589,12 +648,15 @@ class variable_scope:
             use_resource=use_resource,
             constraint=constraint,
         )
+        if not isinstance(auxiliary_name_scope, bool):
+            raise at_user_line(TypeError("The auxiliary_name_scope must be `True` or `False`, got %r" % (auxiliary_name_scope,)))
         self._reuse, self._auxiliary = reuse, auxiliary_name_scope
 
     def __enter__(self) -> VariableScope:
         self._stack = contextlib.ExitStack()
         try:
-            return self._enter(self._stack)
+            self._made = self._enter(self._stack)
+            return self._made
         except BaseException:
             self._stack.close()
             raise
@@ -615,12 +677,11 @@ class variable_scope:
             scope_name, own_name_scope = given.name, given.name.split("/")[-1]
         else:
             scope_name, own_name_scope = str(given), str(given)
-        store = _store()
         if isinstance(given, VariableScope):
             base, full = given, given.name
         else:
             base, full = outer, outer.name + "/" + scope_name if outer.name else scope_name
-        names = ""
+        names = "" if self._auxiliary else _with_slash(get_default_graph().get_name_scope())
         if self._auxiliary and own_name_scope:
             names = stack.enter_context(name_scope(own_name_scope))
         reuse = base.reuse if not isinstance(given, VariableScope) else given.reuse or outer.reuse
@@ -644,11 +705,17 @@ class variable_scope:
                 value = _nested(value, made._custom_getter)
             setattr(made, "_" + key, dtypes.as_dtype(value) if key == "dtype" else value)
         if not isinstance(given, VariableScope):
-            store.open(full)
+            _scopes().open(full)
         return stack.enter_context(_pushed(made, isinstance(given, VariableScope)))
 
     def __exit__(self, *details: Any) -> Any:
+        if get_variable_scope() is not self._made:
+            raise at_user_line(RuntimeError("Improper nesting of variable_scope."))
         return self._stack.__exit__(*details)
+
+
+def _with_slash(name: str) -> str:
+    return name + "/" if name else ""
 
 
 def _nested(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
@@ -659,7 +726,7 @@ def _nested(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., A
 
 
 def _unique_scope(prefix: str) -> str:
-    outer, counts = get_variable_scope().name, _store().counts
+    outer, counts = get_variable_scope().name, _scopes().counts
     full = outer + "/" + prefix if outer else prefix
     if not counts.get(full):
         return prefix

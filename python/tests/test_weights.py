@@ -98,6 +98,12 @@ def test_metrics_of_the_k_best():
         np.testing.assert_allclose(_measure(tf.metrics.average_precision_at_k(given, scores, 4))[0], ((1 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2) / 2)
     assert _measure(tf.metrics.recall_at_k(np.array([3, 3], np.int64), scores, 1))[0] == 0.5
     assert _measure(tf.metrics.precision_at_top_k(labels, np.array([[3, 0], [0, 1]])))[0] == 0.5
+    flat = tf.SparseTensor([[0], [1]], np.array([3, 2], np.int64), [2])  # one label for each example, without a dimension of its own
+    assert _measure(tf.metrics.precision_at_top_k(flat, np.array([[3], [3]])))[0] == 0.5
+    assert _measure(tf.metrics.recall_at_top_k(np.array([3, 2], np.int64), np.array([[3], [3]]), 1, class_id=3))[0] == 1.0
+    # Labels below 0 fill up rows that have fewer.
+    filled, ranked = np.array([[2, 3], [3, -1]], np.int64), np.array([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], np.float32)
+    np.testing.assert_allclose(_measure(tf.metrics.average_precision_at_k(filled, ranked, 4))[0], ((1 / 3 + 2 / 4) / 2 + 1) / 2)
 
 
 def test_more_means():

@@ -373,9 +373,10 @@ def as_shape(shape: Any) -> TensorShape:
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def unknown_shape(ndims: Optional[int] = None) -> TensorShape:
-    """A shape of which at most the rank is known."""
-    return TensorShape(None if ndims is None else [None] * ndims)
+def unknown_shape(rank: Optional[int] = None, ndims: Optional[int] = None) -> TensorShape:
+    """A shape of which at most the rank is known; `ndims` is its name before 1.13."""
+    rank = ndims if rank is None else rank
+    return TensorShape(None if rank is None else [None] * rank)
 
 
 def scalar() -> TensorShape:

@@ -8,7 +8,6 @@ from typing import Any, Optional
 from millrace import sets
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
-from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.metrics.parts import done, local
@@ -95,6 +94,7 @@ def _share(
     """Hits by hits and others."""
     with name_scope(name, _name(what, k, class_id), [predictions_idx, labels, weights]) as scope:
         best = math_ops.cast(predictions_idx, dtypes.int64)
+        labels = _expanded(labels, best)
         hits, add_hits = _streaming("tp", labels, best, k, class_id, weights)
         others, add_others = _streaming(other, labels, best, k, class_id, weights)
         return done(
@@ -145,8 +145,6 @@ def recall_at_k(
 ) -> Any:
     """The fraction of labels (of one class, if given) that are among the k best predictions."""
     with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
-        predictions = convert_to_tensor(predictions)
-        labels = _expanded(labels, predictions)
         return recall_at_top_k(labels, nn_ops.top_k(predictions, k)[1], k, class_id, weights, metrics_collections, updates_collections, scope)
 
 
@@ -162,8 +160,6 @@ def precision_at_k(
 ) -> Any:
     """The fraction of the k best predictions (of those of one class, if given) that are labels."""
     with name_scope(name, _name("precision", k, class_id), [predictions, labels, weights]) as scope:
-        predictions = convert_to_tensor(predictions)
-        labels = _expanded(labels, predictions)
         return precision_at_top_k(labels, nn_ops.top_k(predictions, k)[1], k, class_id, weights, metrics_collections, updates_collections, scope)
 
 
@@ -183,15 +179,15 @@ def _repeated(labels: Any, k: int) -> Any:
 
 
 def _num_relevant(labels: Any, k: int) -> Tensor:
-    """How many labels each example has, at most k."""
+    """How many labels each example has, at most k. Dense labels below 0 fill up what is missing."""
     if k < 1:
         raise at_user_line(ValueError("Invalid k=%s." % k))
     with name_scope(None, "num_relevant", [labels]) as scope:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):
             return gen_ops.minimum(sets.set_size(labels), k, name=scope)
-        shape = array_ops.shape(labels)
-        return array_ops.fill(shape[:-1], gen_ops.minimum(shape[-1], k), name=scope)
+        count = math_ops.reduce_sum(math_ops.cast(gen_ops.greater_equal(labels, 0), labels.dtype), -1)
+        return gen_ops.minimum(count, k, name=scope)
 
 
 def _average_precision(labels: Any, predictions_idx: Any) -> Tensor:

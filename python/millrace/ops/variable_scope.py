@@ -574,7 +574,7 @@ def get_local_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Any:
-    """get_variable of a local variable, which is not trained and not saved."""
+    """get_variable of a local variable, which is not saved, and not trained, whatever `trainable` says: as in TensorFlow."""
     del trainable
     return get_variable(
         name,

@@ -110,10 +110,17 @@ def test_shapes_are_compared():
     good = tf.debugging.assert_shapes({tf.ones([3, 2]): ("N", "Q"), free: ("N", None), tf.constant(1.0): (), tf.ones([7, 3, 2]): (..., "N", 2)})
     with tf.Session() as session:
         session.run(good, {free: np.ones((3, 5))})
-        for wrong in (np.ones((4, 5)), np.ones(3)):
-            with pytest.raises(tf.errors.InvalidArgumentError, match="Shape of Placeholder"):
+        for wrong, match in (
+            (np.ones((4, 5)), r"tensor ones:0 dimension 0\] \[Tensor Placeholder:0 dimension\] \[0\] \[must have size\] \[3\]"),
+            (np.ones(3), "have rank"),
+        ):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=match):
                 session.run(good, {free: wrong})
-    with pytest.raises(ValueError, match="must have size 3. Received size 2"):
+    with pytest.raises(ValueError, match="Specified shape must be an iterable"):
+        tf.debugging.assert_shapes([(tf.ones([3]), 3)])
+    with pytest.raises(ValueError, match="only allowed as the first entry"):
+        tf.debugging.assert_shapes([(tf.ones([3]), ("N", ...))])
+    with pytest.raises(ValueError, match="Specified by tensor .* dimension 0.  Tensor .* dimension 0 must have size 3.  Received size 2"):
         tf.debugging.assert_shapes([(tf.ones([3, 2]), ("N", "Q")), (tf.ones([2, 4]), ("N", "D"))])
     with pytest.raises(ValueError, match="must have rank at least 2"):
         tf.debugging.assert_shapes([(tf.ones([3]), ("*", "N", "Q"))])

@@ -146,7 +146,7 @@ def test_ranks_that_are_not_known_are_asserted_in_the_step():
             tf.assert_rank(tf.constant(1.0), 0.5)
         with pytest.raises(TypeError, match="proper"):
             tf.debugging.assert_proper_iterable(tf.constant([1]))
-        with pytest.raises(ValueError, match="Dimensions must be equal or 1 to broadcast"):
+        with pytest.raises(ValueError, match="Dimensions must be equal, but are 3 and 2"):
             tf.assert_equal([1, 1, 1], [1, 1])
 
 
@@ -271,3 +271,7 @@ def test_arrays_by_protocol_keep_their_type():
 def test_an_axis_may_be_named_twice(sess):
     x = tf.constant([[1, 2, 3], [4, 5, 6]])
     assert sess.run(tf.reduce_sum(x, (0, -2))).tolist() == [5, 7, 9] and sess.run(tf.reduce_sum(x, [1, 1, 0])) == 21
+
+
+def test_the_norm_over_all_of_a_tensor_is_a_scalar():
+    assert tf.math.reduce_euclidean_norm(tf.placeholder(tf.float32)).shape.ndims == 0

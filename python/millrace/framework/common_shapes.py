@@ -45,7 +45,9 @@ def broadcast_shape(shape_x: Any, shape_y: Any) -> TensorShape:
 def assert_broadcasts(shape_x: TensorShape, shape_y: TensorShape) -> None:
     """ValueError when two shapes, as far as they are known, do not broadcast."""
     if shape_x.ndims is not None and shape_y.ndims is not None and _dims(shape_x, shape_y) is None:
-        raise at_user_line(ValueError("Dimensions must be equal or 1 to broadcast, but the shapes are %s and %s" % (shape_x, shape_y)))
+        pairs = zip(reversed(shape_x.as_list()), reversed(shape_y.as_list()))
+        wrong = next(((x, y) for x, y in pairs if None not in (x, y) and x != y and 1 not in (x, y)), (shape_x, shape_y))
+        raise at_user_line(ValueError("Dimensions must be equal, but are %s and %s, or 1 to broadcast: the shapes are %s and %s" % (*wrong, shape_x, shape_y)))
 
 
 # ---- functions of an operation that TensorFlow registered for ops: the shapes of its outputs ----

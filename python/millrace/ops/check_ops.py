@@ -218,50 +218,54 @@ def _size_of(symbol: Any) -> Optional[int]:
 def assert_shapes(shapes: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """An operation that fails unless tensors have the shapes of (tensor, shape) pairs. Entries are sizes, names of sizes that are the same
     wherever they stand, or None and "." for any; a shape that begins with ... or "*" is of the last dimensions. A scalar has the shape (1,) too."""
-    start = message + ". " if message else ""
+    start = message + ".  " if message else ""
+
+    def refuse(text: str, *values: Any) -> Exception:
+        return at_user_line(ValueError(start + text % values))
+
     with name_scope(name, "assert_shapes"):
-        pairs = [(convert_to_tensor(x), list(s)) for x, s in (shapes.items() if isinstance(shapes, dict) else shapes) if s is not None]
+        pairs = [(convert_to_tensor(x), s) for x, s in (shapes.items() if isinstance(shapes, dict) else shapes) if s is not None]
         checks: List[Any] = []
-        known: Dict[Any, Any] = {}
-        for x, symbols in pairs:
+        known: Dict[Any, Any] = {}  # of a symbol: its size, and where it was found
+        for x, given_shape in pairs:
+            if not hasattr(given_shape, "__iter__") and not hasattr(given_shape, "__getitem__"):
+                iterable = "Specified shape must be an iterable.  An iterable has the attribute `__iter__` or `__getitem__`."
+                raise refuse("Tensor %s.  %s  Received specified shape: %s", x.name, iterable, given_shape)
+            symbols = list(given_shape)
             rest = bool(symbols) and (symbols[0] is Ellipsis or symbols[0] == "*")
             symbols = symbols[1:] if rest else symbols or [1]
-            if any(s is Ellipsis or s == "*" for s in symbols):
-                raise at_user_line(
-                    ValueError("%sTensor %s: only the first entry of a shape may stand for several dimensions, got %s" % (start, x.name, symbols))
-                )
+            for i, symbol in enumerate(symbols):
+                if symbol is Ellipsis or symbol == "*":
+                    first = "Symbol `...` or `*` for a variable number of unspecified dimensions is only allowed as the first entry"
+                    raise refuse("Tensor %s specified shape index %d.  %s", x.name, i + rest, first)
             shape, rank = x.get_shape(), x.get_shape().ndims
             if rank == 0:
                 shape, rank = tensor_shape.TensorShape([1]), 1
             if rank is not None and (rank < len(symbols) if rest else rank != len(symbols)):
-                raise at_user_line(
-                    ValueError(
-                        "%sTensor %s must have rank %s%d. Received rank %d, shape %s"
-                        % (start, x.name, "at least " if rest else "", len(symbols), rank, x.get_shape())
-                    )
-                )
-            given = data if data is not None else [start + "Shape of %s is not %s:" % (x.name, symbols), array_ops.shape(x)]
+                least = "at least " if rest else ""
+                raise refuse("Tensor %s must have rank %s%d.  Received rank %d, shape %s", x.name, least, len(symbols), x.get_shape().ndims, x.get_shape())
             if rank is None:
                 wanted = array_ops.rank(x) >= len(symbols) if rest else gen_ops.equal(gen_ops.maximum(array_ops.rank(x), 1), len(symbols))
-                checks.append(control_flow_ops.Assert(wanted, given, summarize))
+                told = [start + "Tensor %s must have rank" % x.name, len(symbols), "Received shape:", array_ops.shape(x)]
+                checks.append(control_flow_ops.Assert(wanted, told if data is None else data, summarize))
             for i, symbol in enumerate(symbols):
                 if symbol is None or symbol == ".":
                     continue
                 at = i - len(symbols)
+                label = at if rest else i
                 size = _size_of(symbol)
                 found = shape.as_list()[at] if rank is not None else None
                 with get_default_graph().control_dependencies(list(checks)):
                     dynamic = array_ops.concat([array_ops.ones([len(symbols)], dtypes.int32), array_ops.shape(x)], 0)[at] if found is None else found
-                want = known.setdefault(symbol, dynamic) if size is None else size
+                here = "Specified by tensor %s dimension %d" % (x.name, label)
+                want, source = known.setdefault(symbol, (dynamic, here)) if size is None else (size, "Specified explicitly")
                 if isinstance(want, int) and isinstance(dynamic, int):
                     if want != dynamic:
-                        raise at_user_line(
-                            ValueError(
-                                "%sTensor %s dimension %d must have size %d. Received size %d, shape %s" % (start, x.name, at, want, dynamic, x.get_shape())
-                            )
-                        )
+                        text = "%s.  Tensor %s dimension %s must have size %d.  Received size %d, shape %s"
+                        raise refuse(text, source, x.name, label, want, dynamic, x.get_shape())
                 elif want is not dynamic:
-                    checks.append(control_flow_ops.Assert(gen_ops.equal(dynamic, want), given, summarize))
+                    told = [start + source, "Tensor %s dimension" % x.name, label, "must have size", want, "Received shape:", array_ops.shape(x)]
+                    checks.append(control_flow_ops.Assert(gen_ops.equal(dynamic, want), told if data is None else data, summarize))
                     if isinstance(dynamic, int):
-                        known[symbol] = dynamic
+                        known[symbol] = dynamic, here
         return control_flow_ops.group(*checks) if checks else control_flow_ops.no_op(name="static_checks_determined_all_ok")

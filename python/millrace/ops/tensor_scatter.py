@@ -121,12 +121,7 @@ def reciprocal_no_nan(x: Any, name: Optional[str] = None) -> Tensor:
         return gen_ops.div_no_nan(array_ops.ones_like(x), x, name=scope)
 
 
-def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
-    """The root of the sum of squares along axes."""
-    with name_scope(name, "reduce_euclidean_norm", [input_tensor]) as scope:
-        x = convert_to_tensor(input_tensor)
-        axis = math_ops.range(array_ops.rank(x)) if axis is None else axis
-        return gen_ops.euclidean_norm(x, axis, keep_dims=bool(keepdims), name=scope)
+reduce_euclidean_norm = math_ops._reduction("reduce_euclidean_norm", gen_ops.euclidean_norm, "The root of the sum of squares")
 
 
 def sparse_from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:

@@ -44,4 +44,11 @@ def test_three_diagonals(session, pivoting):
         assert np.allclose(session.run(tf.linalg.tridiagonal_matmul(diagonals, b, form)), a @ b)
         assert np.allclose(session.run(tf.linalg.tridiagonal_solve(diagonals, b, form, partial_pivoting=pivoting)), np.linalg.solve(a, b))
         assert np.allclose(session.run(tf.linalg.tridiagonal_solve(diagonals, b[:, 0], form)), np.linalg.solve(a, b[:, 0]))
+        turned = tf.linalg.tridiagonal_solve(diagonals, b.T, form, transpose_rhs=True, partial_pivoting=pivoting)
+        assert np.allclose(session.run(turned), np.linalg.solve(a, b).T)
+    assert np.allclose(session.run(tf.linalg.tridiagonal_solve([upper[:-1], main, lower[1:]], b, "sequence")), np.linalg.solve(a, b))
+    assert session.run(tf.linalg.tridiagonal_solve([[4.0]], [[2.0]], "matrix")).tolist() == [[0.5]]
+    for wrong, form in ((np.ones((4, 3)), "compact"), (np.ones((2, 3)), "matrix"), ([upper[:1], main, lower], "sequence"), (np.ones((5, 3, 3)), "compact")):
+        with pytest.raises(ValueError):
+            tf.linalg.tridiagonal_solve(wrong, b, form)
     assert np.isnan(session.run(tf.linalg.tridiagonal_solve(np.zeros((3, 2)), np.ones((2, 1)), partial_pivoting=pivoting))).all()

@@ -91,16 +91,38 @@ def _three_rows(diagonals: Any, form: str, like: Any) -> Any:
     if form == "sequence":
         if not isinstance(diagonals, (list, tuple)) or len(diagonals) != 3:
             raise at_user_line(ValueError("Expected diagonals to be a sequence of length 3."))
-        return [array_ops.expand_dims(convert_to_tensor(d, like), -2) for d in diagonals]
+        return [array_ops.expand_dims(d, -2) for d in _of_one_length(*(convert_to_tensor(d, like) for d in diagonals))]
     diagonals = convert_to_tensor(diagonals, like)
+    sizes = diagonals.get_shape().with_rank_at_least(2)[-2:] if diagonals.get_shape().ndims is not None else None
     if form == "matrix":
-        upper, lower = matrix_diag_part(diagonals, k=1, padding_value=0), matrix_diag_part(diagonals, k=-1, padding_value=0)
-        zero = array_ops.zeros_like(matrix_diag_part(diagonals)[..., :1])
-        rows = [array_ops.concat([upper, zero], -1), matrix_diag_part(diagonals), array_ops.concat([zero, lower], -1)]
-        return [array_ops.expand_dims(r, -2) for r in rows]
+        if sizes is not None and not sizes[0].is_compatible_with(sizes[1]):
+            raise at_user_line(ValueError("Expected last two dimensions of diagonals to be the same, got %s" % sizes))
+        zero = array_ops.zeros_like(diagonals[..., :1])
+        upper, lower = array_ops.concat([diagonals[..., 1:], zero], -1), array_ops.concat([zero, diagonals[..., :-1]], -1)
+        return [array_ops.expand_dims(matrix_diag_part(moved), -2) for moved in (upper, diagonals, lower)]
     if form != "compact":
         raise at_user_line(ValueError("Unrecognized diagonals format: %s" % form))
+    if sizes is not None and not sizes[0].is_compatible_with(3):
+        raise at_user_line(ValueError("Expected 3 diagonals got %s" % sizes[0]))
     return [diagonals[..., i : i + 1, :] for i in range(3)]
+
+
+def _of_one_length(upper: Tensor, main: Tensor, lower: Tensor) -> Any:
+    """The diagonals, the outer ones filled up to the length of the main one."""
+    for diagonal in (upper, lower):
+        if not diagonal.get_shape()[:-1].is_compatible_with(main.get_shape()[:-1]):
+            raise at_user_line(ValueError("The three diagonals must have one batch, got %s and %s" % (diagonal.get_shape(), main.get_shape())))
+    size = main.get_shape()[-1].value
+
+    def filled(diagonal: Tensor, name: str, side: Any) -> Tensor:
+        given = diagonal.get_shape()[-1].value
+        if given in (None, size) or size is None:
+            return diagonal
+        if given != size - 1:
+            raise at_user_line(ValueError("Expected the %sdiagonal to have length %d or %d, got %d." % (name, size, size - 1, given)))
+        return array_ops.pad(diagonal, [[0, 0]] * ((diagonal.get_shape().ndims or 1) - 1) + [side])
+
+    return filled(upper, "super", [0, 1]), main, filled(lower, "sub", [1, 0])
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: Optional[str] = None) -> Tensor:
@@ -119,16 +141,19 @@ def tridiagonal_solve(
     name: Optional[str] = None,
     partial_pivoting: bool = True,
 ) -> Tensor:
-    """Solutions of equations whose matrices have three diagonals."""
+    """Solutions of equations whose matrices have three diagonals: of the shape of rhs."""
     with name_scope(name, "tridiagonal_solve", [rhs]):
         rhs = convert_to_tensor(rhs)
         rows = array_ops.concat(_three_rows(diagonals, diagonals_format, rhs.dtype), -2)
-        vector = rhs.get_shape().ndims is not None and rhs.get_shape().ndims == rows.get_shape().ndims - 1  # type: ignore[operator]
-        if vector:
+        ranks = rows.get_shape().ndims, rhs.get_shape().ndims
+        if None not in ranks and (ranks[0] < 2 or ranks[1] not in (ranks[0] - 1, ranks[0])):  # type: ignore[operator]
+            raise at_user_line(ValueError("Expected rhs to have as many dimensions as diagonals of rank %s, or one less, got %s" % ranks))
+        is_vector = None not in ranks and ranks[1] == ranks[0] - 1  # type: ignore[operator]
+        if is_vector:
             rhs = array_ops.expand_dims(rhs, -1)
         elif transpose_rhs:
             rhs = array_ops.matrix_transpose(rhs)
         if conjugate_rhs and rhs.dtype.is_complex:
             rhs = gen_ops.conj(rhs)
         x = gen_ops.tridiagonal_solve(rows, rhs, partial_pivoting=partial_pivoting)
-        return array_ops.squeeze(x, [-1]) if vector else x
+        return array_ops.squeeze(x, [-1]) if is_vector else array_ops.matrix_transpose(x) if transpose_rhs else x

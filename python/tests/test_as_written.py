@@ -415,6 +415,12 @@ def test_safe_look_ups(sess):
     np.testing.assert_allclose(sess.run(look(table, ids, shares, "sqrtn"))[0, 0], np.array([13, 26]) / 10**0.5, rtol=1e-6)
     assert sess.run(look(table, ids, shares, "sum"))[1, 1].tolist() == [-100, -200]
     assert look(table, ids).get_shape().as_list() == [2, 2, 2]
+    halves = tf.cast(table, tf.float16)
+    flat = tf.SparseTensor([[0, 0], [0, 1]], np.array([0, 1]), [1, 2])
+    for made in (look(halves, flat), tf.nn.embedding_lookup_sparse(halves, flat, None), tf.nn.embedding_lookup_sparse(halves, flat, flat)):
+        assert made.dtype == tf.float32  # in which they are summed
+    with pytest.raises(TypeError, match="one type"):
+        look([table, tf.cast(table, tf.float64)], flat)
 
 
 def test_matrices_of_a_form(sess):

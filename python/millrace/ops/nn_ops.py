@@ -494,17 +494,22 @@ def _clip_rows(rows: Tensor, ids: Any, max_norm: Any) -> Tensor:
     return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))
 
 
+def summable(rows: Tensor) -> Tensor:
+    """Rows in a type in which many add up: halves as float32."""
+    return math_ops.cast(rows, dtypes.float32) if rows.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16) else rows
+
+
 def embedding_lookup_sparse(
     params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod", name: Optional[str] = None, combiner: Optional[str] = None, max_norm: Any = None
 ) -> Tensor:
-    """For each row of sparse ids, the sum, mean or sqrtn of the rows that they name."""
+    """For each row of sparse ids, the sum, mean or sqrtn of the rows that they name; of halves in float32."""
     combiner = combiner or "mean"
     if combiner not in ("mean", "sqrtn", "sum"):
         raise at_user_line(ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'"))
     with name_scope(name, "embedding_lookup_sparse", [sp_ids.values]) as scope:
         segments = math_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
         different, places = gen_ops.unique(sp_ids.values)  # each row is read once, and its gradient is one row
-        rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)
+        rows = summable(embedding_lookup(params, different, partition_strategy, max_norm=max_norm))
         if sp_weights is None:
             op = {"sum": gen_ops.sparse_segment_sum, "mean": gen_ops.sparse_segment_mean, "sqrtn": gen_ops.sparse_segment_sqrt_n}[combiner]
             return op(rows, places, segments, name=scope)

@@ -37,7 +37,10 @@ def safe_embedding_lookup_sparse(
     gives zeros, or what default_id names."""
     combiner = combiner or "mean"
     tables = list(embedding_weights) if isinstance(embedding_weights, (list, tuple, PartitionedVariable)) else [embedding_weights]
-    kinds = {_type_of(t) for t in tables} | ({sparse_weights.dtype.base_dtype} if sparse_weights is not None else set())
+    kinds = {_type_of(t) for t in tables}
+    if len(kinds) > 1:
+        raise at_user_line(TypeError("embedding_weights must be of one type, got %s" % sorted(k.name for k in kinds)))
+    kinds |= {sparse_weights.dtype.base_dtype} if sparse_weights is not None else set()
     if len(kinds) > 1:
         raise at_user_line(ValueError("embedding_weights and sparse_weights must be of one type, got %s" % sorted(k.name for k in kinds)))
     with name_scope(name, "embedding_lookup", [sparse_ids.values]) as scope:
@@ -59,7 +62,7 @@ def safe_embedding_lookup_sparse(
         rows = math_ops.cast(count, dtypes.int32)
         segments = math_ops.cast(ids.indices[:, 0], dtypes.int32)
         different, places = gen_ops.unique(ids.values)  # each row is read once, and its gradient is one row
-        found = array_ops.gather(nn_ops.embedding_lookup(tables, different, partition_strategy, max_norm=max_norm), places)
+        found = array_ops.gather(nn_ops.summable(nn_ops.embedding_lookup(tables, different, partition_strategy, max_norm=max_norm)), places)
         share = array_ops.ones_like(ids.values, dtypes.float32) if weights is None else math_ops.cast(weights.values, dtypes.float32)
         share = array_ops.expand_dims(math_ops.cast(share, found.dtype.base_dtype), 1)
         total = gen_ops.unsorted_segment_sum(found * share, segments, rows)
@@ -69,9 +72,22 @@ def safe_embedding_lookup_sparse(
             total = total / array_ops.where(gen_ops.equal(size, array_ops.zeros_like(size)), array_ops.ones_like(size), size)
         if default_id is not None:
             there = gen_ops.unsorted_segment_sum(array_ops.ones_like(segments), segments, rows)
-            instead = nn_ops.embedding_lookup(tables, [default_id], partition_strategy, max_norm=max_norm)
+            instead = nn_ops.summable(nn_ops.embedding_lookup(tables, [default_id], partition_strategy, max_norm=max_norm))
             empty = math_ops.cast(array_ops.expand_dims(gen_ops.equal(there, 0), 1), total.dtype)
             total = total * (1 - empty) + instead * empty
         made = array_ops.reshape(total, array_ops.concat([math_ops.cast(lead, dtypes.int32), array_ops.shape(found)[-1:]], 0), scope)
         made.set_shape([None] * ((shape.get_shape()[0].value or 2) - 1) + [found.get_shape()[-1].value])
         return made
+
+
+def safe_embedding_lookup_sparse_v2(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: Optional[int] = None,
+    max_norm: Any = None,
+    name: Optional[str] = None,
+) -> Tensor:
+    """safe_embedding_lookup_sparse with the arguments of TensorFlow 2."""
+    return safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights, combiner, default_id, name, "div", max_norm)

@@ -242,6 +242,9 @@ timeline = timeline
 device_lib = device_lib
 client_lib = .
 
+[python.grappler]
+tf_optimizer cluster item = .
+
 [python.eager]
 context = framework.eager_context
 function = framework.function
@@ -279,7 +282,9 @@ ragged.ragged_conversion_ops = ops.ragged.conversions
 ragged.segment_id_ops = ops.ragged.segments
 confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
-array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad = .
+array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad random_grad = .
+manip_ops = . ops.gen_ops
+inplace_ops = ops.inplace_ops ops.gen_ops
 gen_array_ops gen_audio_ops gen_bitwise_ops gen_candidate_sampling_ops gen_checkpoint_ops gen_control_flow_ops gen_ctc_ops gen_data_flow_ops = ops.gen_ops
 gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_list_ops gen_logging_ops gen_lookup_ops gen_math_ops gen_nn_ops = ops.gen_ops
 gen_parsing_ops gen_random_ops gen_resource_variable_ops gen_rnn_ops gen_script_ops gen_sdca_ops gen_set_ops gen_sparse_ops gen_spectral_ops = ops.gen_ops

@@ -189,6 +189,9 @@ def dct(input: Any, type: int = 2, n: Optional[int] = None, axis: int = -1, norm
         if x.dtype.base_dtype not in _COMPLEX_OF:
             x = convert_to_tensor(input, dtypes.float32)
         dtype, x = x.dtype.base_dtype, _of_length(x, n)
+        known = x.get_shape().as_list()[-1] if x.get_shape().ndims else None
+        if type == 1 and known is not None and known < 2:
+            raise at_user_line(ValueError("DCT-I requires the dimension to be greater than one, got %d." % known))
         size = array_ops.shape(x)[-1]
         if type == 1:
             whole = array_ops.concat([x, gen_ops.reverse_v2(x[..., 1:-1], [-1])], -1)
@@ -250,9 +253,15 @@ def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False
     """Frames of the signal along an axis, each frame_step after the one before: [..., frames, frame_length, ...]."""
     with name_scope(name, "frame", [signal, frame_length, frame_step, pad_value]):
         signal = convert_to_tensor(signal)
+        for what, scalar in (("frame_length", frame_length), ("frame_step", frame_step), ("pad_value", pad_value)):
+            if convert_to_tensor(scalar).get_shape().ndims not in (0, None):
+                raise at_user_line(ValueError("%s must be a scalar, got %s" % (what, scalar)))
         rank = signal.get_shape().ndims
-        if rank is None:
-            raise at_user_line(ValueError("frame needs a signal of known rank"))
+        if rank is None:  # as a tensor of three axes, the middle one that which is framed
+            shape, where = array_ops.shape(signal), axis % array_ops.rank(signal)
+            flat = array_ops.reshape(signal, [gen_ops.prod(shape[:where], [0]), shape[where], gen_ops.prod(shape[where + 1 :], [0])])
+            framed = frame(flat, frame_length, frame_step, pad_end, pad_value, 1)
+            return array_ops.reshape(framed, array_ops.concat([shape[:where], array_ops.shape(framed)[1:3], shape[where + 1 :]], 0))
         at = axis % rank if -rank <= axis < rank else rank
         if at == rank:
             raise at_user_line(ValueError("axis %d is out of range for a signal of rank %d" % (axis, rank)))
@@ -382,7 +391,7 @@ def _mel(hertz: Any) -> Any:
 
 def linear_to_mel_weight_matrix(
     num_mel_bins: int = 20,
-    num_spectrogram_bins: int = 129,
+    num_spectrogram_bins: Any = 129,
     sample_rate: Any = 8000,
     lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0,
@@ -401,7 +410,7 @@ def linear_to_mel_weight_matrix(
         raise at_user_line(ValueError("dtype must be a floating point type. Got: %s" % dtype))
     rate = constant_value(sample_rate) if isinstance(sample_rate, Tensor) else sample_rate
     if rate is None:
-        raise at_user_line(NotImplementedError("sample_rate must be known when the graph is built"))
+        raise at_user_line(ValueError("sample_rate must be a number, or a tensor that is known when the graph is built"))
     rate = float(rate)
     if rate <= 0.0:
         raise at_user_line(ValueError("sample_rate must be positive. Got: %s" % rate))
@@ -411,9 +420,18 @@ def linear_to_mel_weight_matrix(
                 "upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). Got %s for sample_rate: %s" % (upper_edge_hertz, rate)
             )
         )
-    bins = _mel(np.linspace(0.0, rate / 2, num_spectrogram_bins)[1:])[:, None]
     edges = np.linspace(_mel(lower_edge_hertz), _mel(upper_edge_hertz), num_mel_bins + 2)
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
+    count = constant_value(num_spectrogram_bins) if isinstance(num_spectrogram_bins, Tensor) else num_spectrogram_bins
+    if count is None:
+        with name_scope(name, "linear_to_mel_weight_matrix"):
+            hertz = gen_ops.lin_space(np.float64(0), np.float64(rate / 2), num_spectrogram_bins)
+            mels = array_ops.expand_dims(gen_ops.log1p(hertz[1:] / 700.0) * 1127.0, 1)
+            inside = gen_ops.maximum(np.float64(0), gen_ops.minimum((mels - low) / (middle - low), (high - mels) / (high - middle)))
+            return math_ops.cast(array_ops.pad(inside, [[1, 0], [0, 0]]), dtype)
+    if count <= 0:
+        raise at_user_line(ValueError("num_spectrogram_bins must be positive. Got: %s" % count))
+    bins = _mel(np.linspace(0.0, rate / 2, int(count))[1:])[:, None]
     weights = np.maximum(0.0, np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)))
     whole = np.concatenate([np.zeros((1, num_mel_bins)), weights])  # frequency 0 is in no band
     return constant(whole, dtype, name=name or "linear_to_mel_weight_matrix")

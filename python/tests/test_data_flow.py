@@ -166,3 +166,13 @@ def test_modules_with_functions_of_their_own_load():
     assert double.__name__ == "double" and decorate(autograph=False)(double)
     with pytest.raises(NotImplementedError, match="call double itself"):
         double(1)
+
+
+def test_rows_are_replaced_in_copies():
+    inplace, x = names.find("python.ops.inplace_ops"), tf.zeros([3, 2])
+    made = [inplace.inplace_update(x, [2, -3], [[1.0, 2.0], [3.0, 4.0]]), inplace.inplace_add(x, tf.constant(1, tf.int64), [5.0, 6.0])]
+    made += [inplace.inplace_sub(x, None, tf.ones([3, 2])), inplace.empty_like(x, init=True), x]
+    with tf.Session() as session:
+        found = [value.tolist() for value in session.run(made)]
+    zero = [[0, 0]] * 3
+    assert found == [[[3, 4], [0, 0], [1, 2]], [[0, 0], [5, 6], [0, 0]], [[-1, -1]] * 3, zero, zero]

@@ -237,3 +237,26 @@ def test_short_time_spectra_of_double():
     assert back.dtype == tf.float64
     near(run(back)[:, 8:-8], x[:, 8:-8], 1e-13)
     assert tf.signal.mfccs_from_log_mel_spectrograms(x).dtype == tf.float64
+
+
+def test_frames_of_signals_whose_rank_the_step_tells():
+    x = RNG.randn(2, 9, 3).astype(np.float32)
+    hidden = tf.placeholder_with_default(x, None)
+    for axis in (1, -2):
+        got, wanted = run(tf.signal.frame(hidden, 4, 3, True, 1.5, axis), tf.signal.frame(x, 4, 3, True, 1.5, axis))
+        np.testing.assert_array_equal(got, wanted)
+    flat = tf.placeholder_with_default(x[0, :, 0], None)
+    near(*run(tf.signal.stft(flat, 4, 2), tf.signal.stft(x[0, :, 0], 4, 2)))
+    for wrong in (lambda: tf.signal.frame([1.0], [1], 1), lambda: tf.signal.frame([1.0], 1, [1]), lambda: tf.signal.frame([1.0], 1, 1, True, [1.0])):
+        with pytest.raises(ValueError, match="must be a scalar"):
+            wrong()
+
+
+def test_mel_weights_of_a_number_of_bins_that_the_step_tells():
+    bins = tf.placeholder(tf.int32, [])
+    near(run(tf.signal.linear_to_mel_weight_matrix(10, bins), feed_dict={bins: 65}), run(tf.signal.linear_to_mel_weight_matrix(10, 65)))
+    for wrong in ({"num_spectrogram_bins": 0}, {"sample_rate": tf.placeholder(tf.float32)}):
+        with pytest.raises(ValueError, match="must be"):
+            tf.signal.linear_to_mel_weight_matrix(**wrong)
+    with pytest.raises(ValueError, match="greater than one"):
+        tf.signal.dct(np.zeros(1), type=1)

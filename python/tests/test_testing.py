@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.test: sessions of test cases, comparisons, numeric gradients, graphs compared, stubs."""
 
+import io
 import os
 import sys
 import types
@@ -170,6 +171,21 @@ def test_writes_to_a_stream_are_captured(tmp_path):
         assert captured.contents() == "by Python below it"
         stream.seek(0)
         assert stream.read() == "before after"
+
+
+def test_threads_of_a_test_enter_no_scope_of_its_graph():
+    class Case(test_util.TensorFlowTestCase):
+        def runTest(self):
+            graph = tf.get_default_graph()
+            graph.switch_to_thread_local()
+            with self.cached_session(), tf.device("/cpu:0"):
+                two, devices = tf.constant(2), []
+                thread = self.checkedThread(lambda: devices.append((self.evaluate(two), graph._device)))
+                thread.start()
+                thread.join()
+                assert devices == [(2, tf.constant(1).device)]
+
+    assert unittest.TextTestRunner(stream=io.StringIO()).run(Case()).wasSuccessful()
 
 
 def test_gradients_by_differences():

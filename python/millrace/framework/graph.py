@@ -282,6 +282,10 @@ class Graph(_core.Graph):
 
     # ---- scopes ----
 
+    def switch_to_thread_local(self) -> None:
+        """Changes nothing. A graph has one name scope, one device and one set of control dependencies at a time, whichever thread entered
+        them: threads may run it at once, and build it in turns. (Variable scopes and default graphs are each thread's own.)"""
+
     def as_default(self) -> Any:
         """A context in which this is the default graph."""
         return _DefaultGraph(self)

@@ -165,6 +165,8 @@ class TestCase(Assertions):
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors, by the default session or the test's own."""
         session = _default_session.get_default_session()
+        if session is None:
+            session = self._cached_session  # in a thread of the test: it enters no scope of the graph, which others may be in
         if session is not None:
             return session.run(tensors)
         with self.cached_session() as own:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.train import tracking
 
 PYTHON = os.environ.get("MILLRACE_TF_PYTHON")
 
@@ -213,3 +214,35 @@ def test_optimizers_of_keras_go_on_where_they_were(name, slots, tmp_path):
     np.testing.assert_allclose(first, second, rtol=1e-5)
     for a, b in zip(before, after):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_classes_of_ones_own(tmp_path):
+    class Model(tracking.AutoTrackable):
+        def __init__(self, start):
+            self.weights = [tf.Variable(start), tf.Variable(start + 1)]
+            self.other = tracking.NoDependency(tf.Variable(start + 2))
+            self.inner = tracking.Trackable()
+            tracking.add_variable(self.inner, "bias", [2], initializer=lambda shape, dtype: tf.fill(shape, start))
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = Model(5.0)
+        names = [name for name, _ in model._checkpoint_dependencies]
+        assert sorted(names) == ["inner", "weights"]
+        assert tracking.list_objects(model)[0] is model and len(tracking.gather_initializers(model)) == 3
+        with pytest.raises(ValueError, match="already declared"):
+            model.inner._track_trackable(tf.Variable(1.0), "bias")
+        session.run(tf.global_variables_initializer())
+        session.run(tracking.gather_initializers(model))
+        path = tf.train.Checkpoint(model=model).save(str(tmp_path / "c"), session=session)
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = Model(0.0)
+        tf.train.Checkpoint(model=model).restore(path).assert_consumed().run_restore_ops(session)
+        assert session.run(model.weights) == [5.0, 6.0]
+        np.testing.assert_array_equal(session.run(model.inner._lookup_dependency("bias")), [5, 5])
+
+        class SavesItself(tracking.Trackable):
+            def _gather_saveables_for_checkpoint(self):
+                return {}
+
+        with pytest.raises(NotImplementedError, match="save themselves"):
+            tf.train.Checkpoint(own=SavesItself()).save(str(tmp_path / "d"), session=session)

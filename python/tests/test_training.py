@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.ops import resource_variables
 
 
 def test_optimizers_take_the_steps_of_their_rules():
@@ -248,3 +249,18 @@ def test_averages_are_of_the_values_behind_a_step(use_resource):
             session.run(both)
             found.append(session.run(averages.average(v)))
     assert found == [0.5, -0.25, -1.125]
+
+
+def test_a_loss_may_be_a_function():
+    with tf.Graph().as_default(), tf.Session() as session:
+        v, other = tf.Variable(3.0), tf.Variable(1.0)
+        optimizer = tf.train.GradientDescentOptimizer(0.5)
+        pairs = optimizer.compute_gradients(lambda: tf.square(v))
+        assert [variable for _, variable in pairs] == [v]
+        step = optimizer.minimize(lambda: tf.square(v) + other)
+        session.run(tf.global_variables_initializer())
+        session.run(step)
+        assert session.run([v, other]) == [0.0, 0.5]
+        with pytest.raises(ValueError, match="No variables"):
+            optimizer.minimize(lambda: tf.constant(5.0))
+        assert resource_variables.is_resource_variable(tf.Variable(1.0, use_resource=True)) and not resource_variables.is_resource_variable(v)

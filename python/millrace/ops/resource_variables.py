@@ -62,6 +62,11 @@ def var_handle_op(dtype: Any, shape: Any, container: str = "", shared_name: str 
     return gen_ops.var_handle_op(dtype=dtype, shape=shape, container=container, shared_name=shared_name, name=name)
 
 
+def is_resource_variable(var: Any) -> bool:
+    """Whether it is a variable that is a handle."""
+    return isinstance(var, ResourceVariable)
+
+
 def variable_shape(handle: Any, out_type: Any = dtypes.int32, name: Optional[str] = None) -> Any:
     """The shape of a variable's value: a constant where the handle's own op says it."""
     known = tensor_shape.TensorShape(handle.op.get_attr("shape")) if handle.op.type == "VarHandleOp" else tensor_shape.unknown_shape()

@@ -34,13 +34,20 @@ _VALUE = "VARIABLE_VALUE"
 # ---- objects and what is in them ----
 
 
+class TrackedByName:
+    """The base of objects that tell themselves what they have (train/tracking.py)."""
+
+    def _children(self) -> Dict[str, Any]:
+        raise NotImplementedError
+
+
 def is_trackable(value: Any) -> bool:
     """Whether an object-based checkpoint can keep a value."""
     if isinstance(value, (list, tuple)):
         return all(is_trackable(v) for v in value) and bool(value)
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
-    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer)) or _is_of_keras(value)
+    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer, TrackedByName)) or _is_of_keras(value)
 
 
 def _is_of_keras(value: Any) -> bool:
@@ -57,6 +64,12 @@ def children_of(value: Any) -> Dict[str, Any]:
     """What is directly in an object, by local names."""
     if isinstance(value, Variable):
         return {}
+    if hasattr(value, "_gather_saveables_for_checkpoint"):
+        raise at_user_line(
+            NotImplementedError("Checkpoints of objects that save themselves (%s) are not provided: keep the values in variables." % type(value).__name__)
+        )
+    if isinstance(value, TrackedByName):
+        return value._children()
     if isinstance(value, (list, tuple)):
         return {str(i): v for i, v in enumerate(value)}
     if isinstance(value, dict):

@@ -88,7 +88,11 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> List[Tuple[Any, Any]]:
-        """[(gradient, variable), ...] of the trainable variables, or of those given."""
+        """[(gradient, variable), ...] of the trainable variables, or of those given. A loss that is a function is called, and by itself
+        has the variables that it depends on."""
+        of_function = callable(loss) and not isinstance(loss, (Tensor, Variable))
+        if of_function:
+            loss = loss()
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise at_user_line(
                 ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not %s" % gate_gradients)
@@ -97,16 +101,18 @@ class Optimizer:
             dtype = convert_to_tensor(loss).dtype
             if not (dtype.is_floating or dtype.is_complex):
                 raise at_user_line(ValueError("Invalid type %r for %s, expected: float tensors." % (dtype, loss)))
-        if var_list is None:
-            var_list = trainable_variables()
         variables: List[Any] = []
-        for v in nest.listed(var_list):
+        for v in nest.listed(trainable_variables() if var_list is None else var_list):
             variables.extend(v if isinstance(v, (list, tuple, PartitionedVariable)) else [v])
         if not variables:
             raise at_user_line(ValueError("No variables to optimize."))
         for v in variables:
             if not isinstance(v, (Variable, Tensor)):
                 raise at_user_line(TypeError("Argument is not a tf.Variable: %r" % (v,)))
+        if of_function and var_list is None:
+            variables = [v for v, grad in zip(variables, gradients_module.gradients(loss, variables)) if grad is not None]
+            if not variables:
+                raise at_user_line(ValueError("No variables to optimize: the loss depends on none."))
         grads = gradients_module.gradients(
             loss, variables, grad_loss, aggregation_method=aggregation_method, colocate_gradients_with_ops=colocate_gradients_with_ops
         )

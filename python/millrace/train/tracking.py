@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensorflow.python.training.tracking: classes of one's own whose values checkpoints of objects keep (train/checkpoint.py)."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from typing import Any, Callable, Dict, Iterator, List
+
+from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
+from millrace.ops import array_ops
+from millrace.ops.variables import Variable
+from millrace.train import checkpoint
+
+TrackableReference = collections.namedtuple("TrackableReference", ["name", "ref"])
+VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", checkpoint.OBJECT_GRAPH
+
+
+class NotTrackable:
+    """The base of what checkpoints are never to keep."""
+
+
+class NoDependency:
+    """Around a value that is set as an attribute: checkpoints do not keep it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Trackable(checkpoint.TrackedByName):
+    """The base of objects that have values in checkpoints: those that _track_trackable names."""
+
+    def _dependencies(self) -> Dict[str, Any]:
+        return self.__dict__.setdefault("_self_dependencies", {})
+
+    @property
+    def _checkpoint_dependencies(self) -> List[TrackableReference]:
+        return [TrackableReference(name, value) for name, value in self._children().items()]
+
+    def _lookup_dependency(self, name: str) -> Any:
+        return self._children().get(name)
+
+    def _children(self) -> Dict[str, Any]:
+        return dict(self._dependencies())
+
+    def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
+        if not checkpoint.is_trackable(trackable):
+            raise at_user_line(TypeError("Trackable._track_trackable() passed type %s, not a Trackable." % type(trackable)))
+        found = self._lookup_dependency(name)
+        if found is not None and found is not trackable and not overwrite:
+            raise at_user_line(
+                ValueError("Called Trackable._track_trackable() with name='%s', but a Trackable with this name is already declared as a dependency." % name)
+            )
+        self._dependencies()[name] = trackable
+        return trackable
+
+    def _add_variable_with_custom_getter(
+        self, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, getter: Any = None, overwrite: bool = False, **kwargs: Any
+    ) -> Any:
+        if not overwrite and self._lookup_dependency(name) is not None:
+            raise at_user_line(
+                ValueError("A variable named '%s' already exists in this Trackable: already declared as a dependency. Name each differently." % name)
+            )
+        made = getter(name=name, shape=shape, dtype=dtype, initializer=initializer, **kwargs)
+        return self._track_trackable(made, name, overwrite) if checkpoint.is_trackable(made) else made
+
+
+class AutoTrackable(Trackable):
+    """A Trackable that keeps whatever it can of its attributes, lists and dicts too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        untracked = self.__dict__.setdefault("_self_untracked", set())
+        if isinstance(value, NoDependency):
+            untracked.add(name)
+            value = value.value
+        else:
+            untracked.discard(name)
+        self._dependencies().pop(name, None)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._dependencies().pop(name, None)
+        super().__delattr__(name)
+
+    def _children(self) -> Dict[str, Any]:
+        untracked = self.__dict__.get("_self_untracked", ())
+        found = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_self_") and name not in untracked and not isinstance(value, NotTrackable) and checkpoint.is_trackable(value)
+        }
+        return {**found, **self._dependencies()}
+
+
+def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of methods: attributes that they set are not kept by checkpoints."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            untracked = self.__dict__.setdefault("_self_untracked", set())
+            untracked.update(name for name, value in vars(self).items() if name not in before or before[name] is not value)
+
+    return call
+
+
+def list_objects(root_trackable: Any) -> List[Any]:
+    """The root and all objects that it leads to, nearest first."""
+    return [found.value for found in checkpoint._Tree(root_trackable).objects]
+
+
+def _variables_of(root_trackable: Any) -> Iterator[Variable]:
+    return (value for value in list_objects(root_trackable) if isinstance(value, Variable))
+
+
+def gather_initializers(root_trackable: Any) -> List[Any]:
+    """The initializers of all variables that a root leads to."""
+    return [v.initializer for v in _variables_of(root_trackable)]
+
+
+def add_variable(trackable: Any, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, trainable: bool = True) -> Any:
+    """A variable that an object has under a name."""
+
+    def getter(name: str, shape: Any, dtype: Any, initializer: Any, **kwargs: Any) -> Variable:
+        if callable(initializer):
+            given: Any = lambda: initializer(shape, dtype=dtype) if shape is not None else initializer()
+        else:
+            given = initializer
+        return Variable((lambda: array_ops.zeros(shape, dtype)) if given is None else given, name=name, dtype=dtype, **kwargs)
+
+    return trackable._add_variable_with_custom_getter(name, shape, dtype, initializer, getter, trainable=trainable, use_resource=True)
+
+
+def capture_dependencies(template: Any) -> Any:
+    """Not provided: variables of a template belong to its scope."""
+    raise at_user_line(NotImplementedError("capture_dependencies is not provided: keep the variables in a Checkpoint by name"))

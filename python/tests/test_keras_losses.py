@@ -103,3 +103,88 @@ def test_modules_that_are_absent_say_so_when_they_are_used():
     with pytest.raises(NotImplementedError, match="one process with several CPU devices"):
         absent.MirroredStrategy()
     assert not hasattr(absent, "MirroredStrategy")
+
+
+def test_the_classes_of_logits_of_unknown_rank_are_along_the_axis():
+    x, y = np.random.RandomState(0).rand(2, 3, 4), np.full((2, 3, 4), 0.25)
+    logits, labels = tf.placeholder(tf.float64), tf.placeholder(tf.float64)
+    with tf.Session() as sess:
+        for axis in (0, 1, 2, -1, -2):
+            made = tf.nn.softmax_cross_entropy_with_logits_v2(labels, logits, axis=axis)
+            exact = -(y * (x - np.log(np.exp(x).sum(axis, keepdims=True)))).sum(axis)
+            np.testing.assert_allclose(sess.run(made, {logits: x, labels: y}), exact)
+
+
+def test_weights_and_masks_of_losses_and_metrics():
+    """As TensorFlow 1.15.5 has them: losses are divided by how many there are, metrics by the sum of the weights, over all batches."""
+    L, optimizer = tf.keras.layers, tf.train.GradientDescentOptimizer(1e-9)
+    masked = tf.keras.Sequential([L.Masking(input_shape=(2, 1)), L.TimeDistributed(L.Dense(1, kernel_initializer="ones"))])
+    masked.compile(optimizer, "mse", weighted_metrics=["accuracy"], metrics=["mae"])
+    x, y = np.array([[[1], [1]], [[1], [1]], [[0], [0]]]), np.array([[[1], [1]], [[0], [1]], [[1], [1]]])
+    assert masked.metrics_names == ["loss", "mean_absolute_error", "weighted_acc"]
+    np.testing.assert_allclose(masked.train_on_batch(x, y), [1 / 6, 0.25, 0.75], rtol=1e-5)
+    np.testing.assert_allclose(masked.train_on_batch(x, y, sample_weight=np.array([3, 2, 4])), [1 / 3, 0.25, 0.8], rtol=1e-5)
+    plain = tf.keras.Sequential([L.Dense(1, kernel_initializer="ones", input_shape=(1,))])
+    plain.compile(optimizer, "mse", weighted_metrics=["mae", "accuracy"])
+    x, y, w = np.array([[1.0], [2.0], [3.0]]), np.array([[0.0], [2.0], [1.0]]), np.array([3, 2, 0])
+    np.testing.assert_allclose(plain.evaluate(x, y, sample_weight=w, batch_size=2, verbose=0), [1, 0.6, 0], rtol=1e-5)
+
+    class Masked(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.mask, self.head = L.Masking(), L.TimeDistributed(L.Dense(1, kernel_initializer="ones"))
+
+        def call(self, x):
+            return self.head(self.mask(x))
+
+    model = Masked()
+    model.compile("sgd", "mse")
+    assert model.train_on_batch(np.array([[[1], [1]], [[0], [0]]]), np.ones((2, 2, 1))) == 0
+
+
+def test_masks_of_several_dimensions():
+    model = tf.keras.Sequential([tf.keras.layers.Embedding(3, 2, mask_zero=True, input_shape=(2, 2))])
+    model.compile("sgd", "mse", weighted_metrics=["mae"])
+    x = np.array([[[0, 1], [2, 0]], [[0, 0], [0, 0]]])
+    y = model.predict(x) + 1.0
+    np.testing.assert_allclose(model.test_on_batch(x, y), [0.25, 1], rtol=1e-5)  # two of eight count
+
+
+def test_activity_counts_for_each_example():
+    given = tf.keras.Input(2)
+    layer = tf.keras.layers.ActivityRegularization(l2=0.5)
+    model = tf.keras.Model(given, layer(given))
+    model.compile("sgd", "mse")
+    for n in (1, 4):
+        assert model.test_on_batch(np.ones((n, 2)), np.ones((n, 2))) == pytest.approx(1)
+
+
+def test_steps_that_a_mask_leaves_out_are_not_in_a_mean():
+    L = tf.keras.layers
+    model = tf.keras.Sequential([L.Masking(input_shape=(3, 2)), L.GlobalAveragePooling1D()])
+    np.testing.assert_allclose(model.predict(np.array([[[1, 2], [3, 4], [0, 0]]])), [[2, 3]])
+    assert L.MaxPooling1D(2, data_format="channels_first").get_config()["data_format"] == "channels_first"
+    with pytest.raises(ValueError, match="cannot be negative"):
+        L.ReLU(-1)
+
+
+def test_models_are_validated_now_and_then():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+    model.compile("sgd", "mse")
+    x = np.ones((4, 1))
+    for frequency, count in ((2, 2), ([1, 4], 2), (1, 5)):
+        assert len(model.fit(x, x, epochs=5, verbose=0, validation_data=(x, x), validation_freq=frequency).history["val_loss"]) == count
+    with pytest.raises(ValueError, match="less than 1"):
+        model.fit(x, x, verbose=0, validation_data=(x, x), validation_freq=0)
+    with pytest.raises(ValueError, match=r"Unknown entries in loss dictionary: \['b'\]"):
+        model.compile("sgd", {"b": "mse"})
+
+
+def test_functions_of_the_backend_take_any_structure():
+    x, y, v = K.placeholder(shape=()), K.placeholder(shape=()), K.variable(1.0)
+    assert K.function(x, {"square": x * x})(3.0)["square"] == 9
+    assert K.function({"a": x, "b": y}, [x + y], fetches=[v.assign(7.0)])({"a": 1.0, "b": 2.0}) == [3]
+    assert K.get_value(v) == 7
+    default = tf.placeholder_with_default(np.float32(2), [])
+    assert K.function([x], [x * default], feed_dict={default: 5.0})([2.0]) == [10]
+    assert K.function([x, default], [x * default])([2.0, None]) == [4]

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, numpy_cast
+from millrace.framework import dtypes, nest, numpy_cast
 from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
@@ -147,6 +147,9 @@ def learning_phase() -> Any:
     return state["phase"]
 
 
+symbolic_learning_phase, get_graph = learning_phase, get_default_graph
+
+
 @contextlib.contextmanager
 def learning_phase_scope(value: int) -> Iterator[None]:
     """A context in which models train (1) or do not (0)."""
@@ -211,33 +214,39 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
 
 
 class _Function:
-    def __init__(self, inputs: Any, outputs: Any, updates: Any = None) -> None:
-        if not isinstance(inputs, (list, tuple)):
-            raise TypeError("`inputs` to a TensorFlow backend function should be a list or tuple.")
-        self._inputs, self._outputs = list(inputs), list(outputs) if isinstance(outputs, tuple) else outputs
+    def __init__(
+        self, inputs: Any, outputs: Any, updates: Any = None, feed_dict: Any = None, fetches: Any = None, options: Any = None, run_metadata: Any = None
+    ) -> None:
+        self._structure, self._inputs = inputs, nest.flatten(inputs)
+        self._outputs = list(outputs) if isinstance(outputs, tuple) else outputs
         self._updates = [u if not isinstance(u, tuple) else u[0].assign(u[1]) for u in updates or []]
+        self._feeds, self._fetches, self._options = feed_dict, list(fetches or []), {"options": options, "run_metadata": run_metadata}
 
     def __call__(self, values: Any) -> Any:
-        if not isinstance(values, (list, tuple)):
-            raise TypeError("`inputs` should be a list or tuple.")
-        feeds: Dict[Any, Any] = {}
-        for t, v in zip(self._inputs, values):
+        if isinstance(self._structure, (list, tuple)) != isinstance(values, (list, tuple)):
+            raise TypeError("`inputs` should be a list or tuple." if isinstance(self._structure, (list, tuple)) else "`inputs` should be a single value.")
+        feeds: Dict[Any, Any] = dict(self._feeds or {})
+        for t, v in zip(self._inputs, nest.flatten_up_to(self._structure, values) if nest.is_sequence(self._structure) else [values]):
             if isinstance(t, SparseTensor):
                 coo = v.tocoo()
                 v = SparseTensorValue(np.stack([coo.row, coo.col], 1).astype(np.int64), coo.data, coo.shape)
-            if not isinstance(t, (bool, int)):
-                feeds[t] = get_session().run(v) if isinstance(v, (Tensor, Variable)) else v
-        return get_session().run([self._outputs, self._updates], feeds)[0]
+            if not isinstance(t, (bool, int)) and v is not None:  # None stands for what the placeholder has
+                if isinstance(v, (Tensor, Variable)):
+                    v = get_session().run(math_ops.cast(v, t.dtype.base_dtype))
+                feeds[t] = v
+        return get_session().run([self._outputs, self._updates, self._fetches], feeds, **self._options)[0]
 
 
 Function = _Function
 
 
 def function(inputs: Any, outputs: Any, updates: Any = None, **kwargs: Any) -> _Function:
-    """A function of lists of arrays; it gives an array, or a list of them, as outputs is a tensor or a list."""
-    if kwargs:
-        raise ValueError("Invalid argument %r passed to K.function" % sorted(kwargs)[0])
-    return _Function(inputs, outputs, updates)
+    """A function of what is fed: it takes and gives arrays in the structure of inputs and outputs. updates are run after the outputs; further
+    arguments: fetches, which are run too, feed_dict, options and run_metadata of the run."""
+    unknown = sorted(set(kwargs) - {"feed_dict", "fetches", "options", "run_metadata"})
+    if unknown:
+        raise ValueError("Invalid argument %r passed to K.function" % unknown[0])
+    return _Function(inputs, outputs, updates, **kwargs)
 
 
 def get_value(x: Any) -> Any:
@@ -390,15 +399,19 @@ logsumexp, cumsum, cumprod = math_ops.reduce_logsumexp, math_ops.cumsum, math_op
 
 def relu(x: Any, alpha: Any = 0.0, max_value: Any = None, threshold: float = 0) -> Any:
     """max(x, 0), with a slope alpha below and a largest value."""
-    x = convert_to_tensor(x)
+    x, plain = convert_to_tensor(x), isinstance(alpha, (int, float))
+    if plain and threshold == 0 and alpha and max_value is None:
+        return nn_ops.leaky_relu(x, alpha)
+    if plain and threshold == 0 and not alpha and max_value == 6:
+        return nn_ops.relu6(x)
     if threshold:
-        low = array_ops.zeros_like(x) if isinstance(alpha, (int, float)) and alpha == 0 else alpha * (x - threshold)
+        low = array_ops.zeros_like(x) if plain and alpha == 0 else alpha * (x - threshold)
         made = array_ops.where(gen_ops.greater(x, math_ops.cast(threshold, x.dtype.base_dtype)), x, low)
-    elif not isinstance(alpha, (int, float)) or alpha != 0:
+    elif not plain or alpha != 0:
         made = nn_ops.relu(x) - alpha * nn_ops.relu(-x)
     else:
         made = nn_ops.relu(x)
-    return made if max_value is None else clip(made, 0.0 if isinstance(alpha, (int, float)) and alpha == 0 else -np.inf, max_value)
+    return made if max_value is None else clip(made, 0.0 if plain and alpha == 0 else -np.inf, max_value)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:

@@ -56,7 +56,7 @@ from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     """How often yes or no is right."""
-    said = math_ops.round(y_pred) if threshold == 0.5 else math_ops.cast(gen_ops.greater(y_pred, threshold), y_pred.dtype.base_dtype)
+    said = math_ops.cast(gen_ops.greater(y_pred, math_ops.cast(threshold, y_pred.dtype.base_dtype)), y_pred.dtype.base_dtype)
     return math_ops.reduce_mean(math_ops.cast(gen_ops.equal(y_true, said), dtypes.float32), -1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
+from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
 from millrace.keras import backend as K
@@ -92,6 +93,9 @@ class ReLU(SettingsLayer):
 
     def __init__(self, max_value: Any = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        for value, what in ((max_value, "max_value"), (negative_slope, "negative_slope")):
+            if value is not None and value < 0.0:
+                raise at_user_line(ValueError("%s of Relu layer cannot be negative value: %s" % (what, value)))
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
     def call(self, inputs: Any) -> Any:

@@ -22,7 +22,7 @@ from millrace.keras import constraints, initializers, regularizers
 from millrace.layers import casting
 from millrace.layers.nodes import History, Node, listed, one_or_all
 from millrace.layers.parts import Parts
-from millrace.ops import array_ops
+from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
 
 
@@ -251,14 +251,12 @@ class Layer(Parts):
             if made is None:
                 raise at_user_line(ValueError("A layer's `call` method should return a Tensor or a list of Tensors, not None (layer: %s)." % self.name))
             outputs = listed(made)
-            if self.activity_regularizer is not None:
-                for t in outputs:
-                    with get_default_graph().name_scope("ActivityRegularizer"):
-                        self.add_loss(self.activity_regularizer(t), inputs=tensors)
+            self._regularize(outputs, tensors)
             if self._tracks(tensors):
                 outputs = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
                 while_training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors) or self.uses_learning_phase
-                new_masks = listed(self.compute_mask(given, mask if masked else None))
+                told = [getattr(t, "_keras_mask", None) for t in outputs]  # by layers that call has called
+                new_masks = told if all(m is not None for m in told) else listed(self.compute_mask(given, mask if masked else None))
                 for i, t in enumerate(outputs):
                     if not getattr(t, "_uses_learning_phase", False):
                         t._uses_learning_phase = while_training
@@ -266,6 +264,14 @@ class Layer(Parts):
                 self._connect(tensors, outputs, arguments, many)
                 return outputs if isinstance(made, (list, tuple)) else outputs[0]
         return made
+
+    def _regularize(self, outputs: List[Any], inputs: List[Any]) -> None:
+        """Adds the activity regularizer's loss for outputs, for each example of the batch."""
+        if self.activity_regularizer is not None:
+            with get_default_graph().name_scope("ActivityRegularizer"):
+                for t in outputs:
+                    loss = self.activity_regularizer(t)
+                    self.add_loss(loss / math_ops.cast(array_ops.shape(t)[0], loss.dtype.base_dtype), inputs=inputs)
 
     def _around_call(self) -> Any:
         """The scope of a call."""

@@ -8,6 +8,7 @@ from typing import Any, Tuple
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
+from millrace.keras import backend as K
 from millrace.layers.settings import SettingsLayer
 from millrace.layers.nodes import listed
 from millrace.ops import gen_ops, math_ops, nn_ops
@@ -42,7 +43,7 @@ class Embedding(SettingsLayer):
         if "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
             kwargs["input_shape"] = (None,) if input_length is None else tuple(listed(input_length))
         dtype = kwargs.pop("dtype", None)
-        super().__init__(activity_regularizer=activity_regularizer, dtype=dtype or "int32", **kwargs)
+        super().__init__(activity_regularizer=activity_regularizer, dtype=dtype or K.floatx(), autocast=False, **kwargs)
         self.input_dim, self.output_dim, self.mask_zero, self.input_length = input_dim, output_dim, mask_zero, input_length
         self.supports_masking = mask_zero
         self._set(embeddings_initializer=embeddings_initializer, embeddings_regularizer=embeddings_regularizer, embeddings_constraint=embeddings_constraint)

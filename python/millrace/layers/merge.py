@@ -63,7 +63,7 @@ class _Merge(SettingsLayer):
             raise at_user_line(ValueError("`mask` should be a list."))
         if len(mask) != len(listed(inputs)):
             raise at_user_line(ValueError("The lists `inputs` and `mask` should have the same length."))
-        found = [m for m in mask if m is not None]
+        found = [math_ops.cast(m, dtypes.bool_) for m in mask if m is not None]
         made = found[0] if found else None
         for m in found[1:]:
             made = gen_ops.logical_and(made, m)
@@ -123,7 +123,7 @@ class Concatenate(_Merge):
         if all(m is None for m in mask):
             return None
         wide = []
-        for x, m in zip(inputs, mask):
+        for x, m in zip(inputs, [None if m is None else math_ops.cast(m, dtypes.bool_) for m in mask]):
             if m is None:
                 wide.append(array_ops.ones_like(x, dtypes.bool_))
             elif K.ndim(m) < K.ndim(x):

@@ -10,7 +10,7 @@ from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.layers.utils import normalize_tuple
-from millrace.ops import math_ops
+from millrace.ops import array_ops, math_ops
 
 
 class _Pooling(SettingsLayer):
@@ -50,14 +50,33 @@ class _GlobalPooling(SettingsLayer):
 
 def _kind(base: Any, name: str, rank: int, mode: str) -> Any:
     doc = "The %s values of %s." % ("largest" if mode == "max" else "mean", "windows" if base is _Pooling else "all steps or places")
-    settings: Tuple[str, ...] = base.settings if rank > 1 else tuple(n for n in base.settings if n != "data_format")
-    return type(name, (base,), {"rank": rank, "mode": mode, "settings": settings, "__doc__": doc, "__module__": __name__})
+    return type(name, (base,), {"rank": rank, "mode": mode, "__doc__": doc, "__module__": __name__})
 
 
 MaxPooling1D, MaxPooling2D, MaxPooling3D = (_kind(_Pooling, "MaxPooling%dD" % n, n, "max") for n in (1, 2, 3))
 AveragePooling1D, AveragePooling2D, AveragePooling3D = (_kind(_Pooling, "AveragePooling%dD" % n, n, "avg") for n in (1, 2, 3))
 GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D = (_kind(_GlobalPooling, "GlobalMaxPooling%dD" % n, n, "max") for n in (1, 2, 3))
-GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D = (_kind(_GlobalPooling, "GlobalAveragePooling%dD" % n, n, "avg") for n in (1, 2, 3))
+GlobalAveragePooling2D, GlobalAveragePooling3D = (_kind(_GlobalPooling, "GlobalAveragePooling%dD" % n, n, "avg") for n in (2, 3))
+
+
+class GlobalAveragePooling1D(_GlobalPooling):
+    """The mean values of all steps, of those that a mask leaves."""
+
+    rank, mode, supports_masking = 1, "avg", True
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """Computes the outputs."""
+        if mask is None:
+            return super().call(inputs)
+        axis = 2 if self.data_format == "channels_first" else 1
+        weights = array_ops.expand_dims(math_ops.cast(mask, inputs.dtype.base_dtype), 3 - axis)
+        return math_ops.reduce_sum(inputs * weights, axis) / math_ops.reduce_sum(weights, axis)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """None: no steps are left."""
+        return None
+
+
 MaxPool1D, MaxPool2D, MaxPool3D, AvgPool1D, AvgPool2D, AvgPool3D = (
     MaxPooling1D,
     MaxPooling2D,

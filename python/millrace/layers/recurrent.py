@@ -532,6 +532,8 @@ class _OwnCell(RNN):
         if implementation is not None and "implementation" in kind.settings:
             own["implementation"] = implementation
         self._implementation = implementation
+        if kwargs.get("dtype") is not None:
+            own["dtype"] = kwargs["dtype"]
         super().__init__(kind(*args, **own), return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer, **kwargs)
         self.cell._name = self.name
 

@@ -157,6 +157,10 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
         if ndims is not None and axis not in (-1, ndims - 1):
             order = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
+        elif ndims is None and axis != -1:  # the axis goes last once the rank is known
+            places = math_ops.range(array_ops.rank(logits))
+            order = array_ops.concat([places[:axis], places[axis:][1:], places[axis:][:1]], 0)
+            logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
         if ndims == 2 and labels.get_shape().ndims in (None, 2):
             return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
         sizes = array_ops.shape(logits)

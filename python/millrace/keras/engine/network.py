@@ -211,9 +211,7 @@ class Network(Layer):
                 after = listed(
                     layer.compute_mask(tensors if many else tensors[0], (before if many else before[0]) if any(m is not None for m in before) else None)
                 )
-                if getattr(layer, "activity_regularizer", None) is not None:
-                    for t in made:
-                        layer.add_loss(layer.activity_regularizer(t), inputs=tensors)
+                layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
             for i, (t, x) in enumerate(zip(node.output_tensors, made)):
                 if isinstance(x, Tensor) and not any(x is given for given in tensors):

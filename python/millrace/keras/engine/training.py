@@ -15,38 +15,37 @@ from millrace.keras import backend as K
 from millrace.keras import losses, optimizers
 from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
+from millrace.keras.metric_base import MeanMetricWrapper
+from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import arguments_of
 from millrace.layers.nodes import listed, one_or_all, shape_tuple
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops import array_ops, math_ops
 
 _check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, data.slice_arrays, data.standardize_input_data
 _standardize_weights = data.standardize_weights
 
 
-def _weighted_masked_objective(function: Any) -> Any:
-    """A loss as a function of (truth, prediction, weights, mask) that is one number."""
-    if function is None:
-        return None
+def _as_wide(weights: Any, values: Any) -> Any:
+    """Weights with as many dimensions as values: of 1 behind, or without a last one of 1."""
+    have, want = K.ndim(weights) or 0, K.ndim(values)
+    if want is not None and have - want == 1 and want:
+        return array_ops.squeeze(weights, [-1])
+    for _ in range((want or 0) - have):
+        weights = array_ops.expand_dims(weights, -1)
+    return weights
 
-    def weighted(y_true: Any, y_pred: Any, weights: Any, mask: Any = None) -> Any:
-        each = function(y_true, y_pred)
-        rank = K.ndim(each)
-        if mask is not None:
-            mask = math_ops.cast(mask, each.dtype.base_dtype)
-            each = each * mask / math_ops.reduce_mean(mask)
-        if weights is not None:
-            # Losses of steps, pixels and the like are averaged down to the rank of the weights.
-            wide = K.ndim(weights)
-            if rank is not None and wide is not None and rank > wide:
-                each = math_ops.reduce_mean(each, list(range(wide, rank)))
-            weights = math_ops.cast(weights, each.dtype.base_dtype)
-            each = each * weights / math_ops.reduce_mean(math_ops.cast(gen_ops.not_equal(weights, 0.0), each.dtype.base_dtype))
-        return math_ops.reduce_mean(each)
 
-    return weighted
+def _loss_of(function: Any, y_true: Any, y_pred: Any, weights: Any, mask: Any) -> Any:
+    """A loss as one number: that of all examples, steps and so on times their weights, where the mask is, divided by how many all are."""
+    each = function.call(y_true, y_pred) if isinstance(function, losses.Loss) else function(y_true, y_pred)
+    weights = math_ops.cast(weights, each.dtype.base_dtype)
+    if mask is not None:
+        weights = _as_wide(weights, mask) * math_ops.cast(mask, each.dtype.base_dtype)
+    reduction = function.reduction if isinstance(function, losses.Loss) else losses.Reduction.AUTO
+    return reduce_weighted_loss(each * _as_wide(weights, each), losses.Reduction.SUM_OVER_BATCH_SIZE if reduction == losses.Reduction.AUTO else reduction)
 
 
 def _masked_metric(function: Any) -> Any:
@@ -69,6 +68,13 @@ def _accuracy_for(loss: Any, shape: Any) -> Callable[..., Any]:
     return metrics_module.categorical_accuracy
 
 
+def _only_known(given: Dict[str, Any], names: List[str], what: str) -> None:
+    """ValueError where a dictionary has a name that no output has."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise at_user_line(ValueError("Unknown entries in %s dictionary: %s. Only expected following keys: %s" % (what, unknown, names)))
+
+
 def _collect(given: Any, names: List[str], what: str) -> List[Any]:
     """Settings of outputs (a list of each) from one for all, a list or a dictionary by name."""
     if not given:
@@ -76,9 +82,7 @@ def _collect(given: Any, names: List[str], what: str) -> List[Any]:
     if isinstance(given, (list, tuple)):
         return [list(given) for _ in names]
     if isinstance(given, dict):
-        for name in given:
-            if name not in names:
-                raise at_user_line(ValueError('Unknown entry in %s dictionary: "%s". Only expected the following keys: %s' % (what, name, names)))
+        _only_known(given, names, what)
         return [listed(given.get(name)) for name in names]
     raise at_user_line(TypeError("Type of `%s` argument not understood. Expected a list or dictionary, found: %s" % (what, given)))
 
@@ -87,9 +91,7 @@ def _per_output(given: Any, names: List[str], what: str, default: Any) -> List[A
     if given is None:
         return [default] * len(names)
     if isinstance(given, dict):
-        for name in given:
-            if name not in names:
-                raise at_user_line(ValueError('Unknown entry in %s dictionary: "%s". Only expected the following keys: %s' % (what, name, names)))
+        _only_known(given, names, what)
         return [given.get(name, default) for name in names]
     if isinstance(given, (list, tuple)):
         if len(given) != len(names):
@@ -180,9 +182,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         names, outputs = self.output_names, self.outputs
         given = self.loss
         if isinstance(given, dict):
-            for name in given:
-                if name not in names:
-                    raise at_user_line(ValueError('Unknown entry in loss dictionary: "%s". Only expected the following keys: %s' % (name, names)))
+            _only_known(given, names, "loss")
             functions = [losses.get(given.get(name)) for name in names]
         elif isinstance(given, (list, tuple)) and given:
             if len(given) != len(names):
@@ -205,7 +205,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         if given_targets is not None and not isinstance(given_targets, (list, tuple, dict)):
             raise at_user_line(TypeError("Expected `target_tensors` to be a tensor, a list or tuple, or a dictionary, but got: %s" % (given_targets,)))
         targets = _per_output(given_targets, names, "target_tensors", None)
-        masks = listed(self.compute_mask(self.inputs, None)) or [None] * len(outputs)
+        masks = [getattr(x, "_keras_mask", None) for x in outputs]
         per_output, weighted = _collect(self._given_metrics, names, "metrics"), _collect(self._given_weighted, names, "metrics")
         self.loss_functions, self.sample_weight_modes = functions, modes
         self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []  # type: ignore[var-annotated]
@@ -240,7 +240,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                 self._feed_names.append(name)
                 self._feed_weights.append(weights)
                 with name_scope(name + "_loss"):
-                    part = _weighted_masked_objective(function)(target, y, weights, masks[i] if i < len(masks) else None)
+                    part = _loss_of(function, target, y, weights, masks[i] if i < len(masks) else None)
                 parts.append(part)
                 if len(outputs) > 1:
                     self.metrics_names.append(name + "_loss")
@@ -301,12 +301,11 @@ class Model(TrainingLoops, SavedWeights, Network):
                 return
             label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
             label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
+        if weights is not None:
+            self._count_over_batches(MeanMetricWrapper(function, "weighted_" + label), i, name, mask, weights)
+            return
         with name_scope(label):
-            if weights is None:
-                value = _masked_metric(function)(self.targets[i], self.outputs[i], mask)
-            else:
-                label = "weighted_" + label
-                value = _weighted_masked_objective(function)(self.targets[i], self.outputs[i], weights, mask)
+            value = _masked_metric(function)(self.targets[i], self.outputs[i], mask)
         self._chosen_metrics.append(metric)
         self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
         self._measures.append(value)
@@ -315,7 +314,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         """Adds a metric that counts over batches itself."""
         if mask is not None:
             mask = math_ops.cast(mask, self.outputs[i].dtype.base_dtype)
-            weights = mask if weights is None else mask * (weights if K.ndim(weights) == K.ndim(mask) else array_ops.expand_dims(weights, -1))
+            weights = mask if weights is None else mask * _as_wide(weights, mask)
         label = metric.name if len(self.output_names) == 1 else "%s_%s" % (name, metric.name)
         self._chosen_metrics.append(metric)
         self._counting[len(self._measures) + 1] = metric  # the loss comes before all

@@ -53,6 +53,17 @@ class _Sums:
         return [] if self.total is None else [self.last.get(i, float(v)) for i, v in enumerate(self.total / max(1, self.seen))]
 
 
+def _is_validated(epoch: int, frequency: Any) -> bool:
+    """Whether a model is validated after an epoch, counted from 1: every so many epochs, or after those of a list."""
+    if isinstance(frequency, int):
+        if frequency < 1:
+            raise at_user_line(ValueError("`validation_freq` can not be less than 1."))
+        return epoch % frequency == 0
+    if not hasattr(frequency, "__contains__"):
+        raise at_user_line(ValueError("`validation_freq` must be an Integer or `collections_abc.Container` (e.g. list, tuple, etc.)"))
+    return epoch in frequency
+
+
 def _loss_or_all(means: List[float]) -> Any:
     """A loss without metrics as a scalar of NumPy, else the list."""
     return np.float64(means[0]) if len(means) == 1 else means
@@ -106,8 +117,9 @@ class TrainingLoops:
         size: Any,
         steps: Any,
         samples: Any = None,
+        validation_freq: Any = 1,
     ) -> Any:
-        """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data."""
+        """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data after the epochs of validation_freq."""
         watchers = self._watchers(callbacks, epochs, size, steps, verbose, samples, validate is not None)
         self._operations()
         self.stop_training = False
@@ -132,7 +144,7 @@ class TrainingLoops:
                 if self.stop_training:
                     break
             epoch_logs = dict(zip(self.metrics_names, sums.means()))
-            if validate is not None:
+            if validate is not None and _is_validated(epoch + 1, validation_freq):
                 epoch_logs.update(zip(["val_" + n for n in self.metrics_names], listed(validate())))
             for w in watchers:
                 w.on_epoch_end(epoch, epoch_logs)
@@ -201,16 +213,34 @@ class TrainingLoops:
         steps_per_epoch: Optional[int] = None,
         validation_steps: Optional[int] = None,
         nb_epoch: Optional[int] = None,
+        validation_freq: Any = 1,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
         **unused: Any,
     ) -> Any:
-        """Trains on arrays, a data set or tensors; its History."""
+        """Trains on arrays, a data set or tensors; its History. Validates after every validation_freq-th epoch, or after those of a list, counted from 1."""
         if unused:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unused)))
         epochs = nb_epoch or epochs
         if _is_stream(x):
             return self.fit_generator(
-                x, steps_per_epoch, epochs, verbose, callbacks, validation_data, validation_steps, class_weight, initial_epoch=initial_epoch
+                x,
+                steps_per_epoch,
+                epochs,
+                verbose,
+                callbacks,
+                validation_data,
+                validation_steps,
+                class_weight,
+                max_queue_size,
+                workers,
+                use_multiprocessing,
+                initial_epoch=initial_epoch,
+                validation_freq=validation_freq,
             )
+        if validation_data is None and validation_steps is not None:
+            raise at_user_line(ValueError("`validation_steps` should not be specified if `validation_data` is None."))
         size = batch_size or 32
         if validation_data is not None and not _is_stream(validation_data):
             if not isinstance(validation_data, (list, tuple)) or len(validation_data) not in (2, 3):
@@ -243,7 +273,16 @@ class TrainingLoops:
             yield from self._array_batches(inputs, targets, weights, size, order)
 
         return self._loop(
-            batches, epochs, verbose, callbacks, validate, initial_epoch, size, steps_per_epoch or -(-count // size), None if steps_per_epoch else count
+            batches,
+            epochs,
+            verbose,
+            callbacks,
+            validate,
+            initial_epoch,
+            size,
+            steps_per_epoch or -(-count // size),
+            None if steps_per_epoch else count,
+            validation_freq,
         )
 
     def _validation(self: Any, given: Any, size: int, steps: Any) -> Any:
@@ -415,6 +454,7 @@ class TrainingLoops:
         use_multiprocessing: bool = False,
         shuffle: bool = True,
         initial_epoch: int = 0,
+        validation_freq: Any = 1,
         **legacy: Any,
     ) -> Any:
         """Trains on what a generator, a Sequence or a data set gives; batches are taken one by one."""
@@ -455,7 +495,7 @@ class TrainingLoops:
             if steps_per_epoch is not None and not hasattr(generator, "__getitem__"):
                 seen.append(example)  # without a number of steps a data set begins anew
             self._build_for(self._taken_apart(example)[0])
-        return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, None, steps_per_epoch)
+        return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, None, steps_per_epoch, validation_freq=validation_freq)
 
     def evaluate_generator(
         self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1, use_multiprocessing: bool = False, **legacy: Any

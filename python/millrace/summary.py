@@ -102,7 +102,7 @@ def tensor_summary(
 def merge(inputs: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
     """All records in one."""
     with name_scope(name, "Merge", inputs):
-        merged = gen_ops.merge_summary([convert_to_tensor(i) for i in inputs])
+        merged = gen_ops.merge_summary([convert_to_tensor(i) for i in inputs], name=name)
         if collections:
             _collect(merged, collections)
         return merged

@@ -112,3 +112,27 @@ def test_pointwise_weights_of_separable_convolutions_have_an_initializer_of_thei
         made = tf.contrib.layers.separable_conv2d(tf.ones([1, 1, 1, 2]), 1, 1, **given)
         sess.run(tf.global_variables_initializer())
         assert made.eval().item() == 1.0
+
+
+def test_scopes_of_arguments_say_where_variables_lie():
+    """As slim's deployment does, whose scope holds the layers' variables too."""
+    framework = tf.contrib.framework
+    with tf.Graph().as_default():
+        with framework.arg_scope([framework.model_variable, framework.variable], device="/job:ps/task:1"):
+            one, two = framework.variable("one", [2]), framework.model_variable("two", [2])
+            tf.contrib.layers.conv2d(tf.ones([1, 2, 2, 1]), 3, 1, normalizer_fn=tf.contrib.layers.batch_norm)
+        with framework.arg_scope([framework.variable], trainable=False):
+            three = framework.model_variable("three", [2])
+        assert {v.device for v in tf.global_variables() if v is not three} == {"/job:ps/task:1"} and len(tf.global_variables()) == 7
+        assert tf.model_variables()[0] is two and one not in tf.model_variables() and three in tf.trainable_variables()
+
+
+def test_a_merged_summary_is_named_twice():
+    with tf.Graph().as_default():
+        parts = [tf.summary.scalar("a", 1.0)]
+        assert [tf.summary.merge(parts, name=n).op.name for n in ("all", None)] == ["all/all", "Merge/MergeSummary"]
+
+
+def test_a_device_setter_is_asked_about_a_node():
+    place = tf.train.replica_device_setter(ps_tasks=2)
+    assert [place(tf.NodeDef(name="a", op=op)) for op in ("Variable", "VariableV2", "Add")] == ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]

@@ -69,6 +69,12 @@ def arg_scoped_arguments(function: Any) -> Any:
     return code.co_varnames[: code.co_argcount]
 
 
+def arg_scope_of(function: Any) -> Dict[str, Any]:
+    """The defaults that arg_scope gives a function at the moment."""
+    return _stack[-1].get(_key(function), {})
+
+
+@add_arg_scope
 def variable(
     name: str,
     shape: Any = None,
@@ -92,10 +98,11 @@ def variable(
         )
 
 
+@add_arg_scope
 def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-    """A variable that is part of the model."""
+    """A variable that is part of the model. What a scope says of `variable` is not for it."""
     collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
-    return variable(name, *args, **dict(kwargs, collections=collections))
+    return variable.__wrapped__(name, *args, **dict(kwargs, collections=collections))  # type: ignore[attr-defined]
 
 
 def add_model_variable(var: Any) -> None:

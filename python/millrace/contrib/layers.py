@@ -81,11 +81,12 @@ from millrace.contrib.feature_columns import (  # noqa: F401
     weighted_sparse_column,
     weighted_sum_from_feature_columns,
 )
-from millrace.contrib.framework import add_arg_scope, model_variable
+from millrace.contrib.framework import add_arg_scope, arg_scope_of, model_variable
 from millrace.framework import arguments, dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
+from millrace.framework.graph import device as device_scope
 from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable_scope, variable_scope
@@ -185,7 +186,8 @@ def _renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         if name.endswith(old):
             name = name[: -len(old)] + new
             break
-    return getter(name, *args, **kwargs)
+    with device_scope(arg_scope_of(model_variable).get("device") or ""):
+        return getter(name, *args, **kwargs)
 
 
 @add_arg_scope
@@ -445,7 +447,7 @@ def batch_norm(
     channels = inputs.get_shape()[1 if _channels(data_format) == "channels_first" else -1] if inputs.get_shape().ndims else None
     if channels is not None and channels.value is None:
         raise at_user_line(ValueError("Inputs %s has undefined channels dimension" % inputs.name))
-    with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as sc:
+    with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
         layer = _Normalization(
             axis=1 if _channels(data_format) == "channels_first" else -1,
             momentum=decay,

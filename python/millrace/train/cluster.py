@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
-from millrace.protos.definitions import ClusterDef  # type: ignore[attr-defined]
+from millrace.protos.definitions import ClusterDef, NodeDef  # type: ignore[attr-defined]
 
 
 class ClusterSpec:
@@ -135,7 +135,7 @@ def replica_device_setter(
         if not merge_devices and op.device:
             return str(op.device)
         now = DeviceSpec.from_string(op.device or "")
-        if op.type in kinds:
+        if (op.op if isinstance(op, NodeDef) else op.type) in kinds:
             wanted = DeviceSpec.from_string(ps_device)
             if wanted.job and (not now.job or now.job == wanted.job):
                 wanted.task = strategy(op)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
 from typing import Any, Callable, Optional
 
 from millrace.contrib.gan import eval as gan_eval
@@ -26,6 +28,11 @@ _SUMMARIES = {
     SummaryType.IMAGES: gan_eval.add_gan_model_image_summaries,
     SummaryType.IMAGE_COMPARISON: gan_eval.add_image_comparison_summaries,
 }
+
+
+def _told_of(network: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    """A network that is told the mode, where it takes one."""
+    return functools.partial(network, mode=mode) if "mode" in inspect.signature(network).parameters else network
 
 
 class GANEstimator(Estimator):
@@ -51,11 +58,7 @@ class GANEstimator(Estimator):
         hooks_of = get_hooks_fn or gan_train.get_sequential_train_hooks()
 
         def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
-            def generate(inputs: Any) -> Any:
-                return generator_fn(inputs, mode)
-
-            def judge(data: Any, condition: Any) -> Any:
-                return discriminator_fn(data, condition, mode)
+            generate, judge = _told_of(generator_fn, mode), _told_of(discriminator_fn, mode)
 
             if mode == ModeKeys.PREDICT:
                 if labels is not None:

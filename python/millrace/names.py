@@ -306,6 +306,7 @@ data_flow_ops = ops.queues ops.accumulators ops.staging ops.map_staging ops.barr
 embedding_ops = nn . ops.sparse_lookup
 image_ops image_ops_impl = image ops.image_boxes ops.image_files . ops.gen_ops
 init_ops initializers_ns = ops.init_ops initializers .
+init_ops_v2 = ops.init_ops_v2
 linalg_ns linalg_impl linalg.linalg linalg.linalg_impl = linalg . ops.linalg_ops
 linalg_impl.matrix_exponential linalg.linalg_impl.matrix_exponential = linalg:expm
 linalg_impl.matrix_logarithm linalg.linalg_impl.matrix_logarithm = linalg:logm
@@ -444,7 +445,7 @@ utils = layers.utils
 [python.saved_model]
 model_utils.export_output = estimator.export_output
 model_utils.export_utils = estimator.export
-model_utils.mode_keys = estimator.keys
+model_utils.mode_keys = estimator.mode_keys
 builder constants loader main_op signature_constants signature_def_utils tag_constants utils = saved_model.%
 builder_impl = saved_model.builder
 builder._SavedModelBuilder builder_impl._SavedModelBuilder = saved_model.builder:SavedModelBuilder

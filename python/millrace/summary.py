@@ -10,8 +10,9 @@ from typing import Any, Dict, Optional, Set
 
 import millrace._core as _core
 from millrace import gfile as _gfile, names as _names, summary_plugins as _plugins
-from millrace.framework import not_provided as _not_provided
+from millrace.framework import dtypes as _dtypes, not_provided as _not_provided
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collections, get_collection, get_default_graph, name_scope
 from millrace.ops import gen_ops
 from millrace.protos import definitions as _definitions
@@ -71,7 +72,10 @@ def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collec
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
-    """A record of text."""
+    """A record of text. ValueError unless the tensor is of strings."""
+    tensor = convert_to_tensor(tensor)
+    if tensor.dtype.base_dtype != _dtypes.string:
+        raise _at_user_line(ValueError("Expected tensor %s to have dtype string, got %s" % (tensor.name, tensor.dtype)))
     metadata = _definitions.SummaryMetadata(plugin_data=_definitions.SummaryMetadata.PluginData(plugin_name="text"))
     return tensor_summary(name, tensor, collections=collections, summary_metadata=metadata)
 

@@ -171,9 +171,9 @@ class VarianceScaling(Initializer):
         )
 
 
-def _compute_fans(shape: List[int]) -> Any:
+def _compute_fans(shape: Any) -> Any:
     """How many numbers flow into and out of each place of a kernel."""
-    return _fans(list(shape))
+    return _fans(_dims(shape))
 
 
 def _fans(shape: List[int]) -> Any:

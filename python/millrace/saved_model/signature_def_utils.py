@@ -71,6 +71,22 @@ def classification_signature_def(examples: Any, classes: Any, scores: Any) -> An
     return build_signature_def({names.CLASSIFY_INPUTS: _of_type(examples, dtypes.string, "Classification examples")}, outputs, names.CLASSIFY_METHOD_NAME)
 
 
+def _supervised(method_name: str, inputs: Any, *outputs: Any) -> Any:
+    if not inputs:
+        raise at_user_line(ValueError("%s inputs cannot be None or empty." % method_name))
+    return build_signature_def(_infos(inputs), _infos({key: tensor for named in outputs if named for key, tensor in named.items()}), method_name)
+
+
+def supervised_train_signature_def(inputs: Dict[str, Any], loss: Any, predictions: Any = None, metrics: Any = None) -> Any:
+    """A signature of a step of training: losses, predictions and metrics by name."""
+    return _supervised(names.SUPERVISED_TRAIN_METHOD_NAME, inputs, loss, predictions, metrics)
+
+
+def supervised_eval_signature_def(inputs: Dict[str, Any], loss: Any, predictions: Any = None, metrics: Any = None) -> Any:
+    """A signature of a step of evaluation: losses, predictions and metrics by name."""
+    return _supervised(names.SUPERVISED_EVAL_METHOD_NAME, inputs, loss, predictions, metrics)
+
+
 # For methods of serving: the inputs and outputs that there may be, with their types. Other inputs and outputs are for predictions.
 _METHODS = {
     names.CLASSIFY_METHOD_NAME: (
@@ -85,7 +101,7 @@ def is_valid_signature(signature_def: Any) -> bool:
     """Whether it has inputs and outputs as its method of serving wants them."""
     if signature_def is None or not len(signature_def.inputs) or not len(signature_def.outputs):
         return False
-    if signature_def.method_name == names.PREDICT_METHOD_NAME:
+    if signature_def.method_name in (names.PREDICT_METHOD_NAME, names.SUPERVISED_TRAIN_METHOD_NAME, names.SUPERVISED_EVAL_METHOD_NAME):
         return True
     if signature_def.method_name not in _METHODS:
         return False

@@ -190,6 +190,7 @@ image.python.ops image.python.ops.image_ops image.python.ops.distort_image_ops =
 all_reduce.python.all_reduce = contrib.all_reduce
 saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils
 distributions.bijectors = distributions.bijectors
+distributions.python.ops.distribution_util = distributions.shape_util distributions.util
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers
 

@@ -20,6 +20,8 @@ def test_diagonals(session):
     assert session.run(tf.linalg.diag([1.0, 2.0], k=1)).tolist() == [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     assert session.run(tf.matrix_diag([1, 2], num_rows=2, num_cols=3, padding_value=7)).tolist() == [[1, 7, 7], [7, 2, 7]]
     assert session.run(tf.linalg.set_diag(x, [-1.0, -2.0], k=-1))[[1, 2], [0, 1]].tolist() == [-1, -2]
+    assert session.run(tf.matrix_diag([True], k=1)).tolist() == [[False, True], [False, False]]
+    assert session.run(tf.matrix_diag_part([[True, False], [True, True]], k=-1)).tolist() == [True]
     assert tf.matrix_diag([1.0]).op.type == "MatrixDiag" and tf.matrix_diag_part(x).op.type == "MatrixDiagPart"
 
 

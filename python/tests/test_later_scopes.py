@@ -55,6 +55,22 @@ def test_sections_nest_results_and_wait_for_what_they_take():
         session.run(nothing)
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_sections_hold_branches_and_lie_in_branches(taken):
+    section, v = tf.CriticalSection(), tf.get_variable("v", initializer=1.0, use_resource=True)
+
+    def add():
+        with tf.control_dependencies([v.assign_add(2.0)]):
+            return v.read_value()
+
+    inner = section.execute(lambda: tf.cond(tf.identity(taken), add, v.read_value))
+    outer = tf.cond(tf.identity(taken), lambda: section.execute(lambda: tf.cond(tf.constant(True), add, v.read_value)), v.read_value)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(inner) == (3 if taken else 1)
+        assert session.run(outer) == (5 if taken else 1)
+
+
 def test_sections_refuse():
     section = tf.CriticalSection()
     _, count = _counter()

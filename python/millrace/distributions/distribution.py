@@ -125,7 +125,7 @@ class Distribution:
     def __repr__(self) -> str:
         if not hasattr(self, "_name"):
             return object.__repr__(self)
-        return "<tf.distributions.%s '%s' batch_shape=%s event_shape=%s dtype=%s>" % (
+        return "<tfp.distributions.%s '%s' batch_shape=%s event_shape=%s dtype=%s>" % (
             type(self).__name__,
             self.name,
             self.batch_shape,
@@ -133,7 +133,12 @@ class Distribution:
             self.dtype.name,
         )
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        if not hasattr(self, "_name"):
+            return object.__str__(self)
+        known = [(what, shape) for what, shape in (("batch", self.batch_shape), ("event", self.event_shape)) if shape.ndims is not None]
+        shapes = "".join(", %s_shape=%s" % each for each in known)
+        return 'tfp.distributions.%s("%s"%s, dtype=%s)' % (type(self).__name__, self.name, shapes, self.dtype.name)
 
     # What a kind of distribution says of its shapes; parameters that broadcast to the batch are the usual case.
     def _batch_parameters(self) -> Tuple[Tensor, ...]:

@@ -167,6 +167,8 @@ class TensorShape:
 
     __slots__ = ("_dims",)
 
+    _v2_behavior = False  # the name by which programs ask whether sizes are numbers: they are Dimensions
+
     def __init__(self, dims: Any) -> None:
         self._dims: Optional[List[Dimension]]
         if dims is None:

@@ -18,6 +18,10 @@ def _is_main(k: Any) -> bool:
     return isinstance(k, int) and k == 0
 
 
+def _padding(value: Any, dtype: Any) -> Tensor:
+    return convert_to_tensor(bool(value) if dtype.base_dtype == dtypes.bool_ and not isinstance(value, Tensor) else value, dtype)
+
+
 def matrix_diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0) -> Tensor:
     """Matrices with the given diagonals: the main one, that of number k, or those from k[0] to k[1]."""
     diagonal = convert_to_tensor(diagonal, name="diagonal")
@@ -28,7 +32,7 @@ def matrix_diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -
         convert_to_tensor(k, dtypes.int32),
         convert_to_tensor(num_rows, dtypes.int32),
         convert_to_tensor(num_cols, dtypes.int32),
-        convert_to_tensor(padding_value, diagonal.dtype),
+        _padding(padding_value, diagonal.dtype),
         name=name,
     )
 
@@ -38,7 +42,7 @@ def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_va
     input = convert_to_tensor(input, name="input")
     if _is_main(k):
         return gen_ops.matrix_diag_part(input, name=name)
-    return gen_ops.matrix_diag_part_v2(input, convert_to_tensor(k, dtypes.int32), convert_to_tensor(padding_value, input.dtype), name=name)
+    return gen_ops.matrix_diag_part_v2(input, convert_to_tensor(k, dtypes.int32), _padding(padding_value, input.dtype), name=name)
 
 
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:

@@ -56,6 +56,11 @@ def _depends(starts: List[Operation], on: Operation) -> bool:
     return False
 
 
+def _is_pivot(op: Operation) -> bool:
+    """Whether an operation stands for a branch that is taken, or not: it has a side of the Switch of a predicate by itself."""
+    return any(x.op.type == "Switch" and x.op.inputs[0] is x.op.inputs[1] for x in op.inputs)
+
+
 class CriticalSection:
     """What its execute() adds to the graph runs one after the other, whichever steps and threads run it; sections of one shared_name share that."""
 
@@ -96,7 +101,9 @@ class CriticalSection:
             body = [op for op in graph.get_operations() if op not in before]
             self._check(body, before, lock.op, exclusive_resource_access)
             results = [r for r in nest.flatten(made) if r is not None] if made is not None else []
-            with control_dependencies([*body, lock.op]):  # it is left when all of it is done
+            flow = graph._get_control_flow_context()
+            done = [op for op in body if op._get_control_flow_context() is flow and not _is_pivot(op)]  # branches may not run: what joins them does
+            with control_dependencies([*done, lock.op]):  # it is left when all of it is done
                 left = gen_ops.consume_mutex_lock(lock)
             with control_dependencies([getattr(left, "op", left)]):
                 kept = [

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Helpers of tf.contrib.distributions: scales, shapes that parameters have together, dimensions filled up or moved; how distributions are shown."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import names
+
+ds = tf.contrib.distributions
+RNG = np.random.RandomState(3)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with tf.Graph().as_default():
+        yield
+
+
+@pytest.fixture(name="helpers")
+def _helpers():
+    return names.find("contrib.distributions.python.ops.distribution_util")
+
+
+def run(*tensors, feed_dict=None):
+    with tf.Session() as session:
+        got = session.run(tensors, feed_dict)
+    return got[0] if len(tensors) == 1 else got
+
+
+def test_scales(helpers):
+    tril, diag = np.array([[1.0, 9.0], [2.0, 3.0]]), np.array([5.0, 7.0])
+    made = helpers.make_tril_scale(scale_tril=tril, scale_diag=diag, scale_identity_multiplier=np.float64(2))
+    assert run(made.to_dense()).tolist() == [[8, 0], [2, 12]] and not helpers.is_diagonal_scale(made)
+    assert run(helpers.make_tril_scale(scale_diag=diag).to_dense()).tolist() == [[5, 0], [0, 7]]
+    made = helpers.make_diag_scale(loc=np.zeros(3), scale_identity_multiplier=np.array([2.0, 3.0]))
+    assert helpers.is_diagonal_scale(made) and run(made.to_dense()).shape == (2, 3, 3) and made.shape.as_list() == [2, 3, 3]
+    with pytest.raises(ValueError, match="is specified"):
+        helpers.make_diag_scale(scale_identity_multiplier=2.0)
+    with pytest.raises(TypeError):
+        helpers.is_diagonal_scale(tril)
+    for value, positive, match in ((0.0, False, "non-zero"), (-1.0, True, "positive")):
+        for make in (
+            lambda d, **k: helpers.make_diag_scale(scale_diag=[d, 1.0], **k),
+            lambda d, **k: helpers.make_tril_scale(scale_tril=[[d, 0.0], [1, 1]], **k),
+        ):
+            with tf.Graph().as_default(), pytest.raises(tf.errors.InvalidArgumentError, match="diagonal part must be %s" % match):
+                run(make(value, validate_args=True, assert_positive=positive).to_dense())
+
+
+def test_shapes(helpers):
+    loc, diag = np.zeros((2, 3)), np.ones((5, 1, 3))
+    assert helpers.shapes_from_loc_and_scale(tf.constant(loc), tf.linalg.LinearOperatorDiag(diag)) == (tf.TensorShape([5, 2]), tf.TensorShape([3]))
+    assert helpers.shapes_from_loc_and_scale(None, tf.linalg.LinearOperatorDiag(diag))[0].as_list() == [5, 1]
+    hidden = tf.placeholder(tf.float64)
+    batch, event = helpers.shapes_from_loc_and_scale(tf.constant(loc), tf.linalg.LinearOperatorDiag(hidden))
+    assert [x.tolist() for x in run(batch, event, feed_dict={hidden: diag})] == [[5, 2], [3]]
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        helpers.shapes_from_loc_and_scale(tf.zeros([2, 4], tf.float64), tf.linalg.LinearOperatorDiag(diag))
+    assert helpers.get_broadcast_shape(tf.ones([2, 1]), tf.ones([3])) == [2, 3]
+    assert run(helpers.get_broadcast_shape(tf.ones([2, 1], tf.float64), hidden), feed_dict={hidden: np.ones(3)}).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_dimensions(helpers, known):
+    x = RNG.randn(2, 3, 4)
+    given = tf.placeholder_with_default(x, x.shape if known else None)
+    for source, target in ((0, 2), (2, 0), (-1, -2), (1, 1)):
+        np.testing.assert_array_equal(run(helpers.move_dimension(given, source, target)), np.moveaxis(x, source, target))
+    padded = helpers.pad(given, -2, front=True, back=True, value=9.0, count=2)
+    np.testing.assert_array_equal(run(padded), np.pad(x, [(0, 0), (2, 2), (0, 0)], constant_values=9))
+    assert padded.shape.as_list() == [2, 7, 4] if known else padded.shape.ndims is None
+    with pytest.raises(ValueError, match="At least one"):
+        helpers.pad(given, 0)
+
+
+def test_mixtures(helpers):
+    weights, means, stddevs = np.array([[0.3, 0.7]]), np.array([[-1.0, 1.0]]), np.array([[1.0, 0.5]])
+    mixture = ds.Mixture(ds.Categorical(probs=weights), [ds.Normal(means[:, i], stddevs[:, i]) for i in range(2)])
+    np.testing.assert_allclose(run(helpers.mixture_stddev(weights, means, stddevs)), run(mixture.stddev()))
+    one = ds.MixtureSameFamily(ds.Categorical(probs=[0.3, 0.7]), ds.MultivariateNormalDiag([[-1.0, 1], [1, -1]], [1.0, 1.0]))
+    assert run(helpers.pad_mixture_dimensions(np.ones((2, 2)), one, one.mixture_distribution, 1)).shape == (2, 2, 1)
+    several = ds.MixtureSameFamily(ds.Categorical(probs=[0.3, 0.7]), ds.Normal(np.zeros((3, 2)), 1.0))
+    assert run(helpers.pad_mixture_dimensions(np.ones(2), several, several.mixture_distribution, 0)).shape == (1, 2)
+
+
+def test_what_is_shown():
+    kind = ds.Normal(np.float16(0), tf.placeholder(tf.float16), name="N")
+    assert repr(kind) == "<tfp.distributions.Normal 'N/' batch_shape=<unknown> event_shape=() dtype=float16>"
+    assert str(kind) == 'tfp.distributions.Normal("N/", event_shape=(), dtype=float16)'

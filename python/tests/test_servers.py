@@ -180,6 +180,10 @@ def test_definitions():
         tf.Session("nonexistent", graph=tf.Graph())
 
 
+def test_a_cluster_is_told_as_what_makes_it():
+    assert str(tf.train.ClusterSpec({"worker": ["a:1"], "ps": {1: "b:2"}})) == "ClusterSpec({'ps': {1: 'b:2'}, 'worker': ['a:1']})"
+
+
 def test_experimental_options():
     config = tf.ConfigProto()
     text = 'collective_group_leader: "/job:worker/task:0" executor_type: "SINGLE_THREADED_EXECUTOR" recv_buf_max_chunk: 7 use_numa_affinity: true '

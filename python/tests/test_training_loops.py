@@ -50,3 +50,28 @@ def test_summaries_of_gradients():
         session.run(tf.global_variables_initializer())
         tags = [tf.Summary.FromString(s).value[0].tag for s in session.run(made)]
     assert tags == ["x_gradient", "x_gradient_norm"]
+
+
+def test_a_listener_may_stop_a_training(tmp_path):
+    class Enough(tf.train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            return global_step_value >= 6
+
+    train = tf.assign_add(tf.train.create_global_step(), 1)
+    hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=3, listeners=[Enough()])
+    with tf.train.SingularMonitoredSession(hooks=[hook]) as session:
+        runs = 0
+        while not session.should_stop():
+            session.run(train)
+            runs += 1
+    assert runs == 7  # saves come after steps 1, 4 and 7
+
+
+def test_a_global_step_that_stands_is_told(caplog):
+    step = tf.train.create_global_step()
+    with tf.train.SingularMonitoredSession(hooks=[tf.train.StepCounterHook()]) as session:
+        for _ in range(20):
+            session.run(step)
+        assert "has not been increased" not in caplog.text
+        session.run(step)
+    assert "The global step (tf.train.get_global_step) is 0 and has not been increased for 20 runs" in caplog.text

@@ -49,6 +49,10 @@ class ClusterSpec:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __str__(self) -> str:
+        jobs = self.as_dict()
+        return "ClusterSpec({%s})" % ", ".join("%r: %r" % (job, jobs[job]) for job in sorted(jobs))
+
     def as_dict(self) -> Dict[str, Any]:
         """Lists of addresses by job; dicts by task where tasks are left out."""
         return {job: [tasks[i] for i in range(len(tasks))] if sorted(tasks) == list(range(len(tasks))) else dict(tasks) for job, tasks in self._jobs.items()}

@@ -65,6 +65,9 @@ class SessionRunHook:
         """Called at the end, unless there was an error."""
 
 
+_STEPS_WITHOUT_ONE = 20  # runs that leave the global step as it is, before somebody is told
+
+
 class SecondOrStepTimer:
     """Every so many steps or seconds."""
 
@@ -206,7 +209,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._path = os.path.join(self._dir, checkpoint_basename)
         self._writer: Any = None
         self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_secs, save_steps)
-        self._listeners = list(listeners or [])
+        self._listeners, self._steps_per_run = list(listeners or []), 1
 
     def begin(self) -> None:
         """Finds the global step."""
@@ -244,11 +247,12 @@ class CheckpointSaverHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Saves when it is time."""
-        if self._timer.should_trigger_for_step(int(run_values.results) + 1):
+        if self._timer.should_trigger_for_step(int(run_values.results) + self._steps_per_run):
             step = int(run_context.session.run(self._step))
             if self._timer.should_trigger_for_step(step):
                 self._timer.update_last_triggered_step(step)
-                self._save(run_context.session, step)
+                if self._save(run_context.session, step):
+                    run_context.request_stop()
 
     def save_now(self, session: Any) -> None:
         """Saves, whatever the time, unless this step is saved."""
@@ -257,14 +261,22 @@ class CheckpointSaverHook(SessionRunHook):
             self._timer.update_last_triggered_step(step)
             self._save(session, step)
 
-    def _save(self, session: Any, step: int) -> None:
+    def _set_steps_per_run(self, steps_per_run: int) -> None:
+        self._steps_per_run = steps_per_run
+
+    def _save(self, session: Any, step: int) -> bool:
+        """Whether a listener asks to stop."""
         logging.info("Saving checkpoints for %d into %s.", step, self._path)
         for listener in self._listeners:
             listener.before_save(session, step)
         self._the_saver().save(session, self._path, global_step=step)
+        wants_stop = False
         for listener in self._listeners:
-            listener.after_save(session, step)
+            if listener.after_save(session, step):
+                logging.info("%s asks the training to stop after the checkpoint of step %d.", type(listener).__name__, step)
+                wants_stop = True
         self._writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.CHECKPOINT, checkpoint_path=self._path), step)
+        return wants_stop
 
     def end(self, session: Any) -> None:
         """Saves the last values."""
@@ -284,7 +296,12 @@ class StepCounterHook(SessionRunHook):
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
         self._timer = SecondOrStepTimer(every_n_secs, every_n_steps)
-        self._writer, self._dir = summary_writer, output_dir
+        self._writer, self._dir, self._steps_per_run = summary_writer, output_dir, 1
+        self._seen: Optional[int] = None
+        self._times_seen = 0
+
+    def _set_steps_per_run(self, steps_per_run: int) -> None:
+        self._steps_per_run = steps_per_run
 
     def begin(self) -> None:
         """Finds the global step."""
@@ -301,7 +318,8 @@ class StepCounterHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Records when it is time."""
-        if not self._timer.should_trigger_for_step(int(run_values.results) + 1):
+        self._look_whether_it_moves(int(run_values.results))
+        if not self._timer.should_trigger_for_step(int(run_values.results) + self._steps_per_run):
             return
         step = int(run_context.session.run(self._step))
         if self._timer.should_trigger_for_step(step):
@@ -311,6 +329,16 @@ class StepCounterHook(SessionRunHook):
                 if self._writer is not None:
                     self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag=self._tag, simple_value=rate)]), step)
                 logging.info("%s: %g", self._tag, rate)
+
+    def _look_whether_it_moves(self, step: int) -> None:
+        self._times_seen = self._times_seen + 1 if step == self._seen else 0
+        self._seen = step
+        if self._times_seen and self._times_seen % _STEPS_WITHOUT_ONE == 0:
+            logging.warning(
+                "The global step (tf.train.get_global_step) is %d and has not been increased for %d runs: minimize takes it as `global_step`.",
+                step,
+                self._times_seen,
+            )
 
 
 class NanLossDuringTrainingError(RuntimeError):
@@ -487,8 +515,8 @@ class CheckpointSaverListener:
     def before_save(self, session: Any, global_step_value: int) -> None:
         """Called before each checkpoint."""
 
-    def after_save(self, session: Any, global_step_value: int) -> None:
-        """Called after each checkpoint."""
+    def after_save(self, session: Any, global_step_value: int) -> Any:
+        """Called after each checkpoint; what is true asks the training to stop."""
 
     def end(self, session: Any, global_step_value: int) -> None:
         """Called at the end."""

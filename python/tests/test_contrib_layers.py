@@ -136,3 +136,19 @@ def test_a_merged_summary_is_named_twice():
 def test_a_device_setter_is_asked_about_a_node():
     place = tf.train.replica_device_setter(ps_tasks=2)
     assert [place(tf.NodeDef(name="a", op=op)) for op in ("Variable", "VariableV2", "Add")] == ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_batch_norm_of_vectors_keeps_the_variance_of_a_sample(data_format):
+    """Its fused form does, of vectors as of images; with fused=False it is that of the batch."""
+    x = np.random.RandomState(3).randn(8, 3).astype("f")
+    for fused, spare in ((None, 1), (True, 1), (False, 0)):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            given = tf.placeholder(tf.float32, [None, 3])
+            made = tf.contrib.layers.batch_norm(given, decay=0.5, fused=fused, updates_collections=None, data_format=data_format)
+            sess.run(tf.global_variables_initializer())
+            assert made.shape.as_list() == [None, 3]
+            np.testing.assert_allclose(sess.run(made, {given: x}), (x - x.mean(0)) / np.sqrt(x.var(0) + 0.001), rtol=1e-5, atol=1e-5)
+            kept = {v.op.name: sess.run(v) for v in tf.global_variables()}
+            np.testing.assert_allclose(kept["BatchNorm/moving_variance"], 0.5 + 0.5 * x.var(0, ddof=spare), rtol=1e-5)
+            np.testing.assert_allclose(kept["BatchNorm/moving_mean"], 0.5 * x.mean(0), rtol=1e-5, atol=1e-7)

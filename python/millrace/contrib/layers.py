@@ -468,7 +468,12 @@ def batch_norm(
             _reuse=reuse,
         )
         layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
-        outputs = layer(inputs, training=is_training)
+        if fused is not False and not renorm and inputs.get_shape().ndims == 2:  # as an image of one pixel: the variance is that of a sample
+            image = [-1, channels.value, 1, 1] if layer.axis == 1 else [-1, 1, 1, channels.value]
+            outputs = array_ops.reshape(layer(array_ops.reshape(inputs, image), training=is_training), array_ops.shape(inputs))
+            outputs.set_shape(inputs.get_shape())
+        else:
+            outputs = layer(inputs, training=is_training)
         _variables_of(layer, variables_collections)
         if updates_collections is None and layer.updates:
             outputs = control_flow_ops.with_dependencies(layer.updates, outputs)

@@ -327,6 +327,7 @@ sparse_ops.gen_sparse_ops = ops.gen_ops
 array_ops.batch_gather_nd = ops.gather_ops:batch_gather_nd
 metrics metrics_impl = metrics
 losses losses.losses losses.losses_impl losses.loss_reduction = losses
+losses.loss_reduction.ReductionV2 = keras.utils.losses_utils:ReductionV2
 losses.util = losses
 nn = nn
 nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops
@@ -474,6 +475,9 @@ data.ops.dataset_ops.get_legacy_output_classes = data:get_output_classes
 data.ops.dataset_ops.get_legacy_output_shapes = data:get_output_shapes
 data.ops.dataset_ops.get_legacy_output_types = data:get_output_types
 data.ops.dataset_ops.DatasetV1 data.ops.dataset_ops.DatasetV2 = data:Dataset
+data.ops.dataset_ops.get_structure = data.experimental:get_structure
+data.ops.dataset_ops.DatasetSpec data.ops.dataset_ops.DatasetStructure = framework.type_spec:DatasetSpec
+data.ops.iterator_ops.get_next_as_optional = data.experimental:get_next_as_optional
 data.ops.iterator_ops = data.iterators
 data.ops.readers = data.readers data
 data.util.nest = data.nest
@@ -554,7 +558,9 @@ Model Sequential = keras.models:
 keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
-preprocessing.normalization preprocessing.normalization_v1 kernelized recurrent_v2 normalization_v2 = @
+preprocessing.normalization preprocessing.normalization_v1 kernelized recurrent_v2 = @
+normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
+rnn_cell_wrapper_v2 = ops.rnn_wrappers
 dense_attention = layers.attention
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
 

@@ -118,3 +118,37 @@ def test_shapes_of_examples():
     for dims in ((0, 1), (1, 3)):
         with pytest.raises(ValueError, match="Invalid permutation `dims`"):
             L.Permute(dims)
+
+
+def test_steps_that_a_mask_leaves_out_put_out_zeros_in_both_directions():
+    x = np.random.RandomState(0).rand(2, 3, 4)
+    x[0, 2] = 0
+    for layer, zero in ((L.Bidirectional(L.LSTM(2, return_sequences=True)), True), (L.GRU(2, return_sequences=True), False)):
+        made = tf.keras.Sequential([L.Masking(input_shape=(3, 4)), layer]).predict(x)
+        assert (made[0, 2] == 0).all() == zero
+    zeros = L.GRU.from_config(L.GRU(2, return_sequences=True, zero_output_for_mask=True).get_config())
+    made = tf.keras.Sequential([L.Masking(input_shape=(3, 4)), zeros]).predict(x)
+    assert (made[0, 2] == 0).all() and (made[1] != 0).any()
+
+
+def test_each_output_has_a_metric_of_its_own():
+    given = tf.keras.Input(1)
+    outputs = [L.Dense(1, use_bias=False, kernel_initializer="ones", name=name)(given) for name in "ab"]
+    model = tf.keras.Model(given, outputs)
+    metric = tf.keras.metrics.MeanSquaredError
+    model.compile("sgd", "mse", metrics=[metric(name="e")], weighted_metrics=[metric(name="f")])
+    assert model.metrics_names == ["loss", "a_loss", "b_loss", "a_e", "a_weighted_f", "b_e", "b_weighted_f"]
+    x = np.array([[1.0], [2.0]])
+    got = model.test_on_batch(x, [x + 1, x + np.array([[2.0], [4.0]])], sample_weight={"b": np.array([3.0, 1.0])})
+    np.testing.assert_allclose(got, [1 + 14, 1, 14, 1, 1, 10, 7], rtol=1e-5)
+
+
+def test_a_normalization_of_the_second_kind_that_is_not_trained_goes_by_its_averages():
+    from millrace.layers.normalization import BatchNormalizationV2
+
+    x = np.random.RandomState(0).rand(8, 3)
+    for kind, frozen in ((BatchNormalizationV2, True), (L.BatchNormalization, False)):
+        made = tf.keras.Sequential([kind(trainable=False, input_shape=(3,), epsilon=0.0)])
+        with tf.keras.backend.learning_phase_scope(1):
+            y = tf.keras.backend.eval(kind(trainable=False, epsilon=1e-12)(tf.constant(x), training=True))
+        assert np.allclose(y, x, atol=1e-6) == frozen and made.built

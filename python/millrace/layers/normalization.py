@@ -253,6 +253,14 @@ class BatchNormalization(SettingsLayer):
                 self.add_update(assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope), inputs=inputs)
 
 
+class BatchNormalizationV2(BatchNormalization):
+    """As TensorFlow 2 has it: a layer that is not trained goes by its moving averages, while its model trains too."""
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """Computes the outputs."""
+        return super().call(inputs, training if self.trainable else False)
+
+
 class LayerNormalization(SettingsLayer):
     """Each example normalised by its own mean and variance along axes."""
 

@@ -359,13 +359,14 @@ class RNN(SettingsLayer):
         stateful: bool = False,
         unroll: bool = False,
         activity_regularizer: Any = None,
+        zero_output_for_mask: bool = False,
         **kwargs: Any,
     ) -> None:
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
         if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
             raise at_user_line(ValueError("`cell` should have a `call` method and a `state_size` attribute. The RNN was passed: %s" % (cell,)))
-        self.cell = cell
+        self.cell, self.zero_output_for_mask = cell, zero_output_for_mask
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.return_sequences, self.return_state, self.go_backwards, self.stateful, self.unroll = return_sequences, return_state, go_backwards, stateful, unroll
         self.input_spec: Any = [InputSpec(ndim=3)]
@@ -421,7 +422,9 @@ class RNN(SettingsLayer):
         start = [s.value() if hasattr(s, "initializer") else s for s in start]
         self._shape_states(start, x)
         step, along, like = self._stepping(x, start, training)
-        last, outputs, states = K.rnn(step, along, start, self.go_backwards, mask, None, self.unroll, output_like=like)
+        last, outputs, states = K.rnn(
+            step, along, start, self.go_backwards, mask, None, self.unroll, zero_output_for_mask=self.zero_output_for_mask, output_like=like
+        )
         if self.stateful:
             self.add_update([s.assign(new) for s, new in zip(self.states, states)], inputs=tensors)
         made = outputs if self.return_sequences else last
@@ -499,7 +502,11 @@ class RNN(SettingsLayer):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        return {**super().get_config(), "cell": {"class_name": type(self.cell).__name__, "config": self.cell.get_config()}}
+        cell = {"class_name": type(self.cell).__name__, "config": self.cell.get_config()}
+        return {**super().get_config(), **self._if_zero(), "cell": cell}
+
+    def _if_zero(self) -> Dict[str, Any]:
+        return {"zero_output_for_mask": True} if self.zero_output_for_mask else {}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
@@ -555,7 +562,7 @@ class _OwnCell(RNN):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         own = self.cell.get_config()
-        return {**SettingsLayer.get_config(self), **{n: own[n] for n in type(self).kind.settings}}
+        return {**SettingsLayer.get_config(self), **self._if_zero(), **{n: own[n] for n in type(self).kind.settings}}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:

@@ -99,6 +99,8 @@ class Bidirectional(Wrapper):
         self.forward_layer.name, self.backward_layer.name = "forward_" + layer.name, "backward_" + layer.name
         self.merge_mode, self.stateful, self.return_sequences = merge_mode, layer.stateful, layer.return_sequences
         self.return_state = getattr(layer, "return_state", False)
+        for part in self._parts():  # steps that are left out put out zeros, whichever way they are gone along
+            part.zero_output_for_mask = layer.return_sequences
         if weights:
             half = len(weights) // 2
             self.forward_layer._first_values, self.backward_layer._first_values = weights[:half], weights[half:]

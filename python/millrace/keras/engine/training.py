@@ -75,12 +75,17 @@ def _only_known(given: Dict[str, Any], names: List[str], what: str) -> None:
         raise at_user_line(ValueError("Unknown entries in %s dictionary: %s. Only expected following keys: %s" % (what, unknown, names)))
 
 
+def _copied(metric: Any) -> Any:
+    """A metric of its own for each output; what does not count over batches may be shared."""
+    return type(metric).from_config(metric.get_config()) if isinstance(metric, metrics_module.Metric) else metric
+
+
 def _collect(given: Any, names: List[str], what: str) -> List[Any]:
     """Settings of outputs (a list of each) from one for all, a list or a dictionary by name."""
     if not given:
         return [[] for _ in names]
     if isinstance(given, (list, tuple)):
-        return [list(given) for _ in names]
+        return [[_copied(m) if len(names) > 1 else m for m in given] for _ in names]
     if isinstance(given, dict):
         _only_known(given, names, what)
         return [listed(given.get(name)) for name in names]
@@ -302,7 +307,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
             label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
         if weights is not None:
-            self._count_over_batches(MeanMetricWrapper(function, "weighted_" + label), i, name, mask, weights)
+            self._count_over_batches(MeanMetricWrapper(function, label), i, name, mask, weights)
             return
         with name_scope(label):
             value = _masked_metric(function)(self.targets[i], self.outputs[i], mask)
@@ -312,13 +317,13 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def _count_over_batches(self, metric: Any, i: int, name: str, mask: Any, weights: Any) -> None:
         """Adds a metric that counts over batches itself."""
+        label = ("" if weights is None else "weighted_") + metric.name
         if mask is not None:
             mask = math_ops.cast(mask, self.outputs[i].dtype.base_dtype)
             weights = mask if weights is None else mask * _as_wide(weights, mask)
-        label = metric.name if len(self.output_names) == 1 else "%s_%s" % (name, metric.name)
         self._chosen_metrics.append(metric)
         self._counting[len(self._measures) + 1] = metric  # the loss comes before all
-        self.metrics_names.append(label)
+        self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
         self._measures.append(metric(self.targets[i], self.outputs[i], sample_weight=weights))
 
     def _operations(self) -> Any:

@@ -79,7 +79,7 @@ class TrainingLoops:
     def _new_sums(self: Any) -> _Sums:
         """What measures are gathered in from the start; metrics that count themselves start again."""
         self.reset_metrics()
-        return _Sums(self._counting)
+        return _Sums(getattr(self, "_counting", None) or ())
 
     def _watchers(self: Any, callbacks: Any, epochs: int, size: Any, steps: Any, verbose: int, samples: Any, validate: bool) -> List[Any]:
         self.history = callback_module.History()
@@ -504,11 +504,12 @@ class TrainingLoops:
         del workers  # batches come one by one
         del use_multiprocessing  # threads, as docs/compatibility.md says
         del max_queue_size  # batches are made as they are asked for
-        sums = self._new_sums()
+        sums: Any = None
         for item in self._told("test", self._stream(generator)(steps)):
             x, y, weights = self._standardize_user_data(*self._taken_apart(item))
+            sums = sums or self._new_sums()  # the first batch may have built the model
             sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
-        return _loss_or_all(sums.means())
+        return _loss_or_all((sums or self._new_sums()).means())
 
     def predict_generator(
         self: Any,

@@ -88,3 +88,39 @@ def test_what_is_shown():
     kind = ds.Normal(np.float16(0), tf.placeholder(tf.float16), name="N")
     assert repr(kind) == "<tfp.distributions.Normal 'N/' batch_shape=<unknown> event_shape=() dtype=float16>"
     assert str(kind) == 'tfp.distributions.Normal("N/", event_shape=(), dtype=float16)'
+
+
+def test_parameters_for_samples_of_a_shape():
+    one = {
+        "Bernoulli": 1,
+        "Exponential": 1,
+        "Chi2": 1,
+        "Normal": 2,
+        "Beta": 2,
+        "Gamma": 2,
+        "InverseGamma": 2,
+        "Laplace": 2,
+        "Cauchy": 2,
+        "Uniform": 2,
+        "StudentT": 3,
+    }
+    for kind, count in one.items():
+        shapes = getattr(ds, kind).param_static_shapes([10, 2])
+        assert len(shapes) == count and set(shapes.values()) == {tf.TensorShape([10, 2])}
+        parameters = {name: tf.random_uniform(shape, 1.0 + ("high" in name), 2.0 + ("high" in name)) for name, shape in shapes.items()}
+        assert getattr(ds, kind)(**parameters).sample().shape.as_list() == [10, 2]
+
+
+def test_quantiles_of_cauchy():
+    kind, p = ds.Cauchy(np.float64(2), np.float64(3)), np.array([0.01, 0.5, 0.9])
+    np.testing.assert_allclose(run(kind.cdf(kind.quantile(p))), p)
+
+
+def test_divergences_that_are_no_numbers():
+    a = ds.Normal(np.nan, 1.0, allow_nan_stats=False)
+    for make in (lambda: a.kl_divergence(a), lambda: a.cross_entropy(a)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="KL calculation between .* returned NaN"):
+            run(make())
+    b = ds.Normal(0.0, [1.0, 2.0])
+    got, wanted = run(names.find("python.ops.distributions.kullback_leibler").cross_entropy(b, b), b.entropy())
+    np.testing.assert_allclose(got, wanted)

@@ -14,6 +14,8 @@ from millrace.framework import arguments
 from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection
+from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, convolutional_orthogonal_1d  # noqa: F401
+from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolutional_orthogonal_3d  # noqa: F401
 from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
 from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401

@@ -215,7 +215,9 @@ class Bijector(metaclass=abc.ABCMeta):
             if known != int(known):
                 raise at_user_line(ValueError("Expected integer event_ndims for %s, got %s" % (self._name, known)))
             if known < least:
-                raise at_user_line(ValueError("event_ndims must be at least %d for %s, got %d" % (least, self._name, known)))
+                raise at_user_line(
+                    ValueError("event_ndims (%d) must be larger than or equal to min_event_ndims: at least %d for %s" % (known, least, self._name))
+                )
             most = value.get_shape().ndims
             most = _MOST_DIMENSIONS if most is None else most
             if known > most:

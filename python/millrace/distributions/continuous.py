@@ -191,6 +191,8 @@ class Uniform(_Scalar):
 class Gamma(_Scalar):
     """The gamma distribution of a concentration and a rate."""
 
+    _shape_parameters = ("concentration", "rate")
+
     def __init__(
         self, concentration: Any = None, rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Gamma", **old_names: Any
     ) -> None:
@@ -244,6 +246,8 @@ def _gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
 class Chi2(Gamma):
     """The chi square distribution."""
 
+    _shape_parameters = ("df",)
+
     def __init__(self, df: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Chi2") -> None:
         (self._df,) = float_parameters(df)
         super().__init__(0.5 * self._df, 0.5, validate_args, allow_nan_stats, name)
@@ -253,6 +257,8 @@ class Chi2(Gamma):
 
 class Exponential(Gamma):
     """The exponential distribution of a rate."""
+
+    _shape_parameters = ("rate",)
 
     def __init__(self, rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential", **old_names: Any) -> None:
         (rate,) = renamed(old_names, rate=("lam", rate))
@@ -325,6 +331,8 @@ def log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 class Beta(_Scalar):
     """The beta distribution of two concentrations."""
+
+    _shape_parameters = ("concentration1", "concentration0")
 
     def __init__(
         self,
@@ -399,6 +407,8 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 class StudentT(_Scalar):
     """Student's t distribution."""
 
+    _shape_parameters = ("df", "loc", "scale")
+
     def __init__(
         self, df: Any, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "StudentT", **old_names: Any
     ) -> None:
@@ -459,6 +469,8 @@ class StudentT(_Scalar):
 class _LocScale(_Scalar):
     """A kind with a place and a scale."""
 
+    _shape_parameters = ("loc", "scale")
+
     def __init__(self, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: Optional[str] = None) -> None:
         with name_scope(name or type(self).__name__, values=[loc, scale]) as scope:
             self._loc, self._scale = float_parameters(loc, scale)
@@ -480,8 +492,6 @@ class _LocScale(_Scalar):
 
 class Laplace(_LocScale):
     """The double exponential distribution."""
-
-    _shape_parameters = ("loc", "scale")
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         after = np.nextafter(as_dtype(self.dtype).as_numpy_dtype(-1.0), as_dtype(self.dtype).as_numpy_dtype(0.0))
@@ -514,8 +524,6 @@ class Laplace(_LocScale):
 class Logistic(_LocScale):
     """The logistic distribution."""
 
-    _shape_parameters = ("loc", "scale")
-
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         u = self._uniform(n, np.finfo(self.dtype.as_numpy_dtype).tiny, seed)
         return self._loc + self._scale * (gen_ops.log(u) - gen_ops.log1p(-u))
@@ -539,8 +547,6 @@ class Logistic(_LocScale):
 
 class Gumbel(_LocScale):
     """The distribution of the largest of many."""
-
-    _shape_parameters = ("loc", "scale")
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         u = self._uniform(n, np.finfo(self.dtype.as_numpy_dtype).tiny, seed)
@@ -574,6 +580,9 @@ class Cauchy(_LocScale):
 
     def _cdf(self, x: Tensor) -> Tensor:
         return gen_ops.atan(self._z(x)) / math.pi + 0.5
+
+    def _quantile(self, p: Tensor) -> Tensor:
+        return self._loc + self._scale * gen_ops.tan(math.pi * (p - 0.5))
 
     def _entropy(self) -> Tensor:
         return self._wide(math.log(4.0 * math.pi) + gen_ops.log(self._scale))

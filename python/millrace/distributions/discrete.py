@@ -45,6 +45,8 @@ class _Numbers(Distribution):
 class Bernoulli(_Numbers):
     """1 with a probability, else 0."""
 
+    _shape_parameters = ("logits",)
+
     def __init__(
         self,
         logits: Any = None,

@@ -314,12 +314,12 @@ class Distribution:
     def cross_entropy(self, other: Any, name: str = "cross_entropy") -> Tensor:
         """The cross entropy with another distribution."""
         with self._scope(name):
-            return self.entropy() + kl_divergence(self, other)
+            return cross_entropy(self, other, self.allow_nan_stats)
 
     def kl_divergence(self, other: Any, name: str = "kl_divergence") -> Tensor:
         """The Kullback-Leibler divergence from another distribution."""
         with self._scope(name):
-            return kl_divergence(self, other)
+            return kl_divergence(self, other, self.allow_nan_stats)
 
     def _has(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(Distribution, name)
@@ -424,6 +424,12 @@ def kl_divergence(distribution_a: Any, distribution_b: Any, allow_nan_stats: boo
         )
         with control_dependencies([fine]):
             return array_ops.identity(found, "checked_kl")
+
+
+def cross_entropy(ref: Any, other: Any, allow_nan_stats: bool = True, name: Optional[str] = None) -> Tensor:
+    """The cross entropy of ref with other; without allow_nan_stats an error of the step where the divergence is NaN."""
+    with name_scope(name or "cross_entropy"):
+        return ref.entropy() + kl_divergence(ref, other, allow_nan_stats)
 
 
 def kl(a: Any, b: Any, allow_nan_stats: bool = True, allow_nan: bool = True, name: Optional[str] = None) -> Tensor:

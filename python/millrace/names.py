@@ -206,6 +206,7 @@ errors errors_impl = framework.errors
 tensor_shape = framework.tensor_shape
 tensor_shape.dimension_value = ops.tensor_scatter:dimension_value
 tensor_shape.dimension_at_index = ops.tensor_scatter:dimension_at_index
+device_spec.DeviceSpecV2 = framework.device:DeviceSpecV2
 graph_util graph_util_impl = graph_util
 random_seed = framework.random_seed
 importer = framework.importer

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.ops import control_flow_ops
 
 
 def test_cond_and_loops_have_values_and_gradients():
@@ -53,3 +54,20 @@ def test_lookups_inside_a_conditional_inside_a_loop_have_gradients():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(session.run(tf.convert_to_tensor(gradient)), [[6, 6]] + [[0, 0]] * 4)
+
+
+def test_conditions_that_are_known_choose_when_the_graph_is_built():
+    def never():
+        raise AssertionError("called")
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.int32, [])
+        assert session.run(control_flow_ops.smart_cond(tf.constant(True), lambda: tf.constant(1), never)) == 1
+        made = control_flow_ops.smart_case([(x > 1, lambda: tf.constant(1)), (False, never), (True, lambda: tf.constant(3))], never)
+        assert [session.run(made, {x: n}) for n in (2, 0)] == [1, 3]
+        assert session.run(control_flow_ops.smart_case([(False, never)], lambda: tf.constant(5))) == 5
+        assert control_flow_ops.smart_constant_value(x > 1) is None
+        with pytest.raises(TypeError, match="1 or 0"):
+            control_flow_ops.smart_cond(2, never, never)
+        with pytest.raises(TypeError, match="true_fn"):
+            control_flow_ops.smart_cond(True)

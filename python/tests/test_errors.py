@@ -2,6 +2,7 @@
 """What errors of running carry: the class, .op, .node_def, .message, .error_code, the line that made the node, and its inputs."""
 
 import os
+import pickle
 import tempfile
 
 import numpy as np
@@ -148,3 +149,13 @@ def test_a_line_is_not_taken_for_its_beginning():
 
 def test_sizes_beyond_32_bits():
     assert tf.fill([2**40, 2], 1.0).get_shape().as_list() == [2**40, 2]
+
+
+def test_errors_cross_processes():
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        session.run(tf.reshape(tf.placeholder_with_default(tf.zeros([3]), None), [2, 2]))
+    there = pickle.loads(pickle.dumps(caught.value))
+    assert type(there) is tf.errors.InvalidArgumentError and there.message == caught.value.message and there.op is None
+    assert pickle.loads(pickle.dumps(tf.errors.OpError(None, None, "x", 7))).error_code == 7
+    with pytest.warns(UserWarning, match="Unknown class"):
+        assert isinstance(tf.errors.error_code_from_exception_type(ValueError), tf.errors.UnknownError)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework.device import DeviceSpecV2
 from millrace.protos import definitions
 
 
@@ -224,3 +225,14 @@ def test_what_is_sent_passes_no_update_and_no_read_before_an_update(device, reso
                 got = session.run(fetches)
                 assert got[1:3] == [step, 2 * (step + 1)]
                 assert got[0] == (2 * (step + 1) if resource else 0)
+
+
+def test_names_of_devices_that_do_not_change():
+    spec = DeviceSpecV2.from_string("/job:a/task:1")
+    merged = spec.make_merged_spec(tf.DeviceSpec(task=2, device_type="cpu", device_index=0))
+    assert merged.to_string() == "/job:a/task:2/device:CPU:0" and isinstance(merged, DeviceSpecV2) and spec.task == 1
+    assert spec.replace(task=None).to_string() == "/job:a" and spec.parse_from_string("/job:b").job == "b"
+    with pytest.raises(AttributeError):
+        spec.task = 3
+    with tf.Graph().as_default(), tf.device(merged):
+        assert tf.constant(1).device == "/job:a/task:2/device:CPU:0"

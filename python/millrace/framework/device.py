@@ -21,10 +21,10 @@ class DeviceSpec:
         self.device_type = device_type.upper() if device_type in ("cpu", "gpu") else device_type or None
         self.device_index = device_index
 
-    @staticmethod
-    def from_string(spec: str) -> "DeviceSpec":
+    @classmethod
+    def from_string(cls, spec: str) -> "DeviceSpec":
         """Parses a name. ValueError when it is none."""
-        return DeviceSpec().parse_from_string(spec)
+        return cls(**vars(DeviceSpec().parse_from_string(spec)))
 
     def parse_from_string(self, spec: str) -> "DeviceSpec":
         """Becomes what a name says."""
@@ -64,6 +64,14 @@ class DeviceSpec:
             if value is not None:
                 setattr(self, name, value)
 
+    def make_merged_spec(self, dev: "DeviceSpec") -> "DeviceSpec":
+        """Another one, in which parts that `dev` has win."""
+        return self.replace(**{name: value for name, value in vars(dev).items() if value is not None})
+
+    def replace(self, **parts: Any) -> "DeviceSpec":
+        """Another one with other parts."""
+        return type(self)(**{**vars(self), **parts})
+
     def to_string(self) -> str:
         """The name."""
         parts = []
@@ -85,6 +93,24 @@ class DeviceSpec:
 
     def __hash__(self) -> int:
         return hash(self.to_string())
+
+
+class DeviceSpecV2(DeviceSpec):
+    """One that does not change: parse_from_string and make_merged_spec give another."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        vars(self).update(vars(DeviceSpec(*args, **kwargs)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("can't set attribute %s of a DeviceSpecV2: use replace" % name)
+
+    def parse_from_string(self, spec: str) -> "DeviceSpec":
+        """What a name says."""
+        return self.from_string(spec)
+
+    def merge_from(self, dev: "DeviceSpec") -> None:
+        """Not of this one: use make_merged_spec."""
+        raise AttributeError("'DeviceSpecV2' object has no attribute 'merge_from': use make_merged_spec")
 
 
 _merged: Dict[Any, str] = {}

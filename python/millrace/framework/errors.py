@@ -44,6 +44,9 @@ class OpError(Exception):
     def __str__(self) -> str:
         return self._message
 
+    def __reduce__(self) -> Any:
+        return type(self), (None, None, self._message, self._error_code)  # an operation stays where its graph is
+
 
 _CLASSES: Dict[int, Type[OpError]] = {}
 
@@ -91,8 +94,12 @@ def _make_specific_exception(node_def: Any, op: Any, message: str, error_code: i
 
 
 def error_code_from_exception_type(cls: Type[OpError]) -> int:
-    """The number of a class."""
-    return next(code for code, c in _CLASSES.items() if c is cls)
+    """The number of a class; with a warning an UnknownError, as in TensorFlow, where it is none of these."""
+    for code, known in _CLASSES.items():
+        if known is cls:
+            return code
+    warnings.warn("Unknown class exception", stacklevel=2)
+    return UnknownError(None, None, "Unknown class exception: %s" % cls)  # type: ignore[return-value]
 
 
 Error = TypeVar("Error", bound=Exception)

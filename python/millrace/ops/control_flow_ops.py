@@ -135,14 +135,39 @@ def add_check_numerics_ops() -> Operation:
 # ---- conditionals and loops ----
 
 
-def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = None) -> Any:
+def smart_constant_value(pred: Any) -> Any:
+    """What a condition is, where that is known: a bool, 0, 1, or a tensor whose value is; else None."""
+    if isinstance(pred, Tensor):
+        return constant_value(pred)
+    if isinstance(pred, (bool, int, np.bool_)) and pred in (0, 1):
+        return bool(pred)
+    if hasattr(pred, "_as_graph_element"):  # a variable
+        return None
+    raise at_user_line(TypeError("`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: %s" % type(pred)))
+
+
+def smart_cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: Optional[str] = None) -> Any:
     """cond; of a condition that is known, the branch alone."""
-    if isinstance(pred, (bool, int, np.bool_)):
-        return true_fn() if pred else false_fn()
-    value = constant_value(pred) if isinstance(pred, Tensor) else None
-    if value is not None:
-        return true_fn() if value else false_fn()
-    return cond(pred, true_fn, false_fn, name=name)
+    for fn, what in ((true_fn, "true_fn"), (false_fn, "false_fn")):
+        if not callable(fn):
+            raise at_user_line(TypeError("`%s` must be callable." % what))
+    value = smart_constant_value(pred)
+    return cond(pred, true_fn, false_fn, name=name) if value is None else true_fn() if value else false_fn()
+
+
+def smart_case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, name: str = "smart_case") -> Any:
+    """case; of conditions that are known, those that hold alone. Behind one that is known to hold no other counts."""
+    open_pairs: List[Any] = []
+    for pred, fn in pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs:
+        value = smart_constant_value(pred)
+        if value is None:
+            open_pairs.append((pred, fn))
+        elif value:
+            default = fn
+            break
+    if open_pairs or default is None:
+        return case(open_pairs, default, exclusive, name=name)
+    return default()
 
 
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None, fn2: Any = None) -> Any:

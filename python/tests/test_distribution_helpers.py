@@ -124,3 +124,29 @@ def test_divergences_that_are_no_numbers():
     b = ds.Normal(0.0, [1.0, 2.0])
     got, wanted = run(names.find("python.ops.distributions.kullback_leibler").cross_entropy(b, b), b.entropy())
     np.testing.assert_allclose(got, wanted)
+
+
+def test_multinomials_of_different_counts():
+    totals, theta = np.array([[10.0, 9.0], [0.0, 7.0], [6.0, 5.0]]), np.array([[0.2, 0.3, 0.5], [0.4, 0.6, 0.0]])
+    kind = ds.Multinomial(totals, probs=theta)
+    drawn = run(kind.sample(4000, seed=1))
+    assert kind.batch_shape.as_list() == [3, 2] and drawn.shape == (4000, 3, 2, 3)
+    np.testing.assert_array_equal(drawn.sum(-1), np.broadcast_to(totals, (4000, 3, 2)))
+    np.testing.assert_allclose(drawn.mean(0), totals[..., None] * theta, atol=0.15)
+    assert run(ds.Multinomial([4.0, 5.0], probs=[0.5, 0.5]).sample(3)).sum(-1).tolist() == [[4, 5]] * 3
+
+
+def test_functions_say_the_shapes_of_inline():
+    kind = ds.bijectors.Inline(
+        forward_event_shape_tensor_fn=lambda x: tf.concat((x, [1]), 0),
+        forward_event_shape_fn=lambda x: x.as_list() + [1],
+        inverse_event_shape_tensor_fn=lambda x: x[:-1],
+        inverse_event_shape_fn=lambda x: x[:-1],
+        forward_min_event_ndims=2,
+        inverse_min_event_ndims=3,
+    )
+    assert kind.forward_event_shape([2, 3]).as_list() == [2, 3, 1] and kind.inverse_event_shape([2, 3, 1]).as_list() == [2, 3]
+    assert [x.tolist() for x in run(kind.forward_event_shape_tensor([2, 3]), kind.inverse_event_shape_tensor([2, 3, 1]))] == [[2, 3, 1], [2, 3]]
+    assert kind.forward_min_event_ndims == 2 and kind.inverse_min_event_ndims == 3
+    with pytest.raises(TypeError):
+        ds.bijectors.Inline(forward_shape_fn=None)

@@ -329,18 +329,53 @@ class Inline(Bijector):
         inverse_fn: Any = None,
         inverse_log_det_jacobian_fn: Any = None,
         forward_log_det_jacobian_fn: Any = None,
+        forward_event_shape_fn: Any = None,
+        forward_event_shape_tensor_fn: Any = None,
+        inverse_event_shape_fn: Any = None,
+        inverse_event_shape_tensor_fn: Any = None,
         is_constant_jacobian: bool = False,
         validate_args: bool = False,
+        forward_min_event_ndims: Optional[int] = None,
+        inverse_min_event_ndims: Optional[int] = None,
         name: str = "inline",
-        **kwargs: Any,
+        event_ndims: Any = None,
     ) -> None:
-        super().__init__(kwargs.get("event_ndims", 0), is_constant_jacobian=is_constant_jacobian, validate_args=validate_args, name=name)
+        if event_ndims is None and forward_min_event_ndims is None and inverse_min_event_ndims is None:
+            event_ndims = 0
+        super().__init__(
+            event_ndims,
+            is_constant_jacobian=is_constant_jacobian,
+            validate_args=validate_args,
+            name=name,
+            forward_min_event_ndims=forward_min_event_ndims,
+            inverse_min_event_ndims=inverse_min_event_ndims,
+        )
         self._functions = {
             "forward": forward_fn,
             "inverse": inverse_fn,
             "forward_log_det_jacobian": forward_log_det_jacobian_fn,
             "inverse_log_det_jacobian": inverse_log_det_jacobian_fn,
+            "forward_event_shape": forward_event_shape_fn,
+            "forward_event_shape_tensor": forward_event_shape_tensor_fn,
+            "inverse_event_shape": inverse_event_shape_fn,
+            "inverse_event_shape_tensor": inverse_event_shape_tensor_fn,
         }
+
+    def _shape(self, what: str, shape: Any) -> Any:
+        function = self._functions[what]
+        return shape if function is None else function(shape)
+
+    def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
+        return TensorShape(self._shape("forward_event_shape", input_shape))
+
+    def _inverse_event_shape(self, output_shape: TensorShape) -> TensorShape:
+        return TensorShape(self._shape("inverse_event_shape", output_shape))
+
+    def _forward_event_shape_tensor(self, input_shape: Tensor) -> Tensor:
+        return self._shape("forward_event_shape_tensor", input_shape)
+
+    def _inverse_event_shape_tensor(self, output_shape: Tensor) -> Tensor:
+        return self._shape("inverse_event_shape_tensor", output_shape)
 
     def _apply(self, what: str, value: Any, **conditions: Any) -> Any:
         function = self._functions[what]

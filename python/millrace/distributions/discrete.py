@@ -279,6 +279,12 @@ class Multinomial(_Classes):
 
     total_count = n = property(lambda self: self._total)
 
+    def _batch_shape(self) -> TensorShape:
+        return array_ops.broadcast_static_shape(super()._batch_shape(), self._total.get_shape())
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return array_ops.broadcast_dynamic_shape(super()._batch_shape_tensor(), array_ops.shape(self._total))
+
     def _event_shape(self) -> TensorShape:
         return _last(self._logits.get_shape())
 
@@ -286,11 +292,15 @@ class Multinomial(_Classes):
         return array_ops.shape(self._logits)[-1:]
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        if self._total.get_shape().ndims != 0:
-            raise at_user_line(NotImplementedError("samples of Multinomial need one total_count for the whole batch"))
-        total = gen_ops.cast(self._total, dtypes.int32)
-        drawn = self._drawn_classes(n * total, seed)
-        drawn = array_ops.reshape(drawn, joined(n, total, self.batch_shape_tensor()))
+        totals = gen_ops.cast(self._total, dtypes.int32)
+        most = math_ops.reduce_max(totals)
+        batch = self.batch_shape_tensor()
+        logits = self._logits + array_ops.zeros(joined(batch, [1]), self.dtype)
+        drawn = array_ops.reshape(Categorical(logits)._drawn_classes(n * most, seed), joined(n, most, batch))
+        if self._total.get_shape().ndims != 0:  # some take fewer draws than others: what is too much is of no class
+            number = array_ops.reshape(math_ops.range(most), joined(most, array_ops.ones_like(batch)))
+            fits = gen_ops.less(math_ops.cast(number, drawn.dtype) + array_ops.zeros_like(drawn), math_ops.cast(totals, drawn.dtype))
+            drawn = array_ops.where(fits, drawn, -array_ops.ones_like(drawn))
         return math_ops.reduce_sum(array_ops.one_hot(drawn, _class_count(self._logits), dtype=self.dtype), axis=1)
 
     def _log_prob(self, counts: Tensor) -> Tensor:

@@ -559,11 +559,11 @@ Model Sequential = keras.models:
 keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
-preprocessing.normalization preprocessing.normalization_v1 kernelized recurrent_v2 = @
+preprocessing.normalization preprocessing.normalization_v1 kernelized = @
 normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
 rnn_cell_wrapper_v2 = ops.rnn_wrappers
 dense_attention = layers.attention
-advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent wrappers = layers.%
+advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent recurrent_v2 wrappers = layers.%
 
 [core]
 framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions

@@ -117,3 +117,17 @@ def test_a_list_is_one_component_of_an_element():
     nest.assert_same_structure(([1],), (2,))
     with pytest.raises(ValueError, match="nested structure"):
         nest.assert_same_structure((1,), [1])
+
+
+def test_options_that_contradict_each_other_are_refused():
+    one, other = tf.data.Options(), tf.data.Options()
+    one.experimental_optimization.autotune = True
+    other.experimental_deterministic = False
+    both = Dataset.range(1).with_options(one).with_options(other).options()
+    assert both.experimental_optimization.autotune and both.experimental_deterministic is False
+    other.experimental_optimization.autotune = False
+    with pytest.raises(ValueError, match="Cannot merge incompatible values of option autotune"):
+        Dataset.range(1).with_options(one).with_options(other)
+    one.experimental_stats.prefix = "p"
+    with pytest.raises(NotImplementedError, match="no statistics"):
+        one.experimental_stats.aggregator = object()

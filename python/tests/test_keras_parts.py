@@ -152,3 +152,16 @@ def test_a_normalization_of_the_second_kind_that_is_not_trained_goes_by_its_aver
         with tf.keras.backend.learning_phase_scope(1):
             y = tf.keras.backend.eval(kind(trainable=False, epsilon=1e-12)(tf.constant(x), training=True))
         assert np.allclose(y, x, atol=1e-6) == frozen and made.built
+
+
+def test_recurrent_layers_of_the_second_kind():
+    from millrace.layers import recurrent_v2
+
+    x = np.random.RandomState(0).rand(2, 3, 4)
+    for kind, first, own in ((recurrent_v2.GRU, L.GRU, {"reset_after": True}), (recurrent_v2.LSTM, L.LSTM, {})):
+        model = tf.keras.Sequential([kind(2, input_shape=(3, 4))])
+        plain = tf.keras.Sequential([first(2, recurrent_activation="sigmoid", input_shape=(3, 4), **own)])
+        plain.set_weights(model.get_weights())
+        np.testing.assert_allclose(model.predict(x), plain.predict(x), rtol=1e-6)
+        again = kind.from_config(model.layers[0].get_config())
+        assert again.get_config()["recurrent_activation"] == "sigmoid"

@@ -26,7 +26,7 @@ from millrace.data.grouping import (  # noqa: F401
 )
 from millrace.data.iterators import Iterator
 from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
-from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
+from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, StatsOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
 from millrace.data.readers import TFRecordDataset
 from millrace.framework import dtypes

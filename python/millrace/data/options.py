@@ -25,15 +25,21 @@ class _Hints:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._names:
             raise at_user_line(AttributeError("Cannot set the property %s on %s." % (name, type(self).__name__)))
-        if value is not None and name in ("experimental_stats",):
+        if value is not None and name == "aggregator":
             raise at_user_line(NotImplementedError("Options.%s: no statistics of data sets are kept" % name))
         self._given[name] = value
 
     def merge(self, options: "_Hints") -> "_Hints":
-        """These, with those that the other has been given."""
+        """These, with those that the other has been given. ValueError where both were given other values."""
         made = type(self)()
         made._given.update(self._given)
-        made._given.update(options._given)
+        for name, value in options._given.items():
+            mine = made._given.get(name)
+            if isinstance(mine, _Hints) and isinstance(value, _Hints):
+                value = mine.merge(value)
+            elif mine is not None and value is not None and mine != value:
+                raise at_user_line(ValueError("Cannot merge incompatible values of option %s: %r and %r" % (name, mine, value)))
+            made._given[name] = mine if value is None else value
         return made
 
     def __eq__(self, other: Any) -> bool:
@@ -86,6 +92,12 @@ class DistributeOptions(_Hints):
     _names = dict.fromkeys(["auto_shard", "auto_shard_policy", "num_devices", "make_stateless"])
 
 
+class StatsOptions(_Hints):
+    """Which statistics are wanted; none are kept, and an aggregator of them is refused."""
+
+    _names = dict.fromkeys(["aggregator", "prefix", "counter_prefix", "latency_all_edges"])
+
+
 class Options(_Hints):
     """What `Dataset.with_options` takes."""
 
@@ -96,7 +108,6 @@ class Options(_Hints):
                 "experimental_deterministic",
                 "experimental_numa_aware",
                 "experimental_slack",
-                "experimental_stats",
                 "experimental_stateful_whitelist",
                 "experimental_external_state_policy",
                 "deterministic",
@@ -105,6 +116,7 @@ class Options(_Hints):
         ),
         "experimental_optimization": OptimizationOptions,
         "experimental_threading": ThreadingOptions,
+        "experimental_stats": StatsOptions,
         "experimental_distribute": DistributeOptions,
         "threading": ThreadingOptions,
     }

@@ -81,7 +81,7 @@ data.experimental: CsvDatasetV2
     tf.data.experimental.CsvDataset
 data.experimental: dense_to_sparse_batch dense_to_ragged_batch
     padded_batch, or tf.train.shuffle_batch and tf.contrib.training.bucket_by_sequence_length
-data.experimental: AutoShardPolicy StatsOptions StatsAggregator bytes_produced_stats latency_stats
+data.experimental: AutoShardPolicy StatsAggregator bytes_produced_stats latency_stats
     data sets without options: threads are chosen by measurement
 data.experimental: NestedStructure
     output_types and output_shapes of data sets

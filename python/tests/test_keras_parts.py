@@ -165,3 +165,53 @@ def test_recurrent_layers_of_the_second_kind():
         np.testing.assert_allclose(model.predict(x), plain.predict(x), rtol=1e-6)
         again = kind.from_config(model.layers[0].get_config())
         assert again.get_config()["recurrent_activation"] == "sigmoid"
+
+
+class Scaled(L.Layer):
+    """A cell whose state is the sum of what it was given, times a constant."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = self.state_size = units
+
+    def build(self, shapes):
+        step, constant = shapes
+        assert step[-1].value == self.units and constant[-1].value == 1
+        self.built = True
+
+    def call(self, x, states, constants):
+        made = states[0] + x * constants[0]
+        return made, [made]
+
+
+def test_cells_are_given_constants():
+    x, c = tf.keras.Input((None, 2)), tf.keras.Input(1)
+    steps, factor = np.random.RandomState(0).rand(3, 4, 2), np.array([[1.0], [2.0], [3.0]])
+    made = tf.keras.Model([x, c], L.RNN(Scaled(2))(x, constants=c)).predict([steps, factor])
+    np.testing.assert_allclose(made, steps.sum(1) * factor, rtol=1e-5)
+    twice = tf.keras.Model([x, c], L.RNN([Scaled(2), Scaled(2)])(x, constants=c)).predict([steps, factor])
+    np.testing.assert_allclose(twice, np.cumsum(steps, 1).sum(1) * factor**2, rtol=1e-5)
+    with pytest.raises(ValueError, match="does not support constants"):
+        L.RNN(Plain(2))(x, constants=c)
+
+
+class Plain(L.AbstractRNNCell):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    state_size = output_size = property(lambda self: self.units)
+
+    def call(self, x, states):
+        return x, [x]
+
+
+@pytest.mark.parametrize("kind", [L.GRU, L.SimpleRNN])
+def test_sequences_with_the_steps_first(kind):
+    x = np.random.RandomState(0).rand(2, 3, 4)
+    plain, swapped = (
+        tf.keras.Sequential([kind(2, return_sequences=True, time_major=t, batch_input_shape=s)]) for t, s in ((False, x.shape), (True, (3, 2, 4)))
+    )
+    swapped.set_weights(plain.get_weights())
+    np.testing.assert_allclose(swapped.predict(x.transpose(1, 0, 2), batch_size=3), plain.predict(x, batch_size=2).transpose(1, 0, 2), rtol=1e-5)
+    assert kind.from_config(swapped.layers[0].get_config()).time_major

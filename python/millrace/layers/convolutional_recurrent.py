@@ -115,6 +115,8 @@ class ConvLSTM2D(_OwnCell):
         for s in states:
             s.set_shape([x.get_shape()[0].value, *self._image])
 
-    def _stepping(self, x: Any, start: List[Any], training: Any) -> Any:
+    def _stepping(self, x: Any, start: List[Any], training: Any, constants: List[Any]) -> Any:
+        if constants:
+            raise at_user_line(ValueError("RNN cell does not support constants"))
         self.cell.drop(x[:, 0], start[0], training)
         return (lambda now, states: self.cell.advance(self.cell.project(now), states)), x, start[0]

@@ -303,15 +303,16 @@ class StackedRNNCells(SettingsLayer):
 
     def build(self, input_shape: Any) -> None:
         """Builds the cells."""
-        shape = TensorShape(input_shape)
+        first, *constants = input_shape if isinstance(input_shape, list) else [input_shape]
+        shape = TensorShape(first)
         for cell in self.cells:
             if not getattr(cell, "built", True):
-                cell.build(shape)
+                cell.build([shape, *constants] if constants and has_arg(cell.call, "constants") else shape)
                 cell.built = True
             shape = shape[:-1].concatenate(listed(cell.state_size)[0])
         self.built = True
 
-    def call(self, inputs: Any, states: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, states: Any, constants: Any = None, **kwargs: Any) -> Any:
         """(output, new states)."""
         rest, parts = list(states), []
         for cell in reversed(self.cells):
@@ -320,7 +321,7 @@ class StackedRNNCells(SettingsLayer):
             rest = rest[count:]
         made = []
         for cell, part in zip(self.cells, reversed(parts)):
-            inputs, new = cell.call(inputs, part)
+            inputs, new = cell.call(inputs, part, **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
             made.append(list(new))
         return inputs, [s for new in reversed(made) for s in new]
 
@@ -344,8 +345,13 @@ class StackedRNNCells(SettingsLayer):
 _LOOP = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll")
 
 
+def _swapped(x: Any) -> Any:
+    """[batch, steps, ...] as [steps, batch, ...], and back."""
+    return array_ops.transpose(x, [1, 0, *range(2, x.get_shape().ndims)])
+
+
 class RNN(SettingsLayer):
-    """A cell along sequences."""
+    """A cell along sequences, [batch, steps, ...] or with time_major [steps, batch, ...]."""
 
     settings: Tuple[str, ...] = _LOOP
     supports_masking = True
@@ -360,13 +366,15 @@ class RNN(SettingsLayer):
         unroll: bool = False,
         activity_regularizer: Any = None,
         zero_output_for_mask: bool = False,
+        time_major: bool = False,
         **kwargs: Any,
     ) -> None:
         if isinstance(cell, (list, tuple)):
             cell = StackedRNNCells(cell)
         if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
             raise at_user_line(ValueError("`cell` should have a `call` method and a `state_size` attribute. The RNN was passed: %s" % (cell,)))
-        self.cell, self.zero_output_for_mask = cell, zero_output_for_mask
+        self.cell, self.zero_output_for_mask, self.time_major = cell, zero_output_for_mask, time_major
+        self._constants: List[Any] = []
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.return_sequences, self.return_state, self.go_backwards, self.stateful, self.unroll = return_sequences, return_state, go_backwards, stateful, unroll
         self.input_spec: Any = [InputSpec(ndim=3)]
@@ -377,9 +385,10 @@ class RNN(SettingsLayer):
         shape = TensorShape(input_shape[0] if isinstance(input_shape, list) and not isinstance(input_shape[0], (int, type(None))) else input_shape)
         self.input_spec = [InputSpec(ndim=shape.ndims, axes={shape.ndims - 1: shape[-1].value})]  # type: ignore[operator]
         if not getattr(self.cell, "built", True):
-            self.cell.build(TensorShape([shape[0].value, *shape.as_list()[2:]]))
+            step = TensorShape([shape[int(self.time_major)].value, *shape.as_list()[2:]])
+            self.cell.build([step, *(c.get_shape() for c in self._constants)] if self._constants else step)
             self.cell.built = True
-        self._batch = shape[0].value
+        self._batch = shape[int(self.time_major)].value
         if self.stateful and self.states[0] is None:
             self.reset_states()
         self.built = True
@@ -389,8 +398,8 @@ class RNN(SettingsLayer):
             self.input_spec[0].check(tensors[0], 0, self.name)
 
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Builds the layer at the first call, then computes."""
-        given = listed(initial_state)
+        """Builds the layer at the first call, then computes. `constants` go to the cell with each step."""
+        given, self._constants = listed(initial_state), listed(kwargs.get("constants"))
         if given and all(is_keras_tensor(s) for s in given):
             return super().__call__([*listed(inputs), *given], *args, **kwargs)
         if given:
@@ -408,11 +417,13 @@ class RNN(SettingsLayer):
             return listed(self.cell.get_initial_state(inputs=x, batch_size=None, dtype=None))
         return [array_ops.zeros(array_ops.stack([array_ops.shape(x)[0], n]), x.dtype.base_dtype) for n in listed(self.cell.state_size)]
 
-    def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None) -> Any:
+    def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
         x, given = tensors[0], tensors[1:] or listed(initial_state)
         mask = listed(mask)[0] if listed(mask) else None
+        if self.time_major:
+            x, mask = _swapped(x), None if mask is None else _swapped(mask)
         if given and len(given) != len(self.states):
             raise at_user_line(ValueError("Layer has %d states but was passed %d initial states." % (len(self.states), len(given))))
         if self.unroll and x.get_shape()[1].value in (None, 1):
@@ -421,7 +432,7 @@ class RNN(SettingsLayer):
         start = list(given) if given else [array_ops.identity(s.value()) for s in self.states] if self.stateful else self._zero_states(x)
         start = [s.value() if hasattr(s, "initializer") else s for s in start]
         self._shape_states(start, x)
-        step, along, like = self._stepping(x, start, training)
+        step, along, like = self._stepping(x, start, training, listed(constants))
         last, outputs, states = K.rnn(
             step, along, start, self.go_backwards, mask, None, self.unroll, zero_output_for_mask=self.zero_output_for_mask, output_like=like
         )
@@ -430,18 +441,23 @@ class RNN(SettingsLayer):
         made = outputs if self.return_sequences else last
         if self.return_sequences:
             made.set_shape([x.get_shape()[0].value, x.get_shape()[1].value, *made.get_shape().as_list()[2:]])
+            made = _swapped(made) if self.time_major else made
         return [made, *states] if self.return_state else made
 
     def _shape_states(self, states: List[Any], x: Any) -> None:
         for s, n in zip(states, listed(self.cell.state_size)):
             s.set_shape([x.get_shape()[0].value, n])
 
-    def _stepping(self, x: Any, start: List[Any], training: Any) -> Any:
+    def _stepping(self, x: Any, start: List[Any], training: Any, constants: List[Any]) -> Any:
         """(a function of a step, what it takes at each step, a tensor like its output)."""
         if isinstance(self.cell, _Cell):
             self.cell.drop(x[:, 0] if self.cell.dropout else x, start[0], training)
             return (lambda now, states: self.cell.advance(now, states)), self.cell.project(x), start[0]
         taken: Dict[str, Any] = {"training": training} if has_arg(self.cell.call, "training") else {}
+        if constants:
+            if not has_arg(self.cell.call, "constants"):
+                raise at_user_line(ValueError("RNN cell does not support constants"))
+            taken["constants"] = constants
         return (lambda now, states: self.cell.call(now, list(states), **taken)), x, None
 
     def reset_states(self, states: Any = None) -> None:
@@ -503,10 +519,10 @@ class RNN(SettingsLayer):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         cell = {"class_name": type(self.cell).__name__, "config": self.cell.get_config()}
-        return {**super().get_config(), **self._if_zero(), "cell": cell}
+        return {**super().get_config(), **self._flags(), "cell": cell}
 
-    def _if_zero(self) -> Dict[str, Any]:
-        return {"zero_output_for_mask": True} if self.zero_output_for_mask else {}
+    def _flags(self) -> Dict[str, Any]:
+        return {name: True for name in ("zero_output_for_mask", "time_major") if getattr(self, name)}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
@@ -562,7 +578,7 @@ class _OwnCell(RNN):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         own = self.cell.get_config()
-        return {**SettingsLayer.get_config(self), **self._if_zero(), **{n: own[n] for n in type(self).kind.settings}}
+        return {**SettingsLayer.get_config(self), **self._flags(), **{n: own[n] for n in type(self).kind.settings}}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:

@@ -218,19 +218,21 @@ def test_a_gradient_that_calls_a_function_without_a_public_name():
 
 
 def test_what_libraries_take_from_python_util():
-    from millrace.compat import util
+    from millrace import names
 
-    @util.contextmanager
+    deprecation, inspect, context = (names.module("python.util." + m) for m in ("deprecation", "tf_inspect", "tf_contextlib"))
+
+    @context.contextmanager
     def doubled(x):
         yield 2 * x
 
-    @util.deprecated("2017-01-01", "no longer")
+    @tf.contrib.framework.deprecated("2017-01-01", "no longer")
     def old(x=1, *, y=2):
         return x + y
 
     with doubled(2) as four:
         assert four == 4
-    assert old() == 3 and util.getargspec(old).args == ["x"] and util.deprecated_argument_lookup("axis", None, "dim", 1) == 1
+    assert old() == 3 and inspect.getfullargspec(old).args == ["x"] and deprecation.deprecated_argument_lookup("axis", None, "dim", 1) == 1
 
 
 def test_losses_by_all_their_names():

@@ -19,6 +19,7 @@ from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolu
 from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
 from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401
+from millrace.compat.deprecation import deprecated, deprecated_arg_values, deprecated_args  # noqa: F401
 from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401
 
 _stack: List[Dict[str, Dict[str, Any]]] = [{}]

@@ -127,6 +127,11 @@ def test_scopes_of_arguments_say_where_variables_lie():
         assert tf.model_variables()[0] is two and one not in tf.model_variables() and three in tf.trainable_variables()
 
 
+def test_slim_has_the_modules_of_its_layers():
+    slim = tf.contrib.slim
+    assert slim.initializers.xavier_initializer is layers.xavier_initializer and slim.regularizers.l2_regularizer is layers.l2_regularizer
+
+
 def test_a_merged_summary_is_named_twice():
     with tf.Graph().as_default():
         parts = [tf.summary.scalar("a", 1.0)]

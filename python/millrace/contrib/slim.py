@@ -3,7 +3,7 @@
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
 
 from millrace.framework import not_provided as _not_provided
-import millrace.contrib.layers as layers  # noqa: F401
+import millrace.contrib.layers as layers
 import millrace.contrib.layers_utils as utils  # noqa: F401
 import millrace.contrib.slim_data.data_decoder as data_decoder  # noqa: F401
 import millrace.contrib.slim_data.data_provider as data_provider  # noqa: F401
@@ -49,6 +49,8 @@ from millrace.contrib.layers import (  # noqa: F401
     xavier_initializer,
 )
 from millrace.ops.variables import global_variables, local_variables, trainable_variables  # noqa: F401
+
+initializers = regularizers = layers  # modules that TensorFlow's import brought along
 
 
 def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def, no-redef]

@@ -150,3 +150,22 @@ def test_functions_say_the_shapes_of_inline():
     assert kind.forward_min_event_ndims == 2 and kind.inverse_min_event_ndims == 3
     with pytest.raises(TypeError):
         ds.bijectors.Inline(forward_shape_fn=None)
+
+
+def test_what_bijectors_and_divergences_refuse():
+    b = ds.bijectors
+    for match, make in (
+        ("must be non-zero", lambda: b.Affine(scale_diag=[0.0, 1.0], validate_args=True).forward([1.0, 2.0])),
+        ("must be non-zero", lambda: b.Affine(scale_tril=[[1.0, 0.0], [1.0, 0.0]], validate_args=True).inverse([1.0, 2.0])),
+        ("must contain exactly one", lambda: b.Permute(tf.placeholder_with_default([1, 2], None), validate_args=True).inverse([1.0, 2.0])),
+    ):
+        with tf.Graph().as_default(), pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            run(make())
+    assert run(b.Permute(tf.placeholder_with_default([1, 0], None), validate_args=True).forward([1.0, 2.0])).tolist() == [2, 1]
+    with pytest.raises(ValueError, match="must be specified"):
+        b.Affine(scale_perturb_diag=[1.0])
+    vector = ds.Independent(ds.Normal([-1.0, 1.0], 1.0), 1)
+    with pytest.raises(ValueError, match="Event shapes do not match"):
+        ds.kl_divergence(vector, ds.Independent(ds.Normal(0.0, 1.0), 0))
+    with pytest.raises(NotImplementedError, match="different event shapes"):
+        ds.kl_divergence(vector, ds.Independent(ds.MultivariateNormalDiag([-1.0, 1.0]), 0))

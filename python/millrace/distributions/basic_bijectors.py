@@ -10,7 +10,7 @@ from millrace.distributions.bijector import Bijector, least_dimensions
 from millrace.distributions.distribution import checked
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
+from millrace.framework.graph import Tensor, control_dependencies
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops
 
@@ -155,12 +155,21 @@ class Affine(Bijector):
         name: str = "affine",
     ) -> None:
         if scale_perturb_diag is not None and scale_perturb_factor is None:
-            raise at_user_line(ValueError("scale_perturb_diag needs a scale_perturb_factor"))
+            raise at_user_line(ValueError("Where scale_perturb_diag is given, scale_perturb_factor must be specified."))
         given = [None if v is None else convert_to_tensor(v) for v in (shift, scale_identity_multiplier, scale_diag, scale_tril, scale_perturb_factor)]
         self.shift, self._multiple, self._diag, self._tril, self._factor = given
         self._weights = None if scale_perturb_diag is None else convert_to_tensor(scale_perturb_diag)
         parents = [t for t in (*given, self._weights) if t is not None]
         super().__init__(event_ndims, parents, True, validate_args, name=name)
+        self._checks: List[Any] = []
+        diagonal = self._diagonal if self._tril is None else gen_ops.matrix_diag_part(self._triangle)
+        if validate_args and diagonal is not None:
+            zero = array_ops.zeros([], diagonal.dtype.base_dtype)
+            self._checks.append(check_ops.assert_none_equal(diagonal, zero, message="diagonal part must be non-zero"))
+
+    def _behind_checks(self, x: Any) -> Any:
+        with control_dependencies(self._checks):
+            return array_ops.identity(x) if self._checks else x
 
     @property
     def _diagonal(self) -> Any:
@@ -189,6 +198,7 @@ class Affine(Bijector):
         return gen_ops.matrix_set_diag(lower, gen_ops.matrix_diag_part(lower) + self._diagonal)
 
     def _forward(self, x: Any) -> Any:
+        x = self._behind_checks(x)
         if self.scale is not None:
             x = array_ops.squeeze(matrix_ops.matmul(self.scale, array_ops.expand_dims(x, -1)), [-1])
         elif self._diagonal is not None:
@@ -196,6 +206,7 @@ class Affine(Bijector):
         return x if self.shift is None else x + self.shift
 
     def _inverse(self, y: Any) -> Any:
+        y = self._behind_checks(y)
         x = y if self.shift is None else y - self.shift
         if self._factor is not None:
             matrices = self.scale + array_ops.expand_dims(array_ops.zeros_like(x), -1)  # as many as there are vectors

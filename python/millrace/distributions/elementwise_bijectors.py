@@ -14,7 +14,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, sort_ops
 
 
 class Square(Bijector):
@@ -254,6 +254,15 @@ class SinhArcsinh(Bijector):
         return self._event_sum(inner - gen_ops.log(self._tailweight) - _log_cosh(_asinh(y)))
 
 
+_EACH_ONCE = "Permutation over `d` must contain exactly one of each of `{0, 1, ..., d}`"
+
+
+def _assert_permutation(order: Tensor) -> Any:
+    return check_ops.assert_equal(
+        sort_ops.sort(array_ops.reshape(order, [-1])), math_ops.cast(math_ops.range(array_ops.size(order)), order.dtype), message=_EACH_ONCE
+    )
+
+
 class Permute(Bijector):
     """The elements of the last dimension in another order: y[i] = x[permutation[i]]."""
 
@@ -263,7 +272,9 @@ class Permute(Bijector):
             raise at_user_line(TypeError("permutation.dtype (%s) should be `int`-like." % self._permutation.dtype.name))
         known = np.asarray(permutation) if not hasattr(permutation, "graph") else None
         if known is not None and (known.ndim != 1 or sorted(known) != list(range(len(known)))):
-            raise at_user_line(ValueError("Permutation over `d` must contain exactly one of each of `{0, 1, ..., d}`, got %s" % (permutation,)))
+            raise at_user_line(ValueError("%s, got %s" % (_EACH_ONCE, permutation)))
+        if known is None:
+            self._permutation = checked(self._permutation, validate_args, _assert_permutation)
         super().__init__(1, [self._permutation], True, validate_args, name=name or "permute")
 
     permutation = property(lambda self: self._permutation, doc="Where each element comes from.")

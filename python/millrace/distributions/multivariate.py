@@ -353,4 +353,8 @@ class Independent(Distribution):
 
 @RegisterKL(Independent, Independent)
 def _independent_independent(a: Independent, b: Independent) -> Tensor:
+    if not a.event_shape.is_compatible_with(b.event_shape):
+        raise at_user_line(ValueError("Event shapes do not match: %s and %s" % (a.event_shape, b.event_shape)))
+    if a.distribution.event_shape.ndims != b.distribution.event_shape.ndims:
+        raise at_user_line(NotImplementedError("KL between Independents whose distributions have different event shapes is not provided"))
     return a._summed(kl_divergence(a.distribution, b.distribution))

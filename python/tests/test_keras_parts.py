@@ -215,3 +215,18 @@ def test_sequences_with_the_steps_first(kind):
     swapped.set_weights(plain.get_weights())
     np.testing.assert_allclose(swapped.predict(x.transpose(1, 0, 2), batch_size=3), plain.predict(x, batch_size=2).transpose(1, 0, 2), rtol=1e-5)
     assert kind.from_config(swapped.layers[0].get_config()).time_major
+
+
+def test_what_layers_say_of_their_inputs():
+    from millrace.layers.nodes import to_tensor_shape
+
+    spec = L.InputSpec(ndim=3, axes={1: 3, "-1": 2})
+    assert to_tensor_shape(spec).as_list() == [None, 3, 2] and to_tensor_shape(L.InputSpec(max_ndim=2)).ndims is None
+    with pytest.raises(ValueError, match="Axis 4 is greater than"):
+        L.InputSpec(shape=[1, None, 2, 3], axes={4: 5})
+    with pytest.raises(TypeError, match="must be integers"):
+        L.InputSpec(ndim=2, axes={"last": 5})
+    x, mask = np.ones((1, 1, 1), "f"), np.ones((1, 1), bool)
+    for given, masks, message in (([x], None, "length 2 or 3"), ([x, x], mask, "mask must be a list"), ([x, x], [mask] * 3, "list of length 2")):
+        with pytest.raises(ValueError, match=message):
+            L.Attention()(given, mask=masks)

@@ -23,20 +23,25 @@ class _Attention(Layer):
     def _scores(self, query: Any, key: Any) -> Any:
         raise NotImplementedError
 
-    @staticmethod
-    def _check_lists(what: str, given: Any, counts: Any) -> None:
-        if not isinstance(given, list):
+    def _check_lists(self, inputs: Any, mask: Any) -> None:
+        name = type(self).__name__
+        if not isinstance(inputs, list):
+            raise at_user_line(ValueError("%s layer must be called on a list of inputs, namely [query, value] or [query, value, key]." % name))
+        if len(inputs) not in (2, 3):
             raise at_user_line(
-                ValueError("Attention layer must be called on a list of %s, namely [query, value] or [query, value, key]. Received: %s" % (what, given))
+                ValueError(
+                    "%s layer accepts inputs list of length 2 or 3, namely [query, value] or [query, value, key]. Given length: %d" % (name, len(inputs))
+                )
             )
-        if len(given) not in counts:
-            raise at_user_line(ValueError("Attention layer accepts %s %s; received %d: %s" % (" or ".join(map(str, counts)), what, len(given), given)))
+        if mask is not None and not isinstance(mask, list):
+            raise at_user_line(ValueError("%s layer mask must be a list, namely [query_mask, value_mask]." % name))
+        # The masks of three inputs come as three, of which that of the keys says no more than that of the values.
+        if mask is not None and len(mask) not in (2, len(inputs)):
+            raise at_user_line(ValueError("%s layer mask must be a list of length 2, namely [query_mask, value_mask]. Given length: %d" % (name, len(mask))))
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
         """The values, weighted for each query."""
-        self._check_lists("inputs", inputs, (2, 3))
-        if mask is not None:
-            self._check_lists("masks", mask, (2, 3))
+        self._check_lists(inputs, mask)
         query, value = inputs[:2]
         key = inputs[2] if len(inputs) > 2 else value
         query_mask, value_mask = (mask[0], mask[1]) if mask is not None else (None, None)

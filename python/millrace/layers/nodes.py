@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
+from millrace.framework.tensor_shape import TensorShape
 
 
 def listed(value: Any) -> List[Any]:
@@ -38,8 +39,16 @@ class InputSpec:
         min_ndim: Optional[int] = None,
         axes: Optional[Dict[int, int]] = None,
     ) -> None:
-        self.dtype, self.shape, self.max_ndim, self.min_ndim, self.axes = dtype, shape, max_ndim, min_ndim, axes or {}
+        self.dtype, self.shape, self.max_ndim, self.min_ndim = dtype, shape, max_ndim, min_ndim
         self.ndim = len(shape) if shape is not None else ndim
+        try:
+            self.axes = {int(axis): size for axis, size in (axes or {}).items()}
+        except (ValueError, TypeError):
+            raise at_user_line(TypeError("The keys in axes must be integers.")) from None
+        last = (self.ndim if self.ndim is not None else max_ndim or 0) - 1
+        too_far = [axis for axis in self.axes if axis > last]
+        if too_far and (self.ndim is not None or max_ndim):
+            raise at_user_line(ValueError("Axis %d is greater than the maximum allowed value: %d" % (max(too_far), last)))
 
     def check(self, x: Any, place: int, layer: str) -> None:
         """ValueError unless a tensor is what the layer takes."""
@@ -66,6 +75,18 @@ class InputSpec:
             for wanted, size in zip(self.shape, sizes):
                 if wanted is not None and size is not None and wanted != size:
                     raise at_user_line(ValueError("%sexpected shape=%s, found shape=%s" % (start, self.shape, sizes)))
+
+
+def to_tensor_shape(spec: InputSpec) -> TensorShape:
+    """What an InputSpec says of the shape; nothing where it says no rank."""
+    if spec.ndim is None:
+        return TensorShape(None)
+    if spec.shape is not None:
+        return TensorShape(spec.shape)
+    sizes: List[Optional[int]] = [None] * spec.ndim
+    for axis, size in spec.axes.items():
+        sizes[axis] = size
+    return TensorShape(sizes)
 
 
 class History(NamedTuple):

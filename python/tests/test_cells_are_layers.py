@@ -144,3 +144,22 @@ def test_cells_say_what_inputs_they_take():
                 with pytest.raises(ValueError, match="expected ndim=2"):
                     cell(x, cell.zero_state(2, tf.float32))
             cell(tf.zeros([2, 4]), cell.zero_state(2, tf.float32))
+
+
+@pytest.mark.parametrize("kind, states", [("SimpleRNNCell", 1), ("GRUCell", 1), ("LSTMCell", 2)])
+def test_cells_of_keras_in_loops_of_tf_nn(kind, states):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.constant(np.random.RandomState(5).rand(2, 3, 4).astype("f"))
+        cell = getattr(tf.keras.layers, kind)(5)
+        assert cell.output_size == 5
+        looped, last = tf.nn.dynamic_rnn(cell, x, [3, 2], dtype=tf.float32)
+        unrolled, end = tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32, sequence_length=[3, 2])
+        layer = tf.keras.layers.RNN(cell, return_sequences=True)(x)
+        assert isinstance(last, list) == (states == 2) and len(tf.trainable_variables()) == 3
+        sess.run(tf.global_variables_initializer())
+        made = sess.run([looped, tf.stack(unrolled, 1), layer])
+        np.testing.assert_allclose(made[0], made[1], atol=1e-6)
+        np.testing.assert_allclose(made[0][0], made[2][0], atol=1e-6)
+        assert not made[0][1, 2].any()
+        for a, b in zip(sess.run(last if states == 2 else [last]), sess.run(end if states == 2 else [end])):
+            np.testing.assert_allclose(a, b, atol=1e-6)

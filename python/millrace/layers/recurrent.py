@@ -77,6 +77,7 @@ class _Cell(SettingsLayer):
         )
         self.dropout, self.recurrent_dropout = min(1.0, max(0.0, dropout)), min(1.0, max(0.0, recurrent_dropout))
         self.state_size: Any = self.units if self.states == 1 else [self.units] * self.states
+        self.output_size: Any = self.units
         self.bias: Any = None
         self._masks: Tuple[Any, Any] = (None, None)
 

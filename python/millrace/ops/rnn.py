@@ -51,13 +51,36 @@ def _where(mask: Tensor, new: Any, old: Any) -> Any:
     return nest.map_structure(pick, new, old)
 
 
+class _KerasCell:
+    """A cell of tf.keras.layers, whose states are a list, as one of tf.nn.rnn_cell."""
+
+    def __init__(self, cell: Any) -> None:
+        self._cell, self.output_size, self.state_size = cell, cell.output_size, cell.state_size
+
+    def _packed(self, states: Any) -> Any:
+        return list(states) if isinstance(self.state_size, (list, tuple)) else states[0]
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """Zeros."""
+        return self._packed(self._cell.get_initial_state(batch_size=batch_size, dtype=dtype))
+
+    def __call__(self, inputs: Any, state: Any) -> Any:
+        """(output, new state)."""
+        output, states = self._cell(inputs, state if isinstance(state, (list, tuple)) else [state])
+        return output, self._packed(states)
+
+
+def _with_zero_state(cell: Any) -> Any:
+    return _KerasCell(cell) if not hasattr(cell, "zero_state") and hasattr(cell, "get_initial_state") else cell
+
+
 def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None) -> Any:
     """(outputs, last state) of a cell along a list of inputs, unrolled."""
     if not isinstance(inputs, (list, tuple)):
         raise at_user_line(TypeError("inputs must be a sequence"))
     if not inputs:
         raise at_user_line(ValueError("inputs must not be empty"))
-    outputs = []
+    cell, outputs = _with_zero_state(cell), []
     with variable_scope(scope or "rnn") as varscope:
         _make_variables(cell, inputs[0])
         first = nest.flatten(inputs[0])[0]
@@ -153,6 +176,7 @@ def dynamic_rnn(
     scope: Any = None,
 ) -> Any:
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
+    cell = _with_zero_state(cell)
     with variable_scope(scope or "rnn"):
         _make_variables(cell, inputs)
         flat = [convert_to_tensor(i) for i in nest.flatten(inputs)]

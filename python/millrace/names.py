@@ -49,6 +49,7 @@ variable_creator_scope = ops.variables:variable_creator_scope
 pywrap_tensorflow = compat.pywrap
 ReplicaDeviceSetter = train.cluster:replica_device_setter
 recompute_grad = contrib.layers_memory:recomputed
+GradientTape = ops.gradient_tape:GradientTape
 vectorized_map = ops.functional_ops:vectorized_map
 distribute = @
 
@@ -250,7 +251,8 @@ tf_optimizer cluster item = .
 [python.eager]
 context = framework.eager_context
 function = framework.function
-backprop def_function wrap_function = .
+def_function wrap_function = .
+backprop = ops.gradient_tape .
 execution_callbacks = @
 def_function.function = framework.eager_context:function
 test = test

@@ -69,3 +69,32 @@ def test_jacobians():
     np.testing.assert_allclose(run(parallel_for.batch_jacobian(tf.square(rows), rows)), [np.diag([2, 4]), np.diag([6, 8])])
     with pytest.raises(ValueError, match="Need first dimension"):
         parallel_for.batch_jacobian(rows, tf.zeros([3, 2]))
+
+
+def test_a_tape_differentiates_what_it_recorded():
+    x, v, other = tf.constant(3.0), tf.Variable(2.0), tf.Variable(1.0)
+    outside = x * x
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x * v
+        z = outside * x
+        with tape.stop_recording():
+            stopped = x * x
+        w = stopped * v
+    by_x, by_v = tape.gradient(y, [x, v])
+    with tf.GradientTape() as inner:
+        inner.watch(x)
+        square = x * x
+        cube = square * x
+    by_square = inner.gradient(cube, square)
+    made = {"square": by_square, "x": by_x, "v": by_v, "z": tape.gradient(z, {"x": x})["x"], "w": tape.gradient(w, v)}
+    assert tape.gradient(y, other) is None and tape.gradient(w, x) is None and tape.gradient(y, tf.constant(1.0)) is None
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(made) == {"square": 3.0, "x": 12.0, "v": 9.0, "z": 9.0, "w": 9.0}
+        assert session.run(tape.gradient(y, other, unconnected_gradients=tf.UnconnectedGradients.ZERO)) == 0.0
+    with tf.GradientTape() as once:
+        y = v * v
+    once.gradient(y, v)
+    with pytest.raises(RuntimeError, match="only be called once"):
+        once.gradient(y, v)

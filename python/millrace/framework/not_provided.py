@@ -15,7 +15,7 @@ class NotProvidedError(NotImplementedError, AttributeError):
 
 # A row is a namespace and its names (none: the namespace itself), then what to use instead.
 _TEXT = """
-: GradientTape function wrap_function
+: function wrap_function
     tf.gradients, and functions that build graphs: there is no eager execution
 : ragged_fill_empty_rows
     tf.SparseTensor, or dense tensors with lengths

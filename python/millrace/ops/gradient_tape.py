@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.GradientTape in graphs: gradients through the operations that were made while it recorded."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, List, Optional, Tuple
+
+from millrace.framework import nest
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, get_default_graph
+from millrace.framework.replication import UnconnectedGradients
+from millrace.ops import array_ops, gradients, parallel_for
+from millrace.ops.variables import Variable, trainable_variables
+
+_OF_VARIABLES = ("Variable", "VariableV2", "VarHandleOp", "ReadVariableOp")
+
+
+class GradientTape:
+    """Differentiates what is made within `with tf.GradientTape() as tape:` by tensors that `watch` names, and by trainable variables."""
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent, self._accessed = persistent, watch_accessed_variables
+        self._watched: List[Any] = []
+        self._spans: List[Tuple[Any, int, Optional[int]]] = []  # (graph, its last operation before, the last one within)
+        self._used = False
+
+    def __enter__(self) -> "GradientTape":
+        self._start()
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self._stop()
+
+    def _start(self) -> None:
+        if self._recording():
+            raise at_user_line(ValueError("Tape is already recording."))
+        graph = get_default_graph()
+        self._spans.append((graph, graph.version, None))
+
+    def _stop(self) -> None:
+        if not self._recording():
+            raise at_user_line(ValueError("Tape is not recording."))
+        graph, first, _ = self._spans.pop()
+        self._spans.append((graph, first, graph.version))
+
+    def _recording(self) -> bool:
+        return bool(self._spans) and self._spans[-1][2] is None
+
+    def watch(self, tensor: Any) -> None:
+        """Makes what is computed of a tensor (or of all in a structure) differentiable by it."""
+        for one in nest.flatten(tensor):
+            if not isinstance(one, (Tensor, Variable)):
+                raise at_user_line(ValueError("Passed in object of type %s, not tf.Tensor" % type(one)))
+            self._watched.append(one)
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """A scope whose operations are not recorded."""
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def reset(self) -> None:
+        """Forgets what was recorded and watched."""
+        self._watched, self._spans = [], []
+        self._start()
+
+    def _is_recorded(self, op: Any) -> bool:
+        return any(op.graph is graph and first < op._id and (last is None or op._id <= last) for graph, first, last in self._spans)
+
+    def _outside(self, targets: List[Any], sources: List[Any]) -> List[Tensor]:
+        """Tensors that targets are computed of, and that were not made while it recorded."""
+        own = {id(s) for s in sources}
+        waiting, seen, found = [convert_to_tensor(t) for t in targets], set(), []
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in seen or id(tensor) in own:
+                continue
+            seen.add(tensor)
+            op = tensor.op
+            if op.type in _OF_VARIABLES or op.type == "Identity" and op.inputs[0].op.type in _OF_VARIABLES:
+                continue
+            if self._is_recorded(op):
+                waiting.extend(op.inputs)
+            else:
+                found.append(tensor)
+        return found
+
+    def _is_watched(self, source: Any) -> bool:
+        """Whether it is watched, or was computed of what is while it recorded."""
+        own = {id(w) for w in self._watched}
+        own.update(id(v) for v in trainable_variables() if self._accessed)
+        if id(source) in own or isinstance(source, Variable):
+            return id(source) in own
+        handles = {v.op.name for v in trainable_variables() if id(v) in own}
+        waiting, seen = [source], set()
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in seen:
+                continue
+            seen.add(tensor)
+            if id(tensor) in own or tensor.op.name in handles:
+                return True
+            if self._is_recorded(tensor.op) or tensor.op.type in ("ReadVariableOp", "Identity"):
+                waiting.extend(tensor.op.inputs)
+        return False
+
+    def watched_variables(self) -> Tuple[Any, ...]:
+        """The trainable variables of the graph that are watched."""
+        return tuple(v for v in trainable_variables() if self._is_watched(v))
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE) -> Any:
+        """The gradients of the sum of target, in the structure of sources: None (or zeros) for what it does not depend on, or is not watched."""
+        if self._used and not self._persistent:
+            raise at_user_line(RuntimeError("GradientTape.gradient can only be called once on non-persistent tapes."))
+        self._used = True
+        flat, targets = nest.flatten(sources), nest.flatten(target)
+        watched = [s for s in flat if self._is_watched(s)]
+        made = iter(())  # type: Iterator[Any]
+        if watched:
+            given = None if output_gradients is None else nest.flatten(output_gradients)
+            made = iter(
+                gradients.gradients(targets, watched, given, stop_gradients=self._outside(targets, watched), unconnected_gradients=unconnected_gradients)
+            )
+        zero = unconnected_gradients == UnconnectedGradients.ZERO
+        none = [array_ops.zeros_like(convert_to_tensor(s)) if zero and not self._is_watched(s) else None for s in flat]
+        return nest.pack_sequence_as(sources, [next(made) if self._is_watched(s) else n for s, n in zip(flat, none)])
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE,
+        parallel_iterations: Optional[int] = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivatives of each element of target, in the structure of sources."""
+        del unconnected_gradients  # None
+        self._used = True
+        return parallel_for.jacobian(target, sources, experimental_use_pfor, parallel_iterations)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE,
+        parallel_iterations: Optional[int] = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivatives of target[b] by source[b] for each b."""
+        del unconnected_gradients  # None
+        self._used = True
+        return parallel_for.batch_jacobian(target, source, experimental_use_pfor, parallel_iterations)

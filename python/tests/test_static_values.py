@@ -275,3 +275,22 @@ def test_an_axis_may_be_named_twice(sess):
 
 def test_the_norm_over_all_of_a_tensor_is_a_scalar():
     assert tf.math.reduce_euclidean_norm(tf.placeholder(tf.float32)).shape.ndims == 0
+
+
+def test_shapes_inside_loops_and_branches_follow_values_outside():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [3, 5])
+        rows, shape = tf.shape(x)[0], tf.stack([tf.shape(x)[0], tf.shape(tf.placeholder(tf.float32, [None]))[0]])
+        seen = []
+
+        def body(value):
+            made = (tf.zeros([rows, 2]), tf.reshape(x, tf.shape(x)), tf.tile(value, [rows, 1]), tf.fill(shape, 1.0))
+            seen.append([m.shape.as_list() for m in made])
+            return value + 1.0
+
+        start = tf.ones([1, 2])
+        body(start)
+        tf.while_loop(lambda v: tf.reduce_sum(v) < 9.0, body, [start])
+        tf.cond(tf.reduce_sum(x) > 0.0, lambda: body(start), lambda: start)
+        tf.map_fn(body, tf.ones([4, 1, 2]))
+        assert seen == [[[3, 2], [3, 5], [3, 2], [3, None]]] * 4

@@ -147,6 +147,13 @@ void InferShapeValues(const Graph& graph, const Node& node, std::vector<std::opt
     }
     return;
   }
+  if (op == "Enter" || op == "Switch") {  // how the bodies of loops and branches read what is outside
+    const Output in = node.input(0);
+    for (auto& known : *as_shape) {
+      if (!known && IsIndex(in.dtype())) known = in.node->as_shape(in.index);
+    }
+    return;
+  }
   auto& first = (*as_shape)[0];
   if (first) return;
   if ((op == "Identity" || op == "Cast") && node.num_inputs() == 1) {

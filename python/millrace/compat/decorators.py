@@ -103,7 +103,8 @@ def rewrap(decorator_func: Any, previous_target: Any, new_target: Any) -> Any:
         at = made.decorated_target
         made = _decoration(at)
     made.decorated_target = new_target
-    (at.__func__ if inspect.ismethod(at) else at).__wrapped__ = new_target
+    function: Any = at.__func__ if inspect.ismethod(at) else at
+    function.__wrapped__ = new_target
     return decorator_func
 
 

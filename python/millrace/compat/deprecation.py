@@ -84,7 +84,7 @@ def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_o
         doc = _function_notice(func_or_class.__doc__, None, "Please use %s instead." % name)
         return decorators.make_decorator(func_or_class, call, "deprecated", doc)
 
-    class _NewClass(func_or_class):
+    class _NewClass(func_or_class):  # type: ignore[misc]
         __doc__ = decorators.add_notice_to_docstring(
             func_or_class.__doc__,
             "Please use %s instead." % name,

@@ -43,7 +43,7 @@ def getargspec(obj: Any) -> Any:
     if spec is not None:
         return spec
     if isinstance(target, type):
-        return _plain(target.__init__ if target.__init__ is not object.__init__ else target.__new__)
+        return _plain(target.__init__ if target.__init__ is not object.__init__ else target.__new__)  # type: ignore[misc]
     return _plain(target if inspect.isroutine(target) else type(target).__call__)
 
 
@@ -73,7 +73,7 @@ def getfullargspec(obj: Any) -> Any:
     spec = _shown(decorators)
     if spec is None:
         return inspect.getfullargspec(target)
-    return spec if isinstance(spec, FullArgSpec) else FullArgSpec(spec.args, spec.varargs, spec.keywords, spec.defaults, [], None, {})
+    return spec if isinstance(spec, FullArgSpec) else FullArgSpec(spec.args, spec.varargs, spec.keywords, spec.defaults, [], None, {})  # type: ignore[misc]
 
 
 def getcallargs(*func_and_positional: Any, **named: Any) -> Dict[str, Any]:

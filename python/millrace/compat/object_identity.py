@@ -57,7 +57,7 @@ class Reference(_ObjectIdentityWrapper):
         return self._wrapped
 
 
-class ObjectIdentityDictionary(collections.abc.MutableMapping):
+class ObjectIdentityDictionary(collections.abc.MutableMapping):  # type: ignore[type-arg]
     """A dictionary whose keys are objects as such."""
 
     _wrapper: Any = _ObjectIdentityWrapper
@@ -95,7 +95,7 @@ class ObjectIdentityWeakKeyDictionary(ObjectIdentityDictionary):
     _wrapper = _WeakObjectIdentityWrapper
 
 
-class ObjectIdentitySet(collections.abc.MutableSet):
+class ObjectIdentitySet(collections.abc.MutableSet):  # type: ignore[type-arg]
     """A set of objects as such."""
 
     _wrapper: Any = _ObjectIdentityWrapper

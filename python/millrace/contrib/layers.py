@@ -469,7 +469,8 @@ def batch_norm(
         )
         layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
         if fused is not False and not renorm and inputs.get_shape().ndims == 2:  # as an image of one pixel: the variance is that of a sample
-            image = [-1, channels.value, 1, 1] if layer.axis == 1 else [-1, 1, 1, channels.value]
+            size = inputs.get_shape()[1].value
+            image = [-1, size, 1, 1] if layer.axis == 1 else [-1, 1, 1, size]
             outputs = array_ops.reshape(layer(array_ops.reshape(inputs, image), training=is_training), array_ops.shape(inputs))
             outputs.set_shape(inputs.get_shape())
         else:

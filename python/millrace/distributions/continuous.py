@@ -191,7 +191,7 @@ class Uniform(_Scalar):
 class Gamma(_Scalar):
     """The gamma distribution of a concentration and a rate."""
 
-    _shape_parameters = ("concentration", "rate")
+    _shape_parameters: Tuple[str, ...] = ("concentration", "rate")
 
     def __init__(
         self, concentration: Any = None, rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Gamma", **old_names: Any

@@ -264,9 +264,9 @@ class Reshape(Bijector):
             self._out, self._in = (
                 _Sizes(shape, what, validate_args) for shape, what in ((event_shape_out, "event_shape_out"), (event_shape_in, "event_shape_in"))
             )
-        ranks = self._in.rank, self._out.rank
-        self._gain = 0 if None in ranks else ranks[1] - ranks[0]
-        super().__init__(self._in.rank or 0, is_constant_jacobian=True, validate_args=validate_args, name=name or "reshape")
+        before, after = self._in.rank, self._out.rank
+        self._gain = 0 if before is None or after is None else after - before
+        super().__init__(before or 0, is_constant_jacobian=True, validate_args=validate_args, name=name or "reshape")
 
     def _forward_event_shape(self, input_shape: TensorShape) -> TensorShape:
         return self._in.static_of(input_shape, self._out)

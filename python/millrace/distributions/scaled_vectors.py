@@ -293,12 +293,12 @@ def _diagonal_kind(kind: Any, doc: str, label: str) -> Any:
     return type(label, (kind,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
-MultivariateNormalDiag = _diagonal_kind(MultivariateNormalLinearOperator, "Independent normal numbers as one vector.", "MultivariateNormalDiag")
+MultivariateNormalDiag: Any = _diagonal_kind(MultivariateNormalLinearOperator, "Independent normal numbers as one vector.", "MultivariateNormalDiag")
 VectorLaplaceDiag = _diagonal_kind(VectorLaplaceLinearOperator, "A vector of Laplace's numbers with a diagonal as scale.", "VectorLaplaceDiag")
 VectorExponentialDiag = _diagonal_kind(VectorExponentialLinearOperator, "A vector of exponential numbers with a diagonal as scale.", "VectorExponentialDiag")
 
 
-class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
+class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):  # type: ignore[misc]
     """MultivariateNormalDiag of the softplus of a scale."""
 
     def __init__(

@@ -41,7 +41,7 @@ def _canonical(mode: Any) -> str:
     raise ValueError("Invalid mode key: %s." % (mode,))
 
 
-class ModeKeyMap(collections.abc.Mapping):
+class ModeKeyMap(collections.abc.Mapping):  # type: ignore[type-arg]
     """Values by mode, under either name."""
 
     def __init__(self, **kwargs: Any) -> None:

@@ -44,7 +44,7 @@ def _items(structure: Any, expand_composites: bool = False) -> List[Tuple[Any, A
     if _is_attrs(structure):
         return [(a.name, getattr(structure, a.name)) for a in type(structure).__attrs_attrs__]
     if hasattr(structure, "_fields") and isinstance(structure, tuple):
-        return [(name, getattr(structure, name)) for name in structure._fields]
+        return [(name, getattr(structure, name)) for name in structure._fields]  # type: ignore[attr-defined]
     if expand_composites and not is_sequence(structure):
         return [((structure.value_type if _is_spec(structure) else type(structure)).__name__, _opened(structure))]
     return list(enumerate(structure))

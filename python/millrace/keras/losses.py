@@ -12,10 +12,11 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.keras import backend as K
 from millrace.keras.utils.generic_utils import deserialize_keras_object
-from millrace.keras.utils.losses_utils import ReductionV2 as Reduction
-from millrace.keras.utils.losses_utils import compute_weighted_loss
+from millrace.keras.utils.losses_utils import ReductionV2, compute_weighted_loss
 from millrace.ops import gen_ops, math_ops, nn_ops
 from millrace.ops.variables import Variable
+
+Reduction = ReductionV2
 
 
 def _of_one_type(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -298,7 +298,7 @@ class Lambda(SettingsLayer):
                     tuple(value) if name == "output_shape" and isinstance(value, list) and not any(isinstance(v, (list, tuple)) for v in value) else value
                 )
                 continue
-            config[name] = objects.get(value if isinstance(value, str) else value[0])
+            config[name] = objects.get(value if isinstance(value, str) or value is None else value[0])
             if config[name] is None:
                 raise at_user_line(
                     ValueError(

@@ -28,7 +28,7 @@ class LSTMCell(recurrent.LSTMCell):
 class GRU(recurrent.GRU):
     """Gated recurrent units along sequences."""
 
-    kind = GRUCell
+    kind = GRUCell  # type: ignore[assignment]
 
 
 class LSTM(recurrent.LSTM):

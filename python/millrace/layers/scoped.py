@@ -124,7 +124,7 @@ class Layer(base.Layer):
         for loss in self._note(self._losses, losses, inputs):
             get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
-    def add_weight(
+    def add_weight(  # type: ignore[override]
         self,
         name: str,
         shape: Any,
@@ -166,7 +166,7 @@ class Layer(base.Layer):
         (self._trainable_weights if trainable else self._non_trainable_weights).append(variable)
         return variable
 
-    add_variable = add_weight
+    add_variable = add_weight  # type: ignore[assignment]
 
     def _open(self, scope: Any) -> VariableScope:
         if self._scope is None:

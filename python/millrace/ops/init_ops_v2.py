@@ -84,35 +84,35 @@ class RandomUniform(init_ops.RandomUniform):
     get_config = _Drawn.get_config
 
 
-class RandomNormal(_Drawn, init_ops.RandomNormal):
+class RandomNormal(_Drawn, init_ops.RandomNormal):  # type: ignore[misc]
     """Normally distributed."""
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: Optional[int] = None) -> None:
         init_ops.RandomNormal.__init__(self, mean, stddev, seed)
 
 
-class TruncatedNormal(_Drawn, init_ops.TruncatedNormal):
+class TruncatedNormal(_Drawn, init_ops.TruncatedNormal):  # type: ignore[misc]
     """Normally distributed, within two standard deviations."""
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: Optional[int] = None) -> None:
         init_ops.TruncatedNormal.__init__(self, mean, stddev, seed)
 
 
-class VarianceScaling(_Drawn, init_ops.VarianceScaling):
+class VarianceScaling(_Drawn, init_ops.VarianceScaling):  # type: ignore[misc]
     """Scaled by the number of inputs and outputs."""
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Optional[int] = None) -> None:
         init_ops.VarianceScaling.__init__(self, scale, mode, distribution, seed)
 
 
-class Orthogonal(_Drawn, init_ops.Orthogonal):
+class Orthogonal(_Drawn, init_ops.Orthogonal):  # type: ignore[misc]
     """An orthogonal matrix, drawn at random."""
 
     def __init__(self, gain: float = 1.0, seed: Optional[int] = None) -> None:
         init_ops.Orthogonal.__init__(self, gain, seed)
 
 
-class Identity(_Drawn, init_ops.Identity):
+class Identity(_Drawn, init_ops.Identity):  # type: ignore[misc]
     """The identity matrix."""
 
     def __init__(self, gain: float = 1.0) -> None:

@@ -155,7 +155,7 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
             labels = math_ops.cast(labels, logits.dtype.base_dtype)
         ndims = logits.get_shape().ndims
         if ndims is not None and axis not in (-1, ndims - 1):
-            order = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
+            order: Any = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
         elif ndims is None and axis != -1:  # the axis goes last once the rank is known
             places = math_ops.range(array_ops.rank(logits))

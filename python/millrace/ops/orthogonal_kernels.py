@@ -75,7 +75,8 @@ class _BlockOrthogonal(_OrthogonalKernel):
 
     def _block(self, axes: int, n: int, dtype: Any) -> _Kernel:
         """For each corner of a cube the product of projections, or of what they leave out, one for each axis."""
-        eye, block = constant(np.eye(n), dtype), {(): None}  # type: ignore[var-annotated]
+        eye = constant(np.eye(n), dtype)
+        block: Dict[Tuple[int, ...], Any] = {(): None}
         for _ in range(axes):
             p = self._projection(n, dtype)
             block = {(*place, i): m if made is None else matrix_ops.matmul(made, m) for place, made in block.items() for i, m in enumerate((p, eye - p))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensor
@@ -43,7 +43,7 @@ def _looped(loop_fn: Callable[..., Any], kinds: List[Any], iters: Any, parallel_
         return i + 1, [array if value is None else array.write(i, convert_to_tensor(value)) for array, value in zip(arrays, made)]
 
     arrays = [TensorArray(dtypes.as_dtype(kind).base_dtype, size=iters, infer_shape=False) for kind in kinds]
-    options = {} if parallel_iterations is None else {"parallel_iterations": parallel_iterations}
+    options: Dict[str, Any] = {} if parallel_iterations is None else {"parallel_iterations": parallel_iterations}
     start = convert_to_tensor(0, dtypes.int32)
     _, arrays = control_flow_ops.while_loop(lambda i, _: gen_ops.less(i, iters), body, (start, arrays), **options)
     return [None if none else array for array, none in zip(arrays, absent)]

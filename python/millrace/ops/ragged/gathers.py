@@ -140,12 +140,13 @@ def _with_default(params: Any, indices: Any, default: Tensor) -> Any:
         return _rows(_padded(params, default), _shifted(indices, rows))
     if default.get_shape().ndims == 0 and isinstance(params, RaggedTensor) and params.flat_values.get_shape().ndims not in (1, None):
         raise at_user_line(ValueError("default_value must have the shape %s of the values" % params.flat_values.get_shape()[1:]))
-    if indices.shape.ndims > params.shape.ndims:
+    asked, there = indices.shape.ndims, params.shape.ndims
+    if asked is not None and there is not None and asked > there:
         raise at_user_line(ValueError("params must have as many dimensions as indices, or more"))
     kind = next((v.row_splits.dtype.base_dtype for v in (params, indices) if isinstance(v, RaggedTensor)), dtypes.int64)
     rows_of = indices if isinstance(indices, RaggedTensor) else conversions.from_tensor(indices, None, None, 1, None, kind)
     params = params if isinstance(params, RaggedTensor) else conversions.from_tensor(params, None, None, 1, None, kind)
-    if rows_of.shape.ndims > 2:
+    if (rows_of.shape.ndims or 0) > 2:
         made = rows_of.with_values(_with_default(params.values, rows_of.values, default))
     else:
         number = math_ops.cast(rows_of.values, kind)

@@ -41,8 +41,9 @@ def _broadcast(tensors: List[Any]) -> List[Any]:
     if len(ragged) == len(tensors) and len({t.nested_row_splits for t in ragged}) == 1:
         return tensors
     ranks = [t.flat_values.get_shape().ndims for t in ragged]
-    if None not in ranks and len(ragged) < len(tensors):
-        inner = min(ranks)
+    known = [rank for rank in ranks if rank is not None]
+    if len(known) == len(ranks) and len(ragged) < len(tensors):
+        inner = min(known)
         if all(t.get_shape().ndims is not None and t.get_shape().ndims < inner for t in tensors if not isinstance(t, RaggedTensor)):
             return tensors
     shape = shapes.RaggedTensorDynamicShape.from_tensor(tensors[0])

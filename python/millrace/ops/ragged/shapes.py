@@ -253,7 +253,8 @@ def _of_rank(value: Any, to: RaggedTensorDynamicShape) -> RaggedTensor:
         value = RaggedTensor.from_row_lengths(value, array_ops.reshape(rows, [1]), validate=False)
     if not isinstance(value, RaggedTensor):
         return conversions.from_tensor(value, None, None, to.num_partitioned_dimensions - 1, None, kind)
-    more = value.flat_values.get_shape().ndims - 1 - inner
+    flat: Any = value.flat_values.get_shape().ndims
+    more = flat - 1 - inner
     return value.with_flat_values(conversions.from_tensor(value.flat_values, None, None, more, None, kind)) if more > 0 else value
 
 

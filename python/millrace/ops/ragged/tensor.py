@@ -372,9 +372,10 @@ class RaggedTensor(CompositeTensor):
             if default_value is None:
                 default_value = array_ops.zeros([], self.dtype.base_dtype)
             default = convert_to_tensor(default_value, self.dtype.base_dtype)
-            if default.get_shape().ndims is not None and self.flat_values.get_shape().ndims is not None:
-                default.get_shape().with_rank_at_most(self.flat_values.get_shape().ndims - 1)
-                inner = self.flat_values.get_shape()[self.flat_values.get_shape().ndims - default.get_shape().ndims :]
+            of_default, of_values = default.get_shape().ndims, self.flat_values.get_shape().ndims
+            if of_default is not None and of_values is not None:
+                default.get_shape().with_rank_at_most(of_values - 1)
+                inner = self.flat_values.get_shape()[of_values - of_default :]
                 if 1 not in default.get_shape().as_list():
                     default.get_shape().assert_is_compatible_with(inner)
             wanted: Any = shape if isinstance(shape, Tensor) else -1

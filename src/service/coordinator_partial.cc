@@ -132,12 +132,14 @@ Status Coordinator::GoOnWithPartialRun(
   const absl::Cleanup forget = [&] {
     if (token != CancellationManager::kInvalid) cancellation->Deregister(token);
   };
+  bool is_over;  // looked at once: a step that fails behind this call's answer tells the next call why
   {
     const StepDeadline deadline(env(), options_.default_timeout, options_.default_timeout, step);
     s = step.Advance(feeds, feed_values, fetches, outputs);
-    if (s.ok() && step.Over()) s = step.Wait();
+    is_over = step.Over();
+    if (s.ok() && is_over) s = step.Wait();
   }
-  if (step.Over()) MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
+  if (is_over) MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
   return s;
 }
 

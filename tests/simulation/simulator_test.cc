@@ -56,6 +56,12 @@ TEST(SimulatorTest, EveryTrainingEndsAsIfNothingHadBeen) {
 }
 
 // A simulator that finds no bug that is there is worth nothing.
+TEST(SimulatorTest, SeedsThatFoundAFaultAreClean) {
+  for (const uint64_t seed : {229, 24442, 55539, 67175, 83724}) {
+    EXPECT_TRUE(RunSimulation(seed).failures.empty()) << TraceOf(seed);
+  }
+}
+
 TEST(SimulatorTest, AForgottenFsyncIsFound) {
   bool is_found = false;
   for (uint64_t seed = 1; seed <= 1000 && !is_found; ++seed) {

@@ -98,3 +98,17 @@ def test_a_tape_differentiates_what_it_recorded():
     once.gradient(y, v)
     with pytest.raises(RuntimeError, match="only be called once"):
         once.gradient(y, v)
+
+
+def test_jacobians_of_what_does_not_depend_are_none_or_zeros():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, other = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, other])
+            y = x * x
+        assert tape.jacobian(y, [x, other])[1] is None
+        zero = tf.UnconnectedGradients.ZERO
+        own, none = session.run(tape.jacobian(y, [x, other], unconnected_gradients=zero))
+        assert own[1, 0, 1, 0] == 6.0 and none.shape == (2, 2, 2, 3) and not none.any()
+        none = session.run(tape.batch_jacobian(y, other, unconnected_gradients=zero))
+        assert none.shape == (2, 2, 3) and not none.any()

@@ -17,6 +17,12 @@ from millrace.ops.variables import Variable, trainable_variables
 _OF_VARIABLES = ("Variable", "VariableV2", "VarHandleOp", "ReadVariableOp")
 
 
+def _zeros(target: Any, source: Any, shared: int) -> Any:
+    """Derivatives of what does not depend on source: target's dimensions and then source's, without the first `shared` of these."""
+    target, source = convert_to_tensor(target), convert_to_tensor(source)
+    return array_ops.zeros(array_ops.concat([array_ops.shape(target), array_ops.shape(source)[shared:]], 0), target.dtype.base_dtype)
+
+
 class GradientTape:
     """Differentiates what is made within `with tf.GradientTape() as tape:` by tensors that `watch` names, and by trainable variables."""
 
@@ -139,9 +145,12 @@ class GradientTape:
         experimental_use_pfor: bool = True,
     ) -> Any:
         """The derivatives of each element of target, in the structure of sources."""
-        del unconnected_gradients  # None
         self._used = True
-        return parallel_for.jacobian(target, sources, experimental_use_pfor, parallel_iterations)
+        made = parallel_for.jacobian(target, sources, experimental_use_pfor, parallel_iterations)
+        if unconnected_gradients != UnconnectedGradients.ZERO:
+            return made
+        flat = nest.flatten(sources)
+        return nest.pack_sequence_as(sources, [_zeros(target, s, 0) if m is None else m for m, s in zip(nest.flatten(made), flat)])
 
     def batch_jacobian(
         self,
@@ -152,6 +161,6 @@ class GradientTape:
         experimental_use_pfor: bool = True,
     ) -> Any:
         """The derivatives of target[b] by source[b] for each b."""
-        del unconnected_gradients  # None
         self._used = True
-        return parallel_for.batch_jacobian(target, source, experimental_use_pfor, parallel_iterations)
+        made = parallel_for.batch_jacobian(target, source, experimental_use_pfor, parallel_iterations)
+        return _zeros(target, source, 1) if made is None and unconnected_gradients == UnconnectedGradients.ZERO else made

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
-from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
+from millrace.ops import array_ops, control_flow_ops, derived_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.image_boxes import (  # noqa: F401
     combined_non_max_suppression,
     crop_and_resize,
@@ -25,7 +25,7 @@ from millrace.ops.image_boxes import (  # noqa: F401
     non_max_suppression_with_scores,
     sample_distorted_bounding_box,
 )
-from millrace.ops.image_crops import axes as _axes, check_target as _check_target, size as _size
+from millrace.ops.image_crops import after as _after, axes as _axes, require as _require, require_pixels as _require_pixels
 from millrace.ops.image_crops import central_crop, crop_to_bounding_box, pad_to_bounding_box, resize_image_with_crop_or_pad  # noqa: F401
 from millrace.ops.image_dtypes import convert_image_dtype
 from millrace.ops.image_files import (  # noqa: F401
@@ -40,29 +40,39 @@ from millrace.ops.image_files import (  # noqa: F401
     extract_jpeg_shape,
     is_jpeg,
 )
+from millrace.ops.image_resize import (  # noqa: F401
+    ResizeMethod,
+    resize_area,
+    resize_bicubic,
+    resize_bilinear,
+    resize_image_with_pad,
+    resize_images,
+    resize_nearest_neighbor,
+)
 from millrace.ops.image_scopes import scoped
-from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
+from millrace.ops.image_similarity import psnr, ssim, ssim_multiscale  # noqa: F401
 from millrace.ops.tensor_scatter import sobel_edges  # noqa: F401
 from millrace.ops.random_ops import random_crop  # noqa: F401
 
 
-class ResizeMethod:
-    """How pixels between others are made."""
-
-    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = 0, 1, 2, 3
+def _with_pixels(image: Any) -> Tensor:
+    """One image or a batch of them; ValueError for one that has none, which a step finds out where the graph does not."""
+    image = convert_to_tensor(image)
+    _axes(image)
+    return _after(_require_pixels(image), image)  # type: ignore[no-any-return]
 
 
 @scoped
 def flip_left_right(image: Any) -> Tensor:
     """Turned around sideways."""
-    image = convert_to_tensor(image)
+    image = _with_pixels(image)
     return _like(gen_ops.reverse_v2(image, [_axes(image)[1]]), image)
 
 
 @scoped
 def flip_up_down(image: Any) -> Tensor:
     """Turned upside down."""
-    image = convert_to_tensor(image)
+    image = _with_pixels(image)
     return _like(gen_ops.reverse_v2(image, [_axes(image)[0]]), image)
 
 
@@ -72,15 +82,22 @@ def _like(result: Tensor, image: Tensor) -> Tensor:
     return result
 
 
+def _like_turned(result: Tensor, image: Tensor) -> Tensor:
+    """Of three dimensions where the rank of the image is unknown."""
+    if image.get_shape().ndims is None:
+        result.set_shape([None, None, None])
+    return result
+
+
 def _exchanged(image: Tensor, name: Optional[str] = None) -> Tensor:
     return array_ops.transpose(image, [1, 0, 2] if _axes(image) == (0, 1) else [0, 2, 1, 3], name=name or "transpose")
 
 
 def transpose_image(image: Any, name: Optional[str] = None) -> Tensor:
     """Height and width exchanged."""
-    image = convert_to_tensor(image)
     with name_scope(name, "transpose", [image]):
-        return _exchanged(image, name)
+        image = _with_pixels(image)
+        return _like_turned(_exchanged(image, name), image)
 
 
 transpose = transpose_image
@@ -88,9 +105,9 @@ transpose = transpose_image
 
 def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
     """Turned by k right angles against the clock."""
-    image = convert_to_tensor(image)
-    rows, columns = _axes(image)
     with name_scope(name, "rot90", [image, k]) as scope:
+        image = _with_pixels(image)
+        rows, columns = _axes(image)
         turns = [
             lambda: image,
             lambda: _exchanged(gen_ops.reverse_v2(image, [columns])),
@@ -103,21 +120,21 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
         else:
             part = gen_ops.floor_mod(k, 4)
             made = control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)
-        if image.get_shape().ndims is None:
-            made.set_shape([None, None, None])
-        return made
+        return _like_turned(made, image)
 
 
 def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
     """Each image by itself."""
-    image = convert_to_tensor(image)
-    if image.get_shape().ndims == 4:
+    image = _with_pixels(image)
+    if _axes(image)[0] == 1:
         with name_scope(None, name, [image]):
             count = array_ops.shape(image)[0]
             turned = gen_ops.round(array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1]))
             turned = math_ops.cast(turned, image.dtype.base_dtype)
             return _like(turned * gen_ops.reverse_v2(image, [axis + 1]) + (1 - turned) * image, image)
     less = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
+    if image.get_shape().ndims is None:
+        image.set_shape([None, None, None])
     return _like(control_flow_ops.cond(less, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
 
 
@@ -146,6 +163,10 @@ def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
     images = convert_to_tensor(images)
     with name_scope(name, "grayscale_to_rgb", [images]) as scope:
         ndims = images.get_shape().ndims
+        if ndims is not None and ndims < 2:
+            raise at_user_line(ValueError("A grayscale image must be at least two-dimensional, got shape %s." % images.get_shape()))
+        if ndims is not None and images.get_shape()[-1].value not in (1, None):
+            raise at_user_line(ValueError("Last dimension of a grayscale image should be size 1, got shape %s." % images.get_shape()))
         if ndims is None:
             ones = gen_ops.fill(array_ops.expand_dims(array_ops.rank(images) - 1, 0), 1)
             return gen_ops.tile(images, array_ops.concat([ones, [3]], 0), name=scope)
@@ -179,6 +200,10 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     images = convert_to_tensor(images)
     wide = _wide(images)
     mean = math_ops.reduce_mean(wide, list(_axes(images)), True)
+    contrast_factor = convert_to_tensor(contrast_factor, dtypes.float32)
+    rank = contrast_factor.get_shape().ndims
+    if rank not in (0, None):
+        raise at_user_line(ValueError("Shape must be rank 0 but is rank %d (the contrast_factor of adjust_contrast)" % rank))
     return convert_image_dtype((wide - mean) * contrast_factor + mean, images.dtype.base_dtype, saturate=True)
 
 
@@ -193,15 +218,16 @@ def random_contrast(image: Any, lower: float, upper: float, seed: Optional[int] 
 
 @scoped
 def per_image_standardization(image: Any) -> Tensor:
-    """Scaled to mean zero and variance one."""
-    image = math_ops.cast(image, dtypes.float32)
-    ndims = image.get_shape().ndims
-    axes = None if ndims in (None, 3) else [-1, -2, -3]
-    count = math_ops.cast(gen_ops.prod(array_ops.shape(image)[-3:], [0]), dtypes.float32)
-    mean = math_ops.reduce_mean(image, axes, True)
-    variance = math_ops.reduce_mean(gen_ops.square(image), axes, True) - gen_ops.square(mean)
-    deviation = gen_ops.maximum(gen_ops.sqrt(gen_ops.relu(variance)), gen_ops.rsqrt(count))
-    return gen_ops.real_div(image - mean, deviation, name=get_default_graph().get_name_scope() + "/")
+    """Scaled to mean zero and variance one, in the images' own type."""
+    image = convert_to_tensor(image)
+    kind = image.dtype.base_dtype
+    wide = image if kind in (dtypes.float16, dtypes.float32) else convert_image_dtype(image, dtypes.float32)
+    axes = None if image.get_shape().ndims in (None, 3) else [-1, -2, -3]
+    count = gen_ops.prod(array_ops.shape(image)[-3:], [0])
+    mean = math_ops.reduce_mean(wide, axes, True)
+    deviation = gen_ops.maximum(derived_ops.reduce_std(wide, axes, True), gen_ops.rsqrt(math_ops.cast(count, wide.dtype)))
+    scaled = gen_ops.real_div(wide - mean, deviation, name=get_default_graph().get_name_scope() + "/")
+    return scaled if wide is image else convert_image_dtype(scaled, kind, saturate=True)
 
 
 per_image_whitening = per_image_standardization
@@ -219,87 +245,6 @@ def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
         else:
             raise at_user_line(ValueError("'images' must be either 3 or 4-dimensional."))
         return math_ops.reduce_sum(math_ops.abs(down), axes) + math_ops.reduce_sum(math_ops.abs(right), axes)
-
-
-def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
-    """Each pixel made from the four around its place."""
-    return gen_ops.resize_bilinear(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
-
-
-def resize_bicubic(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
-    """Each pixel made from the sixteen around its place."""
-    return gen_ops.resize_bicubic(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)
-
-
-def resize_nearest_neighbor(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
-    """Each pixel a copy of the nearest one."""
-    return gen_ops.resize_nearest_neighbor(
-        images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
-    )
-
-
-def resize_area(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None) -> Tensor:
-    """Each pixel the mean of those that it covers."""
-    return gen_ops.resize_area(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, name=name)
-
-
-_RESIZERS: Dict[Any, Any] = {
-    ResizeMethod.BILINEAR: resize_bilinear,
-    ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
-    ResizeMethod.BICUBIC: resize_bicubic,
-    ResizeMethod.AREA: resize_area,
-    "bilinear": resize_bilinear,
-    "nearest": resize_nearest_neighbor,
-    "bicubic": resize_bicubic,
-    "area": resize_area,
-}
-
-
-def _within(size: Any, batch: Tensor) -> Any:
-    """The largest size of the proportions of the images within a size: numbers where both are known."""
-    known, bound = [d.value for d in batch.get_shape()[1:3]], constant_value(convert_to_tensor(size))
-    if None not in known and bound is not None and bound.shape == (2,) and bound.dtype.kind == "i":
-        have = np.array(known, np.float32)
-        return np.round(have * np.min(bound.astype(np.float32) / have)).astype(np.int32)
-    have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
-    return math_ops.cast(gen_ops.round(have * math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)), dtypes.int32)
-
-
-def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """Of another size; 0.x had height and width as two arguments. Images that have that size already stay as they are."""
-    names = ["method", "align_corners", "preserve_aspect_ratio", "name"]
-    if args and dialects.is_axis(size) and (isinstance(args[0], (int, Tensor)) and not isinstance(args[0], bool)):
-        size, args = [size, args[0]], args[1:]
-    elif "new_width" in kwargs:
-        size = [size, kwargs.pop("new_width")]
-    given = dialects.bind("resize_images", names, args, kwargs)
-    dialects.refuse({k: v for k, v in given.items() if k not in names}, "resize_images")
-    method = given.get("method", ResizeMethod.BILINEAR)
-    with name_scope(given.get("name"), "resize", [images, size]):
-        images = convert_to_tensor(images, name="images")
-        ndims = images.get_shape().ndims
-        if ndims not in (3, 4):
-            raise at_user_line(ValueError("'images' must have either 3 or 4 dimensions, got shape %s." % images.get_shape()))
-        batch = images if ndims == 4 else array_ops.expand_dims(images, 0)
-        if isinstance(size, (list, tuple)) and any(isinstance(v, Tensor) for v in size):
-            size = array_ops.stack([math_ops.cast(v, dtypes.int32) for v in size])
-        if given.get("preserve_aspect_ratio"):
-            size = _within(size, batch)
-        try:
-            size = convert_to_tensor(size, name="size")
-        except TypeError as error:
-            raise at_user_line(ValueError("'size' must be two integers: %s" % error)) from None
-        if size.dtype.base_dtype not in (dtypes.int32, dtypes.int64):
-            raise at_user_line(ValueError("'size' must be integers, got %s" % size.dtype.name))
-        if size.get_shape().ndims is not None and size.get_shape().as_list() not in ([2], [None]):
-            raise at_user_line(ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width"))
-        wanted = constant_value(size)
-        if wanted is not None and wanted.shape == (2,) and list(wanted) == [d.value for d in batch.get_shape()[1:3]]:
-            return images
-        if method not in _RESIZERS:
-            raise at_user_line(ValueError("Resize method is not implemented: %s" % (method,)))
-        result = _RESIZERS[method](batch, size, bool(given.get("align_corners", False)))
-        return result if ndims == 4 else array_ops.squeeze(result, [0])
 
 
 def _of_own_type(images: Any) -> Any:
@@ -350,9 +295,9 @@ def random_saturation(image: Any, lower: float, upper: float, seed: Optional[int
 @scoped
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain image^gamma, of a range from 0 to 1."""
-    if isinstance(gamma, (int, float)) and gamma < 0:
-        raise at_user_line(ValueError("Gamma should be a non-negative real number."))
     image = convert_to_tensor(image)
+    checks = _require(gamma, 0, "Gamma should be a non-negative real number.")
+    gamma = _after(checks, gamma)
     wide = _wide(image)
     return convert_image_dtype(gain * gen_ops.pow(wide, convert_to_tensor(gamma, dtypes.float32)), image.dtype.base_dtype, saturate=True)
 
@@ -371,21 +316,6 @@ def extract_image_patches(
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: Optional[str] = None) -> Tensor:
     """extract_image_patches by its later name."""
     return extract_image_patches(images, sizes, strides, rates, padding, name)
-
-
-@scoped
-def resize_image_with_pad(image: Any, target_height: Any, target_width: Any, method: int = ResizeMethod.BILINEAR, align_corners: bool = False) -> Tensor:
-    """As large as fits into a size without distortion, with zeros around."""
-    image = convert_to_tensor(image)
-    _check_target(target_height, target_width)
-    have = [math_ops.cast(_size(image, axis), dtypes.float32) for axis in _axes(image)]
-    want = [math_ops.cast(v, dtypes.float32) for v in (target_height, target_width)]
-    ratio = gen_ops.maximum(have[0] / want[0], have[1] / want[1])
-    inner = [v / ratio for v in have]
-    size = [math_ops.cast(gen_ops.floor(v), dtypes.int32) for v in inner]
-    offset = [gen_ops.maximum(0, math_ops.cast(gen_ops.floor((w - v) / 2), dtypes.int32)) for v, w in zip(inner, want)]
-    resized = resize_images(image, array_ops.stack(size), method, align_corners)
-    return pad_to_bounding_box(resized, offset[0], offset[1], target_height, target_width)
 
 
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, name: Optional[str] = None, dct_method: str = "") -> Tensor:
@@ -427,15 +357,6 @@ def rgb_to_yuv(images: Any) -> Tensor:
 def yuv_to_rgb(images: Any) -> Tensor:
     """The inverse of rgb_to_yuv."""
     return _mixed(images, [[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]])
-
-
-def psnr(a: Any, b: Any, max_val: Any, name: Optional[str] = None) -> Tensor:
-    """The peak signal in decibels over the mean squared difference."""
-    with name_scope(name, "PSNR", [a, b]) as scope:
-        a, b = convert_to_tensor(a), convert_to_tensor(b)
-        peak = convert_image_dtype(math_ops.cast(max_val, a.dtype.base_dtype), dtypes.float32)
-        error = math_ops.reduce_mean(gen_ops.squared_difference(convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)), [-3, -2, -1])
-        return gen_ops.sub(gen_ops.log(peak) * np.float32(20 / np.log(10)), gen_ops.log(error) * np.float32(10 / np.log(10)), name=scope)
 
 
 def image_gradients(image: Any) -> Any:

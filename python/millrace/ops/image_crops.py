@@ -63,7 +63,8 @@ def require_pixels(image: Tensor) -> List[Operation]:
     return [control_flow_ops.Assert(math_ops.reduce_all(gen_ops.greater(array_ops.shape(image), 0)), [message, array_ops.shape(image)])]
 
 
-def _after(checks: List[Operation], image: Tensor) -> Tensor:
+def after(checks: List[Operation], image: Any) -> Any:
+    """It, when the checks are done."""
     if not checks:
         return image
     with control_dependencies(checks):
@@ -100,7 +101,7 @@ def _cropped(image: Any, offset_height: Any, offset_width: Any, target_height: A
     begin, block = [offset_height, offset_width, 0], [target_height, target_width, -1]
     if h == 1:
         begin, block = [0] + begin, [-1] + block
-    return _with_size(gen_ops.slice(_after(checks, image), _vector(begin), _vector(block)), image, target_height, target_width)
+    return _with_size(gen_ops.slice(after(checks, image), _vector(begin), _vector(block)), image, target_height, target_width)
 
 
 @scoped
@@ -117,7 +118,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
         pads.insert(0, [0, 0])
     flat = _vector([v for pair in pads for v in pair])
     paddings = array_ops.reshape(flat, [-1, 2]) if isinstance(flat, Tensor) else np.array(flat, np.int32).reshape(-1, 2)
-    return _with_size(gen_ops.pad(_after(checks, image), paddings), image, target_height, target_width)
+    return _with_size(gen_ops.pad(after(checks, image), paddings), image, target_height, target_width)
 
 
 @scoped
@@ -126,7 +127,7 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
     image = convert_to_tensor(image)
     checks = require_pixels(image)
     checks += require(target_width, 0, "target_width must be > 0.", True) + require(target_height, 0, "target_height must be > 0.", True)
-    image = _after(checks, image)
+    image = after(checks, image)
     h, w = axes(image)
     height, width = size(image, h), size(image, w)
 

@@ -53,7 +53,7 @@ def test_one_table_for_two_columns(sess):
     assert run(sess, made).tolist() == [[3, 4, 1, 2], [0, 0, 3, 4]]  # new before old
     assert [v.op.name for v in tf.trainable_variables()] == ["input_layer/new_old_shared_embedding/embedding_weights"]
     with pytest.raises(ValueError, match="must have the same number of buckets"):
-        fc.shared_embedding_columns([old, fc.categorical_column_with_identity("n", 3)], 2)
+        fc.shared_embedding_columns([old, fc.categorical_column_with_vocabulary_list("n", ["a"])], 2)
 
 
 def ids_of(column, features):

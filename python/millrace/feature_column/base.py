@@ -1,28 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every column is: how it gets its values out of a dict of features, each of them once."""
+"""What a column is, in both styles that programs write their own in.
+
+FeatureColumn and what derives from it is the style of today: `transform_feature(cache, state_manager)` makes a column's values of those of a
+FeatureTransformationCache (features.py), and variables are those of a StateManager (state.py), which `create_state` makes. In the style before,
+_FeatureColumn and what derives from it, `_transform_feature(inputs)` makes them of those of a _LazyBuilder, and variables come from tf.get_variable.
+The columns of this package are of both (styles.py)."""
 
 from __future__ import annotations
 
 import collections.abc
 import numbers
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
-from millrace import tf_logging
-from millrace.framework import dtypes
-from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies, name_scope
-from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops
-from millrace.ops.sparse_math_ops import sparse_reshape
 
 
-class _FeatureColumn:
-    """A column of a table. Programs may write their own."""
+class IdsAndWeights(NamedTuple):
+    """Classes of each example, and how much each counts: two SparseTensors of the same places, or None where all count alike."""
+
+    id_tensor: SparseTensor
+    weight_tensor: Optional[SparseTensor]
+
+
+class NumbersAndLengths(NamedTuple):
+    """Numbers of each example's steps, and how many steps each has."""
+
+    dense_tensor: Any
+    sequence_length: Any
+
+
+def _missing(column: Any, what: str) -> NotImplementedError:
+    return NotImplementedError("%s.%s" % (type(column).__name__, what))
+
+
+class _Named:
+    """A column of a table, which is known by its name."""
 
     @property
     def name(self) -> str:
         """What its variables are called after; no two columns of a model have the same."""
-        raise NotImplementedError("%s.name" % type(self).__name__)
+        raise _missing(self, "name")
+
+    def __lt__(self, other: Any) -> bool:
+        return str(self) < str(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return str(self) > str(other)
+
+
+# ---- today's style ----
+
+
+class FeatureColumn(_Named):
+    """A column of a table. Programs may write their own."""
+
+    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
+        """Its values, made of those of the cache."""
+        raise _missing(self, "transform_feature")
+
+    @property
+    def parse_example_spec(self) -> Dict[str, Any]:
+        """How tf.parse_example finds its features."""
+        raise _missing(self, "parse_example_spec")
+
+    def create_state(self, state_manager: Any) -> None:
+        """Makes its variables; most columns have none."""
+
+    @property
+    def parents(self) -> List[Any]:
+        """The columns and names of features that it is made of."""
+        raise _missing(self, "parents")
+
+    @property
+    def _is_v2_column(self) -> bool:
+        """Whether it and all that it is made of are of this style."""
+        return True
+
+    def _get_config(self) -> Dict[str, Any]:
+        """What makes such a column, as JSON takes it."""
+        raise _missing(self, "_get_config")
+
+    @classmethod
+    def _from_config(cls, config: Dict[str, Any], custom_objects: Any = None, columns_by_name: Any = None) -> Any:
+        """The column of what _get_config gave."""
+        raise NotImplementedError("%s._from_config" % cls.__name__)
+
+
+class DenseColumn(FeatureColumn):
+    """A column that is numbers."""
+
+    @property
+    def variable_shape(self) -> Any:
+        """The shape of an example's numbers."""
+        raise _missing(self, "variable_shape")
+
+    def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
+        """The numbers of all examples."""
+        raise _missing(self, "get_dense_tensor")
+
+
+class CategoricalColumn(FeatureColumn):
+    """A column of numbers of classes."""
+
+    IdWeightPair = IdsAndWeights
+
+    @property
+    def num_buckets(self) -> int:
+        """How many classes there are."""
+        raise _missing(self, "num_buckets")
+
+    def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdsAndWeights:
+        """The classes of all examples."""
+        raise _missing(self, "get_sparse_tensors")
+
+
+class SequenceDenseColumn(FeatureColumn):
+    """A column that is numbers for each step of a sequence."""
+
+    TensorSequenceLengthPair = NumbersAndLengths
+
+    def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> NumbersAndLengths:
+        """The numbers of all examples' steps."""
+        raise _missing(self, "get_sequence_dense_tensor")
+
+
+# ---- the style before ----
+
+
+class _FeatureColumn(_Named):
+    """A column of a table. Programs may write their own."""
 
     @property
     def _var_scope_name(self) -> str:
@@ -32,32 +139,11 @@ class _FeatureColumn:
     @property
     def _parse_example_spec(self) -> Dict[str, Any]:
         """How tf.parse_example finds its features."""
-        raise NotImplementedError("%s._parse_example_spec" % type(self).__name__)
+        raise _missing(self, "_parse_example_spec")
 
-    def _transform_feature(self, inputs: "_LazyBuilder") -> Any:
+    def _transform_feature(self, inputs: Any) -> Any:
         """Its values, made of those of `inputs`."""
-        raise NotImplementedError("%s._transform_feature" % type(self).__name__)
-
-
-class OfOneFeature(_FeatureColumn):
-    """A column of one feature, whose name it has."""
-
-    key: str
-
-    @property
-    def name(self) -> str:
-        """The feature's name."""
-        return self.key
-
-
-class OfClasses(_FeatureColumn):
-    """A column that is made of one of classes, and needs its features."""
-
-    categorical_column: Any
-
-    @property
-    def _parse_example_spec(self) -> Dict[str, Any]:
-        return self.categorical_column._parse_example_spec
+        raise _missing(self, "_transform_feature")
 
 
 class _DenseColumn(_FeatureColumn):
@@ -66,18 +152,11 @@ class _DenseColumn(_FeatureColumn):
     @property
     def _variable_shape(self) -> Any:
         """The shape of an example's numbers."""
-        raise NotImplementedError("%s._variable_shape" % type(self).__name__)
+        raise _missing(self, "_variable_shape")
 
-    def _get_dense_tensor(self, inputs: "_LazyBuilder", weight_collections: Any = None, trainable: Optional[bool] = None) -> Any:
+    def _get_dense_tensor(self, inputs: Any, weight_collections: Any = None, trainable: Optional[bool] = None) -> Any:
         """The numbers of all examples."""
-        raise NotImplementedError("%s._get_dense_tensor" % type(self).__name__)
-
-
-class IdsAndWeights(NamedTuple):
-    """Classes of each example, and how much each counts: two SparseTensors of the same places, or None where all count alike."""
-
-    id_tensor: SparseTensor
-    weight_tensor: Optional[SparseTensor]
+        raise _missing(self, "_get_dense_tensor")
 
 
 class _CategoricalColumn(_FeatureColumn):
@@ -88,88 +167,40 @@ class _CategoricalColumn(_FeatureColumn):
     @property
     def _num_buckets(self) -> int:
         """How many classes there are."""
-        raise NotImplementedError("%s._num_buckets" % type(self).__name__)
+        raise _missing(self, "_num_buckets")
 
-    def _get_sparse_tensors(self, inputs: "_LazyBuilder", weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
+    def _get_sparse_tensors(self, inputs: Any, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
         """The classes of all examples: `inputs` has them, unless a column says otherwise."""
         del weight_collections, trainable  # a column of classes has no weights
         return IdsAndWeights(inputs.get(self), None)
 
 
-class _LazyBuilder:
-    """The features of a model and what columns make of them. Everything is made when it is first asked for, and only then."""
+class _SequenceDenseColumn(_FeatureColumn):
+    """A column that is numbers for each step of a sequence."""
 
-    def __init__(self, features: Dict[Any, Any]) -> None:
-        self._features, self._made = dict(features), {}  # type: ignore[var-annotated]
+    TensorSequenceLengthPair = NumbersAndLengths
 
-    def get(self, key: Any) -> Any:
-        """The tensor of a feature's name or of a column."""
-        if key not in self._made:
-            self._made[key] = self._feature(key) if key in self._features else self._transformed(key)
-        return self._made[key]
-
-    def _transformed(self, column: Any) -> Any:
-        if not isinstance(column, (str, _FeatureColumn)):
-            raise at_user_line(TypeError('"key" must be either a "str" or "_FeatureColumn". Provided: %s' % (column,)))
-        if not isinstance(column, _FeatureColumn):
-            raise at_user_line(ValueError("Feature %s is not in features dictionary." % column))
-        tf_logging.debug("Transforming feature_column %s.", column)
-        made = column._transform_feature(self)
-        if made is None:
-            raise at_user_line(ValueError("Column %s is not supported." % column.name))
-        return made
-
-    def _feature(self, key: Any) -> Any:
-        """A feature with one row for each example: of rank two at least."""
-        value = convert_to_tensor_or_sparse_tensor(self._features[key])
-        rank = value.get_shape().ndims
-        if rank == 0:
-            raise at_user_line(ValueError("Feature (key: %s) cannot have rank 0. Given: %s" % (key, value)))
-        if rank is not None:
-            return _as_rows(value) if rank == 1 else value
-        ranked = check_ops.assert_positive(array_ops.rank(value), message="Feature (key: %s) cannot have rank 0. Given: %s" % (key, value))
-        with control_dependencies([ranked]):
-            return control_flow_ops.cond(math_ops.equal(1, array_ops.rank(value)), lambda: _as_rows(value), lambda: value)
+    def _get_sequence_dense_tensor(self, inputs: Any, weight_collections: Any = None, trainable: Optional[bool] = None) -> NumbersAndLengths:
+        """The numbers of all examples' steps."""
+        raise _missing(self, "_get_sequence_dense_tensor")
 
 
-def _as_rows(value: Any) -> Any:
-    """A list of values, as rows of one."""
-    if isinstance(value, SparseTensor):
-        return sparse_reshape(value, array_ops.stack([value.dense_shape[0], -1]))
-    return array_ops.expand_dims(value, -1)
+# ---- columns of either style ----
 
 
-def sparse_of(value: Any, ignored: Any = None) -> SparseTensor:
-    """A tensor's values but those that stand for none: "" and -1, unless `ignored` says which. SparseTensors are as they are."""
-    value = convert_to_tensor_or_sparse_tensor(value)
-    if isinstance(value, SparseTensor):
-        return value
-    if value.get_shape().ndims is None:
-        raise at_user_line(ValueError("Undefined input_tensor shape."))
-    if ignored is None:
-        ignored = "" if value.dtype.base_dtype == dtypes.string else -1
-    with name_scope(None, "to_sparse_input", [value]):
-        unsigned = value.dtype.is_integer and value.dtype.is_unsigned
-        wanted = (
-            array_ops.ones_like(value, dtypes.bool) if unsigned and ignored == -1 else math_ops.not_equal(value, math_ops.cast(ignored, value.dtype.base_dtype))
-        )
-        places = array_ops.where(wanted, name="indices")
-        return SparseTensor(places, gen_ops.gather_nd(value, places), array_ops.shape(value, out_type=dtypes.int64))
+def buckets_of(column: Any) -> int:
+    """How many classes a column has."""
+    return column.num_buckets if isinstance(column, CategoricalColumn) else column._num_buckets
 
 
-def words_or_numbers(dtype: Any, what: str) -> None:
-    """ValueError unless a type is string or an integer."""
-    if dtype != dtypes.string and not dtype.is_integer:
-        raise at_user_line(ValueError("%s dtype must be string or integer. dtype: %s." % (what, dtype)))
+def spec_of(column: Any) -> Dict[str, Any]:
+    """How tf.parse_example finds a column's features."""
+    return column.parse_example_spec if isinstance(column, FeatureColumn) else column._parse_example_spec
 
 
-def same_kind(key: str, dtype: Any, value: SparseTensor) -> None:
-    """ValueError unless a column of this type can hold the values."""
-    words_or_numbers(value.dtype, "column_name: %s input_tensor" % key)
-    if dtype.is_integer != value.dtype.is_integer:
-        raise at_user_line(
-            ValueError("Column dtype and SparseTensors dtype must be compatible. key: %s, column dtype: %s, tensor dtype: %s" % (key, dtype, value.dtype))
-        )
+def is_feature_column_v2(feature_columns: Any) -> bool:
+    """Whether all are of today's style, and made of such."""
+    return all(isinstance(column, FeatureColumn) and column._is_v2_column for column in feature_columns)
 
 
 def is_count(value: Any) -> bool:
@@ -177,26 +208,20 @@ def is_count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def checked_columns(columns: Any) -> List[_FeatureColumn]:
-    """The columns as a list. ValueError where there is none, something that is no column, or two of one name."""
-    if isinstance(columns, _FeatureColumn):
+def checked_columns(columns: Any, kind: type = _FeatureColumn) -> List[Any]:
+    """The columns in the order of their names. ValueError where there is none, something that is no column of the kind, or two of one name."""
+    if isinstance(columns, kind):
         columns = [columns]
     if isinstance(columns, dict):
         raise at_user_line(ValueError("Expected feature_columns to be iterable, found dict."))
     listed = list(columns) if isinstance(columns, collections.abc.Iterable) else [columns]
     for column in listed:
-        if not isinstance(column, _FeatureColumn):
-            raise at_user_line(ValueError("Items of feature_columns must be a _FeatureColumn. Given (type %s): %s." % (type(column), column)))
+        if not isinstance(column, kind):
+            raise at_user_line(ValueError("Items of feature_columns must be a %s. Given (type %s): %s." % (kind.__name__, type(column), column)))
     if not listed:
         raise at_user_line(ValueError("feature_columns must not be empty."))
-    different_names(listed)
-    return listed
-
-
-def different_names(columns: Iterable[Any]) -> None:
-    """ValueError where two columns have one name."""
     by_name: Dict[str, Any] = {}
-    for column in columns:
+    for column in listed:
         if column.name in by_name:
             raise at_user_line(
                 ValueError(
@@ -205,3 +230,26 @@ def different_names(columns: Iterable[Any]) -> None:
                 )
             )
         by_name[column.name] = column
+    return sorted(listed, key=lambda column: column.name)
+
+
+def merged_specs(columns: Any, kind: type, spec: str) -> Dict[str, Any]:
+    """What tf.parse_example needs for columns of a kind, which say so by an attribute."""
+    made: Dict[str, Any] = {}
+    for column in columns:
+        if not isinstance(column, kind):
+            raise at_user_line(ValueError("All feature_columns must be %s instances. Given: %s" % (kind.__name__, column)))
+        for key, value in getattr(column, spec).items():
+            if made.setdefault(key, value) != value:
+                raise at_user_line(ValueError("feature_columns contain different parse_spec for key %s. Given %s and %s" % (key, value, made[key])))
+    return made
+
+
+def make_parse_example_spec(feature_columns: Any) -> Dict[str, Any]:
+    """What tf.parse_example needs for some columns."""
+    return merged_specs(feature_columns, _FeatureColumn, "_parse_example_spec")
+
+
+def make_parse_example_spec_v2(feature_columns: Any) -> Dict[str, Any]:
+    """What tf.parse_example needs for some columns of today's style."""
+    return merged_specs(feature_columns, FeatureColumn, "parse_example_spec")

@@ -9,7 +9,8 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from millrace.contrib.framework import model_variable
 from millrace.contrib.layers_spatial import _inner_flatten
-from millrace.feature_column.base import _DenseColumn, _FeatureColumn, _LazyBuilder
+from millrace.feature_column.base import _DenseColumn, _FeatureColumn
+from millrace.feature_column.features import _LazyBuilder
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line

@@ -11,8 +11,9 @@ from millrace.contrib.feature_columns.base import _Dense, check_both_or_none, ch
 from millrace.contrib.feature_columns.sparse import _Classes, _SparseColumn, _WeightedSparseColumn, ids_and_weights
 from millrace.contrib.layers_scattered import scattered_embedding_lookup_sparse
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
-from millrace.feature_column.base import _LazyBuilder, is_count
+from millrace.feature_column.base import is_count
 from millrace.feature_column.dense import classes_of_ranges, default_of, indicators
+from millrace.feature_column.features import _LazyBuilder
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line

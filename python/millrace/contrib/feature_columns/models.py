@@ -10,7 +10,8 @@ from millrace.contrib.feature_columns.base import _Builder, _Column, parts_of, w
 from millrace.contrib.feature_columns.dense import _EmbeddingColumn, _OneHotColumn, _RealValuedColumn, _RealValuedVarLenColumn, real_valued_column
 from millrace.contrib.feature_columns.sparse import as_rows
 from millrace.feature_column import models
-from millrace.feature_column.base import _FeatureColumn
+from millrace.feature_column.base import _FeatureColumn, make_parse_example_spec
+from millrace.feature_column.state import of_model
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
@@ -51,7 +52,7 @@ def transform_features(features: Dict[Any, Any], feature_columns: Any) -> Dict[A
 
 def _dense(column: Any, builder: _Builder, collections: Any, trainable: bool, rank: int) -> Tensor:
     if not isinstance(column, _Column):
-        return models.dense_rows(column, builder, models._with_own(collections), trainable)
+        return models.dense_rows(column, builder, of_model(collections), trainable)
     value = builder.get(column)
     try:
         return column._to_dnn_input_layer(value, collections, trainable, output_rank=rank)
@@ -119,8 +120,8 @@ def _looked_up(column: Any, value: Any, num_outputs: int, collections: Any, trai
 
 def _weighted(column: Any, builder: _Builder, num_outputs: int, collections: Any, trainable: bool) -> Tuple[Tensor, List[Any]]:
     if not isinstance(column, _Column):
-        made = models.weighted_sum(column, builder, num_outputs, "sum", models._with_own(collections), trainable)
-        return made, models._variables_here()
+        made = models.weighted_sum_in_scope(column, builder, num_outputs, "sum", of_model(collections), trainable)
+        return made, models.variables_here()
     value = builder.get(column)
     try:
         made, variable = _looked_up(column, value, num_outputs, collections, trainable)
@@ -177,7 +178,7 @@ def joint_weighted_sum_from_feature_columns(
 
 def create_feature_spec_for_parsing(feature_columns: Any) -> Dict[str, Any]:
     """What tf.parse_example needs for some columns."""
-    return models.make_parse_example_spec(feature_columns.values() if isinstance(feature_columns, dict) else feature_columns)
+    return make_parse_example_spec(feature_columns.values() if isinstance(feature_columns, dict) else feature_columns)
 
 
 def _create_sequence_feature_spec_for_parsing(sequence_feature_columns: Any, allow_missing_by_default: bool = False) -> Dict[str, Any]:

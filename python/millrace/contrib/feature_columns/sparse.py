@@ -9,7 +9,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from millrace.contrib.feature_columns.base import _Column, _LinearEmbeddingLookupArguments, checked_combiner, of_rank
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
 from millrace.feature_column import categorical
-from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _LazyBuilder, sparse_of, words_or_numbers
+from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn
+from millrace.feature_column.features import _LazyBuilder, sparse_of, words_or_numbers
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
@@ -110,19 +111,19 @@ class _SparseColumnIntegerized(_SparseColumn):
 
 class _SparseColumnHashed(_SparseColumn):
     def _as_core(self) -> Any:
-        return categorical._HashedCategoricalColumn(self.column_name, self.length, self.dtype)
+        return categorical.HashedCategoricalColumn(self.column_name, self.length, self.dtype)
 
 
 class _SparseColumnKeys(_SparseColumn):
     def _as_core(self) -> Any:
         known: Any = self.lookup_config
-        return categorical._VocabularyListCategoricalColumn(self.column_name, known.keys, self.dtype, known.default_value, known.num_oov_buckets)
+        return categorical.VocabularyListCategoricalColumn(self.column_name, known.keys, self.dtype, known.default_value, known.num_oov_buckets)
 
 
 class _SparseColumnVocabulary(_SparseColumn):
     def _as_core(self) -> Any:
         known: Any = self.lookup_config
-        return categorical._VocabularyFileCategoricalColumn(
+        return categorical.VocabularyFileCategoricalColumn(
             self.column_name, known.vocabulary_file, known.vocab_size, known.num_oov_buckets, self.dtype, known.default_value
         )
 

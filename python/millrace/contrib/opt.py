@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.opt: optimizers that live outside the graph."""
+"""tf.contrib.opt: more optimizers, and those that live outside the graph."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+import contextlib
+from typing import Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
-from millrace.contrib.lazy_adam import LazyAdamOptimizer  # noqa: F401
+from millrace.contrib.adam_optimizers import (  # noqa: F401
+    AdaMaxOptimizer,
+    AdamGSOptimizer,
+    LazyAdamGSOptimizer,
+    LazyAdamOptimizer,
+    NadamOptimizer,
+)
+from millrace.contrib.decay_optimizers import (  # noqa: F401
+    AdamWOptimizer,
+    DecoupledWeightDecayExtension,
+    LARSOptimizer,
+    MomentumWOptimizer,
+    extend_with_decoupled_weight_decay,
+)
 from millrace.contrib.sign_optimizers import (  # noqa: F401
     AddSignOptimizer,
     PowerSignOptimizer,
@@ -15,17 +29,52 @@ from millrace.contrib.sign_optimizers import (  # noqa: F401
     get_linear_decay_fn,
     get_restart_decay_fn,
 )
+from millrace.contrib.wrapping_optimizers import (  # noqa: F401
+    DropStaleGradientOptimizer,
+    MovingAverageOptimizer,
+    MultitaskOptimizerWrapper,
+    VariableClippingOptimizer,
+    clip_gradients_by_global_norm,
+)
 from millrace.framework import numpy_cast
+from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.default_session import get_default_session
-from millrace.framework.graph import control_dependencies
-from millrace.ops import array_ops, control_flow_ops
+from millrace.ops import array_ops
 from millrace.ops.gradients import gradients
-from millrace.ops.variables import global_variables, trainable_variables
-from millrace.train.moving_averages import ExponentialMovingAverage
-from millrace.train.optimizer import Optimizer
-from millrace.train.saver import Saver
+from millrace.ops.variables import trainable_variables
+from millrace.train.rules import AdagradOptimizer
+
+
+class RegAdagradOptimizer(AdagradOptimizer):
+    """Adagrad whose slots stay as they are for gradients that are applied within avoid_updating_slots(): those of regularisation."""
+
+    _update_slots = True
+
+    @contextlib.contextmanager
+    def avoid_updating_slots(self) -> Iterator[None]:
+        """A context in which steps leave the slots alone."""
+        kept, self._update_slots = self._update_slots, False
+        try:
+            yield
+        finally:
+            self._update_slots = kept
+
+    def __init__(self, learning_rate: Any, initial_accumulator_value: float = 0.1, use_locking: bool = False, name: str = "RegAdagrad") -> None:
+        super().__init__(learning_rate, initial_accumulator_value, use_locking, name)
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        return self._updated("apply_adagrad", var, grad=grad, update_slots=self._update_slots)
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        return self._updated("sparse_apply_adagrad", var, grad=grad.values, indices=grad.indices, update_slots=self._update_slots)
+
+    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
+        return self._apply_sparse(IndexedSlices(grad, indices), handle)
+
+    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+        return self._apply_dense(grad, handle)
 
 
 class ExternalOptimizerInterface:
@@ -78,15 +127,25 @@ class ExternalOptimizerInterface:
                 got = session.run(tensors + (fetches if on_loss else []), feed_dict, **run_kwargs)
                 if on_loss and loss_callback:
                     loss_callback(*got[len(tensors) :])
-                return got[0], np.asarray(got[1], np.float64)
+                return got[: len(tensors)]
 
             return call
 
-        pairs = [[t, g] for t, g in zip([self._loss, *self._equalities, *self._inequalities], self._gradients)]
-        functions = [evaluate(pair, i == 0) for i, pair in enumerate(pairs)]
-        start = np.concatenate([np.ravel(v) for v in session.run(self._vars)]).astype(np.float64)
-        count = len(self._equalities)
-        result = self._minimize(start, functions[0], functions[1 : count + 1], functions[count + 1 :], self._bounds, step_callback, self.optimizer_kwargs)
+        count = 1 + len(self._equalities)
+        tensors = [self._loss, *self._equalities, *self._inequalities]
+        functions = [evaluate([t], False) for t in tensors]
+        slopes = [evaluate([g], False) for g in self._gradients]
+        result = self._minimize(
+            initial_val=np.concatenate([np.ravel(v) for v in session.run(self._vars)]),
+            loss_grad_func=evaluate([self._loss, self._gradients[0]], True),
+            equality_funcs=functions[1:count],
+            equality_grad_funcs=slopes[1:count],
+            inequality_funcs=functions[count:],
+            inequality_grad_funcs=slopes[count:],
+            packed_bounds=self._bounds,
+            step_callback=step_callback or (lambda vector: None),
+            optimizer_kwargs=self.optimizer_kwargs,
+        )
         self._store(result, session)
 
     def _store(self, vector: Any, session: Any) -> None:
@@ -94,80 +153,62 @@ class ExternalOptimizerInterface:
             v.load(numpy_cast.cast(vector[part].reshape(v.get_shape().as_list()), v.dtype.base_dtype), session)
 
     def _minimize(
-        self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any, optimizer_kwargs: Any
+        self,
+        initial_val: Any,
+        loss_grad_func: Any,
+        equality_funcs: Any,
+        equality_grad_funcs: Any,
+        inequality_funcs: Any,
+        inequality_grad_funcs: Any,
+        packed_bounds: Any,
+        step_callback: Any,
+        optimizer_kwargs: Any,
     ) -> Any:
-        raise at_user_line(NotImplementedError("%s has no _minimize" % type(self).__name__))
+        """The best vector. Functions take a vector: loss_grad_func gives the loss and its gradient, those of constraints come in two lists."""
+        raise at_user_line(NotImplementedError("To use ExternalOptimizerInterface, subclass from it and implement the _minimize() method."))
 
 
 class ScipyOptimizerInterface(ExternalOptimizerInterface):
     """scipy.optimize.minimize; method="L-BFGS-B" unless given, or "SLSQP" where there are constraints."""
 
     def _minimize(
-        self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any, optimizer_kwargs: Any
+        self,
+        initial_val: Any,
+        loss_grad_func: Any,
+        equality_funcs: Any,
+        equality_grad_funcs: Any,
+        inequality_funcs: Any,
+        inequality_grad_funcs: Any,
+        packed_bounds: Any,
+        step_callback: Any,
+        optimizer_kwargs: Any,
     ) -> Any:
         try:
             import scipy.optimize  # type: ignore[import-not-found,import-untyped,unused-ignore]
         except ImportError:
             raise at_user_line(ImportError("ScipyOptimizerInterface needs SciPy: pip install scipy")) from None
-        kwargs = dict(optimizer_kwargs)
-        method = kwargs.pop("method", "SLSQP" if equalities or inequalities else "L-BFGS-B")
+
+        def in_double(f: Any) -> Any:  # SciPy's solvers want float64
+            return lambda vector: np.asarray(f(vector), np.float64)
+
         constraints = [
-            {"type": kind, "fun": lambda x, f=f: f(x)[0], "jac": lambda x, f=f: f(x)[1]}
-            for kind, functions in (("eq", equalities), ("ineq", inequalities))
-            for f in functions
+            {"type": kind, "fun": in_double(f), "jac": in_double(slope)}
+            for kind, functions, slopes in (("eq", equality_funcs, equality_grad_funcs), ("ineq", inequality_funcs, inequality_grad_funcs))
+            for f, slope in zip(functions, slopes)
         ]
+        kwargs = dict(optimizer_kwargs)
+        method = kwargs.pop("method", "SLSQP" if constraints else "L-BFGS-B")
         if constraints and method != "SLSQP":
             raise at_user_line(NotImplementedError('constraints need method="SLSQP", not %s' % method))
-        made = scipy.optimize.minimize(
-            lambda x: tuple(loss_grad_func(x)),
-            initial_val,
-            jac=True,
-            method=method,
-            bounds=packed_bounds,
-            constraints=constraints,
-            callback=step_callback,
-            **kwargs,
-        )
-        return made.x
+        if "bounds" in kwargs:
+            raise at_user_line(ValueError("Bounds must be set using the var_to_bounds argument"))
+        own = {"jac": True, "callback": step_callback, "constraints": constraints, "bounds": packed_bounds}
+        taken = next((name for name in own if name in kwargs), None)
+        if taken is not None:
+            raise at_user_line(ValueError("Optimizer keyword arg %r is set automatically and cannot be injected manually" % taken))
 
+        def with_slope(vector: Any) -> Any:
+            loss, slope = loss_grad_func(vector)
+            return loss, np.asarray(slope, np.float64)
 
-class MovingAverageOptimizer(Optimizer):
-    """Another optimizer that averages the variables after each step; swapping_saver saves the averages in their place."""
-
-    def __init__(self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None, sequential_update: bool = True) -> None:
-        super().__init__(False, "MovingAverage")
-        self._optimizer, self._sequential = opt, sequential_update
-        self._ema = ExponentialMovingAverage(average_decay, num_updates=num_updates)
-        self._variables: Any = None
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's."""
-        return self._optimizer.compute_gradients(*args, **kwargs)
-
-    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
-        """An operation that makes a step and averages; with sequential_update one after the other."""
-        pairs = list(grads_and_vars)
-        self._variables = [v for g, v in pairs if g is not None]
-        step = self._optimizer.apply_gradients(pairs, global_step, name)
-        with control_dependencies([step] if self._sequential else []):
-            averaged = self._ema.apply(self._variables)
-        return control_flow_ops.group(step, averaged)
-
-    def swapping_saver(self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any) -> Any:
-        """A Saver that writes averages under the names of their variables, and the variables under those of the averages."""
-        if self._variables is None:
-            raise at_user_line(RuntimeError("Must call apply_gradients or minimize before creating the swapping_saver"))
-        chosen = global_variables() if var_list is None else var_list
-        by_name = dict(chosen) if isinstance(chosen, dict) else {v.op.name: v for v in chosen}
-        swapped = dict(by_name)
-        for v in self._variables:
-            average = self._ema.average(v)
-            names = {id(value): key for key, value in by_name.items()}
-            if id(v) not in names or id(average) not in names:
-                raise at_user_line(ValueError("Variable %s to swap is not part of variables to save. This breaks MovingAverageOptimizer." % v.op.name))
-            swapped[names[id(v)]], swapped[names[id(average)]] = average, v
-        return Saver(swapped, name=name, **kwargs)
-
-    def get_slot(self, var: Any, name: str) -> Any:
-        """The optimizer's."""
-        return self._optimizer.get_slot(var, name)
+        return scipy.optimize.minimize(with_slope, np.asarray(initial_val, np.float64), method=method, **own, **kwargs).x

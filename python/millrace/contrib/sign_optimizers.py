@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
-from millrace.ops import gen_ops, math_ops
-from millrace.train.optimizer import Optimizer
+from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.train.rules import RuleOptimizer
 
 
-class _SignOptimizer(Optimizer):
+class _SignOptimizer(RuleOptimizer):
     _slot_names = ("m",)
 
     def __init__(self, learning_rate: Any, beta: Any, sign_decay_fn: Optional[Callable[[Any], Any]], use_locking: bool, name: str) -> None:
@@ -33,7 +33,7 @@ class _SignOptimizer(Optimizer):
 class AddSignOptimizer(_SignOptimizer):
     """Steps (alpha + sign_decay sign(g) sign(m)) g."""
 
-    _rule = "AddSign"
+    _rule, _op = "AddSign", "add_sign"
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class AddSignOptimizer(_SignOptimizer):
 class PowerSignOptimizer(_SignOptimizer):
     """Steps base^(sign_decay sign(g) sign(m)) g."""
 
-    _rule = "PowerSign"
+    _rule, _op = "PowerSign", "power_sign"
 
     def __init__(
         self,
@@ -72,39 +72,44 @@ class PowerSignOptimizer(_SignOptimizer):
         return {"learning_rate": self._lr, "logbase": self._logbase, "sign_decay": self._sign_decay, "beta": self._beta}
 
 
-def _steps(global_step: Any, decay_steps: Any) -> Any:
-    return math_ops.cast(global_step, dtypes.float32), math_ops.cast(decay_steps, dtypes.float32)
+def _done(global_step: Any, decay_steps: Any, num_periods: float) -> Tuple[Any, Any]:
+    """Periods that are done, and the same as steps, of decay_steps in all."""
+    if global_step is None:
+        raise at_user_line(ValueError("global_step is required for the decay."))
+    whole = math_ops.cast(decay_steps, dtypes.float32)
+    steps = num_periods * gen_ops.minimum(math_ops.cast(global_step, dtypes.float32), whole)
+    return steps / whole, steps
 
 
 def get_linear_decay_fn(decay_steps: Any) -> Callable[[Any], Any]:
     """From 1 to 0 in so many steps."""
 
     def decay(global_step: Any) -> Any:
-        step, whole = _steps(global_step, decay_steps)
-        return gen_ops.maximum(whole - step, 0.0) / whole
+        return gen_ops.maximum(0.0, 1.0 - _done(global_step, decay_steps, 1.0)[0])
 
     return decay
 
 
-def _of_done(decay_steps: Any, num_periods: float, zero_after: Optional[float], curve: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decay(global_step: Any) -> Any:
-        step, whole = _steps(global_step, decay_steps)
-        done = gen_ops.minimum(step, whole) / whole * num_periods
-        value = curve(done)
-        if zero_after is None:
-            return value
-        return value * math_ops.cast(gen_ops.less_equal(done, 2.0 * zero_after), dtypes.float32)
-
-    return decay
+def _until(zero_after: Optional[float], done: Any, value: Any) -> Any:
+    return value if zero_after is None else array_ops.where(gen_ops.greater_equal(done, zero_after), array_ops.zeros_like(value), value)
 
 
 def get_cosine_decay_fn(decay_steps: Any, num_periods: float = 0.5, zero_after: Optional[float] = None) -> Callable[[Any], Any]:
     """Half (1 + cosine) of num_periods in so many steps; 0 after zero_after of them."""
-    return _of_done(decay_steps, num_periods, None if zero_after is None else zero_after / 2, lambda done: 0.5 * (gen_ops.cos(2.0 * math.pi * done) + 1.0))
+
+    def decay(global_step: Any) -> Any:
+        done, _ = _done(global_step, decay_steps, num_periods)
+        return _until(zero_after, done, 0.5 * (1.0 + gen_ops.cos(2.0 * math.pi * done)))
+
+    return decay
 
 
 def get_restart_decay_fn(decay_steps: Any, num_periods: float = 1, zero_after: Optional[float] = None) -> Callable[[Any], Any]:
     """As the cosine's, from 1 to 0 in each of num_periods."""
-    return _of_done(
-        decay_steps, num_periods, None if zero_after is None else zero_after / 2, lambda done: 0.5 * (gen_ops.cos(math.pi * gen_ops.floor_mod(done, 1.0)) + 1.0)
-    )
+
+    def decay(global_step: Any) -> Any:
+        done, steps = _done(global_step, decay_steps, num_periods)
+        whole = math_ops.cast(decay_steps, dtypes.float32)
+        return _until(zero_after, done, 0.5 * (1.0 + gen_ops.cos(math.pi * gen_ops.floor_mod(steps, whole) / whole)))
+
+    return decay

@@ -85,19 +85,19 @@ from millrace.train.monitored_session import (
     WorkerSessionCreator,
 )
 from millrace.train.moving_averages import ExponentialMovingAverage
-from millrace.train.optimizer import (
+from millrace.train.optimizer import Optimizer
+from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
+from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from millrace.train.best_checkpoints import best_checkpoint
+from millrace.train.rules import (
     AdadeltaOptimizer,
     AdagradOptimizer,
     AdamOptimizer,
     FtrlOptimizer,
     GradientDescentOptimizer,
     MomentumOptimizer,
-    Optimizer,
     RMSPropOptimizer,
 )
-from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
-from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
-from millrace.train.best_checkpoints import best_checkpoint
 from millrace.train.sandblaster import SandblasterOptimizer
 from millrace.train.saver import (
     CheckpointReader,

@@ -5,7 +5,6 @@ so that programs which make variables in another order, or under other names, re
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -77,8 +76,7 @@ def children_of(value: Any) -> Dict[str, Any]:
     if _is_of_keras(value):
         return value.numbers()
     if isinstance(value, Optimizer):
-        slots = {id(s) for _, _, s in slots_of(value, None)}
-        return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v for v in value._kept.get(get_default_graph(), []) if id(v) not in slots}
+        return value._non_slots_of(get_default_graph())
     found: Dict[str, Any] = {}
     layers = getattr(value, "layers", None)
     if isinstance(value, Layer) and isinstance(layers, list):  # a model

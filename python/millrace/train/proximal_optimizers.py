@@ -8,13 +8,13 @@ from typing import Any, Dict
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.ops import math_ops
-from millrace.train.optimizer import Optimizer
+from millrace.train.rules import RuleOptimizer
 
 
-class AdagradDAOptimizer(Optimizer):
+class AdagradDAOptimizer(RuleOptimizer):
     """Adagrad by dual averaging."""
 
-    _rule = "AdagradDA"
+    _rule, _op = "AdagradDA", "adagrad_da"
     _slot_names = ("gradient_accumulator", "gradient_squared_accumulator")
 
     def __init__(
@@ -41,10 +41,10 @@ class AdagradDAOptimizer(Optimizer):
         return {1: self._initial}
 
 
-class ProximalAdagradOptimizer(Optimizer):
+class ProximalAdagradOptimizer(RuleOptimizer):
     """Adagrad with a proximal step."""
 
-    _rule = "ProximalAdagrad"
+    _rule, _op = "ProximalAdagrad", "proximal_adagrad"
     _slot_names = ("accumulator",)
 
     def __init__(
@@ -69,10 +69,11 @@ class ProximalAdagradOptimizer(Optimizer):
         return {0: self._initial}
 
 
-class ProximalGradientDescentOptimizer(Optimizer):
+class ProximalGradientDescentOptimizer(RuleOptimizer):
     """Gradient descent with a proximal step."""
 
-    _rule = "ProximalGradientDescent"
+    _rule, _op = "ProximalGradientDescent", "proximal_gradient_descent"
+    _rate, _gradient = "alpha", "delta"
 
     def __init__(
         self,

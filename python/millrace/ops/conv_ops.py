@@ -13,6 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import gen_ops
 from millrace.ops.dialects import either, given
+from millrace.ops.window_ops import by_axis as _by_axis
 from millrace.ops.window_ops import dilated as _dilated
 from millrace.ops.window_ops import spatial_size as _spatial_size
 
@@ -56,15 +57,6 @@ def _edges(padding: Any) -> Any:
     if len(padding) != 4 or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in padding):
         raise at_user_line(ValueError("padding as a list must be four pairs, of the axes, got %r" % (padding,)))
     return "EXPLICIT", [int(n) for pair in padding for n in pair]
-
-
-def _steps(sizes: Any, data_format: str, count: int) -> Any:
-    """Numbers for each axis, of one, of one for each spatial axis, or of all; ones for None."""
-    sizes = [1] if sizes is None else [sizes] if isinstance(sizes, (int, np.integer)) else list(sizes)
-    if len(sizes) not in (1, count):
-        return sizes
-    spatial = sizes * (count // len(sizes))
-    return [1, 1, *spatial] if data_format.startswith("NC") else [1, *spatial, 1]
 
 
 def conv2d(
@@ -138,7 +130,7 @@ def conv2d_transpose(
             )
         sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
         result = gen_ops.conv2d_backprop_input(
-            sizes, filter, value, _window(strides, layout), padding, data_format=layout, dilations=_steps(dilations, layout, 2), name=scope
+            sizes, filter, value, _window(strides, layout), padding, data_format=layout, dilations=_by_axis(dilations, layout, 2), name=scope
         )
         if isinstance(output_shape, (list, tuple)):
             result.set_shape([d if isinstance(d, (int, np.integer)) else None for d in output_shape])
@@ -164,10 +156,10 @@ def conv3d_transpose(
         convert_to_tensor(output_shape, dtypes.int32),
         filter,
         value,
-        _steps(strides, layout, 3),
+        _by_axis(strides, layout, 3),
         padding,
         data_format=layout,
-        dilations=_steps(dilations, layout, 3),
+        dilations=_by_axis(dilations, layout, 3),
         name=name or "conv3d_transpose",
     )
 

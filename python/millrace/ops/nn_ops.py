@@ -292,7 +292,7 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: Optional[str] = None) ->
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, rate: Any = None) -> Tensor:
     """Elements kept with probability keep_prob and scaled up, others zero."""
     if rate is not None:
-        keep_prob = 1 - rate
+        keep_prob = 1 - (convert_to_tensor(rate) if isinstance(rate, (list, tuple)) else rate)
     if keep_prob is None:
         raise at_user_line(ValueError("keep_prob must be given"))
     with name_scope(name, "dropout", [x]) as scope:
@@ -308,6 +308,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
                 seed1, seed2 = op_seeds(seed)
                 return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
         keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")
+        keep.get_shape().assert_is_compatible_with([])
         if constant_value(keep) == 1:
             return x
         from millrace.ops import random_ops
@@ -331,7 +332,8 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
         if scale is not None:
             factor = factor * scale
         shift = offset - mean * factor if offset is not None else -mean * factor
-        return convert_to_tensor(x) * factor + shift
+        x = convert_to_tensor(x)  # narrow ones may have wide moments
+        return x * math_ops.cast(factor, x.dtype) + math_ops.cast(shift, x.dtype)
 
 
 def fused_batch_norm(
@@ -345,15 +347,17 @@ def fused_batch_norm(
     is_training: bool = True,
     name: Optional[str] = None,
 ) -> Any:
-    """(y, mean, variance): batch normalisation of images over all but the channels."""
-    empty: Any = [] if mean is None or is_training else None
-    x = convert_to_tensor(x)
-    made = gen_ops.fused_batch_norm(
+    """(y, mean, variance): batch normalisation of images, or of volumes, over all but the channels. Scales of narrow images are float32."""
+    if is_training and (mean is not None or variance is not None):
+        raise at_user_line(ValueError("Both 'mean' and 'variance' must be None if is_training is True."))
+    x = convert_to_tensor(x, name="input")
+    plain = x.dtype.base_dtype == dtypes.float32 and len(data_format) == 4
+    made = (gen_ops.fused_batch_norm if plain else gen_ops.fused_batch_norm_v3)(
         x,
-        scale,
-        offset,
-        convert_to_tensor([], dtypes.float32) if empty is not None else mean,
-        convert_to_tensor([], dtypes.float32) if empty is not None else variance,
+        convert_to_tensor(scale, dtypes.float32, name="scale"),
+        convert_to_tensor(offset, dtypes.float32, name="offset"),
+        convert_to_tensor([] if mean is None else mean, dtypes.float32),
+        convert_to_tensor([] if variance is None else variance, dtypes.float32),
         epsilon=max(epsilon, 1.001e-5),
         data_format=data_format,
         is_training=is_training,

@@ -28,7 +28,7 @@ def _sizes(value: Any, count: int, channels_first: bool, what: str) -> Any:
 def _dimensions(input: Tensor, data_format: Optional[str]) -> int:
     count = len(data_format) if data_format else input.get_shape().ndims
     if count not in (3, 4, 5):
-        raise at_user_line(ValueError("input must have rank 3, 4 or 5, got %s" % input.get_shape()))
+        raise at_user_line(ValueError("Input tensor must be of rank 3, 4 or 5 but was %s." % count))
     return count - 2
 
 
@@ -108,8 +108,12 @@ def conv_transpose(
     """The transpose of a convolution over one, two or three dimensions."""
     if dilations is not None and any(d != 1 for d in (dilations if isinstance(dilations, (list, tuple)) else [dilations])):
         raise at_user_line(NotImplementedError("conv_transpose with dilations is not provided: use tf.nn.atrous_conv2d_transpose."))
-    input, filters = convert_to_tensor(input, name="input"), convert_to_tensor(filters, name="filters")
-    count = _dimensions(input, data_format)
+    rank = output_shape.get_shape()[0].value if isinstance(output_shape, Tensor) else len(output_shape) if hasattr(output_shape, "__len__") else None
+    if rank is None:
+        raise at_user_line(ValueError("output_shape must be a tensor or sized collection."))
+    if rank not in (3, 4, 5):
+        raise at_user_line(ValueError("output_shape must be of length 3, 4 or 5 but was %d." % rank))
+    input, filters, count = convert_to_tensor(input, name="input"), convert_to_tensor(filters, name="filters"), rank - 2
     data_format = data_format or ("NWC", "NHWC", "NDHWC")[count - 1]
     first = data_format.startswith("NC")
     strides = _sizes(strides, count, first, "strides")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List
+import inspect
+from typing import Any as _Anything, Callable as _Callable, List as _List  # ops are called Any and List too
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.not_provided import NotProvidedError
@@ -17,7 +18,7 @@ def _snake(name: str) -> str:
 
 
 @functools.cache
-def gen_ops_name() -> Any:
+def gen_ops_name() -> _Anything:
     """{name of an op: name of its function}."""
     held = {id(value): name[1:] for name, value in vars(gen_ops).items() if name.startswith("_") and name[1:2].isupper()}
     made = {}
@@ -30,16 +31,30 @@ def gen_ops_name() -> Any:
     return made
 
 
-def _by_name(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+# TensorFlow's functions call these inputs otherwise than its op definitions do; both names are taken.
+_AXIS = ("reduction_indices", "dim", "squeeze_dims", "split_dim")
+_RENAMED = {name: dict.fromkeys(_AXIS, "axis") for name in "All Any EuclideanNorm ExpandDims Max Mean Min Prod Split SplitV Squeeze Sum".split()}
+_RENAMED.update(Select={"t": "x", "e": "y"}, Where={"input": "condition"})
+
+
+def _by_name(function: _Callable[..., _Anything], name: str) -> _Callable[..., _Anything]:
+    renamed = _RENAMED.get(name, {})
+    places = inspect.signature(function).parameters
+    shown = [place.replace(name=renamed.get(key, key)) for key, place in places.items()]
+    old = {new.name: key for new, key in zip(shown, places)}
+
     @functools.wraps(function)
-    def call(**kwargs: Any) -> Any:
-        return function(**kwargs)
+    def call(*args: _Anything, **kwargs: _Anything) -> _Anything:
+        if args:
+            raise at_user_line(TypeError("%s only takes keyword args (possible keys: %s). Please pass these args as kwargs instead." % (name, list(old))))
+        return function(**{old.get(key, key): value for key, value in kwargs.items()})
 
     call.__name__ = name
+    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return call
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Anything:
     found = _snake(name)
     if name.startswith("__"):
         raise AttributeError(name)
@@ -51,5 +66,5 @@ def __getattr__(name: str) -> Any:
     return made
 
 
-def __dir__() -> List[str]:
+def __dir__() -> _List[str]:
     return sorted(gen_ops_name())

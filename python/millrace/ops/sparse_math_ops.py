@@ -127,7 +127,11 @@ def sparse_expand_dims(sp_input: Any, axis: Any = None, name: Optional[str] = No
     with name_scope(name, "SparseExpandDims"):
         sparse = _sparse(sp_input)
         rank = _rank(sparse)
-        axis = rank if axis is None else int(axis) + (rank + 1 if axis < 0 else 0)
+        place = rank if axis is None else constant_value(convert_to_tensor(axis))
+        if place is None:  # the step tells
+            axis = gen_ops.floor_mod(convert_to_tensor(axis), math_ops.cast(rank + 1, axis.dtype))
+        else:
+            axis = int(place) + (rank + 1 if place < 0 else 0)
         column = array_ops.zeros_like(sparse.indices[:, :1])
         indices = array_ops.concat([sparse.indices[:, :axis], column, sparse.indices[:, axis:]], 1)
         return SparseTensor(indices, sparse.values, array_ops.concat([sparse.dense_shape[:axis], [1], sparse.dense_shape[axis:]], 0))

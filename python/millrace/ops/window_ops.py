@@ -23,6 +23,15 @@ def spatial_size(filters: Any) -> List[int]:
     return [int(d) for d in convert_to_tensor(filters).get_shape().as_list()[:-2]]  # type: ignore[arg-type]
 
 
+def by_axis(sizes: Any, data_format: str, count: int) -> Any:
+    """Numbers for each axis, of one, of one for each spatial axis, or of all; ones for None."""
+    sizes = [1] if sizes is None else [sizes] if isinstance(sizes, (int, np.integer)) else list(sizes)
+    if len(sizes) not in (1, count):
+        return sizes
+    spatial = sizes * (count // len(sizes))
+    return [1, 1, *spatial] if data_format.startswith("NC") else [1, *spatial, 1]
+
+
 def dilated(value: Any, rate: Sequence[int], padding: str, compute: Callable[[Tensor, str], Tensor], size: Sequence[int]) -> Tensor:
     """compute(x, "VALID") of the phases of the image, as space_to_batch makes them, with windows of this size."""
     value = convert_to_tensor(value)
@@ -131,12 +140,12 @@ def convolution(
 
 def max_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: Optional[str] = None) -> Tensor:
     """The largest value of each window of volumes."""
-    return gen_ops.max_pool3d(input, ksize, strides, padding, data_format=data_format, name=name)
+    return gen_ops.max_pool3d(input, by_axis(ksize, data_format, 3), by_axis(strides, data_format, 3), padding, data_format=data_format, name=name)
 
 
 def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: Optional[str] = None) -> Tensor:
     """The mean of each window of volumes."""
-    return gen_ops.avg_pool3d(input, ksize, strides, padding, data_format=data_format, name=name)
+    return gen_ops.avg_pool3d(input, by_axis(ksize, data_format, 3), by_axis(strides, data_format, 3), padding, data_format=data_format, name=name)
 
 
 def pool(

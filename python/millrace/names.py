@@ -558,6 +558,7 @@ regularizers utils wrappers = %
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
 optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers
 optimizer_v2.learning_rate_schedule = keras.schedules
+backend_config = keras.backend_settings
 engine.input_spec = layers.nodes
 engine.base_layer = layers.base layers.nodes
 engine.base_layer_utils = layers.casting

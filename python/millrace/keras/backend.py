@@ -26,6 +26,7 @@ from millrace.keras.backend_windows import (  # noqa: F401
     conv3d,
     conv3d_transpose,
     depthwise_conv2d,
+    local_conv,
     local_conv1d,
     local_conv2d,
     pool1d,

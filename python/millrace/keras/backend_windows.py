@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, List, Optional, Tuple
 
 from millrace.framework import dtypes
@@ -218,27 +219,27 @@ def bias_add(x: Any, bias: Any, data_format: Any = None) -> Any:
     return x + array_ops.reshape(array_ops.transpose(bias, [len(own) - 1, *range(len(own) - 1)]) if first else bias, shape)
 
 
+def local_conv(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, output_shape: Any, data_format: Any = None) -> Any:
+    """A convolution along any number of axes with a kernel of its own at each place, [places, size * channels, filters]."""
+    first, n = layout(data_format) == "channels_first", len(output_shape)
+    _, features, filters = kernel.get_shape().as_list()
+    parts = []
+    for place in itertools.product(*map(range, output_shape)):
+        seen = [slice(i * step, i * step + size) for i, step, size in zip(place, strides, kernel_size)]
+        window = inputs[(slice(None), slice(None), *seen) if first else (slice(None), *seen, slice(None))]
+        parts.append(array_ops.reshape(window, [1, -1, features]))
+    made = array_ops.reshape(matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel)), [*output_shape, -1, filters])
+    return array_ops.transpose(made, [n, n + 1, *range(n)] if first else [n, *range(n), n + 1])
+
+
 def local_conv1d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, data_format: Any = None) -> Any:
     """A convolution of sequences with a kernel of its own at each place, [places, size * channels, filters]."""
-    layout(data_format)
-    places, features, filters = kernel.get_shape().as_list()
-    parts = [array_ops.reshape(inputs[:, i * strides[0] : i * strides[0] + kernel_size[0], :], [1, -1, features]) for i in range(places)]
-    made = matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel))
-    return array_ops.transpose(array_ops.reshape(made, [places, -1, filters]), [1, 0, 2])
+    return local_conv(inputs, kernel, kernel_size, strides, kernel.get_shape().as_list()[:1], data_format)
 
 
 def local_conv2d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, output_shape: Any, data_format: Any = None) -> Any:
     """A convolution of images with a kernel of its own at each place, [places, size * channels, filters]."""
-    first = layout(data_format) == "channels_first"
-    rows, columns = output_shape
-    _, features, filters = kernel.get_shape().as_list()
-    parts = []
-    for i in range(rows):
-        for j in range(columns):
-            a, b = slice(i * strides[0], i * strides[0] + kernel_size[0]), slice(j * strides[1], j * strides[1] + kernel_size[1])
-            parts.append(array_ops.reshape(inputs[:, :, a, b] if first else inputs[:, a, b, :], [1, -1, features]))
-    made = array_ops.reshape(matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel)), [rows, columns, -1, filters])
-    return array_ops.transpose(made, [2, 3, 0, 1] if first else [2, 0, 1, 3])
+    return local_conv(inputs, kernel, kernel_size, strides, output_shape, data_format)
 
 
 # ---- loops ----

@@ -102,14 +102,12 @@ class Optimizer:
         return {names[name]: v for name, v in self._variables.items() if name in names}
 
     def get_gradients(self, loss: Any, params: Any) -> List[Any]:
-        """The gradients, clipped; those that are IndexedSlices stay such where nothing is clipped."""
+        """The gradients, each clipped by its own norm; those that are IndexedSlices stay such where nothing is clipped."""
         found = gradients(loss, list(params))
         if self.clipnorm is not None or self.clipvalue is not None:
             found = [None if g is None else convert_to_tensor(g) for g in found]
         if self.clipnorm is not None:
-            there, _ = math_ops.clip_by_global_norm([g for g in found if g is not None], self.clipnorm)
-            rest = list(there)
-            found = [None if g is None else rest.pop(0) for g in found]
+            found = [None if g is None else math_ops.clip_by_norm(g, self.clipnorm) for g in found]
         if self.clipvalue is not None:
             found = [None if g is None else K.clip(g, -self.clipvalue, self.clipvalue) for g in found]
         return found

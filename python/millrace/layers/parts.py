@@ -19,7 +19,7 @@ def _each_once(values: List[Any]) -> List[Any]:
 class Parts(Submodules):
     """Variables, losses and updates of a layer and of its parts."""
 
-    trainable = True
+    _trainable = True
     stateful = False
     _is_metric = False  # metrics are layers too, and no parts of those that hold them
 
@@ -29,6 +29,17 @@ class Parts(Submodules):
         self._losses: List[Any] = []
         self._updates: List[Any] = []
         self._conditions: Dict[int, Any] = {}  # by id of a loss or update: the inputs that it is for
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained; setting it sets all layers that it is made of."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for part in (self, *self.submodules):
+            if isinstance(part, Parts) and not part._is_metric:
+                part._trainable = value
 
     def _attributes(self, kind: type) -> List[Any]:
         """Its attributes of a kind, and those in lists and dictionaries, in the order in which it got them."""

@@ -17,7 +17,7 @@ from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
-from millrace.layers.base import arguments_of
+from millrace.layers.base import Layer, arguments_of
 from millrace.layers.nodes import listed, one_or_all, shape_tuple
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
@@ -176,6 +176,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     ) -> None:
         """Chooses how it is trained."""
         self.optimizer = optimizers.get(optimizer)
+        self._compiled_trainability = {id(part): part._trainable for part in self._all_layers()}
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
         self._given_metrics, self._given_weighted, self._given_targets = metrics, weighted_metrics, target_tensors
         if not loss and not getattr(self, "losses", None):
@@ -326,21 +327,29 @@ class Model(TrainingLoops, SavedWeights, Network):
         self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
         self._measures.append(metric(self.targets[i], self.outputs[i], sample_weight=weights))
 
+    def _all_layers(self) -> List[Any]:
+        """The model and all layers that it is made of."""
+        return [part for part in (self, *self.submodules) if isinstance(part, Layer)]
+
     def _operations(self) -> Any:
-        """What a training step runs."""
+        """What a training step runs: it trains what was to be trained when the model was compiled."""
         if "train" not in self._functions:
             if self.optimizer is None:
-                raise at_user_line(RuntimeError("You must compile a model before training/testing. Use `model.compile(optimizer, loss)`."))
-            with name_scope("training"):
-                steps = self.optimizer.get_updates(self.total_loss, self._collected_trainable_weights())
-            self._functions["train"] = [steps, self.updates]
+                raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
+            now = [(part, part._trainable) for part in self._all_layers()]
+            for part, trainable in now:
+                part._trainable = self._compiled_trainability.get(id(part), trainable)
+            try:
+                with name_scope("training"):
+                    steps = self.optimizer.get_updates(self.total_loss, list(dict.fromkeys(self.trainable_weights)))
+                self._functions["train"] = [steps, self.updates]
+            finally:
+                for part, trainable in now:
+                    part._trainable = trainable
         return self._functions["train"]
 
     def _make_train_function(self) -> None:
         self._operations()
-
-    def _collected_trainable_weights(self) -> List[Any]:
-        return list(dict.fromkeys(self.trainable_weights))
 
     # ---- what is fed ----
 
@@ -361,7 +370,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     ) -> Any:
         """(inputs, targets, weights) as lists of arrays."""
         if self.optimizer is None:
-            raise at_user_line(RuntimeError("You must compile a model before training/testing. Use `model.compile(optimizer, loss)`."))
+            raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
         self._build_for(x)
         if isinstance(x, dict) and not self._feed_input_names:
             x = None

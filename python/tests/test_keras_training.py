@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What models of tf.keras train: which weights, by which gradients, and what layers make of their inputs."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+keras = tf.keras
+K, L = keras.backend, keras.layers
+
+
+@pytest.fixture(autouse=True)
+def session():
+    K.clear_session()
+    yield
+    K.clear_session()
+
+
+def test_each_gradient_is_clipped_by_its_own_norm():
+    v, w = tf.Variable([3.0, 4.0]), tf.Variable([0.3, 0.4])
+    gradients = keras.optimizers.SGD(clipnorm=1.0).get_gradients(tf.reduce_sum(v * v) / 2 + tf.reduce_sum(w * w) / 2, [v, w])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(gradients), [[0.6, 0.8], [0.3, 0.4]], rtol=1e-6)
+
+
+def changed(model, before):
+    return [not np.allclose(a, b) for a, b in zip(before, model.get_weights())]
+
+
+def test_what_is_trained_is_chosen_when_a_model_is_compiled():
+    judge = keras.Sequential([L.Dense(1, input_dim=2)])
+    judge.compile("sgd", "mse")
+    judge.trainable = False
+    maker = L.Dense(2, input_dim=2)
+    both = keras.Sequential([maker, judge])
+    both.compile("sgd", "mse")
+    x = np.ones((4, 2), "f")
+    before, made = judge.get_weights(), maker.get_weights()
+    both.train_on_batch(x, np.ones((4, 1)))
+    assert changed(judge, before) == [False, False] and changed(maker, made)[1]
+    judge.train_on_batch(x, np.full((4, 1), 9.0))
+    assert changed(judge, before) == [True, True]
+
+
+def test_updates_are_those_of_when_a_model_is_compiled():
+    norm = L.BatchNormalization(momentum=0.5)
+    x = keras.Input((2,))
+    frozen = keras.Model(x, norm(x))
+    norm.trainable = False
+    frozen.compile("sgd", "mse")
+    norm.trainable = True
+    before = norm.get_weights()
+    frozen.train_on_batch(np.ones((4, 2)), np.ones((4, 2)))
+    assert changed(norm, before) == [False] * 4
+
+
+def test_setting_trainable_reaches_all_layers_inside():
+    inner = keras.Sequential([L.Dense(3, input_dim=2)])
+    inner.trainable = False
+    whole = keras.Model(inner.input, L.Dense(1)(inner.output))
+    assert [len(whole.trainable_weights), len(whole.non_trainable_weights)] == [2, 2]
+    inner.trainable = True
+    assert len(whole.trainable_weights) == 4
+    around = L.Bidirectional(L.LSTM(2))
+    around.trainable = False
+    assert not around.forward_layer.cell.trainable
+
+
+@pytest.mark.parametrize("data_format", ["channels_first", "channels_last"])
+@pytest.mark.parametrize("kind, rank", [(L.LocallyConnected1D, 1), (L.LocallyConnected2D, 2)])
+def test_implementations_of_local_convolutions_agree(kind, rank, data_format):
+    random, size, channels, filters, kernel = np.random.RandomState(0), 5, 2, 3, 2
+    first = data_format == "channels_first"
+    x = random.randn(2, *((channels,) + (size,) * rank if first else (size,) * rank + (channels,))).astype("f")
+    layers = [kind(filters, kernel, data_format=data_format, implementation=i, use_bias=False) for i in (1, 2, 3)]
+    outputs = [layer(tf.constant(x)) for layer in layers]
+    out = size - kernel + 1
+    dense = random.randn(*layers[1].kernel.shape.as_list()).astype("f")
+    flat = dense.reshape(channels * size**rank, filters * out**rank)
+    places = list(np.ndindex(*(out,) * rank))
+    one = []
+    for place in places:
+        columns = [
+            np.ravel_multi_index((f, *place) if first else (*place, f), (filters,) + (out,) * rank if first else (out,) * rank + (filters,))
+            for f in range(filters)
+        ]
+        seen = [[p + k for p, k in zip(place, offset)] for offset in np.ndindex(*(kernel,) * rank)]
+        order = [(c, *s) for c in range(channels) for s in seen] if first else [(*s, c) for s in seen for c in range(channels)]
+        rows = [np.ravel_multi_index(at, x.shape[1:]) for at in order]
+        one.append(flat[np.ix_(rows, columns)])
+    layers[0].set_weights([np.array(one)])
+    layers[1].set_weights([dense])
+    layers[2].set_weights([np.array([flat[source, to] for to, source in layers[2]._places])])
+    results = K.batch_get_value(outputs)
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(results[2], results[0], rtol=1e-4, atol=1e-5)
+    assert kind.from_config(layers[2].get_config()).implementation == 3
+
+
+def test_local_convolutions_are_padded_unless_by_one_matrix_each():
+    layer = L.LocallyConnected1D(3, 3, padding="same", implementation=2)
+    assert layer(tf.zeros([2, 7, 2])).shape.as_list() == [2, 7, 3]
+    with pytest.raises(ValueError, match="implementation is 1"):
+        L.LocallyConnected1D(3, 3, padding="same")
+    with pytest.raises(ValueError, match="Unrecognized implementation"):
+        L.LocallyConnected1D(3, 3, implementation=4)

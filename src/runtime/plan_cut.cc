@@ -65,6 +65,12 @@ class Sets {
     return part.size() <= all.size() &&
            std::equal(part.begin(), part.end(), all.begin(), [](uint64_t p, uint64_t q) { return (p & ~q) == 0; });
   }
+  size_t Size(int a) const {
+    if (a == kUnknown) return 0;
+    size_t size = 0;
+    for (const uint64_t word : sets_[static_cast<size_t>(a)]) size += static_cast<size_t>(std::popcount(word));
+    return size;
+  }
 
  private:
   using Bits = std::vector<uint64_t>;
@@ -123,7 +129,8 @@ class WaitCutter {
       const auto &x = group_at[static_cast<size_t>(a)], &y = group_at[static_cast<size_t>(b)];
       return x.first == y.first && sets_.IsPart(x.second, y.second);
     };
-    return OrderOfStates(graph_, group, goes_first, /*as_one=*/false);
+    const auto rank = [&](int g) { return sets_.Size(group_at[static_cast<size_t>(g)].second); };
+    return OrderOfStates(graph_, {.group = group, .goes_first = goes_first, .rank = rank});
   }
 
  private:
@@ -232,7 +239,11 @@ class WaitCutter {
       if (graph_.nodes[x].frame != graph_.nodes[y].frame) return false;
       return waits_for_[x] == waits_for_[y] ? leads_[x] && !leads_[y] : sets_.IsPart(waits_for_[x], waits_for_[y]);
     };
-    return OrderOfStates(graph_, group, goes_first, /*as_one=*/true);
+    const auto rank = [&](int u) {
+      const auto first = static_cast<size_t>(units_[static_cast<size_t>(u)].nodes.front());
+      return 2 * sets_.Size(waits_for_[first]) + (leads_[first] ? 0 : 1);
+    };
+    return OrderOfStates(graph_, {.group = group, .goes_first = goes_first, .rank = rank, .as_one = true});
   }
 
   const PlanGraph& graph_;

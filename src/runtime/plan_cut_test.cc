@@ -208,6 +208,14 @@ TEST_F(PlanCutTest, ManyWaitsCostNoMoreThanTheirLimit) {
   EXPECT_EQ(CutByWaits(graph_).units.size(), graph_.nodes.size());
 }
 
+TEST_F(PlanCutTest, AChainOfChangesBehindWaitsHasAnOrderForEach) {
+  constexpr int kLength = 1000;
+  int last = Wait();
+  for (int i = 0; i < kLength; ++i) last = Wait({Uses(StateUse::kChanges, {last})});
+  EXPECT_EQ(CutByWaits(graph_).order.size(), kLength - 1);
+  EXPECT_EQ(CutIntoNodes(graph_).order.size(), kLength - 1);
+}
+
 // Values, and the order of the uses of states, in all that waits and leads to waits.
 TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
@@ -232,35 +240,6 @@ TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
         if (graph_.nodes[from].async) waits[k][from] = true;
       }
     }
-    const PlanCut cut = CutByWaits(graph_);
-    std::vector<int> place(n, -1), unit(n, -1);
-    int next = 0;
-    for (size_t u = 0; u < cut.units.size(); ++u) {
-      EXPECT_TRUE(cut.units[u].is_segment || cut.units[u].nodes.size() == 1);
-      for (const int node : cut.units[u].nodes) {
-        const auto k = static_cast<size_t>(node);
-        EXPECT_EQ(place[k], -1) << seed;
-        place[k] = next++;
-        unit[k] = static_cast<int>(u);
-        EXPECT_EQ(waits[k], waits[static_cast<size_t>(cut.units[u].nodes.front())]) << seed;
-        EXPECT_EQ(graph_.nodes[k].async != nullptr, !cut.units[u].is_segment) << seed;
-      }
-    }
-    EXPECT_EQ(next, static_cast<int>(n)) << seed;
-    for (size_t k = 0; k < n; ++k) {
-      for (const auto& in : graph_.nodes[k].inputs) EXPECT_LT(place[static_cast<size_t>(in.node)], place[k]) << seed;
-    }
-    // Which units have run when another one begins.
-    const std::vector<std::vector<int>> followers = FollowersOf(graph_, cut);
-    std::vector<std::vector<bool>> before(followers.size(), std::vector<bool>(followers.size()));
-    for (size_t u = 0; u < followers.size(); ++u) {
-      for (const int f : followers[u]) {
-        ASSERT_GT(f, static_cast<int>(u)) << seed;
-        for (size_t e = 0; e < u; ++e)
-          before[static_cast<size_t>(f)][e] = before[static_cast<size_t>(f)][e] || before[u][e];
-        before[static_cast<size_t>(f)][u] = true;
-      }
-    }
     const auto waits_for_less = [&](size_t a, size_t b) {
       bool less = false;
       for (size_t w = 0; w < n; ++w) {
@@ -269,15 +248,46 @@ TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
       }
       return less;
     };
-    for (size_t b = 0; b < n; ++b) {
-      for (size_t a = 0; a < n; ++a) {
-        const PlannedNode &x = graph_.nodes[a], &y = graph_.nodes[b];
-        if (a == b || x.state != y.state || x.state_use == StateUse::kNone || y.state_use == StateUse::kNone) continue;
-        if (x.state_use == StateUse::kReads && y.state_use == StateUse::kReads) continue;
-        if (!waits_for_less(a, b) && !(waits[a] == waits[b] && a < b)) continue;
-        EXPECT_TRUE(unit[a] == unit[b] ? place[a] < place[b]
-                                       : before[static_cast<size_t>(unit[b])][static_cast<size_t>(unit[a])])
-            << "seed " << seed << ": " << a << " goes before " << b;
+    for (const PlanCut& cut : {CutByWaits(graph_), SortedCut(graph_, CutIntoNodes(graph_))}) {
+      std::vector<int> place(n, -1), unit(n, -1);
+      int next = 0;
+      for (size_t u = 0; u < cut.units.size(); ++u) {
+        EXPECT_TRUE(cut.units[u].is_segment || cut.units[u].nodes.size() == 1);
+        for (const int node : cut.units[u].nodes) {
+          const auto k = static_cast<size_t>(node);
+          EXPECT_EQ(place[k], -1) << seed;
+          place[k] = next++;
+          unit[k] = static_cast<int>(u);
+          EXPECT_EQ(waits[k], waits[static_cast<size_t>(cut.units[u].nodes.front())]) << seed;
+          EXPECT_FALSE(cut.units[u].is_segment && graph_.nodes[k].async != nullptr) << seed;
+        }
+      }
+      EXPECT_EQ(next, static_cast<int>(n)) << seed;
+      for (size_t k = 0; k < n; ++k) {
+        for (const auto& in : graph_.nodes[k].inputs) EXPECT_LT(place[static_cast<size_t>(in.node)], place[k]) << seed;
+      }
+      // Which units have run when another one begins.
+      const std::vector<std::vector<int>> followers = FollowersOf(graph_, cut);
+      std::vector<std::vector<bool>> before(followers.size(), std::vector<bool>(followers.size()));
+      for (size_t u = 0; u < followers.size(); ++u) {
+        for (const int f : followers[u]) {
+          ASSERT_GT(f, static_cast<int>(u)) << seed;
+          for (size_t e = 0; e < u; ++e)
+            before[static_cast<size_t>(f)][e] = before[static_cast<size_t>(f)][e] || before[u][e];
+          before[static_cast<size_t>(f)][u] = true;
+        }
+      }
+      for (size_t b = 0; b < n; ++b) {
+        for (size_t a = 0; a < n; ++a) {
+          const PlannedNode &x = graph_.nodes[a], &y = graph_.nodes[b];
+          if (a == b || x.state != y.state || x.state_use == StateUse::kNone || y.state_use == StateUse::kNone)
+            continue;
+          if (x.state_use == StateUse::kReads && y.state_use == StateUse::kReads) continue;
+          if (!waits_for_less(a, b) && !(waits[a] == waits[b] && a < b)) continue;
+          EXPECT_TRUE(unit[a] == unit[b] ? place[a] < place[b]
+                                         : before[static_cast<size_t>(unit[b])][static_cast<size_t>(unit[a])])
+              << "seed " << seed << ": " << a << " goes before " << b;
+        }
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/hash_map.h"
@@ -106,6 +107,7 @@ struct Uses {
   std::vector<int> first_reads, last_reads;  // before the first change and since the last one
   int first_change = -1, last_change = -1;
 
+  bool HasChange() const { return last_change >= 0; }
   // `wait`: for the node given.
   template <typename Wait>
   void Add(int node, StateUse use, Wait wait) {
@@ -139,34 +141,62 @@ struct Uses {
   }
 };
 
+// Those of one state in one group.
+struct GroupUses {
+  int group = 0;
+  const Uses* uses = nullptr;
+  size_t rank = 0;
+};
+
+// Pairs between the groups that use one state. Those that others imply are left out, or a thousand changes behind a
+// thousand waits would make half a million.
+void OrderGroups(std::vector<GroupUses>& of_state, const GroupOrder& groups, std::vector<std::pair<int, int>>* order) {
+  for (GroupUses& g : of_state) g.rank = groups.rank(g.group);
+  std::sort(of_state.begin(), of_state.end(), [](const GroupUses& a, const GroupUses& b) {
+    return std::tie(a.rank, a.group) < std::tie(b.rank, b.group);
+  });
+  // By group: those all of whose uses go before all of its own that they must go before.
+  std::vector<std::vector<bool>> before(of_state.size());
+  for (size_t b = 0; b < of_state.size(); ++b) {
+    const Uses& later = *of_state[b].uses;
+    before[b].resize(b);
+    for (size_t a = b; a-- > 0;) {
+      const Uses& earlier = *of_state[a].uses;
+      if (before[b][a] || (!earlier.HasChange() && !later.HasChange())) continue;
+      if (!groups.goes_first(of_state[a].group, of_state[b].group)) continue;
+      earlier.GoBefore(later, [&](int from, int to) {
+        order->emplace_back(from, to);
+        return !groups.as_one;
+      });
+      before[b][a] = true;
+      if (!earlier.HasChange()) continue;  // reads let others read beside them
+      for (size_t i = 0; i < a; ++i) before[b][i] = before[b][i] || before[a][i];
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<std::pair<int, int>> OrderOfStates(const PlanGraph& graph, absl::Span<const int> group,
-                                               absl::FunctionRef<bool(int, int)> goes_first, bool as_one) {
+std::vector<std::pair<int, int>> OrderOfStates(const PlanGraph& graph, const GroupOrder& groups) {
   std::vector<std::pair<int, int>> order;
   std::map<std::pair<int, int>, Uses> uses;  // by state and group
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     const PlannedNode& n = graph.nodes[k];
-    if (n.kind != PlannedNode::Kind::kStep || n.state_use == StateUse::kNone || group[k] < 0) continue;
+    if (n.kind != PlannedNode::Kind::kStep || n.state_use == StateUse::kNone || groups.group[k] < 0) continue;
     const int node = static_cast<int>(k);
-    uses[{n.state, group[k]}].Add(node, n.state_use, [&](int before) {
-      if (!as_one) order.emplace_back(before, node);
+    uses[{n.state, groups.group[k]}].Add(node, n.state_use, [&](int before) {
+      if (!groups.as_one) order.emplace_back(before, node);
     });
   }
-  for (auto begin = uses.begin(), end = begin; begin != uses.end(); begin = end) {
+  for (auto at = uses.begin(); at != uses.end();) {
+    const int state = at->first.first;
     bool changes = false;
-    for (; end != uses.end() && end->first.first == begin->first.first; ++end) changes |= end->second.last_change >= 0;
-    if (!changes) continue;
-    for (auto a = begin; a != end; ++a) {
-      for (auto b = begin; b != end; ++b) {
-        if (a == b || (a->second.last_change < 0 && b->second.last_change < 0)) continue;
-        if (!goes_first(a->first.second, b->first.second)) continue;
-        a->second.GoBefore(b->second, [&](int before, int after) {
-          order.emplace_back(before, after);
-          return !as_one;
-        });
-      }
+    std::vector<GroupUses> of_state;
+    for (; at != uses.end() && at->first.first == state; ++at) {
+      of_state.push_back({.group = at->first.second, .uses = &at->second});
+      changes |= at->second.HasChange();
     }
+    if (changes && of_state.size() > 1) OrderGroups(of_state, groups, &order);
   }
   return order;
 }

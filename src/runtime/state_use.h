@@ -39,11 +39,21 @@ class StateNumbers {
   std::vector<int> of_node_;    // by id: that its handles lead to, -1: it has none
 };
 
+// Groups of nodes whose uses of states stay in order.
+struct GroupOrder {
+  // By node; -1: it takes no part. Uses in one group stay in the graph's order.
+  absl::Span<const int> group;
+  // Whether all uses of the first group go before those of the second; neither: there is no order between them. With
+  // (a, b) and (b, c) it holds for (a, c).
+  absl::FunctionRef<bool(int, int)> goes_first;
+  // Of a group: less than that of each which it goes before.
+  absl::FunctionRef<size_t(int)> rank;
+  // A group runs as one: a pair between two is enough, and none is needed within.
+  bool as_one = false;
+};
+
 // Pairs of nodes of `graph` of which the second must wait for the first, so that what changes a state stays in order
-// with all else that uses it. `group`: by node, -1 if it takes no part. Uses in one group stay in the graph's order;
-// those of group `a` go before those of group `b` where `goes_first(a, b)`, and otherwise there is no order between
-// them. `as_one`: a group runs as one, so that a pair between two is enough, and none is needed within.
-std::vector<std::pair<int, int>> OrderOfStates(const PlanGraph& graph, absl::Span<const int> group,
-                                               absl::FunctionRef<bool(int, int)> goes_first, bool as_one);
+// with all else that uses it.
+std::vector<std::pair<int, int>> OrderOfStates(const PlanGraph& graph, const GroupOrder& groups);
 
 }  // namespace millrace

@@ -18,6 +18,13 @@ constexpr double kThreadNanos = 10e3;  // what a unit must cost for another thre
 
 bool IsStep(const PlannedNode& n) { return n.kind == PlannedNode::Kind::kStep; }
 
+std::vector<std::pair<int, int>> OrderInOneGroup(const PlanGraph& graph) {
+  return OrderOfStates(
+      graph, {.group = std::vector<int>(graph.nodes.size(), 0),
+              .goes_first = [](int, int) { return false; },
+              .rank = [](int) { return size_t{0}; }});
+}
+
 // The nodes of a step with all that they wait for.
 struct Lines {
   std::vector<int> nodes;                  // of the graph
@@ -25,11 +32,7 @@ struct Lines {
   std::vector<std::pair<int, int>> order;  // the edges among these that keep the uses of states in order
 
   explicit Lines(const PlanGraph& graph)
-      : from(graph.nodes.size()),
-        to(graph.nodes.size()),
-        order(OrderOfStates(
-            graph, std::vector<int>(graph.nodes.size(), 0), [](int, int) { return false; },
-            /*as_one=*/false)) {
+      : from(graph.nodes.size()), to(graph.nodes.size()), order(OrderInOneGroup(graph)) {
     for (const auto& [before, after] : order) from[static_cast<size_t>(after)].push_back(before);
     for (size_t k = 0; k < graph.nodes.size(); ++k) {
       const PlannedNode& n = graph.nodes[k];

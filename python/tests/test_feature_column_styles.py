@@ -4,6 +4,7 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 
 import millrace as tf
@@ -202,3 +203,69 @@ def test_sequences_know_their_kind(sess):
     numbers = tf.SparseTensor([[0, 0, 0], [0, 1, 1]], [1.0, 2.0], [2, 2, 2])  # steps of their own dimension
     value, lengths = sess.run(sequences.SequenceFeatures([sequences.sequence_numeric_column("n", 2)])({"n": numbers}))
     assert value.tolist() == [[[1, 0], [0, 2]], [[0, 0], [0, 0]]] and lengths.tolist() == [2, 0]
+
+
+def words_and_numbers(n):
+    features = {"n": np.arange(n, dtype=np.float32)[:, None] / n, "w": np.array(["x", "y"] * (n // 2))}
+    return features, (features["n"][:, 0] + (features["w"] == "y")).astype(np.float32)
+
+
+def columns_of_features():
+    return [fc.numeric_column("n"), fc.indicator_column(fc.categorical_column_with_vocabulary_list("w", ["x", "y"]))]
+
+
+@pytest.mark.parametrize("kind", ["sequential", "subclass", "functional"])
+def test_models_of_keras_take_features(kind):
+    tf.keras.backend.clear_session()
+    features, y = words_and_numbers(40)
+    layer, dense = layers.DenseFeatures(columns_of_features()), layers.Dense(1)
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = layer, dense
+
+        def call(self, inputs):
+            return self.second(self.first(inputs))
+
+    if kind == "functional":
+        inputs = {"w": tf.keras.Input((1,), name="w", dtype="string"), "n": tf.keras.Input((1,), name="n")}
+        model = tf.keras.Model(list(inputs.values()), dense(layer(inputs)))
+    else:
+        model = tf.keras.Sequential([layer, dense]) if kind == "sequential" else Model()
+    model.compile(tf.train.AdamOptimizer(0.1), "mse")
+    data = tf.data.Dataset.from_tensor_slices((features, y)).batch(10)
+    losses = model.fit(features, y, epochs=5, batch_size=10, verbose=0).history["loss"] + model.fit(data, epochs=15, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] / 10 and model.evaluate(data) < losses[0] / 10
+    assert model.predict(features).shape == (40, 1)
+    if kind == "functional":
+        config, weights, made = json.loads(json.dumps(model.get_config())), model.get_weights(), model.predict(features)
+        tf.keras.backend.clear_session()
+        again = tf.keras.Model.from_config(config)
+        again.set_weights(weights)
+        np.testing.assert_array_equal(again.predict(features), made)
+
+
+def test_linear_models_are_models_of_keras():
+    tf.keras.backend.clear_session()
+    features, y = words_and_numbers(40)
+    model = fc.LinearModel([fc.numeric_column("n"), fc.categorical_column_with_vocabulary_list("w", ["x", "y"])])
+    model.compile("adam", "mse")
+    losses = model.fit(features, y, epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] and len(model.trainable_weights) == 3
+
+
+def test_estimators_take_columns_of_ones_own():
+    def data():
+        features, y = words_and_numbers(40)
+        return tf.data.Dataset.from_tensor_slices((features, y[:, None])).repeat(20).batch(20)
+
+    columns = [Doubled("n"), fc.embedding_column(fc.categorical_column_with_vocabulary_list("w", ["x", "y"]), 2)]
+    deep = tf.estimator.DNNRegressor([4], columns, optimizer=tf.train.AdamOptimizer(0.1), input_layer_partitioner=tf.fixed_size_partitioner(2))
+    deep.train(data)
+    made = ["dnn/input_from_feature_columns/input_layer/" + name for name in ("n_doubled/shift", "w_embedding/embedding_weights")]
+    assert set(made) <= set(deep.get_variable_names()) and deep.evaluate(data)["average_loss"] < 0.1
+    wide = tf.estimator.LinearRegressor([Doubled("n"), columns[1].categorical_column], optimizer=tf.train.AdamOptimizer(0.5))
+    wide.train(data)
+    assert {"linear/linear_model/n_doubled/weights", "linear/linear_model/w/weights"} <= set(wide.get_variable_names())
+    assert wide.evaluate(data)["average_loss"] < 0.1

@@ -11,13 +11,16 @@ from millrace.estimator.estimator import Estimator
 from millrace.estimator.heads import _Head, _regression_head_with_mean_squared_error_loss, class_head
 from millrace.estimator.optimizers import get_optimizer_instance
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
+from millrace.feature_column.layers import _LinearModelLayer
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, control_dependencies, get_collection
+from millrace.layers.columns import DenseFeatures
 from millrace.ops import array_ops, control_flow_ops, init_ops, nn_ops
 from millrace.ops.partitioned_variables import min_max_variable_partitioner
 from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.ops.variables import PartitionedVariable
 from millrace.train.global_step import get_global_step
 
 _DEEP_RATE, _LINEAR_RATE, _BASELINE_RATE = 0.05, 0.2, 0.3
@@ -74,7 +77,8 @@ def _dnn_logit_fn_builder(
     def dnn_logit_fn(features: Dict[str, Any], mode: str) -> Any:
         training = mode == ModeKeys.TRAIN
         with variable_scope("input_from_feature_columns", values=tuple(features.values()), partitioner=input_layer_partitioner):
-            net = feature_column.input_layer(features, feature_columns)
+            by_layer = feature_column.is_feature_column_v2(feature_columns)
+            net = DenseFeatures(feature_columns, name="input_layer")(features) if by_layer else feature_column.input_layer(features, feature_columns)
         for i, size in enumerate(hidden_units):
             with variable_scope("hiddenlayer_%d" % i, values=(net,)) as scope:
                 net = layers.dense(net, size, activation_fn, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)  # type: ignore[arg-type]
@@ -127,14 +131,24 @@ def _linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: 
     """A function of features that gives a linear model's logits."""
 
     def linear_logit_fn(features: Dict[str, Any]) -> Any:
-        made: Dict[Any, Any] = {}
-        logits = feature_column.linear_model(features, feature_columns, units, sparse_combiner, cols_to_vars=made)
-        bias = made.pop("bias")
+        if feature_column.is_feature_column_v2(feature_columns):
+            model = _LinearModelLayer(feature_columns, units, sparse_combiner, name="linear_model")
+            logits = model(features)
+            bias, weights = _parts(model.bias), [part for v in model.weights if v is not model.bias for part in _parts(v)]
+        else:
+            made: Dict[Any, Any] = {}
+            logits = feature_column.linear_model(features, feature_columns, units, sparse_combiner, cols_to_vars=made)
+            bias = made.pop("bias")
+            weights = [v for variables in made.values() for v in variables]
         summary.histogram("bias", bias[0] if len(bias) == 1 else array_ops.concat(bias, 0))
-        _add_zero_fraction([v for variables in made.values() for v in variables])
+        _add_zero_fraction(weights)
         return logits
 
     return linear_logit_fn
+
+
+def _parts(variable: Any) -> List[Any]:
+    return list(variable) if isinstance(variable, PartitionedVariable) else [variable]
 
 
 def _add_zero_fraction(variables: List[Any]) -> None:
@@ -253,7 +267,7 @@ def _baseline_model_fn(features: Any, labels: Any, mode: str, head: _Head, optim
 
 
 def _columns(given: Any) -> Any:
-    return tuple(given or ()) if not isinstance(given, feature_column._FeatureColumn) else (given,)
+    return (given,) if isinstance(given, (feature_column.FeatureColumn, feature_column._FeatureColumn)) else tuple(given or ())
 
 
 class DNNEstimator(Estimator):

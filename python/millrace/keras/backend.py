@@ -96,18 +96,20 @@ def set_session(session: Any) -> None:
 
 
 def initialize(session: Any) -> None:
-    """Gives new variables their first values."""
-    known = session.graph.__dict__.setdefault("_keras_known", set())
-    there = [*session.graph.get_collection("variables"), *session.graph.__dict__.get("_keras_metric_variables", [])] if session.graph is not None else []
+    """Gives new variables their first values, and fills new tables."""
+    graph = session.graph
+    known = graph.__dict__.setdefault("_keras_known", set())
+    tables = [op for op in graph.get_collection("table_initializer") if (session, op) not in known]
+    there = [*graph.get_collection("variables"), *graph.__dict__.get("_keras_metric_variables", [])]
     new = [v for v in there if (session, v) not in known]
-    if not new:
+    if not new and not tables:
         return
     from millrace.ops.variables import is_variable_initialized
 
-    with session.graph.as_default():
+    with graph.as_default():
         done = session.run([is_variable_initialized(v) for v in new])
-        session.run(variables_initializer([v for v, ready in zip(new, done) if not ready]))
-    known.update((session, v) for v in new)
+        session.run([variables_initializer([v for v, ready in zip(new, done) if not ready]), *tables])
+    known.update((session, made) for made in [*new, *tables])
 
 
 def clear_session() -> None:

@@ -13,14 +13,18 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
-from millrace.layers.nodes import listed, with_leaves
+from millrace.layers.nodes import arranged, listed, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.serialization import CLASSES, deserialize
-from millrace.keras.engine.inputs import Input, InputLayer
+from millrace.keras.engine.inputs import Input, InputLayer, input_like
 from millrace.keras.engine.saving import h5py, load_weights_from_hdf5_group, save_model  # noqa: F401
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer
+
+
+def _input_of(tensor: Any, name: str) -> Any:
+    return Input(batch_shape=tensor.get_shape().as_list(), dtype=tensor.dtype.base_dtype.name, name=name)
 
 
 class Sequential(Model):
@@ -114,12 +118,16 @@ class Sequential(Model):
             self._begin(input_shape)
 
     def _begin(self, shape: Any) -> None:
-        """The shape of the first data, where no layer has said it."""
+        """The shape of the first data, where no layer has said it; or {name: input} for a first layer that takes a dictionary."""
         waiting, self._stack, self.layers = self._stack, [], []
         if not waiting:
             raise at_user_line(TypeError("Sequential model cannot be built: model is empty. Add some layers first."))
-        start = Input(batch_shape=(None, *tuple(shape)[1:]))
-        self._become([start], [start], [])
+        if isinstance(shape, dict):
+            first = waiting.pop(0)
+            self._become(list(shape.values()), [first(shape)], [first])
+        else:
+            start = Input(batch_shape=(None, *tuple(shape)[1:]))
+            self._become([start], [start], [])
         for layer in waiting:
             self.add(layer)
         if self._late is not None:
@@ -127,12 +135,12 @@ class Sequential(Model):
 
     def _build_for(self, x: Any) -> None:
         if not self.outputs:
-            self._begin(np.shape(listed(x)[0]))
+            self._begin({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else np.shape(listed(x)[0]))
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs."""
         if not self.outputs:
-            self._begin(inputs.get_shape().as_list())
+            self._begin({name: _input_of(x, name) for name, x in sorted(inputs.items())} if isinstance(inputs, dict) else inputs.get_shape().as_list())
         return super().call(inputs, training, mask)
 
     def compile(self, optimizer: Any, loss: Any = None, metrics: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -258,7 +266,7 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = 
         if id(layer) not in copies:
             copies[id(layer)] = clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer)
         values = [known[id(t)] for t in node.input_tensors]
-        made = copies[id(layer)](values if node.many else values[0], **with_leaves(lambda x: known.get(id(x), x), node.arguments))
+        made = copies[id(layer)](arranged(values, node.form), **with_leaves(lambda x: known.get(id(x), x), node.arguments))
         known.update((id(t), x) for t, x in zip(node.output_tensors, listed(made)))
     return Model(inputs, [known[id(t)] for t in model.outputs], name=model.name)
 

@@ -20,7 +20,7 @@ from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.layers import casting
-from millrace.layers.nodes import History, Node, listed, one_or_all
+from millrace.layers.nodes import History, Node, arranged, listed, one_or_all
 from millrace.layers.parts import Parts
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
@@ -232,20 +232,22 @@ class Layer(Parts):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
-        many = isinstance(inputs, (list, tuple))
+        form: Any = isinstance(inputs, (list, tuple))
+        if isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
+            form, inputs = list(inputs), list(inputs.values())
         arguments = {**dict(zip(arguments_of(self.call)[1:], args)), **kwargs}
         with self._around_call():
             tensors = [as_tensor(x) for x in listed(inputs)]
             tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
-            given = tensors if many else tensors[0]
+            given = arranged(tensors, form)
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)
-            mask = masks if many else masks[0]
+            mask = arranged(masks, form)
             if masked and "mask" not in arguments and "mask" in arguments_of(self.call):
                 kwargs["mask"] = mask
             self._check(tensors)
             if not self.built:
-                self._build_once(tensors, many)
+                self._build_once(tensors, form)
             asked = K.phase_requests()
             made = self.call(given, *args, **kwargs)
             if made is None:
@@ -261,7 +263,7 @@ class Layer(Parts):
                     if not getattr(t, "_uses_learning_phase", False):
                         t._uses_learning_phase = while_training
                     t._keras_mask = new_masks[i] if i < len(new_masks) else None
-                self._connect(tensors, outputs, arguments, many)
+                self._connect(tensors, outputs, arguments, form)
                 return outputs if isinstance(made, (list, tuple)) else outputs[0]
         return made
 
@@ -281,12 +283,12 @@ class Layer(Parts):
         """Whether outputs are to know that this layer has made them."""
         return bool(tensors) and isinstance(tensors[0], (Tensor, SparseTensor))
 
-    def _build_once(self, tensors: List[Any], many: bool) -> None:
+    def _build_once(self, tensors: List[Any], form: Any) -> None:
         self._input_dtypes = [x.dtype.base_dtype for x in tensors if isinstance(x, (Tensor, SparseTensor))]
         if self._dtype is None and self._input_dtypes:
             self._dtype = self._input_dtypes[0]
         shapes = [x.get_shape() if isinstance(x, (Tensor, SparseTensor)) else None for x in tensors]
-        self.build(shapes if many else shapes[0])
+        self.build(arranged(shapes, form))
         self.built = True
         if self._first_values is not None:
             self.set_weights(self._first_values)
@@ -384,10 +386,10 @@ class Layer(Parts):
 
     # ---- calls ----
 
-    def _connect(self, tensors: List[Any], outputs: List[Any], arguments: Dict[str, Any], many: bool) -> None:
+    def _connect(self, tensors: List[Any], outputs: List[Any], arguments: Dict[str, Any], form: Any) -> None:
         """Notes a call, and in its outputs where they come from."""
         before = [getattr(x, "_keras_history", None) or History(None, 0, 0) for x in tensors]
-        Node(self, [h.layer for h in before], [h.node_index for h in before], [h.tensor_index for h in before], tensors, outputs, arguments, many=many)
+        Node(self, [h.layer for h in before], [h.node_index for h in before], [h.tensor_index for h in before], tensors, outputs, arguments, form=form)
         for i, x in enumerate(outputs):
             x._keras_history = History(self, len(self._inbound_nodes) - 1, i)
 

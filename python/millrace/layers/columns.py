@@ -59,7 +59,8 @@ class _BaseFeaturesLayer(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the outputs for one of inputs."""
-        return self._target_shape(input_shape, sum(column.variable_shape.num_elements() for column in self._feature_columns))
+        shape = next(iter(input_shape.values())) if isinstance(input_shape, dict) else input_shape
+        return self._target_shape(shape, sum(column.variable_shape.num_elements() for column in self._feature_columns))
 
     def _each(self, ask: Callable[[Any], Any]) -> List[Any]:
         """What `ask` makes of each column."""

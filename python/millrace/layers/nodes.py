@@ -106,6 +106,11 @@ def with_leaves(function: Callable[[Any], Any], arguments: Any) -> Any:
     return function(arguments)
 
 
+def arranged(values: List[Any], form: Any) -> Any:
+    """Values as a call takes them: a list for True, one for False, a dictionary for a list of names."""
+    return dict(zip(form, values)) if isinstance(form, list) else values if form else values[0]
+
+
 class Node:
     """A call of a layer."""
 
@@ -120,10 +125,10 @@ class Node:
         arguments: Optional[Dict[str, Any]] = None,
         input_masks: Any = None,
         output_masks: Any = None,
-        many: bool = False,
+        form: Any = False,
     ) -> None:
         self.outbound_layer, self.inbound_layers, self.node_indices, self.tensor_indices = outbound_layer, inbound_layers, node_indices, tensor_indices
-        self.input_tensors, self.output_tensors, self.arguments, self.many = input_tensors, output_tensors, dict(arguments or {}), many
+        self.input_tensors, self.output_tensors, self.arguments, self.form = input_tensors, output_tensors, dict(arguments or {}), form
         self.input_masks = input_masks or [getattr(x, "_keras_mask", None) for x in input_tensors]
         self.output_masks = output_masks or [getattr(x, "_keras_mask", None) for x in output_tensors]
         self.input_shapes, self.output_shapes = [shape_tuple(x) for x in input_tensors], [shape_tuple(x) for x in output_tensors]

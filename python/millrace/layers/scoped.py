@@ -200,9 +200,9 @@ class Layer(base.Layer):
     def _tracks(self, tensors: List[Any]) -> bool:
         return bool(tensors) and all(base.is_keras_tensor(x) for x in tensors)  # other tensors are no model's
 
-    def _build_once(self, tensors: List[Any], many: bool) -> None:
+    def _build_once(self, tensors: List[Any], form: Any) -> None:
         self._graph = get_default_graph()
-        super()._build_once(tensors, many)
+        super()._build_once(tensors, form)
 
     def _twin(self) -> Any:
         args, kwargs = self._made_with  # type: ignore[attr-defined]

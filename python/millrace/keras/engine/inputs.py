@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
@@ -53,6 +55,13 @@ class InputLayer(Layer):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "ragged": self.ragged, "name": self.name}
+
+
+def input_like(array: Any, name: Optional[str] = None) -> Any:
+    """An input for arrays like this one: floating-point numbers of the default type, rows of one where it is a list of values."""
+    array = np.asarray(array)
+    kind = "string" if array.dtype.kind in "USO" else array.dtype.name if array.dtype.kind in "iub" else None
+    return Input(batch_shape=(None, *(array.shape[1:] or (1,))), dtype=kind, name=name)
 
 
 def Input(

@@ -12,7 +12,7 @@ from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
-from millrace.layers.nodes import listed, one_or_all, shape_tuple, with_leaves
+from millrace.layers.nodes import arranged, listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
 from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
@@ -177,8 +177,9 @@ class Network(Layer):
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs; `training` goes to the layers that ask for it and were not told."""
-        masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
-        return one_or_all(self._run(listed(inputs), masks, training)[0])
+        values = [inputs[name] for name in self.input_names] if isinstance(inputs, dict) else listed(inputs)
+        masks = listed(mask) if mask is not None else [None] * len(values)
+        return one_or_all(self._run(values, masks, training)[0])
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The masks of the outputs."""
@@ -200,17 +201,14 @@ class Network(Layer):
             values = [known[id(t)] for t in node.input_tensors]
             tensors, before = [v[0] for v in values], [v[1] for v in values]
             arguments = with_leaves(lambda x: known[id(x)][0] if id(x) in known else x, node.arguments)
-            many = node.many
             if "mask" in arguments_of(layer.call) and "mask" not in arguments and any(m is not None for m in before):
-                arguments["mask"] = before if many else before[0]
+                arguments["mask"] = arranged(before, node.form)
             if training is not None and arguments.get("training") is None and "training" in arguments_of(layer.call):
                 arguments["training"] = training
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name):
-                made = listed(layer.call(tensors if many else tensors[0], **arguments))
-                after = listed(
-                    layer.compute_mask(tensors if many else tensors[0], (before if many else before[0]) if any(m is not None for m in before) else None)
-                )
+                made = listed(layer.call(arranged(tensors, node.form), **arguments))
+                after = listed(layer.compute_mask(arranged(tensors, node.form), arranged(before, node.form) if any(m is not None for m in before) else None))
                 layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
             for i, (t, x) in enumerate(zip(node.output_tensors, made)):
@@ -351,7 +349,7 @@ class Network(Layer):
         for node in self._nodes:
             if any(id(x) not in known for x in node.output_tensors):
                 shapes = [known[id(x)] for x in node.input_tensors]
-                made = node.outbound_layer.compute_output_shape(shapes if node.many else shapes[0])
+                made = node.outbound_layer.compute_output_shape(arranged(shapes, node.form))
                 listed_shapes = made if isinstance(made, list) and isinstance(made[0], (tuple, list, TensorShape)) else [made]
                 known.update((id(x), TensorShape(s)) for x, s in zip(node.output_tensors, listed_shapes))
         outputs = [known[id(x)] for x in self.outputs]
@@ -385,10 +383,11 @@ class Network(Layer):
                     json.dumps(arguments)
                 except TypeError:
                     arguments = {}
+                keys = [[key] for key in node.form] if isinstance(node.form, list) else [[]] * len(node.inbound_layers)  # of inputs in a dictionary
                 calls.append(
                     [
-                        [before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments]
-                        for before, n, t in zip(node.inbound_layers, node.node_indices, node.tensor_indices)
+                        [before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments, *key]
+                        for before, n, t, key in zip(node.inbound_layers, node.node_indices, node.tensor_indices, keys)
                     ]
                 )
             entries.append({"name": layer.name, "class_name": type(layer).__name__, "config": layer.get_config(), "inbound_nodes": calls})
@@ -432,8 +431,8 @@ class Network(Layer):
                 if any(x is None for x in inputs) or missing:
                     rest.append((layer, base, i, call))
                     continue
-                many = len(inputs) > 1 or isinstance(layer, _Merge)
-                layer(inputs if many else inputs[0], **arguments)
+                keys = [entry[4] for entry in call if len(entry) > 4]
+                layer(arranged(inputs, keys or len(inputs) > 1 or isinstance(layer, _Merge)), **arguments)
             if len(rest) == len(waiting):
                 raise at_user_line(ValueError("The config names inputs that no layer of it makes: %s" % [entry[3] for entry in rest]))
             waiting = rest

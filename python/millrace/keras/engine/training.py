@@ -18,6 +18,7 @@ from millrace.keras.engine import training_data as data
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer, arguments_of
+from millrace.keras.engine.inputs import input_like
 from millrace.layers.nodes import listed, one_or_all, shape_tuple
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
@@ -127,11 +128,12 @@ class Model(TrainingLoops, SavedWeights, Network):
         """Connects a model that is a subclass, by inputs like these arrays."""
         if getattr(self, "inputs", None) is not None:
             return
-        from millrace.keras.engine.inputs import Input
-
-        arrays = listed(x) if not isinstance(x, dict) else list(x.values())
-        inputs = [Input(batch_shape=(None, *np.shape(a)[1:]), dtype=np.asarray(a).dtype.name if np.asarray(a).dtype.kind in "iub" else None) for a in arrays]
-        outputs = listed(self(one_or_all(inputs)))
+        if isinstance(x, dict):
+            by_name = {name: input_like(x[name], name) for name in sorted(x)}
+            inputs, outputs = list(by_name.values()), listed(self(by_name))
+        else:
+            inputs = [input_like(a) for a in listed(x)]
+            outputs = listed(self(one_or_all(inputs)))
         self.inputs, self.outputs = inputs, outputs
         self._input_layers = [t._keras_history.layer for t in inputs]
         self.input_names = self._feed_input_names = [layer.name for layer in self._input_layers]

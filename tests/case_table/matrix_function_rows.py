@@ -139,8 +139,8 @@ def cut(x: np.ndarray, ksizes: list[int], strides: list[int], padding: str) -> n
 
 
 def add_to(table: Table) -> None:
-    table.add("MatrixExponential", squares(9), exponential, tolerance=64)
-    table.add("MatrixLogarithm", near_one, by_eigenvalues(np.log), tolerance=256)
+    table.add("MatrixExponential", squares(9), exponential, gradient=(0,), tolerance=64)
+    table.add("MatrixLogarithm", near_one, by_eigenvalues(np.log), gradient=(0,), tolerance=256)
     table.add("MatrixSquareRoot", near_one, by_eigenvalues(np.sqrt), gradient=(0,), tolerance=64)
     table.add("TridiagonalMatMul", three_diagonals, times, gradient=(0, 1, 2, 3), tolerance=4)
     for pivoting in (False, True):

@@ -11,26 +11,20 @@ Status SquareShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// dS with S^H G + G S^H = dy, for rows of G one after another: (S^H (x) 1 + 1 (x) conj(S)) vec(G) = vec(dy).
-Status SquareRootGrad(GradContext& c) {
+// The upper right block of the function of [[A^H, dy], [0, A^H]]: its derivative at A^H in the direction of dy
+// (Mathias 1996, A chain rule for matrix functions and applications).
+Status FunctionGrad(GradContext& c) {
   const GraphBuilder& b = c.b();
-  const Output root = c.y(), adjoint = Adjoint(b, root);
-  const Output shape = b.Shape(root, DType::kInt64);
-  const auto part = [&](int64_t begin, int64_t end, int64_t end_mask) {
-    return b.Op("StridedSlice", {shape, b.Vector<int64_t>({begin}), b.Vector<int64_t>({end}), b.Vector<int64_t>({1})},
-                {{"end_mask", end_mask}});
+  const Output a = Adjoint(b, c.x(0)), rows = b.Scalar<int32_t>(-2), columns = b.Scalar<int32_t>(-1);
+  const auto join = [&](Output x, Output y, Output axis) {
+    return b.Op("ConcatV2", {std::vector<Output>{x, y}, axis});
   };
-  const Output batch = part(0, -2, 0), n = part(-1, 0, 1), squared = b.Mul(n, n), axis = b.Scalar<int32_t>(0);
-  const Output row = b.Op("MatrixDiagPart", {root});
-  const Output one = b.Op("MatrixDiag", {b.OnesLike(row)});
-  const auto kronecker = [&](Output x, Output y) {
-    const Output both = b.Op("Einsum", {std::vector<Output>{x, y}}, {{"equation", "...ij,...kl->...ikjl"}});
-    return b.Reshape(both, b.Op("ConcatV2", {std::vector<Output>{batch, squared, squared}, axis}));
+  const auto half = [&](Output x, Output axis, int i) -> Output {
+    Node* const halves = b.OpNode("Split", {axis, x}, {{"num_split", 2}});
+    return halves != nullptr ? halves->output(i) : Output();
   };
-  const Output sum = b.Add(kronecker(adjoint, one), kronecker(one, b.Conj(root)));
-  const Output column =
-      b.Reshape(c.dy(), b.Op("ConcatV2", {std::vector<Output>{batch, squared, b.Vector<int64_t>({1})}, axis}));
-  c.set_dx(0, b.Reshape(b.Op("MatrixSolve", {sum, column}), shape));
+  const Output blocks = join(join(a, c.dy(), columns), join(b.ZerosLike(a), a, columns), rows);
+  c.set_dx(0, half(half(b.Op(c.node()->op_name(), {blocks}), columns, 1), rows, 0));
   return c.status();
 }
 
@@ -127,19 +121,19 @@ void RegisterMatrixFunctionOps(OpRegistry& r) {
       .Doc("The exponential of each square matrix: the sum of its powers divided by factorials.")
       .Deprecated("Use Python implementation tf.linalg.matrix_exponential instead.")
       .Shape(SquareShape)
-      .NoGradient("TensorFlow defines none")
+      .Gradient(FunctionGrad)
       .Example("f32[2,3,3]~");
   r.Add("MatrixLogarithm(input:T) -> (output:T) | T in CPX")
       .Doc("The principal logarithm of each square matrix, whose exponential is the matrix.")
       .Shape(SquareShape)
-      .NoGradient("TensorFlow defines none")
+      .Gradient(FunctionGrad)
       .Example("c64[2,3,3]~");
   r.Add("MatrixSquareRoot(input:T) -> (output:T) | T in HFD|CPX")
       .Doc(
           "The principal square root of each square matrix, whose square is the matrix. NaN where a real matrix has "
           "none that is real.")
       .Shape(SquareShape)
-      .Gradient(SquareRootGrad)
+      .Gradient(FunctionGrad)
       .Example("f64[2,2,2]{4 1 0.5 3 2 0.25 0.5 5}");
   r.Add("TridiagonalMatMul(superdiag:T, maindiag:T, subdiag:T, rhs:T) -> (output:T) | T in CPX|FD")
       .Doc(

@@ -14,6 +14,7 @@ from millrace.framework.graph import Operation, Tensor
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
 _PACK = _core.Op("Pack", "values:N*T", "output:T", "N:i T:t axis:i")
+_CAST = _core.Op("Cast", "x:SrcT", "y:DstT", "SrcT:t DstT:t Truncate:b")
 
 _conversions: List[Tuple[int, Any, Callable[..., Any]]] = []
 
@@ -183,9 +184,11 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _pack(values: Any, dtype: Optional[dtypes.DType], name: str) -> Tensor:
-    """Lists that mix tensors and numbers."""
+    """Lists that mix tensors and numbers. Tensors of another type than the one asked for are cast, as in 1.15."""
     if dtype is None:
         dtype = _dtype_in(values)
+    elif _dtype_in(values) not in (dtype.base_dtype, None):
+        values = [_CAST((v,), (None, dtype.base_dtype, False), None) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype.base_dtype else v for v in values]
     parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
     return _PACK((parts,), (None, None, 0), name)
 

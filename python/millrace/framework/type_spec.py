@@ -204,7 +204,9 @@ class TensorSpec(BatchableTypeSpec):
         return cls(tensor.shape, tensor.dtype, name or tensor.op.name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether type and shape fit."""
+        """Whether type and shape fit. A value of several tensors is none."""
+        if nest.is_sequence_or_composite(spec_or_tensor) and not nest.is_sequence(spec_or_tensor):
+            return False
         if not hasattr(spec_or_tensor, "dtype") or not hasattr(spec_or_tensor, "shape"):
             try:
                 spec_or_tensor = convert_to_tensor(spec_or_tensor)

@@ -16,11 +16,17 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
-from millrace.framework.tensor_shape import shape_list
 from millrace.ops import array_ops, gen_ops
+from millrace.ops.composite_parts import (
+    flat as _flat,
+    invariants as _invariants,
+    is_composite as _is_composite,
+    packed as _packed,
+    pieces as _pieces,
+    row_numbers,
+)
 from millrace.ops.dialects import given
 from millrace.ops.control_flow_contexts import BuiltBranches, CondContext, ControlFlowContext, WhileContext  # noqa: F401
-from millrace.ops.tensor_array_ops import TensorArray
 
 
 def no_op(name: Optional[str] = None) -> Operation:
@@ -198,8 +204,8 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             if not strict and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
                 result = result[0]
             made.append(result)
-            leaves = [v if isinstance(v, Operation) else _leaf(v) for v in _flat(result)]
-            for i in _row_numbers(result):
+            leaves = [v if isinstance(v, Operation) else convert_to_tensor(v) for v in _flat(result)]
+            for i in row_numbers(result):
                 leaves[i] = gen_ops.cast(leaves[i], dtypes.int64) if leaves[i].dtype.base_dtype == dtypes.int32 else leaves[i]
             if len(made) == 2:
                 _check_same_results(*made)
@@ -225,59 +231,9 @@ def _check_same_results(first: Any, second: Any) -> None:
     except ValueError as error:
         raise at_user_line(ValueError("Incompatible return values of true_fn and false_fn: %s" % error)) from None
     for one, other in zip(nest.flatten(first), nest.flatten(second)):
-        kinds = [next((k for k in (TensorArray, SparseTensor, IndexedSlices) if isinstance(v, k)), None) for v in (one, other)]
+        kinds = [type(v) if _is_composite(v) else None for v in (one, other)]
         if kinds[0] is not kinds[1] or len(_pieces(one)) != len(_pieces(other)):
             raise at_user_line(TypeError("true_fn and false_fn must return the same kinds of values: %r and %r" % (one, other)))
-
-
-def _row_numbers(structure: Any) -> List[int]:
-    """Which tensors of a structure are the indices of IndexedSlices. Branches return them as int64, whatever they are in each."""
-    found, at = [], 0
-    for leaf in nest.flatten(structure):
-        if isinstance(leaf, IndexedSlices):
-            found.append(at + 1)
-        at += len(_pieces(leaf))
-    return found
-
-
-def _flat(value: Any) -> List[Any]:
-    """The tensors of a structure; of TensorArrays, SparseTensors and IndexedSlices those that they are made of."""
-    leaves: List[Any] = []
-    for leaf in nest.flatten(value):
-        leaves.extend(_pieces(leaf))
-    return leaves
-
-
-def _pieces(leaf: Any) -> List[Any]:
-    if isinstance(leaf, TensorArray):
-        return [leaf.flow]
-    if isinstance(leaf, SparseTensor):
-        return [leaf.indices, leaf.values, leaf.dense_shape]
-    if isinstance(leaf, IndexedSlices):
-        return [leaf.values, leaf.indices] + ([leaf.dense_shape] if leaf.dense_shape is not None else [])
-    return [leaf]
-
-
-def _leaf(value: Any) -> Any:
-    return convert_to_tensor(value)
-
-
-def _packed(structure: Any, tensors: Any) -> Any:
-    """The structure with other tensors."""
-    rest = list(tensors)
-    leaves: List[Any] = []
-    for leaf in nest.flatten(structure):
-        count = len(_pieces(leaf))
-        taken, rest = rest[:count], rest[count:]
-        if isinstance(leaf, TensorArray):
-            leaves.append(leaf._with_flow(taken[0]))
-        elif isinstance(leaf, SparseTensor):
-            leaves.append(SparseTensor(*taken))
-        elif isinstance(leaf, IndexedSlices):
-            leaves.append(IndexedSlices(*taken))
-        else:
-            leaves.append(taken[0])
-    return nest.pack_sequence_as(structure, leaves)
 
 
 def _pairs(pred_fn_pairs: Any, exclusive: bool) -> List[Any]:
@@ -392,7 +348,10 @@ def while_loop(
         flat = _flat(result)
         if len(flat) != len(start):
             raise at_user_line(
-                ValueError("body must return the same number of elements as loop_vars: the loop has %d, and the body returned %d" % (len(start), len(flat)))
+                ValueError(
+                    "The two structures don't have the same nested structure. body must return the same number of elements as loop_vars: "
+                    "the loop has %d, and the body returned %d" % (len(start), len(flat))
+                )
             )
         latest[0] = result
         return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
@@ -429,43 +388,6 @@ def _same_form(first: Any, second: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_composite(value: Any) -> bool:
-    return isinstance(value, (TensorArray, SparseTensor, IndexedSlices))
-
-
-def _invariants(shapes: Any, structure: Any) -> Any:
-    if shapes is None:
-        return None
-    leaves = nest.flatten(structure)
-    given = nest.flatten_up_to(structure, shapes)
-    made: List[Any] = []
-    for leaf, shape in zip(leaves, given):
-        if _is_composite(leaf):
-            made.extend(_composite_invariants(leaf, shape))
-            continue
-        dims = shape_list(shape)
-        made.append(-1 if dims is None else dims)
-    return made
-
-
-def _composite_invariants(value: Any, shape: Any) -> List[Any]:
-    """The invariants of what a value is made of. That of a SparseTensor is the shape of its dense_shape, that of IndexedSlices of the values."""
-    dims = None if shape is None or isinstance(value, TensorArray) else shape_list(shape)
-    if dims is None:
-        return [None] * len(_pieces(value))
-    part = value.dense_shape if isinstance(value, SparseTensor) else value.values
-    if not part.get_shape().is_compatible_with(shape):
-        raise at_user_line(
-            ValueError(
-                "The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
-                "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)
-            )
-        )
-    if isinstance(value, SparseTensor):
-        return [[-1, dims[0]], [-1], dims]
-    return [dims, dims[:1]] + ([[len(dims)]] if value.dense_shape is not None else [])
 
 
 def _mapped(op: Any, data: Any, name: Optional[str]) -> Any:

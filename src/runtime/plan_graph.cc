@@ -35,25 +35,26 @@ StateUse StateUseOf(const Node& n, const Kernel& kernel) {
 }
 
 // What leads to a Send goes first: another device waits for it. No read passes a change that stood before it, no change
-// passes a read or a change: values are those of one device.
-void MoveSendsUp(std::vector<Node*>& order, int num_ids) {
+// passes a read or a change of the same state: values are those of one device.
+void MoveSendsUp(std::vector<Node*>& order, int num_ids, const StateNumbers& states) {
   const auto is_send = [](const Node* n) { return n->Is(OpTrait::kTransfer) && n->num_outputs() == 0; };
   if (std::none_of(order.begin(), order.end(), is_send)) return;
   std::vector<bool> leads(static_cast<size_t>(num_ids));
   const auto leads_to_send = [&](const Node* n) -> std::vector<bool>::reference {
     return leads[static_cast<size_t>(n->id())];
   };
-  bool reads_go_first = false, changes_go_first = false;  // some of those that stand later
+  struct Uses {
+    bool reads = false, changes = false;
+  };
+  HashMap<int, Uses> going_first;  // by state, of those that stand later
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     const Node* const n = *at;
     const StateUse use = n->op() ? UseOfInputs(*n) : StateUse::kNone;
-    const bool changes = use == StateUse::kChanges, reads = use == StateUse::kReads;
-    if (is_send(n) || (reads && changes_go_first) || (changes && (reads_go_first || changes_go_first))) {
-      leads_to_send(n) = true;
-    }
+    const bool changes = use == StateUse::kChanges;
+    Uses* const later = use != StateUse::kNone ? &going_first[states.Of(*n)] : nullptr;
+    if (is_send(n) || (later && (later->changes || (changes && later->reads)))) leads_to_send(n) = true;
     if (!leads_to_send(n)) continue;
-    reads_go_first |= reads;
-    changes_go_first |= changes;
+    if (later) (changes ? later->changes : later->reads) = true;
     for (const Output in : n->inputs()) {
       if (in && !IsBackEdge(in.node->control_op(), n->control_op())) leads_to_send(in.node) = true;
     }
@@ -74,9 +75,9 @@ class GraphReader {
       MoveUpdatesUp(order_);
       to_->order_nanos = RealNanos() - start;
     }
-    MoveSendsUp(order_, graph_.num_node_ids());
-    MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
     const StateNumbers states(order_, graph_.num_node_ids());
+    MoveSendsUp(order_, graph_.num_node_ids(), states);
+    MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
     to_->frames = tree.frames();
     for (const Node* n : order_) {
       args_ += IsArg(*n);

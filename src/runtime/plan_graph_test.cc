@@ -96,6 +96,17 @@ TEST_F(PlanGraphTest, WhatIsSentPassesReadsThatNoUpdateFollows) {
   EXPECT_EQ(Order(), (std::vector<std::string>{"Variable0", "Read3", "_Send4", "Read1", "Work2"}));
 }
 
+TEST_F(PlanGraphTest, WhatIsSentPassesUpdatesOfOtherStates) {
+  const Output v = Add("Variable", {}), w = Add("Variable", {});
+  Add("Work", {Add("Read", {w})});
+  Add("Update", {w});
+  Add("Update", {v});
+  Add("_Send", {Add("Read", {v})});
+  EXPECT_EQ(
+      Order(),
+      (std::vector<std::string>{"Variable0", "Update5", "Read6", "_Send7", "Variable1", "Read2", "Work3", "Update4"}));
+}
+
 TEST_F(PlanGraphTest, StatesAreToldApart) {
   const Output v = Add("Variable", {}), w = Add("Variable", {});
   Add("Print", {Add("Read", {Add("Update", {v})})});

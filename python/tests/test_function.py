@@ -213,3 +213,75 @@ def test_functions_of_a_graph_that_a_function_imports():
 
     with tf.Graph().as_default(), tf.Session() as session:
         assert session.run(imported()) == 6.0
+
+
+def test_functions_of_one_body_keep_their_gradients():
+    def doubled(**given):
+        @function.Defun(tf.float32, **given)
+        def Foo(x):
+            return x * 2
+
+        return Foo
+
+    @function.Defun(tf.float32, tf.float32)
+    def Sum(x, dy):
+        return x + dy
+
+    x = tf.constant(100.0)
+    made = [doubled(), doubled(grad_func=Sum), doubled(python_grad_func=lambda op, dy: op.inputs[0] * dy / 2), doubled()]
+    slopes = [tf.gradients(f(x), x)[0] for f in made] + [tf.gradients(made[0](x), x)[0]]
+    with tf.Session() as session:
+        assert session.run(slopes) == [2, 101, 50, 2, 2]
+
+    def named(**given):
+        return function.Defun(tf.float32, func_name="Named", **given)(lambda x: x * 2)
+
+    named()(x)
+    with pytest.raises(ValueError, match="different function with the same name"):
+        named(grad_func=Sum)(x)
+
+
+def test_branches_and_loops_of_tensors_from_outside():
+    yes, x = tf.placeholder_with_default(True, []), tf.constant(1)
+
+    @function.Defun()
+    def Chosen():
+        return tf.cond(yes, lambda: x, lambda: x + 1)
+
+    @function.Defun()
+    def Counted():
+        return tf.while_loop(lambda i: i < 10, lambda i: i + x, [x])
+
+    @function.Defun()
+    def Same():
+        return tf.while_loop(lambda i, n: i < 3, lambda i, n: [i + 1, x], [0, x])[1]
+
+    with tf.Session() as session:
+        assert session.run([Chosen(), Counted(), Same()]) == [1, 10, 1]
+        assert session.run(Chosen(), {yes: False}) == 2
+
+
+def test_operations_with_a_state_in_functions():
+    noise = tf.random_uniform([2], maxval=10, dtype=tf.int32)
+
+    def shifted():
+        return noise + 3
+
+    with pytest.raises(ValueError, match="Cannot capture a stateful node"):
+        function.Defun(capture_by_value=True)(shifted)()
+    copied = function.Defun(capture_by_value=True, whitelisted_stateful_ops={noise.op})(shifted)
+    assert [kind for _, kind in copied.stateful_ops] == ["RandomUniformInt"]
+    assert function.Defun(tf.float32)(lambda x: x * 2).stateful_ops == []
+    with tf.Session() as session:
+        assert session.run(copied()).min() >= 3
+
+
+def test_attributes_of_functions():
+    made = function.Defun(tf.int32, experimental_tag="t", experimental_number=3, experimental_flag=True, _implements="org.lstm")(lambda i: tf.identity(i))
+    attributes = made.definition.attr
+    assert attributes["experimental_tag"].s == b"t" and attributes["experimental_number"].i == 3 and attributes["experimental_flag"].b
+    assert attributes["_implements"].s == b"org.lstm"
+    with pytest.raises(ValueError, match="Unsupported attribute type list"):
+        function.Defun(tf.int32, experimental_tag=[1])(lambda i: tf.identity(i)).definition
+    with pytest.raises(ValueError, match="Unknown keyword arguments: .'tag'"):
+        function.Defun(tf.int32, tag=1)

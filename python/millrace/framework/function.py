@@ -37,12 +37,12 @@ def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optio
 class _FunctionGraph(Graph):
     """The body of a function. Tensors of other graphs that its operations read become arguments, and variables are made outside."""
 
-    def __init__(self, outer: Graph, by_value: bool = False) -> None:
+    def __init__(self, outer: Graph, by_value: bool = False, stateful_too: Any = ()) -> None:
         super().__init__()
         self._captures = True
         from millrace.ops.variable_scope import get_variable_scope
 
-        self._outer, self._by_value = outer, by_value
+        self._outer, self._by_value, self._stateful_too = outer, by_value, stateful_too
         with outer.as_default():
             self._scope = get_variable_scope()
         self._copied: Dict[Any, Any] = {}  # operations from outside
@@ -79,6 +79,8 @@ class _FunctionGraph(Graph):
         if op not in self._copied:
             if op.type in ("Placeholder", "PlaceholderV2"):
                 raise at_user_line(ValueError("Cannot capture a placeholder (name:%s, type:%s) by value." % (op.name, op.type)))
+            if op not in self._stateful_too and op.op_def.is_stateful:
+                raise at_user_line(ValueError("Cannot capture a stateful node (name:%s, type:%s) by value." % (op.name, op.type)))
             inputs = [t if t.graph is self else self._copy(t.op).outputs[t.value_index] for t in op.inputs]
             with self.as_default(), self.control_dependencies(None), self.name_scope(None):
                 self._copied[op] = self.create_op(op.type, inputs, name=op.name, attrs=dict(op.node_def.attr))
@@ -131,12 +133,14 @@ class _Function:
         shape_func: Any,
         capture_by_value: bool,
         noinline: Optional[bool],
+        whitelisted_stateful_ops: Any,
+        attributes: Dict[str, Any],
     ) -> None:
         from millrace.ops.variable_scope import variable_scope
 
         self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
         self.__doc__ = function.__doc__
-        self._body: Any = _FunctionGraph(get_default_graph(), capture_by_value)
+        self._body: Any = _FunctionGraph(get_default_graph(), capture_by_value, whitelisted_stateful_ops or ())
         with self._body.as_default():
             self._body.seed = get_default_graph().seed
             inputs = [_placeholder(t, n) for t, n in zip(types, _argument_names(function, len(types)) or [])]
@@ -161,11 +165,13 @@ class _Function:
         # A function may give an argument back: results are nodes of their own then.
         self.name = func_name or self._hashed(function, inputs, results, out_names)
         self._bytes = _core.to_function(self._body, self.name, inputs, results, list(out_names or ()))
-        if noinline is not None or function.__doc__:
+        if noinline is not None:
+            attributes = {**attributes, "_noinline": bool(noinline)}
+        if attributes or function.__doc__:
             definition = self.definition
             definition.signature.description = inspect.getdoc(function) or ""
-            if noinline is not None:
-                definition.attr["_noinline"].b = bool(noinline)
+            for key, value in attributes.items():
+                definition.attr[key].CopyFrom(_attribute(key, value))
             self._bytes = definition.SerializeToString()
         if python_grad_func is not None:
             self._register()
@@ -183,8 +189,10 @@ class _Function:
         return made
 
     def _hashed(self, function: Any, inputs: Any, results: Any, out_names: Any) -> str:
-        """Equal functions have one name, unless Python tells their gradients apart."""
+        """Equal functions with equal gradients have one name."""
         data = _core.to_function(self._body, "f", inputs, results, list(out_names or ()))
+        if self._grad_func is not None or self._python_grad_func is not None:
+            data += b"gradient" + (b"" if self._grad_func is None else self._grad_func.name.encode())
         stem = "".join(c if c.isalnum() else "_" for c in getattr(function, "__name__", "function")).strip("_") or "function"
         name = "%s_%s" % (stem, hashlib.sha1(data).hexdigest()[:8])
         while _gradients.get(name, self._python_grad_func) is not self._python_grad_func:
@@ -210,11 +218,16 @@ class _Function:
     python_grad_func = property(lambda self: self._python_grad_func, doc="Its gradient, where that is a Python function.")
     grad_func_name = property(lambda self: self._grad_func.name if self._grad_func is not None else None, doc="Its gradient, where that is a function.")
 
+    @property
+    def stateful_ops(self) -> List[Tuple[str, str]]:
+        """The name and the type of each operation in it that has a state."""
+        return [(op.name, op.type) for op in self._body.get_operations() if op.op_def.is_stateful]
+
     def add_to_graph(self, graph: Any) -> None:
         """Puts it, and the functions that it calls, into a graph's library."""
         known = graph.__dict__.setdefault("_defined_functions", {})
         if self.name in known:
-            if known[self.name]._bytes != self._bytes:
+            if known[self.name]._bytes != self._bytes or known[self.name].grad_func_name != self.grad_func_name:
                 raise at_user_line(ValueError("Cannot add function '%s', because a different function with the same name already exists." % self.name))
             return
         for inner in self._body.__dict__.get("_defined_functions", {}).values():
@@ -246,6 +259,14 @@ class _Function:
         if not outputs:
             return operation
         return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _attribute(name: str, value: Any) -> Any:
+    """A number or a text as an attribute of a function."""
+    for kind, field in ((bool, "b"), (int, "i"), (float, "f"), (str, "s"), (bytes, "s")):
+        if isinstance(value, kind):
+            return definitions.AttrValue(**{field: value.encode() if isinstance(value, str) else value})
+    raise at_user_line(ValueError("Unsupported attribute type %s of %s" % (type(value).__name__, name)))
 
 
 def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
@@ -285,6 +306,8 @@ class _OverloadedFunction:
 
 class Defun:
     """Decorator: makes a Python function a function of graphs. `input_types` are the types of its arguments; without them each call's own are taken.
+    Arguments that begin with experimental_ become attributes of the function; capture_by_value copies operations with a state only where
+    whitelisted_stateful_ops has them.
 
     Its gradient is that of its ops, or grad_func (a Defun of arguments and gradients of results), or python_grad_func(op, *gradients)."""
 
@@ -298,10 +321,13 @@ class Defun:
         shape_func: Any = None,
         capture_by_value: bool = False,
         noinline: Optional[bool] = None,
-        **unused: Any,
+        whitelisted_stateful_ops: Any = None,
+        **others: Any,
     ) -> None:
-        if unused.keys() - {"compiled", "separate_compiled_gradients"}:
-            raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(unused)))
+        kept = {key: value for key, value in others.items() if key.startswith("experimental_") or key in ("_implements", "_reference")}
+        unknown = others.keys() - kept.keys() - {"compiled", "separate_compiled_gradients"}
+        if unknown:
+            raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(unknown)))
         if grad_func is not None and python_grad_func is not None:
             raise at_user_line(ValueError("Gradient defined twice: give grad_func or python_grad_func."))
         self._types = tuple(dtypes.as_dtype(t) for t in input_types)
@@ -313,6 +339,8 @@ class Defun:
             "shape_func": shape_func,
             "capture_by_value": capture_by_value,
             "noinline": noinline,
+            "whitelisted_stateful_ops": whitelisted_stateful_ops,
+            "attributes": kept,
         }
 
     def __call__(self, function: Callable[..., Any]) -> Any:
@@ -386,7 +414,7 @@ def _from_definition(fdef: Any, grad_func: Any = None) -> _Function:
     return _Function._of_definition(fdef, grad_func._real() if isinstance(grad_func, _DefinedFunction) else grad_func)
 
 
-def _from_library(lib: Any) -> List[_Function]:
+def from_library(lib: Any) -> List[_Function]:
     """The functions of a FunctionDefLibrary, with their gradients. ValueError where one is missing, or where gradients go round in a circle."""
     definitions_by_name = {f.signature.name: f for f in lib.function}
     gradients = {g.function_name: g.gradient_func for g in lib.gradient}
@@ -404,3 +432,6 @@ def _from_library(lib: Any) -> List[_Function]:
         return made[name]
 
     return [make(name, ()) for name in definitions_by_name]
+
+
+_from_library = from_library

@@ -191,7 +191,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             raise at_user_line(TypeError("%s must be callable." % what))
     if isinstance(pred, bool):
         raise at_user_line(TypeError("pred must not be a Python bool"))
-    pred = convert_to_tensor(pred, name="pred")
+    pred = _within(get_default_graph(), convert_to_tensor(pred, name="pred"))
     made: List[Any] = []
     contexts = BuiltBranches(pred.graph)
 
@@ -204,7 +204,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             if not strict and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
                 result = result[0]
             made.append(result)
-            leaves = [v if isinstance(v, Operation) else convert_to_tensor(v) for v in _flat(result)]
+            leaves = [v if isinstance(v, Operation) else _within(pred.graph, convert_to_tensor(v)) for v in _flat(result)]
             for i in row_numbers(result):
                 leaves[i] = gen_ops.cast(leaves[i], dtypes.int64) if leaves[i].dtype.base_dtype == dtypes.int32 else leaves[i]
             if len(made) == 2:
@@ -220,6 +220,11 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
         raise
     contexts.end(values)
     return _packed(made[0], values)
+
+
+def _within(graph: Any, tensor: Tensor) -> Tensor:
+    """What stands for a tensor in a graph: where that is the body of a function, the argument for one from outside."""
+    return graph._capture(tensor) if tensor.graph is not graph and getattr(graph, "_captures", False) else tensor
 
 
 def _check_same_results(first: Any, second: Any) -> None:
@@ -327,7 +332,7 @@ def while_loop(
     if not isinstance(loop_vars, (list, builtins.tuple)):
         loop_vars = [loop_vars]
     structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
-    start = [v if isinstance(v, Tensor) else convert_to_tensor(v) for v in _flat(structure)]
+    start = [_within(get_default_graph(), convert_to_tensor(v)) for v in _flat(structure)]
     latest: List[Any] = [structure]
 
     graph = start[0].graph if start else get_default_graph()
@@ -337,7 +342,7 @@ def while_loop(
 
     def condition(values: List[Any]) -> List[Any]:
         context._condition_begins(values)
-        return [convert_to_tensor(cond(*_packed(structure, values)))]
+        return [_within(graph, convert_to_tensor(cond(*_packed(structure, values))))]
 
     def step(values: List[Any]) -> List[Any]:
         context._body_begins(values)
@@ -354,7 +359,8 @@ def while_loop(
                 )
             )
         latest[0] = result
-        return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
+        tensors = [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
+        return [_within(graph, tensor) for tensor in tensors]
 
     around = graph._get_control_flow_context()
     graph._set_control_flow_context(context)

@@ -1,11 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.metrics: the measures of tf.metrics under their first names, with predictions before labels."""
+"""tf.contrib.metrics: the measures of tf.metrics under their first names, with predictions before labels, and more."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import metrics as _metrics
+from millrace.contrib.streaming_metrics import (  # noqa: F401
+    cohen_kappa,
+    count,
+    f1_score,
+    precision_at_recall,
+    precision_recall_at_equal_thresholds,
+    recall_at_precision,
+    sparse_recall_at_top_k,
+    streaming_concat,
+    streaming_covariance,
+    streaming_curve_points,
+    streaming_dynamic_auc,
+    streaming_false_negative_rate,
+    streaming_false_negative_rate_at_thresholds,
+    streaming_false_positive_rate,
+    streaming_false_positive_rate_at_thresholds,
+    streaming_pearson_correlation,
+    streaming_recall_at_k,
+    streaming_sparse_average_precision_at_top_k,
+    streaming_sparse_precision_at_top_k,
+)
+from millrace.framework.convert import convert_to_tensor as _convert
+from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.ops import math_ops as _math_ops
 from millrace.ops.confusion_matrix import confusion_matrix as _confusion_matrix
 
@@ -35,7 +58,6 @@ for _name in (
     "precision",
     "precision_at_thresholds",
     "recall",
-    "recall_at_k",
     "recall_at_thresholds",
     "root_mean_squared_error",
     "sensitivity_at_specificity",
@@ -57,7 +79,12 @@ streaming_percentage_less = _metrics.percentage_below
 
 
 def accuracy(predictions: Any, labels: Any, weights: Any = None, name: Optional[str] = None) -> Any:
-    """Which share of the predictions are the labels."""
+    """Which share of the predictions are the labels, of one type, of integers, booleans or strings."""
+    predictions, labels = _convert(predictions), _convert(labels)
+    if labels.dtype != predictions.dtype:
+        raise _at_user_line(ValueError("Labels and predictions should have the same dtype, but got %r and %r." % (labels.dtype, predictions.dtype)))
+    if not (labels.dtype.is_integer or labels.dtype.name in ("bool", "string")):
+        raise _at_user_line(ValueError("Labels should have bool, integer, or string dtype but got %r." % labels.dtype))
     right = _math_ops.cast(_math_ops.equal(predictions, labels), "float32")
     if weights is not None:
         right = right * weights

@@ -51,7 +51,7 @@ def test_a_listener_is_told_of_the_end(tmp_path):
         with tf.train.SingularMonitoredSession(hooks=[hook]) as sess:
             for _ in range(4):
                 sess.run(op)
-    assert listener.told == [1, 3, 4, "end"] and os.path.exists(str(tmp_path / "graph.pbtxt"))
+    assert listener.told == [0, 2, 4, "end"] and os.path.exists(str(tmp_path / "graph.pbtxt"))
 
 
 class _Preempted(tf.train.SessionRunHook):

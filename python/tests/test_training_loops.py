@@ -64,7 +64,27 @@ def test_a_listener_may_stop_a_training(tmp_path):
         while not session.should_stop():
             session.run(train)
             runs += 1
-    assert runs == 7  # saves come after steps 1, 4 and 7
+    assert runs == 6  # saves come before the first step and after steps 3 and 6
+
+
+def test_a_training_begins_with_a_checkpoint(tmp_path):
+    train = tf.assign_add(tf.train.create_global_step(), 1)
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), save_checkpoint_steps=2) as session:
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 0
+        for expected in (0, 2, 2, 4):
+            session.run(train)
+            assert tf.train.load_variable(str(tmp_path), "global_step") == expected
+
+
+def test_times_of_steps_but_the_first(tmp_path):
+    train = tf.assign_add(tf.train.create_global_step(), 1)
+    with tf.train.SingularMonitoredSession(hooks=[tf.train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))]) as session:
+        for _ in range(5):
+            session.run(train)
+    assert sorted(p.name for p in tmp_path.glob("timeline-*")) == ["timeline-2.json", "timeline-4.json"]
+    tf.summary.FileWriterCache.get(str(tmp_path)).flush()
+    events = [e.tagged_run_metadata.tag for p in tmp_path.glob("events*") for e in tf.train.summary_iterator(str(p))]
+    assert [tag for tag in events if tag] == ["step_2", "step_4"]
 
 
 def test_a_global_step_that_stands_is_told(caplog):
@@ -75,3 +95,12 @@ def test_a_global_step_that_stands_is_told(caplog):
         assert "has not been increased" not in caplog.text
         session.run(step)
     assert "The global step (tf.train.get_global_step) is 0 and has not been increased for 20 runs" in caplog.text
+
+
+def test_last_operations_that_need_more_input_are_told(tmp_path, caplog):
+    value = tf.data.Dataset.range(1).make_one_shot_iterator().get_next()
+    hook = tf.train.FinalOpsHook(value)
+    with tf.Session() as session, pytest.raises(tf.errors.OutOfRangeError):
+        session.run(value)
+        hook.end(session)
+    assert "have a dependency back to some input source" in caplog.text

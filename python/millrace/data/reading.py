@@ -172,10 +172,12 @@ class CheckpointInputPipelineHook(SessionRunHook):
         self._hook.begin()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Sets the iterators to where they were."""
+        """Sets the iterators to where they were, or keeps where they begin."""
         state = get_checkpoint_state(self._folder, self._saver.state_file)
         if state is not None:
             self._saver.saver.restore(session, state.model_checkpoint_path)
+        else:
+            self._hook.save_now(session)
 
     def before_run(self, run_context: Any) -> Any:
         """As the hook that saves checkpoints."""

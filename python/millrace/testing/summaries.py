@@ -38,6 +38,7 @@ class FakeSummaryWriter:
         self._graphs: List[Any] = []
         self._meta_graphs: List[Any] = []
         self._logs: Dict[int, List[Any]] = {}
+        self._added_run_metadata: Dict[str, Any] = {}
 
     summaries = property(lambda self: self._summaries, doc="The summaries by step.")
 
@@ -84,6 +85,11 @@ class FakeSummaryWriter:
         if graph_def is not None:
             raise ValueError("Unexpected graph_def %s." % graph_def)
         self._graphs.append(graph)
+
+    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+        """Keeps the RunMetadata of a step, by its tag."""
+        del global_step  # a tag is of one step
+        self._added_run_metadata[tag] = run_metadata
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Keeps a MetaGraphDef, whatever the step."""

@@ -12,6 +12,7 @@ import numpy as np
 from millrace import gfile
 from millrace import tf_logging as logging
 from millrace.framework import errors  # noqa: F401
+from millrace.framework.errors import OutOfRangeError
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.protos import definitions
 from millrace.train import meta_graph
@@ -215,7 +216,7 @@ class CheckpointSaverHook(SessionRunHook):
         """Finds the global step."""
         from millrace.summary import FileWriterCache
 
-        self._writer, self._wrote_graph = FileWriterCache.get(self._dir), False
+        self._writer = FileWriterCache.get(self._dir)
         self._step = _step_tensor()
         for listener in self._listeners:
             listener.begin()
@@ -233,16 +234,18 @@ class CheckpointSaverHook(SessionRunHook):
             self._saver = found[0]
         return self._saver
 
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Writes the graph, which is whole by now, and the values with which the training begins."""
+        graph = get_default_graph()
+        os.makedirs(self._dir, exist_ok=True)
+        write_graph(graph.as_graph_def(add_shapes=True), self._dir, "graph.pbtxt")
+        self._writer.add_graph(graph)
+        saver = self._the_saver()
+        self._writer.add_meta_graph(meta_graph.create_meta_graph_def(graph=graph, saver_def=saver.saver_def if saver else None))
+        self.save_now(session)
+
     def before_run(self, run_context: SessionRunContext) -> Any:
-        """Asks for the global step; before the first step it writes the graph, which is whole by now."""
-        if self._timer.last_triggered_step() is None and not self._wrote_graph:
-            self._wrote_graph = True
-            graph = get_default_graph()
-            os.makedirs(self._dir, exist_ok=True)
-            write_graph(graph.as_graph_def(add_shapes=True), self._dir, "graph.pbtxt")
-            self._writer.add_graph(graph)
-            saver = self._the_saver()
-            self._writer.add_meta_graph(meta_graph.create_meta_graph_def(graph=graph, saver_def=saver.saver_def if saver else None))
+        """Asks for the global step."""
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
@@ -435,8 +438,13 @@ class FinalOpsHook(SessionRunHook):
 
     def end(self, session: Any) -> None:
         """Runs them."""
-        if self._ops is not None:
+        if self._ops is None:
+            return
+        try:
             self.final_ops_values = session.run(self._ops, self._feed)
+        except OutOfRangeError:
+            logging.warning("The operations of FinalOpsHook have a dependency back to some input source, which has ended: give it those of variables alone.")
+            raise
 
 
 class GlobalStepWaiterHook(SessionRunHook):
@@ -467,22 +475,27 @@ class ProfilerHook(SessionRunHook):
         self._path = os.path.join(output_dir, "timeline-{}.json")
         self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._show_dataflow, self._show_memory = show_dataflow, show_memory
+        self._dir = output_dir
         self._next: Optional[int] = None
 
     def begin(self) -> None:
         """Finds the global step."""
-        self._step, self._next = _step_tensor(), None
+        from millrace.summary import FileWriterCache
+
+        self._step, self._next, self._writer = _step_tensor(), None, FileWriterCache.get(self._dir)
 
     def before_run(self, run_context: SessionRunContext) -> Any:
-        """Asks for the step's times when it is time."""
+        """Asks for the step's times when it is time: not for those of the first step, in which much is made ready."""
         del run_context  # the form of all hooks
-        self._now = self._next is None or self._timer.should_trigger_for_step(self._next)
+        self._now = self._next is not None and self._timer.should_trigger_for_step(self._next)
         options = definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE) if self._now else None
         return SessionRunArgs({"step": self._step}, options=options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Writes them."""
         step = int(run_values.results["step"]) + 1
+        if self._next is None:
+            self._timer.update_last_triggered_step(step - 1)
         if self._now:
             step = int(run_context.session.run(self._step))
             self._timer.update_last_triggered_step(step)
@@ -492,6 +505,7 @@ class ProfilerHook(SessionRunHook):
             logging.info("Saving timeline for %d into '%s'.", step, path)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(Timeline(run_values.run_metadata.step_stats).generate_chrome_trace_format(self._show_dataflow, self._show_memory))
+            self._writer.add_run_metadata(run_values.run_metadata, "step_%d" % step)
         self._next = step + 1
 
 

@@ -63,6 +63,35 @@ TEST(MaxPoolWithArgmax, TheFirstOfEqualOnes) {
   }
 }
 
+// Windows large enough to be taken by lines.
+TEST(MaxPool, ANanIsLargerThanAnyNumber) {
+  constexpr int64_t kSide = 9, kReach = 2, kChannels = 19;
+  std::mt19937 random(3);
+  std::vector<float> x(kSide * kSide * kChannels);
+  for (float& v : x) v = random() % 41 == 0 ? kNan : static_cast<float>(random() % 5);
+  const AttrMap attrs = {
+      {"T", DType::kFloat},
+      {"ksize", std::vector<int64_t>{1, 2 * kReach + 1, 2 * kReach + 1, 1}},
+      {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+      {"padding", std::string("SAME")},
+  };
+  auto got = Runner().Run("MaxPool(x:T) -> (y:T) | T in f32; ksize:list(int); strides:list(int); padding:string", attrs,
+                          {Image(kSide, kSide, kChannels, x)});
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (int64_t i = 0; i < kSide * kSide * kChannels; ++i) {
+    const int64_t row = i / kChannels / kSide, column = i / kChannels % kSide;
+    float most = -1;
+    for (int64_t r = std::max<int64_t>(row - kReach, 0); r <= std::min(row + kReach, kSide - 1); ++r) {
+      for (int64_t c = std::max<int64_t>(column - kReach, 0); c <= std::min(column + kReach, kSide - 1); ++c) {
+        const float v = x[static_cast<size_t>((r * kSide + c) * kChannels + i % kChannels)];
+        if (!(v <= most) && !std::isnan(most)) most = v;
+      }
+    }
+    const float y = (*got)[0].data<float>()[i];
+    EXPECT_TRUE(std::isnan(most) ? std::isnan(y) : y == most) << i;
+  }
+}
+
 TEST(Lrn, ANanStaysWithItsPlace) {
   constexpr int64_t kPlaces = 400, kChannels = 7, kSpoilt = 200;
   std::vector<float> x(kPlaces * kChannels, 0.5f);

@@ -53,10 +53,12 @@ void GatherRun(const WindowRun& run, const T* image, const T* from, const T* y, 
 
 template <typename T>
 void MaxForward(Loop loop, const PoolGeometry& g, const T* x, T* y) {
+  if (g.by_lines()) return ForwardByLines(loop, g, x, y, MaxRun<T>);
   Forward(loop, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MaxRun<T>(run, x + cell, y + out); });
 }
 template <typename T>
 void MeanForward(Loop loop, const PoolGeometry& g, const T* x, T* y) {
+  if (g.by_lines()) return ForwardByLines(loop, g, x, y, MeanOfWindows<T>);
   Forward(loop, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MeanOfWindows<T>(run, x + cell, y + out); });
 }
 template <typename T>
@@ -73,6 +75,7 @@ void MaxSecond(Loop loop, const PoolGeometry& g, const T* x, const T* y, const T
 }
 template <typename T>
 void MeanBackward(Loop loop, const PoolGeometry& g, const T* dy, T* dx) {
+  if (g.by_lines()) return BackwardByLines(loop, g, dx, dy, SpreadToWindows<T>);
   Backward<T>(loop, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
     SpreadToWindows<T>(run, dx + cell, dy + out);
   });

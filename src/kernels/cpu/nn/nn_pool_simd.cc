@@ -132,7 +132,7 @@ HWY_INLINE typename How::V SumOfCells(const How& how, const WindowRun& run, size
 
 template <typename T>
 void MeanOfManyCells(const WindowRun& run, const T* image, T* out) {
-  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     const T* const from = image + at;
     T* const to = out + result;
@@ -152,7 +152,7 @@ template <typename T>
 void MeanT(const WindowRun& windows, const T* image, T* out) {
   const WindowRun run = Joined(windows);
   if (HasManyCells<T>(windows)) return MeanOfManyCells<T>(windows, image, out);
-  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
     const auto sum = SumOfCells(how, run, 0, run.cells, image + at);
     how.Store(Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse)), out + to);
@@ -198,7 +198,7 @@ void GatherT(const WindowRun& windows, const T* image, const T* from, const T* y
 
 template <typename T>
 void SpreadToManyCells(const WindowRun& run, T* into, const T* g) {
-  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
   HWY_ALIGN T share[kChannelsAtOnce<T>];
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
@@ -216,7 +216,7 @@ void SpreadToManyCells(const WindowRun& run, T* into, const T* g) {
 template <typename T>
 void SpreadT(const WindowRun& run, T* into, const T* g) {
   if (HasManyCells<T>(run)) return SpreadToManyCells<T>(run, into, g);
-  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
     const auto share = Share(how.d, how.Load(g + to), hn::Set(how.d, cells), hn::Set(how.d, inverse));
     for (size_t i = 0; i < run.cells; ++i) {

@@ -17,12 +17,13 @@ struct WindowRun {
   int64_t step = 0;
   size_t channels = 0;
   size_t channels_stride = 0;
+  size_t divisor = 0;  // of means: the cells of the windows, some of which other runs may cover
 };
 
 // out[w][c] = the largest of the cells; NaN is larger than any number
 template <typename T>
 void MaxOfWindows(const WindowRun& run, const T* image, T* out);
-// out[w][c] = the mean of the cells
+// out[w][c] = the sum of the cells / divisor
 template <typename T>
 void MeanOfWindows(const WindowRun& run, const T* image, T* out);
 // into[first cell that holds the largest value of image, or NaN] += g[w][c]
@@ -31,7 +32,7 @@ void ScatterToMax(const WindowRun& run, const T* image, T* into, const T* g);
 // out[w][c] = from[first cell where image equals y[w][c], or is NaN as it is], or 0
 template <typename T>
 void GatherFromMax(const WindowRun& run, const T* image, const T* from, const T* y, T* out);
-// into[every cell] += g[w][c] / cells
+// into[every cell] += g[w][c] / divisor
 template <typename T>
 void SpreadToWindows(const WindowRun& run, T* into, const T* g);
 

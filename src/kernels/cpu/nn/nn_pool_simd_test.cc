@@ -26,7 +26,8 @@ class Windows {
             static_cast<size_t>((kColumns - side) / stride + 1),
             stride * static_cast<int64_t>(apart),
             channels,
-            apart};
+            apart,
+            offsets_.size()};
   }
   const WindowRun& run() const { return run_; }
   std::vector<T>& image() { return image_; }

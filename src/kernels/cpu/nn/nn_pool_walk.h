@@ -22,10 +22,15 @@ struct PoolGeometry {
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
   int64_t cells() const { return in[0] * in[1] * in[2]; }
   int64_t image() const { return cells() * channels; }
-  int64_t window_cells() const {
-    return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]) * std::min(kernel[2], in[2]);
-  }
+  int64_t window_cells() const { return window_rows() * std::min(kernel[2], in[2]); }
   int64_t rows() const { return out[0] * out[1]; }  // of results, in all planes
+  // Of the windows, in all planes.
+  int64_t window_rows() const { return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]); }
+  // What a row of results takes, in cells: all cells of each window, or, by lines, the rows of the windows at all
+  // columns and then the columns of that line.
+  int64_t work_of_windows() const { return out[2] * window_cells(); }
+  int64_t work_by_lines() const { return in[2] * (window_rows() + 2) + out[2] * std::min(kernel[2], in[2]); }
+  bool by_lines() const { return 3 * work_by_lines() < 2 * work_of_windows(); }
 };
 
 // Unimplemented for windows and strides over the batch.
@@ -94,10 +99,26 @@ class RowWalker {
           for (int64_t c = 0; c < cols.end - cols.begin; ++c) offsets_[n++] = Cell(p, r, c);
         }
       }
-      const WindowRun run{offsets_.data(), n, Sz(count), g_.stride[2] * g_.channels, channels, Sz(g_.channels)};
+      const WindowRun run{offsets_.data(), n, Sz(count), g_.stride[2] * g_.channels, channels, Sz(g_.channels), n};
       fn(run, Cell(planes.begin, rows.begin, cols.begin), x);
       x += count;
     }
+  }
+  // Calls fn(run, first cell) with the windows' rows at every column of the image, whose results are a line of
+  // `channels` each.
+  template <typename Fn>
+  void Line(int64_t row, size_t channels, Fn fn) {
+    const Span planes = WindowSpan(g_, 0, row / g_.out[1]), rows = WindowSpan(g_, 1, row % g_.out[1]);
+    size_t n = 0;
+    for (int64_t p = 0; p < planes.end - planes.begin; ++p) {
+      for (int64_t r = 0; r < rows.end - rows.begin; ++r) offsets_[n++] = Cell(p, r, 0);
+    }
+    WindowRun run{offsets_.data(), n, Sz(g_.in[2]), g_.channels, channels, channels, 1};
+    if (channels == Sz(g_.channels)) {
+      run.channels = run.channels_stride = run.windows * channels;
+      run.windows = 1;
+    }
+    fn(run, Cell(planes.begin, rows.begin, 0));
   }
 
  private:
@@ -111,8 +132,8 @@ class RowWalker {
 };
 
 inline double RowCost(const PoolGeometry& g) {
-  return 0.1 * static_cast<double>(g.out[2]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) +
-         20;
+  const int64_t work = g.by_lines() ? g.work_by_lines() : g.work_of_windows();
+  return 0.1 * static_cast<double>(g.channels) * static_cast<double>(work) + 20;
 }
 
 // Who runs the units of a walk: the threads of a kernel (OnThreads), or one.
@@ -137,12 +158,45 @@ void Forward(Loop loop, const PoolGeometry& g, Fn fn) {
   });
 }
 
-// Ops that add into overlapping cells: whole images, or blocks of their
-// channels when images are few. The cells are zeroed, then each sees its
-// windows in the same order always. fn as above.
+// A line of an image as an image of its own, with `channels` of its channels.
+inline PoolGeometry LineOf(const PoolGeometry& g, int64_t channels) {
+  PoolGeometry line;
+  line.batch = 1;
+  line.channels = channels;
+  line.in[2] = g.in[2];
+  line.out[2] = g.out[2];
+  line.kernel[2] = g.kernel[2];
+  line.stride[2] = g.stride[2];
+  line.pad[2] = g.pad[2];
+  return line;
+}
+
+// The same by lines: fn(run, first cell, first result) is called for lines of all rows of the windows, and for windows
+// of these lines.
+template <typename T, typename Fn>
+void ForwardByLines(Loop loop, const PoolGeometry& g, const T* in, T* out, Fn fn) {
+  const PoolGeometry line_of = LineOf(g, g.channels);
+  loop(g.batch * g.rows(), RowCost(g), [&](int64_t begin, int64_t end) {
+    RowWalker down(g), across(line_of);
+    std::vector<T> line(Sz(line_of.image()));
+    for (int64_t row = begin; row < end; ++row) {
+      down.Line(row % g.rows(), Sz(g.channels), [&](const WindowRun& rows, int64_t cell) {
+        fn(rows, in + row / g.rows() * g.image() + cell, line.data());
+        across.Row(0, Sz(g.channels), [&](WindowRun run, int64_t from, int64_t x) {
+          run.divisor *= rows.cells;
+          fn(run, line.data() + from, out + (row * g.out[2] + x) * g.channels);
+        });
+      });
+    }
+  });
+}
+
+// Ops that add into overlapping cells: whole images, or blocks of their channels when images are few. The cells are
+// zeroed, then each sees its windows in the same order always. fn(walker, row, channels, first cell, first result) is
+// called for the rows of an image in order.
 inline constexpr int64_t kChannelBlock = 64;
 template <typename T, typename Fn>
-void Backward(Loop loop, const PoolGeometry& g, T* dx, Fn fn) {
+void BackwardRows(Loop loop, const PoolGeometry& g, T* dx, Fn fn) {
   const int64_t block = g.batch >= 8 ? g.channels : std::min(g.channels, kChannelBlock);
   const int64_t blocks = (g.channels + block - 1) / block;
   const double cost = RowCost(g) * static_cast<double>(g.rows()) * 2 / static_cast<double>(blocks);
@@ -158,11 +212,36 @@ void Backward(Loop loop, const PoolGeometry& g, T* dx, Fn fn) {
         for (int64_t p = 0; p < g.cells(); ++p) std::fill_n(dx + image + p * g.channels, count, T(0));
       }
       for (int64_t y = 0; y < g.rows(); ++y) {
-        walker.Row(y, Sz(count), [&](const WindowRun& run, int64_t cell, int64_t x) {
-          fn(run, image + cell, ((n * g.rows() + y) * g.out[2] + x) * g.channels + first);
-        });
+        fn(walker, y, count, image, (n * g.rows() + y) * g.out[2] * g.channels + first);
       }
     }
+  });
+}
+
+// fn as that of Forward.
+template <typename T, typename Fn>
+void Backward(Loop loop, const PoolGeometry& g, T* dx, Fn fn) {
+  BackwardRows<T>(loop, g, dx, [&](RowWalker& walker, int64_t y, int64_t channels, int64_t image, int64_t result) {
+    walker.Row(y, Sz(channels), [&](const WindowRun& run, int64_t cell, int64_t x) {
+      fn(run, image + cell, result + x * g.channels);
+    });
+  });
+}
+
+// By lines: fn(run, to, from) is called for windows of a line of zeros, and for lines of all rows of the windows.
+template <typename T, typename Fn>
+void BackwardByLines(Loop loop, const PoolGeometry& g, T* dx, const T* dy, Fn fn) {
+  BackwardRows<T>(loop, g, dx, [&](RowWalker& down, int64_t y, int64_t channels, int64_t image, int64_t result) {
+    const PoolGeometry line_of = LineOf(g, channels);
+    std::vector<T> line(Sz(line_of.image()));
+    down.Line(y, Sz(channels), [&](const WindowRun& rows, int64_t cell) {
+      RowWalker(line_of).Row(0, Sz(channels), [&](WindowRun run, int64_t to, int64_t x) {
+        run.divisor *= rows.cells;
+        run.channels_stride = Sz(g.channels);
+        fn(run, line.data() + to, dy + result + x * g.channels);
+      });
+      fn(rows, dx + image + cell, line.data());
+    });
   });
 }
 

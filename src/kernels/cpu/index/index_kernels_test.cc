@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -31,6 +32,7 @@ constexpr char kSpaceToBatch[] =
 constexpr char kBatchToSpace[] =
     "BatchToSpaceND(input:T, block_shape:B, crops:P) -> (output:T) | T:type; B in IDX=i32; P in IDX=i32";
 constexpr char kStitch[] = "DynamicStitch(indices:N*i32, data:N*T) -> (merged:T) | N:int>=1; T:type";
+constexpr char kInvert[] = "InvertPermutation(x:T) -> (y:T) | T in IDX=i32";
 constexpr char kReverse[] =
     "ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; Tlen in IDX=i64";
 constexpr char kUnique[] = "Unique(x:T) -> (y:T, idx:out_idx) | T:type; out_idx in IDX=i32";
@@ -99,6 +101,19 @@ TEST(Gather, FindsOneBadIndexAmongMany) {
   auto r = Runner(4).Run(
       kGather, GatherAttrs(DType::kInt32), {params, Make<int32_t>({5000}, ids), Tensor::Scalar<int32_t>(0)});
   EXPECT_EQ(MessageOf(r.status()), "indices[4321] = 7 is not in [0, 7)");
+}
+
+TEST(InvertPermutation, OnThreads) {
+  std::vector<int64_t> x(100000);
+  std::iota(x.begin(), x.end(), 0);
+  std::shuffle(x.begin(), x.end(), std::mt19937(9));
+  const AttrMap attrs = TypesOf({{"T", DType::kInt64}});
+  auto y = Runner(4).Run(kInvert, attrs, {Make<int64_t>({100000}, x)});
+  ASSERT_TRUE(y.ok()) << y.status();
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ((*y)[0].data<int64_t>()[x[i]], static_cast<int64_t>(i));
+  x[70000] = x[123];
+  y = Runner(4).Run(kInvert, attrs, {Make<int64_t>({100000}, x)});
+  EXPECT_EQ(MessageOf(y.status()), absl::StrCat("x[70000] = ", x[123], " repeats x[123]"));
 }
 
 TEST(Gather, BatchDimensionsOutOfRange) {

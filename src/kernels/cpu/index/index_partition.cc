@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicPartition, DynamicStitch, InvertPermutation, ReverseSequence.
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <vector>
 
 #include "base/checked.h"
@@ -143,17 +145,36 @@ Status DynamicStitch(KernelContext& ctx) {
 
 template <typename T>
 Status InvertTyped(KernelContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  const int64_t n = x.num_elements();
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
-  T* y = out->mutable_data<T>();
-  std::fill_n(y, n, T{-1});
+  const T* const x = ctx.input(0).data<T>();
+  const int64_t n = ctx.input(0).num_elements();
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+  T* const y = out->mutable_data<T>();
+  std::memset(y, 0xff, out->TotalBytes());
+  ctx.ParallelFor(n, 1.5, [x, y](int64_t begin, int64_t end) {  // a repeated place may be written by several
+    for (int64_t i = begin; i < end; ++i) {
+      std::atomic_ref<T>(y[x[i]]).store(static_cast<T>(i), std::memory_order_relaxed);
+    }
+  });
+  std::atomic<bool> complete = true;
+  ctx.ParallelFor(n, 0.1, [y, &complete](int64_t begin, int64_t end) {
+    T all[16] = {};
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t j = 0; j < 16; ++j) all[j] |= y[i + j];
+    }
+    for (; i < end; ++i) all[0] |= y[i];
+    for (const T some : all) {
+      if (some < 0) complete = false;
+    }
+  });
+  if (complete) return absl::OkStatus();
+  std::vector<int64_t> first(static_cast<size_t>(n), -1);
   for (int64_t i = 0; i < n; ++i) {
-    T& place = y[x.data<T>()[i]];
-    if (place != -1) return InvalidArgument("x[", i, "] = ", x.data<T>()[i], " repeats x[", place, "]");
-    place = static_cast<T>(i);
+    int64_t& place = first[static_cast<size_t>(x[i])];
+    if (place >= 0) return InvalidArgument("x[", i, "] = ", x[i], " repeats x[", place, "]");
+    place = i;
   }
-  return absl::OkStatus();
+  return Internal("x changed while it was read");
 }
 
 Status InvertPermutation(KernelContext& ctx) {

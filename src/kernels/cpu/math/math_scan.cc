@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of Cumsum and Cumprod.
 //
-// The tensor is outer x axis x inner. Where inner is 1, rows are scanned one by one; else whole inner runs are added to
-// an accumulator, tile by tile. Floats accumulate in double.
+// The tensor is outer x axis x inner. Where inner is 1, rows are scanned one by one, long ones by blocks; else whole
+// inner runs are added to an accumulator, tile by tile. Floats accumulate in double.
 #include <algorithm>
 #include <complex>
 #include <type_traits>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/stop_scope.h"
@@ -41,9 +42,13 @@ class Scan {
   static void Run(const KernelContext& ctx, const ScanShape& s, const void* in_raw, void* out_raw) {
     const T* in = static_cast<const T*>(in_raw);
     T* out = static_cast<T*>(out_raw);
+    if (kByBlocks && s.inner == 1 && s.axis >= 4 * kGroup) {
+      for (int64_t o = 0; o < s.outer; ++o) LongRow(ctx, s, in + o * s.axis, out + o * s.axis);
+      return;
+    }
     if (s.inner == 1) {
       ctx.ParallelFor(s.outer, 1.5 * static_cast<double>(s.axis), [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) Row(s, in + o * s.axis, out + o * s.axis);
+        for (int64_t o = begin; o < end; ++o) Row(s, in + o * s.axis, out + o * s.axis, 0, Identity());
       });
       return;
     }
@@ -70,13 +75,66 @@ class Scan {
     }
   }
 
-  // In place is fine: each element is read before it is written.
-  static void Row(const ScanShape& s, const T* in, T* out) {
-    A acc = Identity();
+  // Long rows go by blocks, after a pass for the sums of these, a group of blocks side by side, whose sums do not wait
+  // for each other. Not so products of floats: that of a block may overflow where the row's does not.
+  static constexpr int64_t kBlock = 4096, kAbreast = 4, kGroup = kBlock * kAbreast;
+  static constexpr bool kByBlocks = !kProduct || std::is_integral_v<A>;
+
+  static int64_t Place(const ScanShape& s, int64_t i) { return s.reverse ? s.axis - 1 - i : i; }
+
+  static A Total(const ScanShape& s, const T* in, int64_t block) {
+    const T* const x = in + (s.reverse ? s.axis - (block + 1) * kBlock : block * kBlock);
+    A lanes[8];
+    std::fill(lanes, lanes + 8, Identity());
+    for (int64_t i = 0; i < kBlock; i += 8) {
+#pragma GCC unroll 8
+      for (int l = 0; l < 8; ++l) lanes[l] = Combine(lanes[l], A(x[i + l]));
+    }
+    for (int l = 1; l < 8; ++l) lanes[0] = Combine(lanes[0], lanes[l]);
+    return lanes[0];
+  }
+
+  static void Group(const ScanShape& s, const T* in, T* out, int64_t first, const A* before) {
+    A acc[kAbreast];
+    std::copy(before, before + kAbreast, acc);
+    for (int64_t i = 0; i < kBlock; ++i) {
+#pragma GCC unroll 4
+      for (int64_t b = 0; b < kAbreast; ++b) {
+        const int64_t at = Place(s, first + b * kBlock + i);
+        const A next = Combine(acc[b], A(in[at]));
+        out[at] = static_cast<T>(s.exclusive ? acc[b] : next);
+        acc[b] = next;
+      }
+    }
+  }
+
+  static void LongRow(const KernelContext& ctx, const ScanShape& s, const T* in, T* out) {
+    const int64_t groups = s.axis / kGroup, blocks = groups * kAbreast;
+    std::vector<A> before(static_cast<size_t>(blocks + 1), Identity());
+    ctx.ParallelFor(blocks, 0.3 * kBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) before[static_cast<size_t>(k + 1)] = Total(s, in, k);
+    });
+    for (size_t k = 1; k < before.size(); ++k) before[k] = Combine(before[k - 1], before[k]);
+    // Infinities may have come from a block alone.
+    if (before.back() - before.back() != A(0)) return Row(s, in, out, 0, Identity());
+    ctx.ParallelFor(groups + 1, 0.6 * kGroup, [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) {
+        const A* const at = before.data() + g * kAbreast;
+        if (g == groups) {
+          Row(s, in, out, g * kGroup, *at);
+        } else {
+          Group(s, in, out, g * kGroup, at);
+        }
+      }
+    });
+  }
+
+  // From place `begin` on. In place is fine: each element is read before it is written.
+  static void Row(const ScanShape& s, const T* in, T* out, int64_t begin, A acc) {
     StopNowAndThen pause;
-    for (int64_t i = 0; i < s.axis; ++i) {
+    for (int64_t i = begin; i < s.axis; ++i) {
       pause();
-      const int64_t at = s.reverse ? s.axis - 1 - i : i;
+      const int64_t at = Place(s, i);
       const A next = Combine(acc, A(in[at]));
       out[at] = static_cast<T>(s.exclusive ? acc : next);
       acc = next;

@@ -4,14 +4,17 @@
 // Each element becomes one unsigned number: its value in an order-preserving form above, the complement of its position
 // below. The k largest of these are the answer in its final order, ties included. A row is read once; numbers that beat
 // the k-th best so far go into a buffer, which is cut back to k by selection when it is full, or, for few, into their
-// place among the best.
+// place among the best. Of a long row a sample says which elements may be among the k, and threads collect these.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/math/math.h"
@@ -62,24 +65,41 @@ constexpr int64_t kLong = 1 << 18;
 template <typename R>
 constexpr int64_t kMany = 256 * sizeof(R);
 
-// Descending, digit after digit from the lowest, each pass a stable counting sort; digits that all have in common are
-// passed over.
+constexpr int64_t kPart = 1 << 15;  // of a long row, for a thread
+
+// Descending, digit after digit from that at bit `shift`, each pass a stable counting sort of parts; digits that all
+// have in common are passed over.
 template <typename R>
-void SortByDigits(R* keys, int64_t n, R* beside) {
+void SortByDigits(const KernelContext& ctx, R* keys, int64_t n, R* beside, int shift) {
   constexpr int kBits = 8;
   constexpr size_t kDigits = size_t{1} << kBits;
   R differing = 0;
   for (int64_t i = 1; i < n; ++i) differing |= keys[i] ^ keys[0];
+  const int64_t parts = (n + kPart - 1) / kPart;
+  std::vector<std::array<int64_t, kDigits>> places(static_cast<size_t>(parts));
   R *from = keys, *to = beside;
-  for (int shift = 0; shift < static_cast<int>(8 * sizeof(R)); shift += kBits) {
+  for (; shift < static_cast<int>(8 * sizeof(R)); shift += kBits) {
     const auto digit = [shift](R r) { return static_cast<size_t>(r >> shift) & (kDigits - 1); };
     if (digit(differing) == 0) continue;
     StopIfAsked();
-    int64_t place[kDigits] = {};
-    for (int64_t i = 0; i < n; ++i) ++place[digit(from[i])];
+    // fn(place of each digit, first element, how many) for every part
+    const auto for_parts = [&](double cost, auto fn) {
+      ctx.ParallelFor(parts, cost * static_cast<double>(std::min(n, kPart)), [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p)
+          fn(places[static_cast<size_t>(p)].data(), from + p * kPart, std::min(kPart, n - p * kPart));
+      });
+    };
+    for_parts(0.5, [digit](int64_t* place, const R* part, int64_t count) {
+      std::fill_n(place, kDigits, 0);
+      for (int64_t i = 0; i < count; ++i) ++place[digit(part[i])];
+    });
     int64_t before = 0;
-    for (size_t d = kDigits; d-- > 0;) before += std::exchange(place[d], before);
-    for (int64_t i = 0; i < n; ++i) to[place[digit(from[i])]++] = from[i];
+    for (size_t d = kDigits; d-- > 0;) {
+      for (auto& place : places) before += std::exchange(place[d], before);
+    }
+    for_parts(1.5, [digit, to](int64_t* place, const R* part, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) to[place[digit(part[i])]++] = part[i];
+    });
     std::swap(from, to);
   }
   if (from != keys) std::copy(from, from + n, keys);
@@ -143,12 +163,67 @@ int64_t RoomFor(int64_t n, int64_t k) {
   return std::max(BufferSize(n, k), k >= kMany<R> ? 2 * k : 0);
 }
 
+// Collects what is above a bar that a sample sets, in parts: k elements or some more, none where the sample misled.
+template <typename T>
+int64_t CollectBySample(const KernelContext& ctx, const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
+  constexpr int64_t kSample = 1 << 13;
+  if (n < kLong || k < kSample / 8 || k > n / 4) return 0;
+  std::vector<RankOf<T>> sample(kSample);
+  for (int64_t j = 0; j < kSample; ++j) {
+    const int64_t i = j * (n / kSample);
+    sample[static_cast<size_t>(j)] = Ranked(Ordered(row[i]), i);
+  }
+  const double share = static_cast<double>(kSample) * static_cast<double>(k) / static_cast<double>(n);
+  const auto bar = sample.begin() + static_cast<int64_t>(share + 3 * std::sqrt(share) + 8);
+  std::nth_element(sample.begin(), bar, sample.end(), std::greater<RankOf<T>>());
+  const T least = row[Position(*bar)];
+  if (least != least) return 0;
+  std::vector<int64_t> ends(static_cast<size_t>((n + kPart - 1) / kPart));
+  const auto for_parts = [&](double cost, auto fn) {
+    ctx.ParallelFor(static_cast<int64_t>(ends.size()), cost * kPart, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) fn(ends[static_cast<size_t>(p)], p * kPart, std::min(n, (p + 1) * kPart));
+    });
+  };
+  for_parts(0.1, [row, least](int64_t& count, int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + kBlock <= end; i += kBlock) {
+      int here = 0;
+      for (int64_t j = 0; j < kBlock; ++j) here += !(row[i + j] <= least);
+      count += here;
+    }
+    for (; i < end; ++i) count += !(row[i] <= least);
+  });
+  int64_t before = 0;
+  for (int64_t& end : ends) before += std::exchange(end, before);
+  if (before < k || before > BufferSize(n, k)) return 0;
+  for_parts(0.3, [row, least, buffer](int64_t at, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t stop = std::min(end, i + kBlock);
+      if (!AnyAbove(row + i, stop - i, least)) continue;
+      for (int64_t j = i; j < stop; ++j) {
+        if (!(row[j] <= least)) buffer[at++] = Ranked(Ordered(row[j]), j);
+      }
+    }
+  });
+  return before;
+}
+
 // The k best of a row, best first, at the start of `buffer`.
 template <typename T>
-void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
+void SelectRow(const KernelContext& ctx, const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
   using R = RankOf<T>;
   if (k <= kFew) return SelectFew(row, n, k, buffer);
   const int64_t capacity = BufferSize(n, k);
+  // Positions are in order where all of a row is sorted: their digits, the lower half, need no pass.
+  const int in_order = k == n ? static_cast<int>(4 * sizeof(R)) : 0;
+  const auto sort = [&] {
+    if (k >= kMany<R>) return SortByDigits(ctx, buffer, k, buffer + k, in_order);
+    std::sort(buffer, buffer + k, std::greater<R>());
+  };
+  if (const int64_t found = CollectBySample(ctx, row, n, k, buffer); found > 0) {
+    if (found > k) KeepBest(buffer, found, k);
+    return sort();
+  }
   int64_t count = 0, i = 0;
   for (; i < capacity; ++i) buffer[count++] = Ranked(Ordered(row[i]), i);
   R bar = 0;
@@ -176,8 +251,7 @@ void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
     }
   }
   if (count > k) KeepBest(buffer, count, k);
-  if (k >= kMany<R>) return SortByDigits(buffer, k, buffer + k);
-  std::sort(buffer, buffer + k, std::greater<R>());
+  sort();
 }
 
 // The same for k = 1 without a buffer.
@@ -247,7 +321,7 @@ Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
     }
     R* buffer = static_cast<R*>((*memory)->data());
     for (int64_t r = begin; r < end; ++r) {
-      SelectRow(static_cast<const T*>(a.keys) + r * a.n, a.n, a.k, buffer);
+      SelectRow(ctx, static_cast<const T*>(a.keys) + r * a.n, a.n, a.k, buffer);
       StoreRow(a, index_type, r, buffer);
     }
   });

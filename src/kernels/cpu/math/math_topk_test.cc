@@ -64,5 +64,21 @@ TEST(TopK, AsAStableSort) {
   }
 }
 
+// Rows so long that threads share them: candidates by a sample, and a sort by digits of several parts.
+TEST(TopK, LongRows) {
+  KernelRunner runner(RegisterTopKKernels, 2);
+  std::mt19937 random(12);
+  constexpr int64_t kLong = (1 << 18) + 77;
+  std::vector<float> row(kLong);
+  for (const int kind : {0, 1, 2, 3}) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const auto r = static_cast<float>(random());
+      row[i] = kind == 0 ? r : kind == 1 ? static_cast<float>(random() % 50) : kind == 2 ? static_cast<float>(i) : r;
+      if (kind == 3 && random() % 3 == 0) row[i] = kNan;
+    }
+    for (const int64_t k : {int64_t{20}, int64_t{50000}, kLong}) Check(runner, row, k);
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -137,36 +137,46 @@ class SplitterKernel : public Kernel {
     if (by.rank() != 0)
       return InvalidArgument(separator_name_, " must be a scalar, got shape: ", by.shape().ToString());
     const absl::string_view separator = by.data<TString>()->view();
-    std::vector<absl::string_view> parts;
-    std::vector<size_t> ends;  // of each row's parts
-    parts.reserve(static_cast<size_t>(input.num_elements()));
-    ends.reserve(static_cast<size_t>(input.num_elements()));
-    int64_t longest = 0;
-    StopNowAndThen pause;
-    for (int64_t i = 0; i < input.num_elements(); ++i) {
-      pause();
-      const size_t before = parts.size();
-      Split(input.data<TString>()[i].view(), separator, &parts);
-      longest = std::max(longest, static_cast<int64_t>(parts.size() - before));
-      ends.push_back(parts.size());
+    const int64_t rows = input.num_elements();
+    std::vector<Block> blocks(static_cast<size_t>((rows + kBlock - 1) / kBlock));
+    const auto for_blocks = [&](auto fn) {
+      constexpr double kNanosPerRow = 200;
+      ctx.ParallelFor(static_cast<int64_t>(blocks.size()), kNanosPerRow * kBlock, [&](int64_t begin, int64_t end) {
+        StopNowAndThen pause;
+        for (int64_t b = begin; b < end; ++b) {
+          for (int64_t row = b * kBlock; row < std::min(rows, (b + 1) * kBlock); ++row) {
+            pause();
+            fn(blocks[static_cast<size_t>(b)], row);
+          }
+        }
+      });
+    };
+    for_blocks([&](Block& block, int64_t row) {
+      const size_t before = block.parts.size();
+      if (before == 0) block.parts.reserve(4 * kBlock);
+      Split(input.data<TString>()[row].view(), separator, &block.parts);
+      block.counts.push_back(static_cast<int64_t>(block.parts.size() - before));
+    });
+    int64_t n = 0, longest = 0;
+    for (Block& block : blocks) {
+      block.place = n;
+      n += static_cast<int64_t>(block.parts.size());
+      longest = std::max(longest, *std::max_element(block.counts.begin(), block.counts.end()));
     }
-    const int64_t n = static_cast<int64_t>(parts.size());
     MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({n, 2}));
     MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, matrix));
     MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, Shape::Vector(n)));
     MR_ASSIGN_OR_RETURN(Tensor * shape, ctx.AllocateOutput(2, Shape::Vector(2)));
-    int64_t* place = indices->mutable_data<int64_t>();
-    TString* value = values->mutable_data<TString>();
-    size_t at = 0;
-    for (size_t row = 0; row < ends.size(); ++row) {
-      for (const size_t first = at; at < ends[row]; ++at) {
-        pause();
-        *place++ = static_cast<int64_t>(row);
-        *place++ = static_cast<int64_t>(at - first);
-        *value++ = parts[at];
+    int64_t* const places = indices->mutable_data<int64_t>();
+    TString* const texts = values->mutable_data<TString>();
+    for_blocks([&](Block& block, int64_t row) {
+      for (int64_t i = 0; i < block.counts[static_cast<size_t>(row % kBlock)]; ++i, ++block.place) {
+        places[2 * block.place] = row;
+        places[2 * block.place + 1] = i;
+        texts[block.place] = block.parts[block.written++];
       }
-    }
-    shape->mutable_data<int64_t>()[0] = input.num_elements();
+    });
+    shape->mutable_data<int64_t>()[0] = rows;
     shape->mutable_data<int64_t>()[1] = longest;
     return absl::OkStatus();
   }
@@ -176,6 +186,15 @@ class SplitterKernel : public Kernel {
   virtual void Split(absl::string_view s, absl::string_view by, std::vector<absl::string_view>* parts) const = 0;
 
  private:
+  // Some rows, which a thread splits.
+  static constexpr int64_t kBlock = 256;
+  struct Block {
+    std::vector<absl::string_view> parts;
+    std::vector<int64_t> counts;  // of each row's parts
+    int64_t place = 0;            // of the next part in the output
+    size_t written = 0;
+  };
+
   const char* const separator_name_;
 };
 

@@ -546,7 +546,7 @@ mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_opti
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
 callbacks_v1 applications = @
 premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saved_model_experimental saving.saving_utils = @
-saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
+saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
 [python.distribute]
 combinations strategy_combinations strategy_test_lib distribute_lib distribute_coordinator distribute_coordinator_context = @
@@ -562,7 +562,7 @@ optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimi
 optimizer_v2.learning_rate_schedule = keras.schedules
 backend_config = keras.backend_settings
 engine.input_spec = layers.nodes
-engine.base_layer = layers.base layers.nodes
+engine.base_layer = layers.base layers.nodes layers.operations
 engine.base_layer_utils = layers.casting
 utils.metrics_utils = keras.utils.metrics_utils keras.metric_counts
 engine.sequential = keras.models

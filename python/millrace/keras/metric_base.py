@@ -39,7 +39,7 @@ class Metric(Layer):
         del aggregation, synchronization  # there is one replica
         graph, kind = get_default_graph(), dtypes.as_dtype(dtype or self.dtype)
         start = initializers.get(initializer or "zeros")
-        with init_scope(), graph.name_scope(self.name + "/"):
+        with init_scope():
             made = Variable(lambda: start([int(d) for d in shape], dtype=kind), trainable=False, name=name, collections=[], use_resource=True)
         graph.__dict__.setdefault("_keras_metric_variables", []).append(made)
         self._non_trainable_weights.append(made)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from typing import Any, Dict, List, Optional
@@ -11,16 +12,19 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import name_scope
+from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
 from millrace.layers.nodes import arranged, listed, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
+from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
 from millrace.layers.serialization import CLASSES, deserialize
 from millrace.keras.engine.inputs import Input, InputLayer, input_like
 from millrace.keras.engine.saving import h5py, load_weights_from_hdf5_group, save_model  # noqa: F401
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
-from millrace.layers.base import Layer
+from millrace.layers.base import Layer, is_inside_call
 
 
 def _input_of(tensor: Any, name: str) -> Any:
@@ -34,13 +38,16 @@ class Sequential(Model):
         super().__init__(name=name or K.unique_name("sequential"))
         self._is_graph_network = True  # once it has inputs
         self._late: Any = None
+        self._build_input_shape: Any = None
         self._stack: List[Any] = []  # its layers, without the one for the input
         self.inputs, self.outputs = [], []
         for layer in listed(layers):
             self.add(layer)
 
     def add(self, layer: Any) -> None:
-        """Appends a layer."""
+        """Appends a layer, or as the first one an Input."""
+        if isinstance(getattr(getattr(layer, "_keras_history", None), "layer", None), InputLayer):
+            layer = layer._keras_history.layer
         if not isinstance(layer, Layer):
             raise at_user_line(TypeError("The added layer must be an instance of class Layer. Found: %s" % (layer,)))
         if self.outputs:
@@ -99,7 +106,7 @@ class Sequential(Model):
             raise at_user_line(TypeError("There are no layers in the model."))
         last = self._stack.pop()
         if not self._stack:
-            self.inputs, self.outputs = [], []
+            self.inputs = self.outputs = None
             self.layers, self._inbound_nodes = [], []
             return
         if self.outputs:
@@ -122,14 +129,16 @@ class Sequential(Model):
         waiting, self._stack, self.layers = self._stack, [], []
         if not waiting:
             raise at_user_line(TypeError("Sequential model cannot be built: model is empty. Add some layers first."))
-        if isinstance(shape, dict):
-            first = waiting.pop(0)
-            self._become(list(shape.values()), [first(shape)], [first])
-        else:
-            start = Input(batch_shape=(None, *tuple(shape)[1:]))
-            self._become([start], [start], [])
-        for layer in waiting:
-            self.add(layer)
+        with contextlib.nullcontext() if is_inside_call() else name_scope(self.name):
+            if isinstance(shape, dict):
+                first = waiting.pop(0)
+                self._become(list(shape.values()), [first(shape)], [first])
+            else:
+                self._build_input_shape = (None, *tuple(shape)[1:])
+                start = Input(batch_shape=self._build_input_shape)
+                self._become([start], [start], [])
+            for layer in waiting:
+                self.add(layer)
         if self._late is not None:
             self.compile(**self._late)
 
@@ -166,9 +175,19 @@ class Sequential(Model):
         p = self.predict(x, batch_size, verbose)
         return p.argmax(-1) if p.shape[-1] > 1 else (p > 0.5).astype("int32")
 
-    def get_config(self) -> Any:
-        """Its layers."""
-        return copy.deepcopy([{"class_name": type(layer).__name__, "config": layer.get_config()} for layer in self._stack])
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the output for one of the input: layer by layer."""
+        for layer in self._stack:
+            input_shape = layer.compute_output_shape(input_shape)
+        return TensorShape(input_shape)
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its name and its layers; the shape of its first data where no layer says it."""
+        layers = [{"class_name": type(layer).__name__, "config": layer.get_config()} for layer in self._stack]
+        config = {"name": self.name, "layers": layers}
+        if self._build_input_shape is not None:
+            config["build_input_shape"] = self._build_input_shape
+        return copy.deepcopy(config)
 
     @classmethod
     def from_config(cls, config: Any, custom_objects: Any = None) -> Any:
@@ -176,10 +195,13 @@ class Sequential(Model):
         made = cls(name=config.get("name") if isinstance(config, dict) else None)
         for entry in config["layers"] if isinstance(config, dict) else config:
             made.add(deserialize(entry, custom_objects=custom_objects))
+        if isinstance(config, dict) and config.get("build_input_shape") and not made.inputs:
+            made.build(config["build_input_shape"])
         return made
 
 
 CLASSES.update(Model=Model, Network=Model, Sequential=Sequential)
+CLASSES.update(TensorFlowOpLayer=TensorFlowOpLayer, AddLoss=AddLoss, AddMetric=AddMetric)
 
 
 # ---- models in files ----

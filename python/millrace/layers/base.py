@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from typing import Any, Dict, List, Optional
 
 import numpy as np
@@ -44,12 +45,25 @@ def as_tensor(x: Any) -> Any:
     return x if isinstance(x, (Tensor, SparseTensor, tuple, list, dict)) or hasattr(x, "indices") else convert_to_tensor(x)
 
 
+class _Calls(threading.local):
+    inside = False
+
+
+_calls = _Calls()
+
+
+def is_inside_call() -> bool:
+    """Whether a layer is being called."""
+    return _calls.inside
+
+
 class Layer(Parts):
     """Base of layers: build(shape) makes weights by add_weight, call(inputs) computes. Weights are named after the layer."""
 
     input_spec: Any = None
     supports_masking = False
     uses_learning_phase = False
+    _layers_of_operations: Any = staticmethod(lambda values: None)  # makes layers of operations: operations.py, which has these, sets it
     _mean_of_batches: Any = None  # the metric that add_metric makes: metric_base.py, whose metrics are layers themselves, sets it
     _name: Any = ""
     _dtype: Any = None
@@ -148,20 +162,20 @@ class Layer(Parts):
         constraint: Any = None,
         **unused: Any,
     ) -> Any:
-        """Makes a variable of the layer."""
+        """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call."""
         name, sizes = name or "weight", [int(d) for d in (() if shape is None else shape)]
         kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
         if initializer is None:
             initializer = "glorot_uniform" if kind.is_floating else "zeros" if kind.is_integer or kind == dtypes.bool_ else None
         if initializer is None:
             raise at_user_line(ValueError("An initializer for variable %s of type %s is required for layer %s" % (name, kind, self.name)))
-        start, graph = initializers.get(initializer), get_default_graph()
-        with init_scope(), graph.name_scope(self.name + "/"):
+        start = initializers.get(initializer)
+        with init_scope():
             made = Variable(lambda: _started(start, sizes, kind), trainable=trainable, name=name, constraint=constraints.get(constraint))
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
         penalty = regularizers.get(regularizer)
         if penalty is not None:
-            with graph.name_scope(self.name + "/" + name + "/Regularizer/"):
+            with name_scope(name + "/Regularizer"):
                 self.add_loss(penalty(made))
         return made
 
@@ -232,6 +246,15 @@ class Layer(Parts):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
+        outermost, _calls.inside = not _calls.inside, True
+        try:
+            if outermost:
+                self._layers_of_operations([inputs, args, kwargs])
+            return self._build_and_call(inputs, *args, **kwargs)
+        finally:
+            _calls.inside = not outermost
+
+    def _build_and_call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         form: Any = isinstance(inputs, (list, tuple))
         if isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
             form, inputs = list(inputs), list(inputs.values())

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
@@ -19,7 +20,7 @@ from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import get_custom_objects
 from millrace.layers.utils import normalize_data_format
 from millrace.ops.variables import variable_creator_scope
-from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops, sparse_ops
 from millrace.ops.control_flow_ops import smart_cond
 
 
@@ -374,10 +375,12 @@ class Dense(SettingsLayer):
 
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        if not inputs.dtype.is_floating:
+        if inputs.dtype.base_dtype != self.kernel.dtype.base_dtype:
             inputs = math_ops.cast(inputs, self.kernel.dtype.base_dtype)
         shape = inputs.get_shape()
-        if (shape.ndims or 2) > 2:
+        if isinstance(inputs, SparseTensor):
+            made = sparse_ops.sparse_tensor_dense_matmul(inputs, self.kernel)
+        elif (shape.ndims or 2) > 2:
             made = matrix_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
             made.set_shape([*shape.as_list()[:-1], self.units])
         else:

@@ -78,8 +78,8 @@ class Parts(Submodules):
         return new
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Adds losses; those that depend on inputs are only for the calls with these."""
-        self._note(self._losses, losses, inputs)
+        """Adds losses, or what functions without arguments give; those that depend on inputs are only for the calls with these."""
+        self._note(self._losses, [loss() if callable(loss) else loss for loss in listed(losses)], inputs)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that are to be run with each training step; with inputs only for the calls with these."""

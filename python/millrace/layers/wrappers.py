@@ -7,6 +7,7 @@ import copy
 from typing import Any, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
@@ -112,7 +113,8 @@ class Bidirectional(Wrapper):
         """Builds both layers."""
         for p in self._parts():
             if not p.built:
-                p.build(input_shape)
+                with name_scope(p.name):
+                    p.build(input_shape)
                 p.built = True
         self.built = True
 

@@ -11,9 +11,10 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.layers.base import Layer, arguments_of, is_keras_tensor
+from millrace.layers.base import Layer, arguments_of, is_inside_call, is_keras_tensor
 from millrace.layers.nodes import arranged, listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
+from millrace.layers.operations import AddLoss, AddMetric, comes_from_layers, layers_of_operations
 from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.layers.nodes import Node, reachable_from
@@ -57,12 +58,13 @@ class Network(Layer):
                         "Input tensors to a %s must come from `tf.keras.Input`. Received: %s (missing previous layer metadata)." % (type(self).__name__, x)
                     )
                 )
+        layers_of_operations(outputs)
         for x in outputs:
             if not is_keras_tensor(x):
                 raise at_user_line(
                     ValueError(
-                        "Output tensors to a %s must be the output of a Keras layer (thus holding past layer metadata); %s is not. Wrap "
-                        "what computes it in a Lambda layer." % (type(self).__name__, x)
+                        "Output tensors to a %s must be the output of a Keras layer (thus holding past layer metadata); %s depends "
+                        "on none." % (type(self).__name__, x)
                     )
                 )
         self.inputs, self.outputs, self.built, self._is_graph_network = inputs, outputs, True, True
@@ -220,6 +222,37 @@ class Network(Layer):
 
     # ---- weights, losses, states ----
 
+    def _is_made_of(self, x: Any) -> bool:
+        """Whether a tensor was made of this network's tensors, by layers or operations of the graph, and not inside of a call."""
+        if not self._is_graph_network or not getattr(self, "outputs", None) or is_inside_call() or not isinstance(x, Tensor):
+            return False
+        return not hasattr(x, "_metric_obj") and comes_from_layers(x)
+
+    def _include(self, output: Any) -> None:
+        """Makes what leads from its inputs to a tensor part of it."""
+        added = [node for node in self._ordered(self.inputs, [output]) if id(node) not in self._network_nodes]
+        self._nodes += added
+        self._network_nodes.update(id(node) for node in added)
+        for layer in (node.outbound_layer for node in added):
+            if self._by_name.setdefault(layer.name, layer) is not layer:
+                raise at_user_line(ValueError('The name "%s" is used twice in the model. All layer names should be unique.' % layer.name))
+            if not any(layer is known for known in self.layers):
+                self.layers.append(layer)
+
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds losses; what leads from its inputs to one becomes part of it."""
+        made_here = [loss for loss in listed(losses) if self._is_made_of(loss)]
+        for loss in made_here:
+            self._include(AddLoss()(loss))
+        super().add_loss([loss for loss in listed(losses) if not any(loss is x for x in made_here)], inputs)
+
+    def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
+        """Adds a tensor that is counted over batches; what leads from its inputs to it becomes part of it."""
+        if self._is_made_of(value):
+            self._include(AddMetric(aggregation, name)(value))
+        else:
+            super().add_metric(value, aggregation, name)
+
     def _deep_layers(self) -> List[Any]:
         found: List[Any] = []
         stack = list(reversed(getattr(self, "layers", [])))
@@ -248,6 +281,13 @@ class Network(Layer):
     @property
     def weights(self) -> List[Any]:
         """All, layer by layer."""
+        if "build" in type(self).__dict__ and not self.built:
+            raise at_user_line(
+                ValueError(
+                    "Weights for model %s have not yet been created. Weights are created when the Model is first called on inputs or `build()` "
+                    "is called with an `input_shape`." % self.name
+                )
+            )
         return list({id(w): w for w in [*self._own(True), *self._own(False), *self._of_parts("weights")]}.values())
 
     def _all(self, field: str) -> List[Any]:
@@ -442,7 +482,12 @@ class Network(Layer):
                 entries = [entries]
             return [output(*entry[:3]) for entry in entries]
 
-        return cls(inputs=of(config["input_layers"]), outputs=of(config["output_layers"]), name=config.get("name"))
+        model = cls(inputs=of(config["input_layers"]), outputs=of(config["output_layers"]), name=config.get("name"))
+        for layer in made.values():
+            if not any(layer is known for known in model.layers):  # it leads to no output, but to a loss or a metric
+                for node in layer._inbound_nodes[1 if isinstance(layer, Network) else 0 :]:
+                    model._include(node.output_tensors[0])
+        return model
 
 
 __all__ = ["Input", "InputLayer", "Network", "get_source_inputs"]

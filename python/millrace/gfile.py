@@ -92,6 +92,10 @@ class GFile:
         with _statuses(self._name):
             writer.write(data)
 
+    def seekable(self) -> bool:
+        """True: any place of a file can be read."""
+        return True
+
     def readline(self) -> Any:
         """The next line, with its end; empty behind the last one."""
         return self._text(self._to_read().readline())

@@ -8,6 +8,7 @@ import zlib
 from typing import Any, Callable, Iterator, Optional
 
 import millrace._core as _core
+from millrace.framework.errors import FailedPreconditionError, at_user_line
 
 masked_crc: Callable[[bytes], int] = _core.masked_crc32c
 
@@ -79,19 +80,27 @@ class TFRecordWriter:
             return default if value is None else value
 
         zlib_numbers = [or_default(*number) for number in (("compression_level", -1), ("window_bits", 15), ("mem_level", 9), ("compression_strategy", 0))]
+        self._closed = False
         self._writer: Any = _core.RecordWriter(_path(path), TFRecordOptions.get_compression_type_string(options), *zlib_numbers)
 
     def write(self, record: bytes) -> None:
         """Appends a record."""
+        self._check_open("Writing to a closed TFRecordWriter.")
         self._writer.write(record.encode() if isinstance(record, str) else bytes(record))
 
     def flush(self) -> None:
         """Writes what is still in memory."""
+        self._check_open("Flushing a closed TFRecordWriter.")
         self._writer.flush()
 
     def close(self) -> None:
         """Closes the file."""
         self._writer.close()
+        self._closed = True
+
+    def _check_open(self, message: str) -> None:
+        if self._closed:
+            raise at_user_line(FailedPreconditionError(None, None, message))
 
     def __enter__(self) -> "TFRecordWriter":
         return self

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, errors
 from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
+from millrace.framework.library_names import prepend_name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.protos import definitions
 from millrace.saved_model import signature_constants as names
-from millrace.saved_model.utils import build_tensor_info
+from millrace.saved_model.utils import build_tensor_info, build_tensor_info_from_op, get_element_from_tensor_info
 
 
 def build_signature_def(inputs: Optional[Dict[str, Any]] = None, outputs: Optional[Dict[str, Any]] = None, method_name: Optional[str] = None) -> Any:
@@ -110,6 +111,27 @@ def is_valid_signature(signature_def: Any) -> bool:
         for infos, allowed in zip((signature_def.inputs, signature_def.outputs), _METHODS[signature_def.method_name])
         for key in infos
     )
+
+
+# ---- operations ----
+
+
+def op_signature_def(op: Any, key: str) -> Any:
+    """A signature whose one output names an operation."""
+    return build_signature_def(outputs={key: build_tensor_info_from_op(op)})
+
+
+def load_op_from_signature_def(signature_def: Any, key: str, import_scope: Optional[str] = None) -> Any:
+    """The operation that such a signature names, in the default graph."""
+    if key not in signature_def.outputs:
+        raise at_user_line(
+            errors.NotFoundError(None, None, "The key %s could not be found in SignatureDef %s. Please verify it names an op." % (key, signature_def))
+        )
+    try:
+        return get_element_from_tensor_info(signature_def.outputs[key], import_scope=import_scope)
+    except KeyError:
+        name = prepend_name_scope(signature_def.outputs[key].name, import_scope)
+        raise at_user_line(errors.NotFoundError(None, None, 'The key "%s" names the operation %s, which is not in the graph.' % (key, name))) from None
 
 
 # ---- what a signature says ----

@@ -11,6 +11,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph
 from millrace.framework.library_names import prepend_name_scope
 from millrace.protos import definitions
+from millrace.saved_model.reading import parse_saved_model
 
 
 def build_tensor_info(tensor: Any) -> Any:
@@ -25,6 +26,19 @@ def build_tensor_info(tensor: Any) -> Any:
     else:
         made.name = tensor.name
     return made
+
+
+def build_tensor_info_from_op(op: Any) -> Any:
+    """The TensorInfo that names an operation: of no type and unknown rank."""
+    made = definitions.TensorInfo(name=op.name)
+    made.tensor_shape.unknown_rank = True
+    return made
+
+
+def get_element_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: Optional[str] = None) -> Any:
+    """The tensor or operation that a TensorInfo names."""
+    graph = get_default_graph() if graph is None else graph
+    return graph.as_graph_element(prepend_name_scope(tensor_info.name, import_scope))
 
 
 def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: Optional[str] = None) -> Any:
@@ -45,10 +59,8 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
 
 def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
     """The MetaGraphDef of a SavedModel that has these tags, which commas separate."""
-    from millrace.saved_model import loader
-
     wanted = set(tag_set.split(","))
-    for graph in loader.parse_saved_model(saved_model_dir).meta_graphs:
+    for graph in parse_saved_model(saved_model_dir).meta_graphs:
         if set(graph.meta_info_def.tags) == wanted:
             return graph
     raise at_user_line(RuntimeError("MetaGraphDef associated with tag-set %s could not be found in SavedModel" % tag_set))
@@ -56,13 +68,9 @@ def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
 
 def get_saved_model_tag_sets(saved_model_dir: Any) -> Any:
     """The tags of each MetaGraphDef of a SavedModel."""
-    from millrace.saved_model import loader
-
-    return [list(graph.meta_info_def.tags) for graph in loader.parse_saved_model(saved_model_dir).meta_graphs]
+    return [list(graph.meta_info_def.tags) for graph in parse_saved_model(saved_model_dir).meta_graphs]
 
 
 def read_saved_model(saved_model_dir: Any) -> Any:
     """The SavedModel message of a folder."""
-    from millrace.saved_model import loader
-
-    return loader.parse_saved_model(saved_model_dir)
+    return parse_saved_model(saved_model_dir)

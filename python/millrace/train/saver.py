@@ -392,7 +392,8 @@ def import_meta_graph_with_return_elements(
         if not scope and imported:
             stripped = min(imported)
             scope = imported[stripped].name[: -len(stripped) - 1] or None  # the name scope that it was imported in
-        return Saver(saver_def=definition.saver_def, name=scope), elements
+        own = definitions.SaverDef.FromString(definition.saver_def.SerializeToString())  # the saver puts its scope into it
+        return Saver(saver_def=own, name=scope), elements
     return (Saver() if all_saveable_objects(import_scope) else None), elements
 
 

@@ -634,7 +634,7 @@ learn.dataframe.queues.feeding_functions learn.python.learn.dataframe.queues.fee
 learn.python.learn.learn_runner = contrib.learn.learn_runner
 learn.python.learn.estimators = contrib.learn
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
-training.python.training.bucket_ops = contrib.training
+training.python.training.bucket_ops training.python.training.sgdr_learning_rate_decay = contrib.training
 testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras
 rnn.python.ops.rnn_cell = contrib.rnn_cells contrib.rnn_timed_cells ops.rnn_cell

@@ -10,10 +10,21 @@ import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import not_provided as _not_provided
-from millrace.framework import arguments
+from millrace import tf_logging
 from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, add_to_collection, get_collection
+from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor  # noqa: F401
+from millrace.framework.device import DeviceSpec
+from millrace.framework.library_names import _get_graph_from_inputs as get_graph_from_inputs  # noqa: F401
+from millrace.framework.library_names import prepend_name_scope, strip_name_scope  # noqa: F401
+from millrace.framework.type_spec import BoundedTensorSpec, TensorSpec  # noqa: F401
+from millrace.ops.check_ops import is_non_decreasing, is_numeric_tensor, is_strictly_increasing  # noqa: F401
+from millrace.ops.control_flow_ops import smart_case, smart_cond, smart_constant_value  # noqa: F401
+from millrace.ops.record_input import RecordInput  # noqa: F401
+from millrace.ops.script_ops import py_func  # noqa: F401
+from millrace.ops.sort_ops import argsort, sort  # noqa: F401
+from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
+from millrace.contrib.framework_shapes import assert_scalar_int, reduce_sum_n, remove_squeezable_dimensions, with_same_shape, with_shape  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, convolutional_orthogonal_1d  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolutional_orthogonal_3d  # noqa: F401
 from millrace.ops.variable_scope import get_variable
@@ -61,6 +72,11 @@ def arg_scope(list_ops_or_scope: Any, **kwargs: Any) -> Iterator[Dict[str, Dict[
         _stack.pop()
 
 
+def current_arg_scope() -> Dict[str, Dict[str, Any]]:
+    """The defaults that scopes give at the moment, by functions."""
+    return _stack[-1]
+
+
 def has_arg_scope(function: Any) -> bool:
     """Whether arg_scope can set a function's defaults."""
     return hasattr(function, "_key_op")
@@ -95,6 +111,8 @@ def variable(
     """get_variable that also takes a device."""
     from millrace.framework.graph import device as device_scope
 
+    if collections is not None:
+        collections = list(dict.fromkeys(collections))
     with device_scope(device or ""):
         return get_variable(
             name, shape, dtype, initializer, regularizer, trainable, collections, caching_device, partitioner, True, use_resource, custom_getter
@@ -123,11 +141,20 @@ def local_variable(initial_value: Any, validate_shape: bool = True, name: Option
     )
 
 
+def global_variable(initial_value: Any, validate_shape: bool = True, name: Optional[str] = None, use_resource: Optional[bool] = None) -> Any:
+    """A variable that checkpoints keep, and that is not trained."""
+    from millrace.ops.variables import Variable
+
+    return Variable(
+        initial_value, trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES], validate_shape=validate_shape, name=name, use_resource=use_resource
+    )
+
+
 def get_variables(scope: Any = None, suffix: Optional[str] = None, collection: str = GraphKeys.GLOBAL_VARIABLES) -> List[Any]:
     """The variables of a scope whose names end with a suffix."""
     name = scope.name if hasattr(scope, "name") else scope
     if suffix is not None:
-        name = (name or "") + ".*" + suffix
+        name = (name or "") + ".*" + (suffix if ":" in suffix else suffix + ":")
     return get_collection(collection, name)
 
 
@@ -141,14 +168,62 @@ def get_trainable_variables(scope: Any = None, suffix: Optional[str] = None) -> 
     return get_variables(scope, suffix, GraphKeys.TRAINABLE_VARIABLES)
 
 
-def get_variables_by_name(name: str, scope: Any = None) -> List[Any]:
-    """The variables of a name."""
-    return get_variables(scope, name)
+def get_local_variables(scope: Any = None, suffix: Optional[str] = None) -> List[Any]:
+    """The variables of this process."""
+    return get_variables(scope, suffix, GraphKeys.LOCAL_VARIABLES)
+
+
+def get_variables_by_name(given_name: str, scope: Any = None) -> List[Any]:
+    """The variables of a name, in whatever scopes."""
+    return get_variables(scope, "/%s:" % given_name if scope else "/%s:|^%s:" % (given_name, given_name))
 
 
 def get_variables_by_suffix(suffix: str, scope: Any = None) -> List[Any]:
     """The variables whose names end with a suffix."""
     return get_variables(scope, suffix)
+
+
+def get_unique_variable(var_op_name: str) -> Any:
+    """The variable of a name; ValueError when there is none."""
+    found = get_variables(var_op_name)
+    if not found:
+        raise at_user_line(ValueError("Couldn't find variable %s" % var_op_name))
+    for v in found:
+        if v.op.name == var_op_name:
+            return v
+    raise at_user_line(ValueError("Variable %s does not uniquely identify a variable" % var_op_name))
+
+
+def get_variable_full_name(var: Any) -> str:
+    """The name in checkpoints: of a part that of the whole."""
+    info = var._get_save_slice_info()
+    return str(info.full_name if info else var.op.name)
+
+
+def get_name_scope() -> str:
+    """The name scope that operations are made in."""
+    return get_default_graph().get_name_scope()
+
+
+def get_placeholders(graph: Any) -> List[Any]:
+    """The placeholders of a graph."""
+    return [op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"]
+
+
+class VariableDeviceChooser:
+    """A device for each variable in turn, of num_tasks tasks of a job."""
+
+    def __init__(self, num_tasks: int = 0, job_name: str = "ps", device_type: str = "CPU", device_index: int = 0, replica: Optional[int] = None) -> None:
+        self._own = {"replica": replica, "device_type": device_type, "device_index": device_index}
+        self._num_tasks, self._job_name, self._next = num_tasks, job_name, 0
+
+    def __call__(self, op: Any) -> str:
+        del op  # all are alike
+        where = dict(self._own)
+        if self._num_tasks > 0:
+            where.update(job=self._job_name, task=self._next)
+            self._next = (self._next + 1) % self._num_tasks
+        return DeviceSpec(**where).to_string()
 
 
 def filter_variables(var_list: Any, include_patterns: Any = None, exclude_patterns: Any = None, reg_search: bool = True) -> List[Any]:
@@ -160,22 +235,30 @@ def filter_variables(var_list: Any, include_patterns: Any = None, exclude_patter
 
 def get_variables_to_restore(include: Any = None, exclude: Any = None) -> List[Any]:
     """The variables whose names start with some scopes and not with others."""
+    for what, scopes in (("include", include), ("exclude", exclude)):
+        if scopes is not None and not isinstance(scopes, (list, tuple)):
+            raise at_user_line(TypeError("%s is provided but is not a list or a tuple." % what))
     chosen = get_variables() if include is None else [v for scope in include for v in get_variables(scope)]
     excluded = {v for scope in exclude or [] for v in get_variables(scope)}
     return [v for v in chosen if v not in excluded]
 
 
 def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_vars: bool = False, reshape_variables: bool = False) -> Any:
-    """A function of a session that gives variables the values of a checkpoint."""
-    arguments.only(False, reshape_variables=reshape_variables)
+    """A function of a session that gives variables the values of a checkpoint; None when all that may be missing are."""
     from millrace.train.saver import CheckpointReader, Saver
 
-    if not isinstance(var_list, dict):
-        var_list = {v.op.name: v for v in var_list}
+    if not var_list:
+        raise at_user_line(ValueError("var_list cannot be empty"))
     if ignore_missing_vars:
         reader = CheckpointReader(model_path)
-        var_list = {n: v for n, v in var_list.items() if reader.has_tensor(n)}
-    saver = Saver(var_list)
+        wanted = var_list if isinstance(var_list, dict) else {v.op.name: v for v in var_list}
+        var_list = {n: v for n, v in wanted.items() if reader.has_tensor(n)}
+        for name in set(wanted) - set(var_list):
+            tf_logging.warning("Variable %s missing in checkpoint %s", name, model_path)
+        if not var_list:
+            tf_logging.warning("No Variables to restore")
+            return None
+    saver = Saver(var_list, reshape=reshape_variables)
     return lambda session: saver.restore(session, model_path)
 
 
@@ -223,12 +306,6 @@ def is_tensor(x: Any) -> bool:
     from millrace.ops.variables import Variable
 
     return isinstance(x, (Tensor, Variable))
-
-
-def with_shape(expected_shape: Any, tensor: Any) -> Any:
-    """The tensor, known to have a shape."""
-    tensor.set_shape(expected_shape)
-    return tensor
 
 
 def nest_module() -> Any:

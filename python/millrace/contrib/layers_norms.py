@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -105,6 +105,63 @@ def instance_norm(
             beta, gamma = (v if v is None else array_ops.reshape(v, spread) for v in (beta, gamma))
         mean, variance = nn_ops.moments(inputs, [i for i in range(1, shape.ndims) if i != axis], keep_dims=True)
         outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, epsilon, name="instancenorm")
+        return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)
+
+
+@add_arg_scope
+def group_norm(
+    inputs: Any,
+    groups: int = 32,
+    channels_axis: int = -1,
+    reduction_axes: Sequence[int] = (-3, -2),
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = 1e-6,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    mean_close_to_zero: bool = False,
+) -> Any:
+    """Normalisation over groups of channels, and the axes given beside them, of each example (Wu and He 2018)."""
+    inputs = convert_to_tensor(inputs)
+    shape = _known(inputs)
+    ndims = shape.ndims
+    axes = [a + ndims if a < 0 else a for a in reduction_axes]
+    if channels_axis >= ndims or any(a >= ndims for a in axes):
+        raise at_user_line(ValueError("Axis is out of bounds."))
+    axis = channels_axis % ndims
+    channels = shape[axis].value
+    if channels is None:
+        raise at_user_line(ValueError("Inputs %s has undefined channel dimension: %d." % (inputs.name, axis)))
+    for a in axes:
+        if shape[a].value is None:
+            raise at_user_line(ValueError("Inputs %s has undefined dimensions %d." % (inputs.name, a)))
+        if a == axis:
+            raise at_user_line(ValueError("reduction_axis must be mutually exclusive with channels_axis"))
+    if groups > channels:
+        raise at_user_line(ValueError("Invalid groups %d for %d channels." % (groups, channels)))
+    if channels % groups:
+        raise at_user_line(ValueError("%d channels is not commensurate with %d groups." % (channels, groups)))
+    with variable_scope(scope, "GroupNorm", [inputs], reuse=reuse) as sc:
+        sizes, split = array_ops.shape(inputs), [groups, channels // groups]
+        wide = array_ops.reshape(inputs, array_ops.concat([sizes[:axis], split, sizes[axis + 1 :]], 0))
+        wide.set_shape(shape[:axis].concatenate(split).concatenate(shape[axis + 1 :]))
+        parameters = _parameters(inputs, [channels], center, scale, param_initializers or {}, variables_collections, trainable)
+        spread = [1] * axis + split + [1] * (ndims - axis - 1)
+        beta, gamma = (v if v is None else array_ops.reshape(v, spread) for v in parameters)
+        over = [axis + 1, *(a + 1 if a > axis else a for a in axes)]
+        if mean_close_to_zero:
+            counts, sums, squares, _ = nn_ops.sufficient_statistics(wide, over, keep_dims=True)
+            mean, variance = nn_ops.normalize_moments(counts, sums, squares, None)
+        else:
+            mean, variance = nn_ops.moments(wide, over, keep_dims=True)
+        normed = nn_ops.batch_normalization(wide, mean, variance, beta, gamma, epsilon)
+        outputs = array_ops.reshape(normed, sizes)
+        outputs.set_shape(shape)
         return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)
 
 

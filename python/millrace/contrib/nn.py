@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Optional
 
-from millrace.framework.graph import Tensor
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.framework import static_values
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, random_ops
 
 
 def deprecated_flipped_softmax_cross_entropy_with_logits(logits: Any, labels: Any, dim: int = -1, name: Optional[str] = None) -> Tensor:
@@ -32,12 +36,17 @@ def scaled_softplus(x: Any, alpha: Any, clip: Any = None, name: Optional[str] = 
 
 def alpha_dropout(x: Any, keep_prob: Any, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """Dropout to a value that keeps mean and variance of what SELU gives (Klambauer 2017)."""
-    from millrace.ops import random_ops
-
-    floor = -1.7580993408473766
-    kept = math_ops.cast(
-        random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, dtype=x.dtype.base_dtype, seed=seed) < keep_prob,
-        x.dtype.base_dtype,
-    )
-    a = (keep_prob + floor**2 * keep_prob * (1 - keep_prob)) ** -0.5
-    return array_ops.identity(a * (x * kept + floor * (1 - kept)) - a * floor * (1 - keep_prob), name=name)
+    with name_scope(name, "alpha_dropout", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if isinstance(keep_prob, numbers.Real) and not 0 < keep_prob <= 1:
+            raise at_user_line(ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob))
+        dtype = x.dtype.base_dtype
+        keep = convert_to_tensor(keep_prob, dtype, name="keep_prob")
+        keep.get_shape().assert_has_rank(0)
+        if static_values.constant_value(keep) == 1:
+            return x
+        floor = -1.7580993408473766
+        drawn = random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, dtype=dtype, seed=seed)
+        kept = math_ops.cast(gen_ops.greater_equal(drawn, 1 - keep), dtype)
+        scale = (keep + keep * (1 - keep) * floor**2) ** -0.5
+        return gen_ops.sub(scale * (x * kept + floor * (1 - kept)), scale * floor * (1 - keep), name=scope)

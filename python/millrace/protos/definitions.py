@@ -40,6 +40,12 @@ OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_fold
 RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 4 memory_optimization enum; 6 memory_optimizer_target_node_name_scope string; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 9 loop_optimization enum; 10 function_optimization enum; 11 debug_stripper enum; 12 meta_optimizer_iterations enum; 13 shape_optimization enum; 14 remapping enum; 15 scoped_allocator_optimization enum; 18 pin_to_host_optimization enum; 2 disable_model_pruning bool; 17 min_graph_nodes int32; 19 disable_meta_optimizer bool; 20 meta_optimizer_timeout_ms int64; 21 fail_on_optimizer_errors bool; 22 implementation_selector enum; 23 auto_mixed_precision enum; 100 optimizers *string
 GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4 build_cost_model int64; 9 build_cost_model_after int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7 enable_bfloat16_sendrecv bool; 8 timeline_step int32; 10 rewrite_options RewriterConfig
 RPCOptions: 1 use_rpc_for_inprocess_master bool; 2 compression_algorithm string; 3 compression_level int32; 4 cache_rpc_response bool; 5 disable_session_connection_sharing bool
+HParamDef: 1 hparam map<string,HParamDef.HParamType>
+HParamDef.HParamType: 1 int64_value int64@kind; 2 float_value float@kind; 3 bytes_value bytes@kind; 7 bool_value bool@kind; 4 int64_list HParamDef.Int64List@kind; 5 float_list HParamDef.FloatList@kind; 6 bytes_list HParamDef.BytesList@kind; 8 bool_list HParamDef.BoolList@kind
+HParamDef.BytesList: 1 value *bytes
+HParamDef.FloatList: 1 value *float
+HParamDef.Int64List: 1 value *int64
+HParamDef.BoolList: 1 value *bool
 ProjectorConfig: 1 model_checkpoint_path string; 2 embeddings *EmbeddingInfo; 3 model_checkpoint_dir string
 EmbeddingInfo: 1 tensor_name string; 2 metadata_path string; 3 bookmarks_path string; 4 tensor_shape *uint32; 5 sprite SpriteMetadata; 6 tensor_path string
 SpriteMetadata: 1 image_path string; 2 single_image_dim *uint32

@@ -301,7 +301,7 @@ control_flow_util control_flow_v2_toggles = framework.behavior
 while_v2 cond_v2 = ops.control_flow_ops
 critical_section_ops = ops.critical_section
 tensor_array_ops = ops.tensor_array_ops framework.type_spec
-functional_ops map_fn = ops.functional_ops .
+functional_ops map_fn = ops.functional_ops ops.functional_calls .
 list_ops = ops.list_ops ops.gen_ops
 check_ops = ops.check_ops . ops.arguments_of_2
 candidate_sampling_ops = ops.candidate_sampling nn
@@ -471,6 +471,7 @@ signature_def_utils_impl = saved_model.signature_def_utils
 reader = saved_model.utils
 utils_impl = saved_model.utils
 saved_model simple_save = saved_model
+save load save_context function_serialization = @
 
 [python]
 pywrap_tensorflow = compat.pywrap

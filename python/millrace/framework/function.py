@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import millrace._core as _core
 from millrace.framework import dtypes, errors, nest
@@ -240,6 +240,10 @@ class _Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A node that calls it: its result, several in a list, or the operation where it has none."""
+        return self._called(args, self.captured_inputs, **kwargs)
+
+    def _called(self, args: Sequence[Any], captured: Sequence[Tensor], **kwargs: Any) -> Any:
+        """A call with other tensors in the place of those that it captures."""
         if len(args) != len(self._types):
             raise at_user_line(ValueError("Expected number of arguments: %d, received: %d" % (len(self._types), len(args))))
         graph = get_default_graph()
@@ -248,7 +252,7 @@ class _Function:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
         self.add_to_graph(graph)
         attrs = {"_noinline": definitions.AttrValue(b=bool(kwargs["noinline"]))} if "noinline" in kwargs else {}
-        given = [convert_to_tensor(a, t) for a, t in zip(args, self._types)] + self.captured_inputs
+        given = [convert_to_tensor(a, t) for a, t in zip(args, self._types)] + list(captured)
         if isinstance(graph, _FunctionGraph):
             given = [t if t.graph is graph else graph._capture(t) for t in given]
         operation = graph.create_op(self.name, given, name=name, attrs=attrs)

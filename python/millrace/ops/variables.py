@@ -370,7 +370,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     def _after(self, operation: Operation, read: bool) -> Any:
         if not read:
             return operation
-        with self.graph.control_dependencies([operation]):
+        with operation.graph.control_dependencies([operation]):
             return gen_ops.read_variable_op(self._variable, self._dtype)
 
     synchronization = property(lambda self: self._synchronization, doc="How copies of it are kept alike: there is one.")

@@ -67,6 +67,8 @@ print("OpenMP: %s" % sorted(n for n in libraries if n.startswith(("libgomp", "li
 
 
 def run(*command, **options):
+    if not shutil.which(command[0]):
+        sys.exit("%s is not there: install the package that has it (apt-get install %s)" % (command[0], command[0]))
     made = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     if made.returncode != 0:
         sys.exit("failed: %s\n%s\n%s" % (" ".join(command)[:300], made.stdout[-3000:], made.stderr[-3000:]))

@@ -403,8 +403,8 @@ tf_optimizer = @
 training = train
 moving_averages = train.moving_averages
 training_util = train.global_step .
-saver = train.saver
-checkpoint_management = train.checkpoint_management train.checkpoint_manager train.saver
+saver = train.saver train.object_names
+checkpoint_management = train.checkpoint_manager train.checkpoint_management train.saver
 checkpoint_management.update_checkpoint_state_internal = train.checkpoint_management:update_checkpoint_state
 saveable_object = train.saveable
 checkpoint_utils = train.checkpoint_utils
@@ -702,7 +702,7 @@ class Joined(types.ModuleType):
 
     def __init__(self, path: str, parts: List[Any]) -> None:
         super().__init__("tensorflow." + path if path else "tensorflow", parts[0].__doc__ if parts else "Names of the package under those of TensorFlow.")
-        self.__dict__.update(_parts=parts, _path=path, _homes={}, __path__=[])  # homes: the parts that names were deleted from
+        self.__dict__.update(_parts=parts, _path=path, _replaced={}, __path__=[])  # replaced: by name, whose it is and what it was before it was set
 
     def _inner(self, name: str) -> str:
         return self._path + "." + name if self._path else name
@@ -730,8 +730,9 @@ class Joined(types.ModuleType):
         if name.startswith("__") or not self._parts:
             super().__setattr__(name, value)
             return
-        owner = self._homes.pop(name, None) or next((part for part in self._parts if hasattr(part, name)), self._parts[0])
+        owner = next((part for part in self._parts if hasattr(part, name)), self._parts[0])
         if not isinstance(value, types.ModuleType):
+            self._replaced.setdefault(name, (owner, [vars(owner)[name]] if name in vars(owner) else []))
             setattr(owner, name, value)
         elif isinstance(getattr(owner, name, value), types.ModuleType):  # the import system binds submodules
             super().__setattr__(name, value)
@@ -740,9 +741,10 @@ class Joined(types.ModuleType):
         if name in self.__dict__:
             super().__delattr__(name)
         else:
-            owner = next((part for part in self._parts if name in vars(part)), self._parts[0])
+            owner, before = self._replaced.pop(name, (next((part for part in self._parts if name in vars(part)), self._parts[0]), []))
             delattr(owner, name)
-            self._homes[name] = owner
+            for value in before:  # as mock.patch leaves it, which sees no attribute of its own here
+                setattr(owner, name, value)
 
     def __dir__(self) -> List[str]:
         return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)))

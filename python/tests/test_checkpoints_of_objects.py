@@ -150,6 +150,69 @@ def test_manager_keeps_the_last_ones(tmp_path, monkeypatch):
         assert manager.save(checkpoint_number=77).endswith("ckpt-77")
 
 
+def test_manager_leaves_what_others_wrote(tmp_path):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        others = [checkpoint.save(tmp_path / "other") for _ in range(2)]
+        manager = tf.train.CheckpointManager(checkpoint, tmp_path, 1)
+        assert manager.checkpoints == [] and manager.latest_checkpoint == others[1]
+        own = [manager.save() for _ in range(2)]
+        assert manager.checkpoints == own[1:] and manager.latest_checkpoint == own[1]
+        assert [tf.train.checkpoint_exists(p) for p in [*others, *own]] == [True, True, False, True]
+
+
+def test_savers_read_checkpoints_of_objects(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.train.Checkpoint(a=tf.get_variable("first", initializer=[1.0, 2.0]), b=tf.get_variable("second", initializer=3.0))
+        session.run(tf.global_variables_initializer())
+        path = made.save(tmp_path / "c")
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        v = [tf.get_variable("second", []), tf.get_variable("first", [2])]
+        saver = tf.train.Saver()
+        size = len(graph.get_operations())
+        saver.restore(session, path)
+        assert [x.tolist() for x in session.run(v)] == [3, [1, 2]] and len(graph.get_operations()) == size
+        tf.train.warm_start(path)
+        session.run(tf.global_variables_initializer())
+        assert [x.tolist() for x in session.run(v)] == [3, [1, 2]]
+        more = tf.train.Saver([*v, tf.get_variable("third", [])])
+        with pytest.raises(tf.errors.NotFoundError, match="(?s)Could not find some variables.*third"):
+            more.restore(session, path)
+
+
+def test_private_attributes_are_kept(tmp_path):
+    class Scaled(tf.keras.layers.Layer):
+        def build(self, input_shape):
+            self._scale, self._parts = self.add_weight("scale", [2]), [self.add_weight("part", [1])]
+            self._inner = tf.keras.layers.Dense(2, use_bias=False)
+            super().build(input_shape)
+
+        def call(self, x):
+            return self._inner(x * self._scale + self._parts[0])
+
+    layer = Scaled()
+    layer(tf.ones([1, 2]))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Checkpoint(layer=layer).save(tmp_path / "c")
+        keys = {key.partition("/.ATTRIBUTES")[0] for key in tf.train.load_checkpoint(path).get_variable_to_shape_map()}
+    assert {"layer/_scale", "layer/_parts/0", "layer/_inner/kernel"} <= keys and len(keys) == 5
+
+
+def test_first_values_from_a_checkpoint_are_those_that_others_take(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("v", initializer=[1.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "v"))
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+        tf.train.init_from_checkpoint(path, {"v": v})
+        twice = tf.get_variable("twice", initializer=v.initialized_value() * 2)
+        session.run(tf.global_variables_initializer())
+        assert session.run(twice).tolist() == [2, 4]
+
+
 OTHER = """
 import os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"

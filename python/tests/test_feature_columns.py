@@ -134,6 +134,12 @@ def test_collections_and_variables_of_columns(sess):
     assert len(tf.get_collection("kept")) == 3
 
 
+def test_weights_of_a_linear_model_come_before_those_of_its_columns(sess):
+    column, noted = fc.embedding_column(fc.categorical_column_with_identity("i", 4), 2), {}
+    fc.linear_model({"i": [[1]]}, [column], cols_to_vars=noted)
+    assert [v.op.name.rpartition("/")[2] for v in noted[column]] == ["weights", "embedding_weights"]
+
+
 def test_columns_of_contrib(sess):
     age, city = layers.real_valued_column("age"), layers.sparse_column_with_keys("city", ["Rome", "Oslo"])
     hashed = layers.sparse_column_with_hash_bucket("job", 100, combiner="mean")

@@ -52,14 +52,17 @@ def weighted_sum(column: Any, cache: FeatureTransformationCache, state: Any, wei
     """A column times the variable that `weights` gives for a number of rows; what is of classes is taken so."""
     old = isinstance(cache, _LazyBuilder)
     if isinstance(column, _CategoricalColumn if old else CategoricalColumn):
+        table = weights(column._num_buckets if old else column.num_buckets)
         pair = cache.classes(column, state)
         ids, counts = (t if t is None else sparse_reshape(t, array_ops.stack([t.dense_shape[0], -1])) for t in pair)
-        return safe_embedding_lookup_sparse(weights(column._num_buckets if old else column.num_buckets), ids, counts, combiner, name="weighted_sum")
+        return safe_embedding_lookup_sparse(table, ids, counts, combiner, name="weighted_sum")
+    shape = column._variable_shape if old else column.variable_shape
+    table = weights(shape.num_elements())
     if old:
-        value, shape = column._get_dense_tensor(cache, weight_collections=state.weight_collections, trainable=state.trainable), column._variable_shape
+        value = column._get_dense_tensor(cache, weight_collections=state.weight_collections, trainable=state.trainable)
     else:
-        value, shape = column.get_dense_tensor(cache, state), column.variable_shape
-    return matrix_ops.matmul(flat(value, shape), weights(shape.num_elements()), name="weighted_sum")
+        value = column.get_dense_tensor(cache, state)
+    return matrix_ops.matmul(flat(value, shape), table, name="weighted_sum")
 
 
 def _transformed(cache: FeatureTransformationCache, features: Dict[str, Any], columns: List[Any], state_manager: Any) -> Dict[Any, Any]:

@@ -22,11 +22,11 @@ from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
 from millrace.train.checkpoint_management import checkpoint_exists, update_checkpoint_state
+from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.optimizer import Optimizer
 from millrace.train.saveable import SaveableObject, SaveSpec
 from millrace.train.saver import Saver, load_checkpoint
 
-OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VALUE = "VARIABLE_VALUE"
 
 
@@ -55,8 +55,19 @@ def _is_of_keras(value: Any) -> bool:
     return module is not None and isinstance(value, module.Optimizer)
 
 
+_OWN = ("_trainable_weights", "_non_trainable_weights", "_save_counter")  # attributes of the library that hold what others name
+
+
+def _is_kept(name: str, value: Any) -> bool:
+    """Whether an attribute is kept: private ones too, but for what is the library's own, as lists of layers are."""
+    if name in _OWN or not is_trackable(value):
+        return False
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return not name.startswith("_") or not any(isinstance(v, Layer) for v in held)
+
+
 def _attributes(value: Any) -> Dict[str, Any]:
-    return {name: v for name, v in vars(value).items() if not name.startswith("_") and is_trackable(v)}
+    return {name: v for name, v in vars(value).items() if _is_kept(name, v)}
 
 
 def children_of(value: Any) -> Dict[str, Any]:

@@ -7,10 +7,10 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from millrace import gfile
+from millrace import gfile, tf_logging
 from millrace.framework.errors import at_user_line
 from millrace.train.checkpoint import Checkpoint, _session
-from millrace.train.checkpoint_management import checkpoint_exists, get_checkpoint_mtimes, get_checkpoint_state, remove_checkpoint, write_checkpoint_state
+from millrace.train.checkpoint_management import checkpoint_exists, get_checkpoint_state, latest_checkpoint, remove_checkpoint, write_checkpoint_state
 
 
 class CheckpointManager:
@@ -29,19 +29,17 @@ class CheckpointManager:
         self._checkpoint, self._directory, self._max_to_keep = checkpoint, gfile.as_path(directory), max_to_keep
         self._keep_seconds = None if keep_checkpoint_every_n_hours is None else 3600.0 * keep_checkpoint_every_n_hours
         self._prefix = os.path.join(self._directory, checkpoint_name)
-        self._last_preserved = time.time()
-        self._written: Dict[str, float] = {}  # times by paths, oldest first
+        now = time.time()
+        self._last_preserved = now - 1
+        self._latest = latest_checkpoint(self._directory)
+        self._written: Dict[str, float] = {}  # times by paths, oldest first, of what is kept for now; others wrote what has no time
         state = get_checkpoint_state(self._directory)
-        if state is not None:
-            paths = [p for p in state.all_model_checkpoint_paths if checkpoint_exists(p)]
-            times = list(state.all_model_checkpoint_timestamps)
-            known = (
-                dict(zip(state.all_model_checkpoint_paths, times))
-                if len(times) == len(state.all_model_checkpoint_paths)
-                else dict(zip(paths, get_checkpoint_mtimes(paths)))
-            )
-            self._written = {p: known[p] for p in paths}
-            self._last_preserved = state.last_preserved_timestamp or min(self._written.values(), default=time.time()) - 1
+        if state is not None and state.all_model_checkpoint_timestamps:
+            if now < state.last_preserved_timestamp:
+                tf_logging.warning("The clock is %f seconds behind the last preserved checkpoint timestamp.", state.last_preserved_timestamp - now)
+            self._last_preserved = min(state.last_preserved_timestamp, now)
+            times = zip(state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps)
+            self._written = {path: min(at, now) for path, at in times if min(at, now) > self._last_preserved and checkpoint_exists(path)}
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -56,7 +54,7 @@ class CheckpointManager:
     @property
     def latest_checkpoint(self) -> Optional[str]:
         """The path of the newest checkpoint, or None."""
-        return next(reversed(self._written), None)
+        return self._latest
 
     @property
     def checkpoints(self) -> List[str]:
@@ -71,7 +69,7 @@ class CheckpointManager:
             count = int(checkpoint_number) if isinstance(checkpoint_number, int) else int(session.run(checkpoint_number))
         path = self._checkpoint.write("%s-%d" % (self._prefix, count), session)
         self._written.pop(path, None)
-        self._written[path] = time.time()
+        self._written[path], self._latest = time.time(), path
         old = []
         while self._max_to_keep is not None and len(self._written) > self._max_to_keep:
             oldest = next(iter(self._written))

@@ -110,4 +110,4 @@ def _begin_as(path: str, shapes: Dict[str, List[int]], name: str, target: Any) -
             saved.set_shape(v.shape)
             assigned = v.assign(saved)
             v._initializer_op = getattr(assigned, "op", assigned)
-            v._initial_value = saved
+            v._initial_value = v._first_value = saved

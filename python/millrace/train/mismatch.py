@@ -62,9 +62,9 @@ def _lines(what: str, rows: List[str]) -> List[str]:
     return ["  %s (%d):" % (what, len(rows))] + ["    " + row for row in rows[:_SHOWN]] + more
 
 
-def compare(path: str, wanted: Dict[str, Wanted]) -> Mismatch:
-    """What a checkpoint lacks of what is wanted."""
-    reader = SafetensorsFile(path) if path.endswith(".safetensors") else _core.CheckpointReader(path)
+def compare(path: str, wanted: Dict[str, Wanted], reader: Any = None) -> Mismatch:
+    """What a checkpoint lacks of what is wanted; `reader` is for one that is to be read in another way."""
+    reader = reader or (SafetensorsFile(path) if path.endswith(".safetensors") else _core.CheckpointReader(path))
     there = sorted(reader.names())
     known = set(there)
     lost = sorted(set(wanted) - known)
@@ -137,7 +137,7 @@ def wanted_by(operation: Operation) -> Dict[str, Wanted]:
     return wanted
 
 
-def values_for(operation: Operation, file: SafetensorsFile) -> Dict[Tensor, Any]:
+def values_for(operation: Operation, file: Any) -> Dict[Tensor, Any]:
     """The arrays of a file in place of what an operation that restores reads."""
     values: Dict[Tensor, Any] = {}
     for name, part, output in restored_by(operation):

@@ -32,6 +32,7 @@ from millrace.train.checkpoint_management import (  # noqa: F401
     update_checkpoint_state,
 )
 from millrace.train.mismatch import Mismatch, compare, values_for, wanted_by
+from millrace.train.object_names import ByNames, names_in_checkpoint_of_objects
 from millrace.train.safetensors import SafetensorsFile
 from millrace.train.saveable import all_saveable_objects
 from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1, V2  # noqa: F401
@@ -212,22 +213,34 @@ class Saver:
         tf_logging.info("Restoring parameters from %s", save_path)
         session, path = _raw(sess), gfile.as_path(save_path)
         if path.endswith(".safetensors"):
-            self._restore_arrays(session, path)
+            self._restore_arrays(session, path, SafetensorsFile(path))
             return
         try:
             session.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: path})
         except (errors.NotFoundError, errors.InvalidArgumentError) as error:
+            if isinstance(error, errors.NotFoundError) and names_in_checkpoint_of_objects(path):
+                tf_logging.warning("%s is a checkpoint of objects, whose values are taken by names: tf.train.Checkpoint reads it by the objects.", path)
+                self._restore_arrays(session, path, ByNames(path))
+                return
             differs = self._mismatch(session.graph, path)
             if not differs:
                 raise
-            raise at_user_line(type(error)(error.node_def, error.op, "%s\n\n%s" % (error.message, differs))) from None
+            raise at_user_line(
+                type(error)(
+                    error.node_def,
+                    error.op,
+                    "%s\n\nThere is a mismatch between the current graph and the graph of the checkpoint: %s" % (error.message, differs),
+                )
+            ) from None
 
-    def _restore_arrays(self, session: Any, path: str) -> None:
+    def _restore_arrays(self, session: Any, path: str, file: Any) -> None:
         operation = session.graph.get_operation_by_name(self.saver_def.restore_op_name)
-        differs = compare(path, wanted_by(operation))
+        differs = compare(path, wanted_by(operation), file)
+        if differs.missing:
+            raise at_user_line(errors.NotFoundError(None, None, "Could not find some variables of the graph: %s" % (differs,)))
         if differs:
-            raise at_user_line((errors.NotFoundError if differs.missing else errors.InvalidArgumentError)(None, None, str(differs)))
-        session.run(operation, values_for(operation, SafetensorsFile(path)))
+            raise at_user_line(errors.InvalidArgumentError(None, None, str(differs)))
+        session.run(operation, values_for(operation, file))
 
     def mismatch(self, save_path: str) -> Mismatch:
         """In what a checkpoint differs from what `restore` wants of it: names missing, with those that are like them, unexpected names, other shapes."""

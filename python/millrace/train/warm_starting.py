@@ -14,6 +14,7 @@ from millrace.framework.graph import GraphKeys, get_collection
 from millrace.ops.variables import PartitionedVariable, Variable
 from millrace.train import checkpoint_utils
 from millrace.train.checkpoint_management import latest_checkpoint
+from millrace.train.object_names import names_in_checkpoint_of_objects
 from millrace.train.saver import NewCheckpointReader
 
 
@@ -121,7 +122,7 @@ def _begin_with_words(path: str, name: str, parts: List[Any], info: VocabInfo) -
         where = part._get_save_slice_info()
         value = whole if where is None else array_ops.slice(whole, list(where.var_offset), list(where.var_shape))
         assigned = part.assign(value)
-        part._initializer_op, part._initial_value = getattr(assigned, "op", assigned), value
+        part._initializer_op, part._initial_value, part._first_value = getattr(assigned, "op", assigned), value, value
 
 
 def warm_start(
@@ -153,6 +154,8 @@ def warm_start(
                     "of viable variable names: %s" % (what, unknown, sorted(grouped))
                 )
             )
+    if not earlier:
+        earlier = names_in_checkpoint_of_objects(path)
     plain: Dict[str, Any] = {}
     for name, parts in grouped.items():
         before = earlier.get(name, name)

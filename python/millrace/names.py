@@ -438,7 +438,8 @@ sync_replicas_optimizer = train.sync_replicas_optimizer
 [python.util]
 all_util keyword_args tf_contextlib tf_should_use = compat.util
 decorator_utils tf_decorator = compat.decorators
-deprecation object_identity = compat.%
+deprecation = compat.%
+object_identity = framework.object_identity
 function_utils tf_inspect = compat.inspecting
 tf_export = compat.exports
 lock_util = compat.group_lock

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.compat import decorators, deprecation, exports, group_lock, inspecting, json_types, object_identity, stacks
+from millrace.compat import decorators, deprecation, exports, group_lock, inspecting, json_types, stacks
+from millrace.framework import object_identity
 
 
 def doubled(function):
@@ -116,6 +117,9 @@ def test_groups_hold_a_lock_together():
 
 def test_objects_as_keys():
     a, b = np.zeros(2), np.zeros(2)
+    tensor, variable = tf.constant(1), tf.Variable(1)
+    refs = {tensor.experimental_ref(): "t", variable.experimental_ref(): "v"}
+    assert refs[tensor.experimental_ref()] == "t" and next(iter(refs)).deref() is tensor and len({*refs, variable.experimental_ref()}) == 2
     found = object_identity.ObjectIdentityDictionary()
     found[a], found[b] = 1, 2
     assert (found[a], found[b], len(found)) == (1, 2, 2)

@@ -10,6 +10,7 @@ import millrace._core as _core
 from millrace.framework import autograph_status, tensor_shape
 from millrace.framework.default_session import get_default_session
 from millrace.framework.errors import at_user_line
+from millrace.framework.object_identity import Reference
 
 if TYPE_CHECKING:
     from millrace.framework.graph import Graph
@@ -49,6 +50,10 @@ class Tensor(_core.Tensor):
         """Its value, by the default session or the one given."""
         return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
 
+    def experimental_ref(self) -> Reference:
+        """What stands for it in sets and dictionaries."""
+        return Reference(self)
+
     def __iter__(self) -> Iterator["Tensor"]:
         dims = self._dims
         if dims is None or not dims or dims[0] < 0:
@@ -61,7 +66,12 @@ class Tensor(_core.Tensor):
         return (self[i] for i in range(dims[0]))
 
     def __len__(self) -> int:
-        raise at_user_line(TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0] (%s)" % (self,)))
+        raise at_user_line(
+            TypeError(
+                "object of type 'Tensor' has no len(), which is not well defined for symbolic tensors: use x.get_shape()[0].value or tf.shape(x)[0] (%s)"
+                % (self,)
+            )
+        )
 
     def __bool__(self) -> bool:
         raise at_user_line(

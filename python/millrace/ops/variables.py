@@ -14,6 +14,7 @@ from millrace.framework import convert, dtypes, replication, session, tensor_sha
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.library_names import prepend_name_scope, register_dense_tensor_like_type, strip_name_scope
+from millrace.framework.object_identity import Reference
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collections, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, operators
 from millrace.ops.variable_scatter import ScatteredRows
@@ -313,6 +314,10 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def _AsTensor(self) -> Tensor:
         return self.value()
+
+    def experimental_ref(self) -> Reference:
+        """What stands for it in sets and dictionaries."""
+        return Reference(self)
 
     def eval(self, session: Any = None) -> Any:
         """Its value, by the default session or the one given."""

@@ -140,7 +140,12 @@ def test_the_command_line(tmp_path, capsys):
     parser = cli.create_parser()
     cli.show(parser.parse_args(["show", "--dir", folder, "--all"]))
     shown = capsys.readouterr().out
-    assert "MetaGraphDef with tag-set: 'serve'" in shown and "inputs['x'] tensor_info:\n    dtype: DT_FLOAT\n    shape: (-1)\n    name: x:0" in shown
+    assert (
+        "MetaGraphDef with tag-set: 'serve'" in shown
+        and "    inputs['x'] tensor_info:\n        dtype: DT_FLOAT\n        shape: (-1)\n        name: x:0" in shown
+    )
+    cli.show(parser.parse_args(["show", "--dir", folder, "--tag_set", "serve", "--signature_def", "serving_default"]))
+    assert "  inputs['x'] tensor_info:\n      dtype: DT_FLOAT\n" in capsys.readouterr().out
     np.savez(str(tmp_path / "in.npz"), a=np.float32([1.0, 2.0]))
     common = ["run", "--dir", folder, "--tag_set", "serve", "--signature_def", "serving_default"]
     cli.run(parser.parse_args(common + ["--inputs", "x=%s[a]" % (tmp_path / "in.npz"), "--outdir", str(tmp_path / "out")]))
@@ -149,6 +154,40 @@ def test_the_command_line(tmp_path, capsys):
         cli.run(parser.parse_args(common + ["--input_exprs", "x=np.ones(3)", "--outdir", str(tmp_path / "out")]))
     with pytest.raises(ValueError, match='"z" is not a valid input key'):
         cli.run(parser.parse_args(common + ["--input_exprs", "z=1"]))
+
+
+def test_the_command_line_takes_examples_and_scans(tmp_path, capsys):
+    from millrace.tools import saved_model_cli as cli
+
+    folder = str(tmp_path / "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        examples = tf.placeholder(tf.string, [None], name="examples")
+        parsed = tf.parse_example(
+            examples, {"x": tf.FixedLenFeature([2], tf.float32), "n": tf.FixedLenFeature([], tf.int64), "s": tf.FixedLenFeature([], tf.string)}
+        )
+        y = tf.reduce_sum(parsed["x"], 1) * tf.cast(parsed["n"], tf.float32) + tf.cast(tf.string_length(parsed["s"]), tf.float32)
+        tf.read_file("none", name="reader")
+        tf.saved_model.simple_save(session, folder, {"examples": examples}, {"y": y})
+    parser = cli.create_parser()
+    common = ["run", "--dir", folder, "--tag_set", "serve", "--signature_def", "serving_default", "--outdir", str(tmp_path), "--input_examples"]
+    cli.run(parser.parse_args([*common, 'examples=[{"x": [1.0, 2.0], "n": [2], "s": ["abc"]}, {"x": [0.0, 1.0], "n": [1], "s": [""]}]']))
+    assert np.load(str(tmp_path / "y.npy")).tolist() == [9, 1]
+    for text, kind, message in (
+        ('examples={"x": [1.0]}', ValueError, "must be a list of"),
+        ('examples=[{"x": 1.0}]', ValueError, "feature value must be a list"),
+        ('examples=[{"x": [[1]]}]', ValueError, "is not supported"),
+        ("examples=open('f')", RuntimeError, "not a valid python literal"),
+    ):
+        with pytest.raises(kind, match=message):
+            cli.run(parser.parse_args([*common, text]))
+    with pytest.raises(RuntimeError, match="not a valid python literal"):
+        cli.preprocess_input_exprs_arg_string("x=np.ones(2)", safe=True)
+    capsys.readouterr()
+    cli.scan(parser.parse_args(["scan", "--dir", folder]))
+    assert "blacklisted ops: {'ReadFile'}" in capsys.readouterr().out
+    write_model(str(tmp_path / "other"))
+    cli.scan(parser.parse_args(["scan", "--dir", str(tmp_path / "other"), "--tag_set", "serve"]))
+    assert "does not contain blacklisted ops" in capsys.readouterr().out
 
 
 def test_frozen_out_of_a_model(tmp_path):

@@ -57,11 +57,12 @@ struct Client {
 // Whether all goes by messages.
 class ServersTest : public ::testing::TestWithParam<bool> {
  protected:
-  ServersTest()
-      : channels_(Env::Default(), [this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
-          if (!GetParam()) return Unimplemented("there is no transport here");
-          return network_.NewTransport("here", Env::Default());
-        }) {}
+  ServersTest() : channels_(Env::Default(), [this] { return NewTransport(); }) {}
+
+  virtual StatusOr<std::unique_ptr<RpcTransport>> NewTransport() {
+    if (!GetParam()) return Unimplemented("there is no transport here");
+    return network_.NewTransport("here", Env::Default());
+  }
 
   StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def) {
     ServerParts parts;
@@ -81,6 +82,7 @@ class ServersTest : public ::testing::TestWithParam<bool> {
     parts.channels = &channels_;
     parts.all_by_messages = GetParam();
     parts.allows_any_cluster = allows_any_cluster_;
+    if (change_parts_) change_parts_(parts);
     return Server::New(def, parts);
   }
   std::unique_ptr<Server> Started(const std::string& job, const wire::ClusterDef& cluster = TwoTasks(),
@@ -109,6 +111,7 @@ class ServersTest : public ::testing::TestWithParam<bool> {
 
   Liveness liveness_;
   bool allows_any_cluster_ = false;
+  std::function<void(ServerParts&)> change_parts_;
   SimNetwork network_{Env::Default(), 1};
   Channels channels_;
 };

@@ -2,6 +2,7 @@
 #include "cluster/cluster_spec.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -64,6 +65,13 @@ StatusOr<ClusterSpec> ClusterSpec::Make(const wire::ClusterDef& def) {
   std::sort(spec.tasks_.begin(), spec.tasks_.end(), [](const ClusterTask& a, const ClusterTask& b) {
     return std::pair(a.job, a.index) < std::pair(b.job, b.index);
   });
+  std::map<std::string, const ClusterTask*> by_address;
+  for (const ClusterTask& t : spec.tasks_) {
+    MR_ASSIGN_OR_RETURN(const HostPort at, ParseHostPort(t.address));
+    if (at.port == 0) continue;  // any that is free
+    const auto [known, is_new] = by_address.emplace(AddressKey(at), &t);
+    if (!is_new) return InvalidArgument(known->second->name(), " and ", t.name(), " have the address ", t.address);
+  }
   return spec;
 }
 

@@ -21,7 +21,8 @@ struct ClusterTask {
 
 class ClusterSpec {
  public:
-  // InvalidArgument: no job, a job without a legal name or named twice, a task below 0, an address that is none.
+  // InvalidArgument: no job, a job without a legal name or named twice, a task below 0, an address that is none, or
+  // that two tasks have (with a port other than 0).
   static StatusOr<ClusterSpec> Make(const wire::ClusterDef& def);
 
   // By job and index.

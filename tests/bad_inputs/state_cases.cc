@@ -229,7 +229,7 @@ TEST_F(BadState, C01_GroupsOfCollectives) {
   Check(merged);
 }
 
-TEST_F(BadState, R01_VocabulariesThatDoNotFit) {
+TEST_F(BadState, V01_VocabulariesThatDoNotFit) {
   ASSERT_TRUE(WriteFileAtomically(Env::Default(), In("words"), "a\nb\n").ok());
   ASSERT_TRUE(WriteFileAtomically(Env::Default(), In("twice"), "a\na\n").ok());
   const auto remap =
@@ -250,7 +250,7 @@ TEST_F(BadState, R01_VocabulariesThatDoNotFit) {
   for (const int64_t size : {int64_t{3}, INT64_MAX, int64_t{-2}}) Check(remap(In("words"), In("words"), 0, 1, size));
 }
 
-TEST_F(BadState, R02_MatricesThatDoNotFit) {
+TEST_F(BadState, V02_MatricesThatDoNotFit) {
   int file = 0;
   const auto load = [&](int64_t rows, int64_t columns, const Dims& row_dims, int64_t row, const Dims& column_dims,
                         int64_t column, int64_t most, const Codes& codes) {

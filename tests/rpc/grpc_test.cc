@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gRPC's transport does beyond what all do: who may connect, and what strangers get.
-#include <arpa/inet.h>
+// What gRPC's transport does beyond what all do: who may connect. What strangers get is in hostile_test.cc.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "echo_handler.h"
 #include "server_process.h"
 #include "testing_calls.h"
@@ -284,86 +278,6 @@ TEST_F(Certificates, AreReadFromConnectionsOfGrpcAlone) {
   auto server = (*both)->Listen({.address = "127.0.0.1:0"}, &handler_);
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_TRUE(absl::StartsWith(Peer(**both, (*server)->address()), "server.test at ipv4:"));
-}
-
-// Sends what is no call, and waits until the server hangs up, or a moment.
-void Send(const std::string& address, const std::string& bytes) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int port = 0;
-  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  const timeval patience{0, 20'000};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  size_t sent = 0;
-  while (sent < bytes.size()) {
-    const ssize_t n = send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) break;
-    sent += static_cast<size_t>(n);
-  }
-  char answer[4096];
-  while (recv(fd, answer, sizeof(answer), 0) > 0) {
-  }
-  close(fd);
-}
-
-TEST(GrpcStrangers, GetNothingAndHarmNothing) {
-  EchoHandler handler(Env::Default());
-  auto transport = NewGrpcTransport(Env::Default());
-  auto server = (*transport)->Listen({.address = "127.0.0.1:0"}, &handler);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const std::string address = (*server)->address();
-  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-  std::mt19937 random(7);
-  const auto noise = [&random](size_t size) {
-    std::string bytes(size, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
-    return bytes;
-  };
-  const auto frame = [](uint32_t length, int type, int flags, uint32_t stream, const std::string& payload) {
-    std::string f;
-    for (int shift : {16, 8, 0}) f += static_cast<char>(length >> shift);
-    f += static_cast<char>(type);
-    f += static_cast<char>(flags);
-    for (int shift : {24, 16, 8, 0}) f += static_cast<char>(stream >> shift);
-    return f + payload;
-  };
-  const std::string settings = frame(0, 4, 0, 0, "");
-  // Headers of a call, without compression: POST /millrace/Echo.
-  const auto header = [](const std::string& name, const std::string& value) {
-    return std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) + value;
-  };
-  const std::string headers =
-      header(":method", "POST") + header(":scheme", "http") + header(":path", "/millrace/Echo") +
-      header("te", "trailers") + header("content-type", "application/grpc");
-  const std::string call = frame(static_cast<uint32_t>(headers.size()), 1, 4, 1, headers);
-  Send(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  Send(address, std::string(1 << 20, '\xff'));
-  Send(address, preface + noise(10'000));
-  Send(address, preface + settings + frame(0xffffff, 0, 0, 1, noise(1000)));  // of no stream
-  Send(
-      address, preface + settings + call + frame(5, 0, 1, 1, std::string("\0\xff\xff\xff\xff", 5)));  // no 4 GiB follow
-  Send(address, preface + settings + call + frame(5, 0, 0, 1, std::string("\1\0\0\0\1", 5)));  // compressed, it says
-  Send(address, preface + settings + call + frame(2, 0, 1, 1, std::string("\0\0", 2)));        // ends in a length
-  Send(address, preface + settings + call + frame(0, 0, 1, 1, ""));                            // ends without a message
-  Send(address, preface + settings + call + call + call);                                      // one stream thrice
-  for (int i = 0; i < 150; ++i) {
-    std::string bytes = preface + settings;
-    for (int j = 0; j < 20; ++j) {
-      const std::string payload = noise(random() % 200);
-      bytes += frame(static_cast<uint32_t>(payload.size()), static_cast<int>(random() % 12), static_cast<int>(random()),
-                     random() % 5, payload);
-      if (j == static_cast<int>(random() % 20)) bytes += call;
-    }
-    Send(address, bytes);
-  }
-  auto channel = (*transport)->Connect(address);
-  const auto got = CallAndWait(**channel, "Echo", absl::Cord("alive"));
-  ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_EQ(*got, "alive");
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ class ServerProcess {
 
   // What it has printed: the address of a server.
   const std::string& line() const { return line_; }
+  pid_t pid() const { return pid_; }
   void Signal(int number) const {
     if (pid_ > 0) kill(pid_, number);
   }

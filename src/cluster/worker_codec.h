@@ -275,6 +275,7 @@ void VisitFields(V& v, GetStatusResponse& m) {
   v(2, m.incarnation);
   v(3, m.devices);
   v(4, m.num_sessions);
+  v(5, m.clock_nanos);
 }
 template <typename V>
 void VisitFields(V& v, HeartbeatRequest& m) {

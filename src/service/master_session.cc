@@ -7,6 +7,7 @@
 #include "runtime/trace.h"
 #include "service/session_config.h"
 #include "service/step_stats.h"
+#include "service/trace_clocks.h"
 
 namespace millrace {
 namespace {
@@ -88,6 +89,7 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
       std::vector<StepRecord> records = trace->Take();
       if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(records, *placement_);
       if (!measure) return absl::OkStatus();
+      AlignClocks(coordinator_.Sessions(), env_, &records);
       // No devices: another step has just found that a worker forgot the session.
       if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
         AddUnrun(feeds, fetches, *outputs, devices, &records);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exceptions.h"
 #include "base/pool_env.h"
+#include "base/stopwatch.h"
 #include "service/answer.h"
 #include "service/collectives.h"
 #include "service/inline_plan.h"
@@ -295,7 +296,8 @@ void Worker::ExchangeTensors(const CallOptions&, ExchangeTensorsRequest request,
 void Worker::GetStatus(const CallOptions&, GetStatusRequest, Reply<GetStatusResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<GetStatusResponse> {
     absl::MutexLock lock(&mu_);
-    return GetStatusResponse{task(), incarnation_, env_.DeviceInfos(), static_cast<int64_t>(sessions_.size())};
+    return GetStatusResponse{
+        task(), incarnation_, env_.DeviceInfos(), static_cast<int64_t>(sessions_.size()), RealNanos()};
   });
 }
 

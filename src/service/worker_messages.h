@@ -154,6 +154,7 @@ struct GetStatusResponse {
   uint64_t incarnation = 0;
   std::vector<DeviceInfo> devices;
   int64_t num_sessions = 0;
+  int64_t clock_nanos = 0;  // when it answered, as its RealNanos says
 };
 // A master is alive, and has these sessions: the worker does not end them for want of news.
 struct HeartbeatRequest {

@@ -288,6 +288,37 @@ TEST_P(ServersTest, TasksTellWhatTheirStepsWaitFor) {
   SetLogListener(nullptr);
 }
 
+// The gradient of rows has the table's shape beside them, which is taken where the table is.
+TEST_P(ServersTest, GradientsOfATableMoveRowsAlone) {
+  if (!GetParam()) return;  // nothing can be counted
+  const auto ps = Started("ps"), worker = Started("worker");
+  constexpr int32_t kRows = 100'000, kColumns = 10;
+  Client client = NewClient(worker->target());
+  Node* init = nullptr;
+  Output shape, sum;
+  client.Add([&](const GraphBuilder& builder) {
+    const GraphBuilder b = builder.WithDevice(kWorker), on_ps = builder.WithDevice(kPs);
+    const Output table =
+        on_ps.WithName("table").Op("VariableV2", {}, {{"shape", PartialShape::Unknown()}, {"dtype", DType::kFloat}});
+    const Output ones = on_ps.Op("Fill", {on_ps.Vector<int32_t>({kRows, kColumns}), on_ps.Scalar(1.0f)});
+    init = on_ps.OpNode("Assign", {table, ones}, {{"validate_shape", false}});
+    const Output rows = on_ps.Op("Gather", {table, b.Vector<int32_t>({5, 7, 5})});
+    const Output loss = b.Op("L2Loss", {b.Identity(rows)});
+    const StatusOr<std::vector<Gradient>> gradients = AddGradients(b, {loss}, {table});
+    EXPECT_TRUE(gradients.ok()) << gradients.status();
+    shape = b.Identity(gradients->front().sparse->dense_shape);
+    sum = b.Sum(gradients->front().sparse->values, b.Vector<int32_t>({0, 1}));
+    return 0;
+  });
+  ASSERT_TRUE(client.Run({}, {init}).ok());
+  const int64_t before = network_.num_bytes();
+  const auto got = client.Run({sum, shape});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(*(*got)[0].data<float>(), 30.0f);
+  EXPECT_EQ((*got)[1].num_elements(), 2);
+  EXPECT_LT(network_.num_bytes() - before, 100'000) << "of a table of 4 MB";
+}
+
 // Keeps what it is asked.
 class SilentHandler final : public RpcHandler {
  public:

@@ -55,9 +55,14 @@ Status TensorScatterShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The shape where the table is: only the shape travels.
+Output ShapeOfTable(const GraphBuilder& b, Output table, DType dtype = DType::kInt32) {
+  return b.ColocateWith(table.node).Shape(table, dtype);
+}
+
 Status GatherGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
-  g.set_dx(0, RowSlices(b, g.dy(), g.x(1), b.Shape(g.x(0))));
+  g.set_dx(0, RowSlices(b, g.dy(), g.x(1), ShapeOfTable(b, g.x(0))));
   return g.status();
 }
 
@@ -74,7 +79,7 @@ Output Join(const GraphBuilder& b, std::vector<Output> v) {
 // gradient is brought to [B*N, O*I], summed by the ids batch*L + index, and brought back.
 Output DenseGatherGrad(const GraphBuilder& b, Output dy, Output params, Output indices, Output axis, Output batch) {
   const DType i64 = DType::kInt64;
-  Output pshape = b.Shape(params, i64);
+  Output pshape = ShapeOfTable(b, params, i64);
   Output ishape = b.Shape(indices, i64);
   Output zero = b.Vector<int64_t>({0});
   Output axis1 = Vec(b, axis), batch1 = Vec(b, batch);
@@ -106,7 +111,7 @@ Status GatherV2Grad(GradContext& g) {
   if (axis && batch_dims == 0) {
     MR_ASSIGN_OR_RETURN(int64_t a, axis->IntScalar());
     if (a == 0 || (g.x(0).shape().has_rank() && a == -g.x(0).shape().rank())) {
-      g.set_dx(0, RowSlices(b, g.dy(), g.x(1), b.Shape(g.x(0))));
+      g.set_dx(0, RowSlices(b, g.dy(), g.x(1), ShapeOfTable(b, g.x(0))));
       return g.status();
     }
   }

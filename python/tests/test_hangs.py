@@ -266,6 +266,23 @@ def test_a_worker_that_is_killed_in_a_step_does_not_starve_the_others_of_tokens(
                 process.wait()
 
 
+def test_a_synchronous_step_ends_at_the_deadline_when_a_worker_is_gone_that_nobody_backs_up():
+    """Nobody can take a dead worker's place: the others wait for its successor, no longer than their sessions say, and are told what for."""
+    workers, _ = create_local_cluster(num_workers=2, num_ps=1)
+    with tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:0")):
+        global_step = tf.train.get_or_create_global_step()
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2)
+        train = optimizer.minimize(tf.square(w - 1), global_step=global_step)
+        hook = optimizer.make_session_run_hook(is_chief=True, num_tokens=0)
+    workers[1].stop()
+    config = tf.ConfigProto(operation_timeout_in_ms=1500, device_filters=["/job:ps", "/job:worker/task:0"])
+    with _Within(20), pytest.raises(tf.errors.DeadlineExceededError, match="sync_token_q|grad_accum|AccumulatorTakeGradient"):
+        with tf.train.MonitoredTrainingSession(workers[0].target, hooks=[hook], config=config) as session:
+            for _ in range(3):
+                session.run(train)
+
+
 def test_a_client_that_is_killed_leaves_no_step_behind():
     server = tf.train.Server.create_local_server()
     program = (

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/server.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "absl/base/call_once.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/logging.h"
+#include "cluster/caller_limits.h"
 #include "cluster/master_service.h"
 #include "cluster/wait_for_replies.h"
 #include "cluster/worker_service.h"
@@ -16,6 +19,16 @@ namespace millrace {
 namespace {
 
 constexpr absl::Duration kStopPatience = absl::Seconds(10);
+
+// What others under way may wait for: it must come through when they are too many.
+bool EndsSomething(absl::string_view method) {
+  constexpr absl::string_view kAll[] = {
+      "Worker.AbortStep", "Worker.CleanUpSteps", "Worker.DeleteSession",     "Worker.DeregisterPartitions",
+      "Worker.Heartbeat", "Worker.GetStatus",    "Worker.AbortCollective",   "Worker.Reset",
+      "Master.Reset",     "Master.CloseSession", "Master.ReleasePartialRun", "Master.ReleaseCallable",
+  };
+  return std::find(std::begin(kAll), std::end(kAll), method) != std::end(kAll);
+}
 
 }  // namespace
 
@@ -28,6 +41,9 @@ class Server::Handler final : public RpcHandler {
         own_worker_(worker),
         meter_(meter),
         by_certificate_(parts.roles_by_certificate),
+        of_tasks_(parts.max_calls, "MILLRACE_MAX_CALLS"),
+        // The steps that it may run, and as many calls that make, change and end sessions; each has a thread.
+        of_clients_(parts.max_steps + CallerLimits::kReserve, "MILLRACE_MAX_STEPS and some"),
         guard_(parts.master.env, worker->task()),
         task_(worker->task()) {}
   void SetOpen(bool is_open) { is_open_.store(is_open); }
@@ -39,22 +55,31 @@ class Server::Handler final : public RpcHandler {
     if (!is_open_.load()) return std::move(reply)(Unavailable("the server of ", task_, " is not started, or stopped"));
     if (method == kGetStatusMethod) return std::move(reply)(absl::Cord(StatusAsJson()));
     const auto bytes_in = static_cast<int64_t>(request.size());
-    if (!absl::StartsWith(method, "Worker.")) {
+    const bool is_of_task = absl::StartsWith(method, "Worker.");
+    StatusOr<CallerLimits::Hold> place =
+        (is_of_task ? of_tasks_ : of_clients_).Begin(context.peer, EndsSomething(method));
+    if (!place.ok()) return std::move(reply)(Annotate(place.status(), absl::StrCat(task_, ": ")));
+    if (!is_of_task) {
       return master_.Handle(
           method, context, std::move(request),
-          [meter = meter_, bytes_in, reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+          [meter = meter_, bytes_in, place = *std::move(place),
+           reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+            place.Over();
             meter->CountBytes(bytes_in, answer.ok() ? static_cast<int64_t>(answer->size()) : 0);
             std::move(reply)(std::move(answer));
           });
     }
     const auto kind = method == "Worker.RunStep" ? ServerMeter::Kind::kPartOfStep : ServerMeter::Kind::kOther;
     const int64_t call = meter_->Begin(method, context.peer, kind);
-    worker_.Handle(method, context, std::move(request),
-                   [meter = meter_, bytes_in, call, reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
-                     meter->CountBytes(bytes_in, answer.ok() ? static_cast<int64_t>(answer->size()) : 0);
-                     meter->End(call, answer.ok());
-                     std::move(reply)(std::move(answer));
-                   });
+    worker_.Handle(
+        method, context, std::move(request),
+        [meter = meter_, bytes_in, call, place = *std::move(place),
+         reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+          place.Over();
+          meter->CountBytes(bytes_in, answer.ok() ? static_cast<int64_t>(answer->size()) : 0);
+          meter->End(call, answer.ok());
+          std::move(reply)(std::move(answer));
+        });
   }
 
   std::string StatusAsJson() {
@@ -71,6 +96,7 @@ class Server::Handler final : public RpcHandler {
   Worker* const own_worker_;
   ServerMeter* const meter_;
   const bool by_certificate_;
+  CallerLimits of_tasks_, of_clients_;
   AccessGuard guard_;
   const std::string task_;
   std::atomic<bool> is_open_{false};
@@ -105,6 +131,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   keep_ = parts.keep;
   env_ = parts.master.env;
   liveness_ = parts.master.liveness;
+  if (parts.is_insecure_remote) reminder_period_ = parts.reminder_period;
   tasks_ = std::make_unique<TaskDirectory>(cluster, own, parts.channels, parts.all_by_messages);
   worker_ = std::make_unique<Worker>(std::move(devices), parts.master.kernels, tasks_.get(), env_->Random64());
   tasks_->SetOwn(worker_.get());
@@ -203,6 +230,7 @@ Status Server::Start() {
                         master_->Beat();
                         tasks_->EndUnused();  // behind the beat, which lets go of their tasks
                         ReportStalledSteps();
+                        RemindOfInsecurity();
                       }));
   state_ = State::kStarted;
   LocalServers::Get().Open(address_);
@@ -219,6 +247,15 @@ StatusOr<std::string> Server::DescribeSteps() {
   lines.insert(lines.end(), here.begin(), here.end());
   return absl::StrCat(
       worker_->task(), lines.empty() ? ": no step is under way" : ":\n  ", absl::StrJoin(lines, "\n  "));
+}
+
+void Server::RemindOfInsecurity() {
+  const int64_t now = env_->MonotonicNanos();
+  const bool is_time = reminded_nanos_ == 0 || absl::Nanoseconds(now - reminded_nanos_) >= reminder_period_;
+  if (reminder_period_ == absl::InfiniteDuration() || !is_time) return;
+  reminded_nanos_ = now;
+  LogWarning(worker_->task(), ": INSECURE: whoever reaches ", address_.ToString(),
+             " may run graphs here, unencrypted and without a certificate (MILLRACE_ALLOW_INSECURE_REMOTE)");
 }
 
 void Server::ReportStalledSteps() {

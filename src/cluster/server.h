@@ -30,7 +30,10 @@ struct ServerParts {
   bool allows_any_cluster = false;    // whether clusters that sessions bring may have addresses of others than its own
   bool roles_by_certificate = false;  // whether callers are what their certificates say, or everybody everything
   int64_t max_steps = 1000;           // of clients, under way at once
+  int64_t max_calls = 20'000;         // of one task, under way at once: pulls of tensors and parts of steps
   int64_t max_message_bytes = int64_t{4} << 30;
+  bool is_insecure_remote = false;  // whoever reaches it may run graphs; then the log says so, again and again
+  absl::Duration reminder_period = absl::Minutes(1);
   std::shared_ptr<void> keep;  // what the devices live on; dropped behind them
 };
 
@@ -60,6 +63,7 @@ class Server {
   Server();
   Status End();
   void ReportStalledSteps();
+  void RemindOfInsecurity();
   void LeaveBehind();
   Status TakeAddress(const LocalServer& mine, const ServerParts& parts);
   Status Build(const wire::ServerDef& def, const ServerParts& parts);
@@ -67,6 +71,8 @@ class Server {
   std::shared_ptr<void> keep_;
   Env* env_ = nullptr;
   Liveness liveness_;
+  absl::Duration reminder_period_ = absl::InfiniteDuration();  // of its insecurity
+  int64_t reminded_nanos_ = 0;                                 // the keeper's
   HostPort address_;
   std::string target_;
   std::unique_ptr<TaskDirectory> tasks_;

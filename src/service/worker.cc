@@ -15,6 +15,9 @@
 namespace millrace {
 namespace {
 
+// Of all masters together.
+constexpr size_t kMostSessions = 4000;
+
 // For who answers later, in a callback that may not come to be for want of memory: then the first who answers does.
 template <typename Response>
 std::shared_ptr<Reply<Response>> Share(Reply<Response>& reply) {
@@ -98,6 +101,13 @@ StatusOr<Worker::SessionPtr> Worker::FindOrMakeSession(const CreateWorkerSession
     present = nullptr;
   }
   if (present) return present;
+  {
+    absl::ReaderMutexLock lock(&mu_);
+    if (sessions_.size() >= kMostSessions) {
+      return ResourceExhausted(
+          "worker ", task(), " has ", sessions_.size(), " sessions of masters, the most that it may; close some");
+    }
+  }
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WorkerEnv> own, EnvOfSession(request));
   const auto made = std::make_shared<WorkerSession>(env_, request.session, std::move(own), request.settings);
   absl::MutexLock lock(&mu_);

@@ -11,6 +11,8 @@
 namespace millrace {
 namespace {
 
+constexpr size_t kMostPartitions = 100'000;  // which masters let go of long before
+
 // The containers that stateful nodes name, also those in bodies of functions.
 void AddContainers(const Graph& graph, std::set<std::string>* all) {
   const auto add = [&](const std::string& c) { all->insert(c.empty() ? ResourceManager::kDefaultContainer : c); };
@@ -163,6 +165,13 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
 
 StatusOr<RegisterPartitionsResponse> WorkerSession::Register(
     std::vector<PartitionToRegister> partitions, const CancellationManager* cancellation) {
+  {
+    absl::ReaderMutexLock lock(&mu_);
+    if (partitions_.size() + partitions.size() > kMostPartitions) {
+      return ResourceExhausted("the session has ", partitions_.size(), " graph partitions on this worker; with ",
+                               partitions.size(), " more there would be more than ", kMostPartitions);
+    }
+  }
   std::vector<RegisteredPartition> compiled;
   for (const PartitionToRegister& p : partitions) {
     MR_ASSIGN_OR_RETURN(compiled.emplace_back(), Compile(p, cancellation));

@@ -114,6 +114,40 @@ TEST_F(WorkerTest, GivesUpARegistrationThatNobodyWaitsFor) {
   EXPECT_TRUE(absl::IsCancelled(s)) << s;
 }
 
+TEST_F(WorkerTest, HoldsSoManyPartitionsOfASessionAndNoMore) {
+  constexpr size_t kMost = 100'000, kAtOnce = 10'000;
+  Create();
+  Create(kSession + 1);
+  const auto add = [&](size_t count, uint64_t session) {
+    RegisterPartitionsRequest request;
+    request.session = Ref(session);
+    for (size_t i = 0; i < count; ++i) request.partitions.push_back(ops_.Counting("n"));
+    return Ask(&WorkerInterface::RegisterPartitions, std::move(request));
+  };
+  StatusOr<RegisterPartitionsResponse> last;
+  for (size_t made = 0; made < kMost; made += kAtOnce) {
+    last = add(kAtOnce, kSession);
+    ASSERT_TRUE(last.ok()) << last.status();
+  }
+  const Status s = add(1, kSession).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
+  EXPECT_TRUE(add(1, kSession + 1).ok()) << "another session's";
+  ASSERT_TRUE(Ask(&WorkerInterface::DeregisterPartitions, DeregisterPartitionsRequest{Ref(), {last->handles[0]}}).ok());
+  EXPECT_TRUE(add(1, kSession).ok());
+}
+
+TEST_F(WorkerTest, HoldsSoManySessionsAndNoMore) {
+  constexpr uint64_t kMost = 4000;
+  for (uint64_t session = 1; session <= kMost; ++session) Create(session);
+  CreateWorkerSessionRequest one_more;
+  one_more.session = kMost + 1;
+  const Status s = Ask(&WorkerInterface::CreateSession, one_more).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
+  Create(5);  // which is there
+  EXPECT_TRUE(Ask(&WorkerInterface::DeleteSession, DeleteWorkerSessionRequest{Ref(5)}).ok());
+  Create(kMost + 1);
+}
+
 TEST_F(WorkerTest, KernelsWithStateAreTheSessions) {
   Create();
   Create(kSession + 1);

@@ -99,7 +99,10 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberOf("MILLRACE_MAX_SESSIONS", 1000));
   parts->master.max_sessions = static_cast<size_t>(sessions);
   MR_ASSIGN_OR_RETURN(parts->max_steps, NumberOf("MILLRACE_MAX_STEPS", parts->max_steps));
+  MR_ASSIGN_OR_RETURN(parts->max_calls, NumberOf("MILLRACE_MAX_CALLS", parts->max_calls));
   MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberOf("MILLRACE_MAX_MESSAGE_BYTES", parts->max_message_bytes));
+  // Without credentials nothing else lets it listen there.
+  parts->is_insecure_remote = !own_host && Setting("MILLRACE_TLS_CA").empty() && Setting("MILLRACE_TLS_SECRET").empty();
   parts->roles_by_certificate = !Setting("MILLRACE_TLS_CA").empty() && Setting("MILLRACE_TLS_SECRET").empty();
   return absl::OkStatus();
 }

@@ -14,9 +14,9 @@ namespace millrace {
 // The first three files are read again when they may have changed. Errors name the variable. `env` outlives them.
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env);
 
-// Fills in what MILLRACE_BIND, _MAX_SESSIONS, _MAX_STEPS, _MAX_MESSAGE_BYTES, _ALLOW_ANY_CLUSTER (1 or 0; left unset, 1
-// for a server that only this host can reach) and _TLS_* say. `address`: the server's in its cluster. InvalidArgument
-// names the variable.
+// Fills in what MILLRACE_BIND, _MAX_SESSIONS, _MAX_STEPS, _MAX_CALLS, _MAX_MESSAGE_BYTES, _ALLOW_ANY_CLUSTER (1 or 0;
+// left unset, 1 for a server that only this host can reach) and _TLS_* say. `address`: the server's in its cluster.
+// InvalidArgument names the variable.
 Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts);
 
 // What graphs may do on a server: nothing is kept from those of a server that only this host can reach, unless

@@ -35,6 +35,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_BIND": "HOST or HOST:PORT where servers listen",
     "MILLRACE_MAX_SESSIONS": "a number from 1 on",
     "MILLRACE_MAX_STEPS": "a number from 1 on",
+    "MILLRACE_MAX_CALLS": "a number from 1 on",
     "MILLRACE_MAX_MESSAGE_BYTES": "a number of bytes",
     "MILLRACE_TLS_CA": "a file with the authority's certificate",
     "MILLRACE_TLS_CERT": "a file with a certificate",

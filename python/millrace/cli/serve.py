@@ -27,6 +27,7 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
     ),
     ("--max-sessions", "MILLRACE_MAX_SESSIONS", "N", "sessions of clients (1000)"),
     ("--max-steps", "MILLRACE_MAX_STEPS", "N", "steps of clients under way at once (1000)"),
+    ("--max-calls", "MILLRACE_MAX_CALLS", "N", "calls of one task under way at once: pulls of tensors and parts of steps (20000)"),
     ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),
 )
 

@@ -106,3 +106,96 @@ def test_local_convolutions_are_padded_unless_by_one_matrix_each():
         L.LocallyConnected1D(3, 3, padding="same")
     with pytest.raises(ValueError, match="Unrecognized implementation"):
         L.LocallyConnected1D(3, 3, implementation=4)
+
+
+def test_what_is_wrong_with_data_is_said():
+    x = keras.Input((3,))
+    two = keras.Model(x, [L.Dense(1, name="a")(x), L.Dense(1, name="b")(x)])
+    two.compile("sgd", "mse")
+    data, y = np.ones((8, 3)), np.ones((8, 1))
+    batches = tf.data.Dataset.from_tensor_slices((np.ones((8, 3), "f"), np.ones((8, 1), "f"))).batch(4)
+    one = keras.Sequential([L.Dense(1, batch_input_shape=(4, 3))])
+    one.compile("sgd", "mse")
+    for call, message in (
+        (lambda: two.fit(data, [y, y], sample_weight={"c": y[:, 0]}, verbose=0), r"Unknown entries in sample_weight dictionary: \['c'\]"),
+        (lambda: two.compile("sgd", "mse", metrics=[["mae"], ["mae"], ["mae"]]), "list of lists as `metrics`"),
+        (lambda: one.fit(batches, y), "should not specify a target"),
+        (lambda: one.fit(batches, sample_weight=y), "`sample_weight` argument is not supported"),
+        (lambda: one.fit(batches, validation_split=0.5), "`validation_split` argument is not supported"),
+        (lambda: one.predict(batches, batch_size=4), "`batch_size` argument must not be specified"),
+        (lambda: one.fit(data, y, batch_size=2), "incompatible with the specified batch size"),
+        (lambda: one.fit(tf.constant(data), tf.constant(y)), "specify the `steps_per_epoch` argument"),
+        (lambda: one.fit(data, np.ones((8, 2))), "target array with shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    rows = keras.Sequential([L.Lambda(lambda x: tf.concat([x, x], 0), input_shape=(3,))])
+    with pytest.raises(ValueError, match="Mismatch between expected batch size"):
+        rows.predict(data)
+
+
+def test_metrics_and_batches_as_they_are_asked_for():
+    x = keras.Input((3,))
+    two = keras.Model(x, [L.Dense(1, name="a")(x), L.Dense(1, name="b")(x)])
+    two.compile("sgd", "mse", metrics=[["mae"], ["mse"]])
+    assert two.metrics_names[-2:] == ["a_mean_absolute_error", "b_mean_squared_error"]
+    one = keras.Sequential([L.Dense(1, batch_input_shape=(4, 3))])
+    one.compile("sgd", "mse")
+    seen = []
+    one.fit(np.ones((8, 3)), np.ones((8, 1)), verbose=0, callbacks=[keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: seen.append(batch))])
+    assert seen == [0, 1]
+
+
+def test_tensors_as_data():
+    model = keras.Sequential([L.Dense(1, input_dim=3, kernel_initializer="ones")])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    for x, y in ((tf.ones([4, 3]), tf.zeros([4, 1])), (K.ones((4, 3)), K.zeros((4, 1)))):
+        assert model.fit(x, y, steps_per_epoch=2, verbose=0, validation_data=(x, y), validation_steps=1).history == {"loss": [9.0], "val_loss": [9.0]}
+        assert model.evaluate(x, y, steps=2) == model.train_on_batch(x, y) == 9.0
+        assert model.predict(x, steps=2).shape == (8, 1) and model.predict_on_batch(x).tolist() == [[3.0]] * 4
+
+
+def test_a_data_set_that_ends_stops_the_training():
+    model = keras.Sequential([L.Dense(1, input_dim=3)])
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensor_slices((np.ones((8, 3), "f"), np.ones((8, 1), "f"))).batch(4)
+    seen = []
+    counting = keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: seen.append(batch))
+    assert len(model.fit(data, steps_per_epoch=3, epochs=2, verbose=0, callbacks=[counting]).epoch) == 1 and seen == [0, 1]
+
+
+def test_what_a_layer_is_told_reaches_the_layers_inside():
+    class Dropping(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.drop = L.Dropout(0.5)
+
+        def call(self, inputs, training=None):
+            return self.drop(inputs)
+
+    model, x = Dropping(), tf.ones([4, 1000])
+    lowest = [tf.reduce_min(model(x, training=training)) for training in (True, False)] + [tf.reduce_min(model(x))]
+    assert K.get_session().run(lowest[:2]) == [0.0, 1.0]
+    assert [K.get_session().run(lowest[2], {K.learning_phase(): phase}) for phase in (0, 1)] == [1.0, 0.0]
+
+
+def test_rates_can_be_set():
+    model = keras.Sequential([L.Dense(1, input_dim=1, use_bias=False, kernel_initializer="zeros")])
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    model.optimizer.learning_rate = 0.25
+    model.train_on_batch([[1.0]], [[1.0]])
+    model.optimizer.lr = 0.0
+    model.train_on_batch([[1.0]], [[1.0]])
+    assert model.get_weights()[0] == 0.5 and model.optimizer.get_config()["lr"] == 0.0
+
+
+def test_checkpoints_are_read_on_restart(tmp_path):
+    model = keras.Sequential([L.Dense(1, input_dim=1, use_bias=False, kernel_initializer="zeros")])
+    model.compile("sgd", "mse")
+    kept = keras.callbacks.ModelCheckpoint(str(tmp_path / "w.{epoch:02d}"), save_weights_only=True, load_weights_on_restart=True)
+    x = np.ones((4, 1))
+    model.fit(x, x, epochs=2, verbose=0, callbacks=[kept])
+    trained = model.get_weights()[0]
+    model.set_weights([[[9.0]]])
+    model.fit(x, x, epochs=1, verbose=0, callbacks=[kept])
+    assert abs(model.get_weights()[0] - 1) < abs(trained - 1)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sys
 import time
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.keras import backend as K
 
 
@@ -162,7 +164,7 @@ class ProgbarLogger(Callback):
         print("Epoch %d/%d" % (epoch + 1, self.params["epochs"]))
         target = self.params.get("samples") if self._samples else self.params.get("steps")
         unit = "sample" if self._samples else "step"
-        shows = self.params.get("verbose") == 1 and sys.stdout.isatty()
+        shows = self.params.get("verbose") == 1
         self._bar = Progbar(target, verbose=1, stateful_metrics=self.stateful_metrics, unit_name=unit) if shows else None
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -175,6 +177,8 @@ class ProgbarLogger(Callback):
         """Prints the loss and metrics."""
         if self._bar is not None:
             self._bar.stateful_metrics |= set(logs or {})  # they are means of the epoch already
+            if self._bar.target is None and not self._samples:
+                self._bar.target = self.params.get("steps")
             self._bar.update(self._seen, [(k, float(v)) for k, v in (logs or {}).items()], force=True)
             return
         print(" - %ds - %s" % (time.time() - self._start, " - ".join("%s: %.4f" % item for item in (logs or {}).items())))
@@ -229,7 +233,8 @@ class EarlyStopping(Callback):
 
 
 class ModelCheckpoint(Callback):
-    """Saves the weights after epochs: after each `period` of them, or with a number as save_freq whenever so many samples have been trained."""
+    """Saves the weights after epochs: after each `period` of them, or with a number as save_freq whenever so many samples have been trained.
+    With load_weights_on_restart a training begins with what the newest file of this name has, if there is one."""
 
     def __init__(
         self,
@@ -241,13 +246,29 @@ class ModelCheckpoint(Callback):
         mode: str = "auto",
         save_freq: Any = "epoch",
         period: int = 1,
+        load_weights_on_restart: bool = False,
     ) -> None:
         if save_freq != "epoch" and (isinstance(save_freq, (bool, str)) or int(save_freq) < 1):
             raise ValueError("Unrecognized save_freq: %r" % (save_freq,))
         self.filepath, self.monitor, self.verbose, self.save_best_only, self.period = filepath, monitor, verbose, save_best_only, period
-        self.save_weights_only, self.save_freq = save_weights_only, save_freq
+        self.save_weights_only, self.save_freq, self.load_weights_on_restart = save_weights_only, save_freq, load_weights_on_restart
         self._is_better, self.best = _better(monitor, mode), None  # type: Any, Any
         self._epoch = self._samples = 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Reads the weights, where load_weights_on_restart asks for it."""
+        path = self._newest() if self.load_weights_on_restart else None
+        if path is not None:
+            self.model.load_weights(path)
+
+    def _newest(self) -> Optional[str]:
+        """The file or checkpoint of its name, whatever stands for the epoch and the measures in it, that was written last."""
+        folder, name = os.path.split(self.filepath)
+        parts = re.split(r"\{[^{}]*\}", name)
+        pattern = re.compile(".*".join(re.escape(part) for part in parts) + r"(\.index)?")
+        there = [f for f in os.listdir(folder or ".") if pattern.fullmatch(f) and ".data-" not in f] if os.path.isdir(folder or ".") else []
+        newest = max(there, key=lambda f: os.path.getmtime(os.path.join(folder, f)), default=None)
+        return None if newest is None else os.path.join(folder, newest[: -len(".index")] if newest.endswith(".index") else newest)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Notes its number, for the names of files."""
@@ -315,7 +336,10 @@ class ReduceLROnPlateau(Callback):
         if factor >= 1.0:
             raise ValueError("ReduceLROnPlateau does not support a factor >= 1.0.")
         self.monitor, self.factor, self.patience, self.cooldown, self.min_lr, self.verbose = monitor, factor, patience, cooldown, min_lr, verbose
+        if epsilon is not None:
+            tf_logging.warning("`epsilon` argument is deprecated and will be removed, use `min_delta` instead.")
         self.min_delta, self._is_better = min_delta if epsilon is None else epsilon, _better(monitor, mode)
+        self.on_train_begin()
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Starts anew."""

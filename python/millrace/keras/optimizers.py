@@ -11,7 +11,7 @@ from millrace.framework import replication, dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies
+from millrace.framework.graph import Tensor, control_dependencies, get_default_graph
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.gradients import gradients
 from millrace.ops.variables import Variable
@@ -33,7 +33,7 @@ class Optimizer:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
         for what, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
-                raise at_user_line(ValueError("%s must not be negative, got %s" % (what, value)))
+                raise at_user_line(ValueError("Expected %s >= 0, received: %s" % (what, value)))
         self._name = name or type(self).__name__
         self._schedule = lr if isinstance(lr, (Tensor, Variable)) or callable(lr) else None  # or a schedule, or a function of nothing
         lr = 0.0 if self._schedule is not None else lr
@@ -49,8 +49,6 @@ class Optimizer:
         return "<%s %s>" % (type(self).__name__, " ".join("%s=%g" % (k, v) for k, v in self._given.items()))
 
     def _number(self, name: str) -> Any:
-        from millrace.framework.graph import get_default_graph
-
         graph = get_default_graph()
         if self._graph is not graph:
             self._variables, self._slots, self.weights, self._graph = {}, {}, [], graph
@@ -58,12 +56,24 @@ class Optimizer:
             self._variables[name] = Variable(np.float32(self._given.get(name, 0.0)), trainable=False, name="%s/%s" % (type(self).__name__, name))
         return self._variables[name]
 
+    def _set_number(self, name: str, value: Any) -> None:
+        """Changes a setting: the variable too, once there is one. A rate may become a schedule, a tensor or a function before the first step is built."""
+        if name == "lr":
+            self._schedule = value if isinstance(value, (Tensor, Variable)) or callable(value) else None
+        if name == "decay":
+            self.initial_decay = value
+        if name != "lr" or self._schedule is None:
+            self._given[name] = float(value)
+            if name in self._variables and self._graph is get_default_graph():
+                K.set_value(self._variables[name], value)
+
     lr = property(
         lambda self: self._number("lr") if self._schedule is None else self._schedule,
+        lambda self, value: self._set_number("lr", value),
         doc="The learning rate: a variable, or the schedule, tensor or function that it was given.",
     )
     learning_rate = lr
-    decay = property(lambda self: self._number("decay"), doc="How it falls with the steps.")
+    decay = property(lambda self: self._number("decay"), lambda self, value: self._set_number("decay", value), doc="How it falls with the steps.")
     iterations = property(lambda self: self._number("iterations"), doc="How many steps have been.")
 
     by_rows = False  # whether _update takes IndexedSlices, and leaves the rows that have no gradient as they are
@@ -118,7 +128,7 @@ class Optimizer:
 
     def _steps(self, pairs: List[Any], wanted: bool = True) -> List[Any]:
         if not pairs and wanted:
-            raise at_user_line(ValueError("None of the weights has a gradient."))
+            raise at_user_line(ValueError("No gradients provided for any variable."))
         rate = math_ops.cast(self._rate_now(), dtypes.float32)
         self._rate = rate / (1.0 + self.decay * self.iterations) if self.initial_decay else rate
         self._step = self.iterations + 1.0

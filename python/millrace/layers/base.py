@@ -47,6 +47,7 @@ def as_tensor(x: Any) -> Any:
 
 class _Calls(threading.local):
     inside = False
+    training: Any = None  # what the layer that is being called was told
 
 
 _calls = _Calls()
@@ -246,19 +247,24 @@ class Layer(Parts):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
-        outermost, _calls.inside = not _calls.inside, True
+        outermost, _calls.inside, training = not _calls.inside, True, _calls.training
         try:
             if outermost:
                 self._layers_of_operations([inputs, args, kwargs])
             return self._build_and_call(inputs, *args, **kwargs)
         finally:
-            _calls.inside = not outermost
+            _calls.inside, _calls.training = not outermost, training
 
     def _build_and_call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         form: Any = isinstance(inputs, (list, tuple))
         if isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
             form, inputs = list(inputs), list(inputs.values())
-        arguments = {**dict(zip(arguments_of(self.call)[1:], args)), **kwargs}
+        taken = arguments_of(self.call)
+        arguments = {**dict(zip(taken[1:], args)), **kwargs}
+        if "training" in arguments:
+            _calls.training = arguments["training"]
+        elif "training" in taken:
+            kwargs.update(self._training_of_parent())
         with self._around_call():
             tensors = [as_tensor(x) for x in listed(inputs)]
             tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
@@ -266,7 +272,7 @@ class Layer(Parts):
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)
             mask = arranged(masks, form)
-            if masked and "mask" not in arguments and "mask" in arguments_of(self.call):
+            if masked and "mask" not in arguments and "mask" in taken:
                 kwargs["mask"] = mask
             self._check(tensors)
             if not self.built:
@@ -289,6 +295,10 @@ class Layer(Parts):
                 self._connect(tensors, outputs, arguments, form)
                 return outputs if isinstance(made, (list, tuple)) else outputs[0]
         return made
+
+    def _training_of_parent(self) -> Dict[str, Any]:
+        """The argument `training` of a call that was not given one: what a layer around was told, if any."""
+        return {} if _calls.training is None else {"training": _calls.training}
 
     def _regularize(self, outputs: List[Any], inputs: List[Any]) -> None:
         """Adds the activity regularizer's loss for outputs, for each example of the batch."""

@@ -205,8 +205,8 @@ class Network(Layer):
             arguments = with_leaves(lambda x: known[id(x)][0] if id(x) in known else x, node.arguments)
             if "mask" in arguments_of(layer.call) and "mask" not in arguments and any(m is not None for m in before):
                 arguments["mask"] = arranged(before, node.form)
-            if training is not None and arguments.get("training") is None and "training" in arguments_of(layer.call):
-                arguments["training"] = training
+            if arguments.get("training") is None and "training" in arguments_of(layer.call):
+                arguments.update({"training": training} if training is not None else layer._training_of_parent())
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name):
                 made = listed(layer.call(arranged(tensors, node.form), **arguments))

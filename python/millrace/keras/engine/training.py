@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.framework import tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -17,9 +18,9 @@ from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
-from millrace.layers.base import Layer, arguments_of
+from millrace.layers.base import Layer
 from millrace.keras.engine.inputs import input_like
-from millrace.layers.nodes import listed, one_or_all, shape_tuple
+from millrace.layers.nodes import listed, one_or_all, shape_tuple, with_leaves
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
@@ -69,11 +70,9 @@ def _accuracy_for(loss: Any, shape: Any) -> Callable[..., Any]:
     return metrics_module.categorical_accuracy
 
 
-def _only_known(given: Dict[str, Any], names: List[str], what: str) -> None:
-    """ValueError where a dictionary has a name that no output has."""
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise at_user_line(ValueError("Unknown entries in %s dictionary: %s. Only expected following keys: %s" % (what, unknown, names)))
+def _values(*given: Any) -> Any:
+    """Arrays as they are, of tensors their values."""
+    return with_leaves(lambda x: K.get_session().run(x) if data.has_tensors(x) else x, given)
 
 
 def _copied(metric: Any) -> Any:
@@ -85,10 +84,19 @@ def _collect(given: Any, names: List[str], what: str) -> List[Any]:
     """Settings of outputs (a list of each) from one for all, a list or a dictionary by name."""
     if not given:
         return [[] for _ in names]
+    if isinstance(given, (list, tuple)) and any(isinstance(m, (list, tuple)) for m in given):
+        if len(given) != len(names):
+            raise at_user_line(
+                ValueError(
+                    "When passing a list of lists as `%s`, it should have one entry per model output. The model has %d outputs, but you passed %s=%s"
+                    % (what, len(names), what, given)
+                )
+            )
+        return [listed(m) for m in given]
     if isinstance(given, (list, tuple)):
         return [[_copied(m) if len(names) > 1 else m for m in given] for _ in names]
     if isinstance(given, dict):
-        _only_known(given, names, what)
+        data.only_known(given, names, what)
         return [listed(given.get(name)) for name in names]
     raise at_user_line(TypeError("Type of `%s` argument not understood. Expected a list or dictionary, found: %s" % (what, given)))
 
@@ -97,7 +105,7 @@ def _per_output(given: Any, names: List[str], what: str, default: Any) -> List[A
     if given is None:
         return [default] * len(names)
     if isinstance(given, dict):
-        _only_known(given, names, what)
+        data.only_known(given, names, what)
         return [given.get(name, default) for name in names]
     if isinstance(given, (list, tuple)):
         if len(given) != len(names):
@@ -144,13 +152,14 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs for inputs."""
-        if not self._is_graph_network and "training" in arguments_of(self.call) and "training" not in kwargs:
-            kwargs["training"] = K.learning_phase()
         around, self._is_calling = getattr(self, "_is_calling", False), True
         try:
             return super().__call__(inputs, *args, **kwargs)
         finally:
             self._is_calling = around
+
+    def _training_of_parent(self) -> Dict[str, Any]:
+        return super()._training_of_parent() or ({} if self._is_graph_network else {"training": K.learning_phase()})
 
     def build(self, input_shape: Any = None) -> None:
         """Makes the variables of a model that is a subclass by calling it for inputs of a shape, or of a list of shapes."""
@@ -190,8 +199,15 @@ class Model(TrainingLoops, SavedWeights, Network):
         names, outputs = self.output_names, self.outputs
         given = self.loss
         if isinstance(given, dict):
-            _only_known(given, names, "loss")
+            data.only_known(given, names, "loss")
             functions = [losses.get(given.get(name)) for name in names]
+            for name in (n for n in names if n not in given):
+                tf_logging.warning(
+                    "Output %s missing from loss dictionary. We assume this was done on purpose. The fit and evaluate APIs will not be expecting any "
+                    "data to be passed to %s.",
+                    name,
+                    name,
+                )
         elif isinstance(given, (list, tuple)) and given:
             if len(given) != len(names):
                 raise at_user_line(
@@ -368,9 +384,16 @@ class Model(TrainingLoops, SavedWeights, Network):
         return {**feeds, **self._phase(training)}
 
     def _standardize_user_data(
-        self, x: Any, y: Any, sample_weight: Any = None, class_weight: Any = None, check_batch_axis: bool = True, batch_size: Optional[int] = None
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        check_batch_axis: bool = True,
+        batch_size: Optional[int] = None,
+        of_data_set: bool = False,
     ) -> Any:
-        """(inputs, targets, weights) as lists of arrays."""
+        """(inputs, targets, weights) as lists of arrays. What a data set gives need not have the outputs' shapes: losses may broadcast."""
         if self.optimizer is None:
             raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
         self._build_for(x)
@@ -378,26 +401,11 @@ class Model(TrainingLoops, SavedWeights, Network):
             x = None
         if isinstance(x, (list, tuple)) and not x and not self._feed_input_names:
             x = None
-        shapes = []
-        for i in self._feed_outputs:
-            shape, loss = shape_tuple(self.outputs[i]), self.loss_functions[i]
-            known = loss in (
-                losses.mean_squared_error,
-                losses.mean_absolute_error,
-                losses.binary_crossentropy,
-                losses.categorical_crossentropy,
-                losses.kullback_leibler_divergence,
-                losses.poisson,
-                losses.hinge,
-                losses.squared_hinge,
-            )
-            shapes.append(None if shape is None else (*shape[:-1], 1) if loss is losses.sparse_categorical_crossentropy else shape if known else None)
         inputs = data.standardize_input_data(x, self._feed_input_names, self._feed_input_shapes, check_batch_axis=False, exception_prefix="input")
         fed = [n for n, t in zip(self._feed_names, self._feed_targets) if t is not None]
-        fed_shapes = [s for s, t in zip(shapes, self._feed_targets) if t is not None]
         if isinstance(y, dict):
             y = {k: v for k, v in y.items() if k in fed}
-        given = data.standardize_input_data(y, fed, fed_shapes, check_batch_axis=False, exception_prefix="target") if fed or y is not None else []
+        given = data.standardize_input_data(y, fed, None, check_batch_axis=False, exception_prefix="target") if fed or y is not None else []
         rest = list(given)
         targets = [None if t is None else rest.pop(0) for t in self._feed_targets]
         by_output = data.standardize_sample_weights(sample_weight, self._feed_names)
@@ -407,7 +415,9 @@ class Model(TrainingLoops, SavedWeights, Network):
         present = [a for a in inputs if a is not None]
         if present and any(t is not None for t in targets):
             data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
-        data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], [shape_tuple(self.outputs[i]) for i in self._feed_outputs])
+        if not of_data_set:
+            shapes = [shape_tuple(self.outputs[i]) for i in self._feed_outputs]
+            data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], shapes)
         if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:
             raise at_user_line(
                 ValueError(
@@ -424,7 +434,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         """A step with arrays; the loss and metrics, of this batch unless reset_metrics is False."""
         if reset_metrics:
             self.reset_metrics()
-        x, y, weights = self._standardize_user_data(x, y, sample_weight, class_weight, check_batch_axis=True)
+        x, y, weights = self._standardize_user_data(*_values(x, y, sample_weight), class_weight, check_batch_axis=True)
         operations = self._operations()
         values = K.get_session().run([self._measures, operations], self._feeds(x, y, weights, True))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
@@ -433,12 +443,13 @@ class Model(TrainingLoops, SavedWeights, Network):
         """The loss and metrics of arrays, of this batch unless reset_metrics is False."""
         if reset_metrics:
             self.reset_metrics()
-        x, y, weights = self._standardize_user_data(x, y, sample_weight, check_batch_axis=True)
+        x, y, weights = self._standardize_user_data(*_values(x, y, sample_weight), check_batch_axis=True)
         values = K.get_session().run([self._measures, self._extra_updates()], self._feeds(x, y, weights))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for arrays."""
+        (x,) = _values(x)
         self._build_for(x)
         x = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
         return one_or_all(K.get_session().run([self.outputs, self._extra_updates()], self._feeds(x))[0])

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
 from millrace.keras import losses
-from millrace.layers.nodes import listed
+from millrace.layers.nodes import listed, with_leaves
+from millrace.ops.variables import Variable
 
 
 def standardize_input_data(data: Any, names: List[str], shapes: Any = None, check_batch_axis: bool = True, exception_prefix: str = "") -> List[Any]:
@@ -81,12 +84,21 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
     return arrays
 
 
+def only_known(given: Dict[str, Any], names: List[str], what: str) -> None:
+    """ValueError where a dictionary has a name that no output has."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise at_user_line(ValueError("Unknown entries in %s dictionary: %s. Only expected following keys: %s" % (what, unknown, names)))
+
+
 def _by_output(given: Any, names: List[str], what: str) -> List[Any]:
     if given is None or isinstance(given, (list, tuple)) and not len(given):
         return [None for _ in names]
     if len(names) == 1:
         if isinstance(given, (list, tuple)) and len(given) == 1:
             return list(given)
+        if isinstance(given, dict) and what == "sample_weight":
+            only_known(given, names, what)
         if isinstance(given, dict) and names[0] in given:
             return [given[names[0]]]
         return [given]
@@ -100,6 +112,7 @@ def _by_output(given: Any, names: List[str], what: str) -> List[Any]:
             )
         return list(given)
     if isinstance(given, dict):
+        only_known(given, names, what)
         return [given.get(name) for name in names]
     raise at_user_line(
         TypeError("The model has multiple outputs, so `%s` should be either a list or a dict. Provided `%s` type not understood: %s" % (what, what, given))
@@ -140,11 +153,10 @@ def check_array_lengths(inputs: Any, targets: Any, weights: Any = None) -> None:
 
 def check_loss_and_target(targets: List[Any], functions: List[Any], shapes: List[Any]) -> None:
     """ValueError where targets cannot be what a loss takes."""
-    keyed = {losses.mean_squared_error, losses.binary_crossentropy, losses.categorical_crossentropy}
     for y, loss, shape in zip(targets, functions, shapes):
         if loss is None or y is None or shape is None:
             continue
-        if loss is losses.categorical_crossentropy and y.shape[-1] == 1:
+        if _is(loss, losses.categorical_crossentropy, losses.CategoricalCrossentropy) and y.shape[-1] == 1:
             raise at_user_line(
                 ValueError(
                     "You are passing a target array of shape %s while using as loss `categorical_crossentropy`. `categorical_crossentropy` "
@@ -152,15 +164,31 @@ def check_loss_and_target(targets: List[Any], functions: List[Any], shapes: List
                     "loss `sparse_categorical_crossentropy`." % (y.shape,)
                 )
             )
-        if loss in keyed:
-            for size, wanted in zip(y.shape[1:], shape[1:]):
-                if wanted is not None and size != wanted:
-                    raise at_user_line(
-                        ValueError(
-                            "A target array with shape %s was passed for an output of shape %s while using as loss `%s`. This loss expects "
-                            "targets to have the same shape as the output." % (y.shape, shape, loss.__name__)
-                        )
-                    )
+        if any(_is(loss, *kind) for kind in _OF_EQUAL_SHAPES):
+            sizes: Any = shape
+        elif _is(loss, losses.sparse_categorical_crossentropy, losses.SparseCategoricalCrossentropy) and len(y.shape) == len(shape):
+            sizes = (*shape[:-1], 1)
+        else:
+            continue
+        if any(wanted is not None and size != wanted for size, wanted in zip(y.shape[1:], sizes[1:])):
+            raise at_user_line(
+                ValueError(
+                    "A target array with shape %s was passed for an output of shape %s while using as loss `%s`. This loss expects "
+                    "targets to have the %s."
+                    % (y.shape, shape, getattr(loss, "__name__", type(loss).__name__), "same shape as the output" if sizes is shape else "shape %s" % (sizes,))
+                )
+            )
+
+
+_OF_EQUAL_SHAPES = (
+    (losses.mean_squared_error, losses.MeanSquaredError),
+    (losses.binary_crossentropy, losses.BinaryCrossentropy),
+    (losses.categorical_crossentropy, losses.CategoricalCrossentropy),
+)
+
+
+def _is(loss: Any, function: Any, kind: type) -> bool:
+    return loss is function or isinstance(loss, kind)
 
 
 def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = None, mode: Optional[str] = None) -> Any:
@@ -236,3 +264,58 @@ def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
 def is_missing(values: Any) -> bool:
     """Whether nothing is given."""
     return values is None or not listed(values)
+
+
+def check_stream(x: Any, y: Any = None, sample_weight: Any = None, validation_split: float = 0.0, batch_size: Any = None) -> None:
+    """ValueError where arguments are given beside what gives batches that are for arrays alone."""
+    what = (
+        "input `x` is a dataset or a dataset iterator" if hasattr(x, "make_one_shot_iterator") or hasattr(x, "get_next") else "data is a generator or Sequence"
+    )
+    if y is not None:
+        raise at_user_line(ValueError("When %s, you should not specify a target (`y`) argument: it gives the targets too. Received: %s" % (what, str(y)[:100])))
+    for name, value in (("sample_weight", sample_weight), ("validation_split", validation_split or None)):
+        if value is not None:
+            raise at_user_line(ValueError("`%s` argument is not supported when %s." % (name, what)))
+    if batch_size is not None:
+        raise at_user_line(
+            ValueError("The `batch_size` argument must not be specified for the given input type. Received input: %s, batch_size: %s" % (x, batch_size))
+        )
+
+
+def size_of_batches(asked: Optional[int], fixed: Optional[int]) -> int:
+    """How many examples a batch has: what is asked for, what the model's input says, or 32. ValueError where the first two differ."""
+    if asked is not None and fixed is not None and asked != fixed:
+        raise at_user_line(
+            ValueError("The `batch_size` argument value %d is incompatible with the specified batch size of your Input Layer: %d" % (asked, fixed))
+        )
+    return asked or fixed or 32
+
+
+class SymbolicBatches:
+    """Tensors as what gives batches: each is what the tensors are then."""
+
+    def __init__(self, parts: Any) -> None:
+        self._parts = parts
+
+    def get_next(self) -> Any:
+        """The tensors."""
+        return with_leaves(convert_to_tensor, self._parts)
+
+
+def has_tensors(*values: Any) -> bool:
+    """Whether tensors of the graph, or variables, are among values, in lists and dictionaries too."""
+    found: List[Any] = []
+    with_leaves(found.append, values)
+    return any(isinstance(x, (Tensor, Variable)) for x in found)
+
+
+def symbolic(x: Any, y: Any, sample_weight: Any, steps: Any, what: str) -> SymbolicBatches:
+    """Tensors as what gives batches; ValueError where it is not said how many."""
+    if steps is None:
+        raise at_user_line(
+            ValueError(
+                "If your data is in the form of symbolic tensors, you should specify the `%s` argument (instead of the batch_size "
+                "argument, because symbolic tensors are expected to produce batches of input data)." % what
+            )
+        )
+    return SymbolicBatches(x if y is None else (x, y) if sample_weight is None else (x, y, sample_weight))

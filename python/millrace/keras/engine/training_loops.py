@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.keras import backend as K
 from millrace.keras import callbacks as callback_module
@@ -69,6 +70,18 @@ def _loss_or_all(means: List[float]) -> Any:
     return np.float64(means[0]) if len(means) == 1 else means
 
 
+def _check_rows(outputs: List[Any], count: int) -> None:
+    """ValueError unless each output has a row for each example."""
+    for made in outputs:
+        if hasattr(made, "shape") and made.shape[:1] != (count,):
+            raise at_user_line(
+                ValueError(
+                    "Mismatch between expected batch size and model output batch size. Output shape = %s, expected output shape = shape %s"
+                    % (made.shape, (count, *made.shape[1:]))
+                )
+            )
+
+
 class TrainingLoops:
     """fit, evaluate and predict, of arrays and of what gives batches."""
 
@@ -91,7 +104,7 @@ class TrainingLoops:
         ]
         owner = getattr(self, "callback_model", None) or self
         names = list(self.metrics_names)
-        parameters = {
+        self._parameters = parameters = {
             "epochs": epochs,
             "batch_size": size,
             "verbose": verbose,
@@ -130,7 +143,7 @@ class TrainingLoops:
                 layer.reset_states()
             for w in watchers:
                 w.on_epoch_begin(epoch, {})
-            sums = self._new_sums()
+            sums, i = self._new_sums(), -1
             for i, (x, y, weights) in enumerate(batches()):
                 count = next((len(a) for a in [*x, *y] if a is not None), 1)
                 logs: Dict[str, Any] = {"batch": i, "size": count}
@@ -143,6 +156,8 @@ class TrainingLoops:
                     w.on_train_batch_end(i, logs)
                 if self.stop_training:
                     break
+            if steps is None:  # they are counted now
+                steps = self._parameters["steps"] = i + 1
             epoch_logs = dict(zip(self.metrics_names, sums.means()))
             if validate is not None and _is_validated(epoch + 1, validation_freq):
                 epoch_logs.update(zip(["val_" + n for n in self.metrics_names], listed(validate())))
@@ -180,6 +195,11 @@ class TrainingLoops:
             self._watching = []
 
     # ---- arrays ----
+
+    def _size_of_batches(self: Any, asked: Optional[int], x: Any) -> int:
+        self._build_for(x)
+        shape = next(iter(getattr(self, "_feed_input_shapes", None) or []), None)
+        return data.size_of_batches(asked, shape[0] if shape else None)
 
     @staticmethod
     def _needs_steps(present: Any, steps: Any, what: str) -> None:
@@ -223,7 +243,10 @@ class TrainingLoops:
         if unused:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unused)))
         epochs = nb_epoch or epochs
+        if data.has_tensors(x, y, sample_weight):
+            x, y, sample_weight = data.symbolic(x, y, sample_weight, steps_per_epoch, "steps_per_epoch"), None, None
         if _is_stream(x):
+            data.check_stream(x, y, sample_weight, validation_split, batch_size)
             return self.fit_generator(
                 x,
                 steps_per_epoch,
@@ -241,7 +264,7 @@ class TrainingLoops:
             )
         if validation_data is None and validation_steps is not None:
             raise at_user_line(ValueError("`validation_steps` should not be specified if `validation_data` is None."))
-        size = batch_size or 32
+        size = self._size_of_batches(batch_size, x)
         if validation_data is not None and not _is_stream(validation_data):
             if not isinstance(validation_data, (list, tuple)) or len(validation_data) not in (2, 3):
                 raise at_user_line(ValueError("When passing validation_data, it must contain 2 (x_val, y_val) or 3 (x_val, y_val, val_sample_weights) items"))
@@ -286,6 +309,8 @@ class TrainingLoops:
         )
 
     def _validation(self: Any, given: Any, size: int, steps: Any) -> Any:
+        if data.has_tensors(given):
+            given = data.symbolic(given[0], given[1], given[2] if len(given) > 2 else None, steps, "validation_steps")
         if _is_stream(given):
             return lambda: self.evaluate_generator(given, steps)
         x, y, weights = self._standardize_user_data(given[0], given[1], given[2] if len(given) > 2 else None, None, False, size)
@@ -317,9 +342,12 @@ class TrainingLoops:
     ) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
         del verbose  # no progress is drawn
+        if data.has_tensors(x, y, sample_weight):
+            x, y, sample_weight = data.symbolic(x, y, sample_weight, steps, "steps"), None, None
         if _is_stream(x):
+            data.check_stream(x, y, sample_weight, batch_size=batch_size)
             return self._watched_by(callbacks, lambda: self.evaluate_generator(x, steps, max_queue_size, workers, use_multiprocessing))
-        size = batch_size or 32
+        size = self._size_of_batches(batch_size, x)
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
         return _loss_or_all(self._watched_by(callbacks, lambda: self._evaluate_arrays(x, y, weights, size, steps)))
 
@@ -336,13 +364,16 @@ class TrainingLoops:
     ) -> Any:
         """The outputs for arrays, a data set or tensors."""
         del verbose  # no progress is drawn
+        if data.has_tensors(x):
+            x = data.symbolic(x, None, None, steps, "steps")
         if _is_stream(x):
+            data.check_stream(x, batch_size=batch_size)
             return self._watched_by(callbacks, lambda: self.predict_generator(x, steps, max_queue_size, workers, use_multiprocessing))
         return self._watched_by(callbacks, lambda: self._predict_arrays(x, batch_size, steps))
 
     def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int]) -> Any:
-        size = batch_size or 32
         self._build_for(x)
+        size = self._size_of_batches(batch_size, x)
         inputs = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
         present = [a for a in inputs if a is not None]
         if len({a.shape[0] for a in present}) > 1:
@@ -360,7 +391,11 @@ class TrainingLoops:
             parts: Any = [inputs] * (steps or 1)
         else:
             parts = ([_rows(a, slice(i, i + size)) for a in inputs] for i in range(0, max(present[0].shape[0], 1), size))
-        made = [session.run(fetch, self._feeds(part))[0] for part in self._told("predict", parts)]
+        made = []
+        for part in self._told("predict", parts):
+            made.append(session.run(fetch, self._feeds(part))[0])
+            if present and not steps:
+                _check_rows(made[-1], len(next(a for a in part if a is not None)))
         return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(self.outputs))])
 
     # ---- what gives batches ----
@@ -420,12 +455,15 @@ class TrainingLoops:
                 try:
                     item = session.run(following)
                 except OutOfRangeError:
-                    if count is None:
-                        return
-                    if not own or not taken and count:
-                        raise
-                    session.run(iterator.initializer)
-                    continue
+                    if count is not None:
+                        tf_logging.warning(
+                            "Your dataset ran out of data; interrupting training. Make sure that your dataset can generate at least "
+                            "`steps_per_epoch * epochs` batches, %d are missing in this epoch. You may need to use the repeat() function when "
+                            "building your dataset.",
+                            count - taken,
+                        )
+                        self.stop_training = True
+                    return
                 taken += 1
                 yield item
 
@@ -433,8 +471,9 @@ class TrainingLoops:
             K.get_session().run(iterator.initializer)
         return run
 
-    @staticmethod
-    def _taken_apart(item: Any) -> Any:
+    def _taken_apart(self: Any, item: Any) -> Any:
+        if not self.loss and not isinstance(item, tuple):  # what it loses comes from layers alone
+            return item, None, None
         if isinstance(item, tuple) and len(item) in (2, 3):
             return (*item, None) if len(item) == 2 else item
         raise at_user_line(ValueError("Output of generator should be a tuple `(x, y, sample_weight)` or `(x, y)`. Found: %s" % str(item)[:200]))
@@ -488,7 +527,7 @@ class TrainingLoops:
             first = [seen.pop()] if seen else []
             for item in itertools.chain(first, stream(None if steps_per_epoch is None else steps_per_epoch - len(first))):
                 x, y, weights = self._taken_apart(item)
-                yield self._standardize_user_data(x, y, weights, class_weight)
+                yield self._standardize_user_data(x, y, weights, class_weight, of_data_set=hasattr(generator, "make_one_shot_iterator"))
 
         if not hasattr(self, "_measures"):
             example = generator[0] if hasattr(generator, "__getitem__") else next(iter(stream(1)))
@@ -506,7 +545,7 @@ class TrainingLoops:
         del max_queue_size  # batches are made as they are asked for
         sums: Any = None
         for item in self._told("test", self._stream(generator)(steps)):
-            x, y, weights = self._standardize_user_data(*self._taken_apart(item))
+            x, y, weights = self._standardize_user_data(*self._taken_apart(item), of_data_set=hasattr(generator, "make_one_shot_iterator"))
             sums = sums or self._new_sums()  # the first batch may have built the model
             sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
         return _loss_or_all((sums or self._new_sums()).means())

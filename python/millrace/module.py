@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
@@ -13,43 +13,69 @@ from millrace.framework.graph import name_scope
 
 def inside(value: Any) -> Iterator[Any]:
     """What a value is, or lists and dictionaries hold, in order."""
+    return (leaf for _, leaf in _with_paths(value))
+
+
+def _with_paths(value: Any, path: Tuple[Any, ...] = ()) -> Iterator[Tuple[Tuple[Any, ...], Any]]:
+    """(the keys, fields and numbers that lead to it, what lists and dictionaries hold)."""
     if isinstance(value, dict):
-        for key in sorted(value, key=str):
-            yield from inside(value[key])
+        items: Any = ((key, value[key]) for key in sorted(value, key=str))
     elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from inside(item)
+        items = zip(getattr(value, "_fields", range(len(value))), value)
     else:
-        yield value
+        yield path, value
+        return
+    for key, item in items:
+        yield from _with_paths(item, (*path, key))
+
+
+def _is_variable(value: Any) -> bool:
+    from millrace.ops.variables import Variable
+
+    return isinstance(value, Variable)
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, Submodules)
 
 
 class Submodules:
     """What modules and layers have in common: whatever they hold of their kind, and methods that run in their scope."""
 
+    # The names of attributes that are not looked into. The calls of layers lead to their neighbours.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_inbound_nodes", "_outbound_nodes"))
+
     def _held(self) -> Iterator[Any]:
         """Its attributes by name, and what lists among them hold."""
-        for key in sorted(vars(self)):
-            if key not in ("_inbound_nodes", "_outbound_nodes"):  # the calls of layers lead to their neighbours
-                yield from inside(vars(self)[key])
+        return self._flatten(recursive=False)  # type: ignore[no-any-return]
+
+    def _flatten(self, recursive: bool = True, predicate: Any = None, attribute_traversal_key: Any = None, with_path: bool = False) -> Any:
+        """What it holds, and then what the modules among that hold; each once, and only what `predicate` is true of.
+
+        attribute_traversal_key: what names of attributes are sorted by. with_path: (keys, value) pairs, each as often as keys lead to it.
+        """
+        seen = {id(self)}
+
+        def walk(module: Submodules, path: Tuple[Any, ...]) -> Iterator[Any]:
+            modules = []
+            for name in sorted(vars(module), key=attribute_traversal_key):
+                for keys, leaf in _with_paths(vars(module)[name], (*path, name)) if name not in self._TF_MODULE_IGNORED_PROPERTIES else ():
+                    if id(leaf) in seen and not with_path:
+                        continue
+                    seen.add(id(leaf))
+                    if predicate is None or predicate(leaf):
+                        yield (keys, leaf) if with_path else leaf
+                    if recursive and _is_module(leaf):
+                        modules.append((keys, leaf))
+            for keys, leaf in modules:
+                yield from walk(leaf, keys)
+
+        return walk(self, ())
 
     @property
     def submodules(self) -> Tuple[Any, ...]:
         """The modules that it holds, and those that they hold: each once."""
-        found: List[Any] = []
-        seen = {id(self)}
-
-        def walk(module: Submodules) -> None:
-            own = []
-            for value in module._held():
-                if isinstance(value, Submodules) and id(value) not in seen:
-                    seen.add(id(value))
-                    own.append(value)
-            found.extend(own)
-            for value in own:
-                walk(value)
-
-        walk(self)
-        return tuple(found)
+        return tuple(self._flatten(predicate=_is_module))
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,10 +107,7 @@ class Module(Submodules):
     @property
     def variables(self) -> Tuple[Any, ...]:
         """The variables that it and its modules hold, each once."""
-        from millrace.ops.variables import Variable
-
-        found = {id(v): v for module in (self, *self.submodules) for v in module._held() if isinstance(v, Variable)}
-        return tuple(found.values())
+        return tuple(self._flatten(predicate=_is_variable))
 
     @property
     def trainable_variables(self) -> Tuple[Any, ...]:

@@ -92,6 +92,33 @@ def test_scattered_tensors_and_repeats(sess):
     assert [sess.run(chosen, {index: i}) for i in (0, 1, 9)] == [10, 20, 20]
     y = tf.constant([1.4, 2.6])
     assert sess.run(tf.gradients(tf.grad_pass_through(tf.round)(y) * 3.0, y)[0]).tolist() == [3.0, 3.0]
+    scale = tf.Variable(2.0, use_resource=True)
+    scaled = tf.grad_pass_through(lambda t: scale * t)(y)
+    sess.run(scale.initializer)
+    assert sess.run(tf.gradients(scaled * 3.0, y)[0]).tolist() == [3.0, 3.0] and tf.gradients(scaled, scale) == [None]
+
+
+def test_what_modules_hold(sess):
+    del sess
+
+    class Pair(tf.Module):
+        def __init__(self, first, second):
+            super().__init__()
+            self.b, self.a, self.more = first, second, {"k": [second]}
+
+    c = Pair(tf.Variable(1.0, name="c"), None)
+    a, b = Pair(tf.Variable(2.0, name="a"), c), Pair(tf.Variable(3.0, name="b"), None)
+    whole = Pair(b, a)
+    assert whole.submodules == (a, b, c) and whole.variables == (a.b, c.b, b.b)  # depth first, as in 1.15
+    assert list(whole._flatten(recursive=False, predicate=lambda v: isinstance(v, Pair))) == [a, b]
+    assert list(whole._flatten(predicate=lambda v: isinstance(v, tf.Variable), attribute_traversal_key=lambda name: name != "b")) == [b.b, a.b, c.b]
+    paths = [path for path, value in whole._flatten(with_path=True, predicate=lambda v: v is c)]
+    assert paths == [("a", "a"), ("a", "more", "k", 0), ("more", "k", 0, "a"), ("more", "k", 0, "more", "k", 0)]
+
+    class Careful(Pair):
+        _TF_MODULE_IGNORED_PROPERTIES = frozenset(("b", *tf.Module._TF_MODULE_IGNORED_PROPERTIES))
+
+    assert Careful(b, tf.Variable(1.0)).submodules == ()
 
 
 def test_no_nan_and_sparse(sess):

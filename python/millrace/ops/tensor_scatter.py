@@ -67,12 +67,13 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose gradient is that of the identity."""
+    """A function whose gradient is that of the identity; nothing flows into the variables that it uses."""
 
     @custom_gradient
     def call(*args: Any, **kwargs: Any) -> Any:
-        def grad(*given: Any) -> Any:
-            return given[0] if len(given) == 1 else given
+        def grad(*given: Any, variables: Any = None) -> Any:
+            slopes = given[0] if len(given) == 1 else given
+            return slopes if variables is None else (slopes, [None] * len(variables))
 
         return f(*args, **kwargs), grad
 

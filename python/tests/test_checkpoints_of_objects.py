@@ -200,6 +200,63 @@ def test_private_attributes_are_kept(tmp_path):
     assert {"layer/_scale", "layer/_parts/0", "layer/_inner/kernel"} <= keys and len(keys) == 5
 
 
+def test_objects_that_say_what_they_are_saved_as(tmp_path):
+    class Twice:
+        def __init__(self):
+            self.made = tf.Variable(1.0)
+
+        def _gather_saveables_for_checkpoint(self):
+            return {"VARIABLE_VALUE": self.made}
+
+    class Counted(tracking.PythonState):
+        text = "none"
+
+        def serialize(self):
+            return self.text
+
+        def deserialize(self, string_value):
+            self.text = string_value.decode()
+
+    def objects():
+        module = tf.Module()
+        module.v = tf.Variable([1, 2])
+        return tf.train.Checkpoint(twice=Twice(), counted=Counted(), module=module, table=tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, -1))
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = objects()
+        session.run(tf.global_variables_initializer())
+        session.run([made.twice.made.assign(5.0), made.module.v.assign([3, 4]), made.table.insert(["a"], [7])])
+        made.counted.text = "nine"
+        path = made.save(tmp_path / "c")
+        assert tf.train.Saver([made.twice]).save(session, str(tmp_path / "s")) and tf.train.Saver({"x": made.twice}).save(session, str(tmp_path / "t"))
+    assert tf.train.load_variable(str(tmp_path / "t"), "x") == 5
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = objects()
+        status = made.restore(path)
+        assert made.counted.text == "nine"  # at once
+        status.assert_consumed().run_restore_ops()
+        assert session.run([made.twice.made, made.table.lookup(tf.constant(["a", "b"]))])[1].tolist() == [7, -1]
+        assert session.run([made.twice.made, made.module.v])[1].tolist() == [3, 4] and session.run(made.twice.made) == 5
+        made.extra = Twice()
+        with pytest.raises(AssertionError, match="extra/.ATTRIBUTES"):
+            status.assert_existing_objects_matched()
+
+
+def test_first_values_do_not_replace_what_is_restored_later(tmp_path):
+    v, w = tf.Variable(1.0), tf.Variable(2.0)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        paths = [tf.train.Checkpoint(v=v).save(tmp_path / "v"), tf.train.Checkpoint(w=w).save(tmp_path / "w")]
+        session.run([v.assign(7.0), w.assign(7.0)])
+        both = tf.train.Checkpoint(v=v, w=w).restore(paths[0])
+        tf.train.Checkpoint(w=w).restore(paths[1]).run_restore_ops()
+        session.run(w.assign(42.0))
+        both.initialize_or_restore()
+        assert session.run([v, w]) == [1, 42]
+        tf.train.Checkpoint(w=w).restore(None).initialize_or_restore()  # later than the others
+        assert session.run(w) == 2
+
+
 def test_first_values_from_a_checkpoint_are_those_that_others_take(tmp_path):
     with tf.Graph().as_default(), tf.Session() as session:
         tf.get_variable("v", initializer=[1.0, 2.0])
@@ -302,10 +359,3 @@ def test_classes_of_ones_own(tmp_path):
         tf.train.Checkpoint(model=model).restore(path).assert_consumed().run_restore_ops(session)
         assert session.run(model.weights) == [5.0, 6.0]
         np.testing.assert_array_equal(session.run(model.inner._lookup_dependency("bias")), [5, 5])
-
-        class SavesItself(tracking.Trackable):
-            def _gather_saveables_for_checkpoint(self):
-                return {}
-
-        with pytest.raises(NotImplementedError, match="save themselves"):
-            tf.train.Checkpoint(own=SavesItself()).save(str(tmp_path / "d"), session=session)

@@ -4,10 +4,11 @@ so that programs which make variables in another order, or under other names, re
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections import deque
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -18,16 +19,18 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, init_scope
 from millrace.framework.default_session import get_default_session
 from millrace.layers.base import Layer
+from millrace.module import Module
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
 from millrace.train.checkpoint_management import checkpoint_exists, update_checkpoint_state
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.optimizer import Optimizer
-from millrace.train.saveable import SaveableObject, SaveSpec
+from millrace.train.saveable import SaveableObject, SaveSpec, parts_saved_by
 from millrace.train.saver import Saver, load_checkpoint
 
 _VALUE = "VARIABLE_VALUE"
+_restores = itertools.count()
 
 
 # ---- objects and what is in them ----
@@ -46,7 +49,7 @@ def is_trackable(value: Any) -> bool:
         return all(is_trackable(v) for v in value) and bool(value)
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
-    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer, TrackedByName)) or _is_of_keras(value)
+    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer, Module, TrackedByName)) or _is_of_keras(value) or bool(parts_saved_by(value))
 
 
 def _is_of_keras(value: Any) -> bool:
@@ -74,12 +77,10 @@ def children_of(value: Any) -> Dict[str, Any]:
     """What is directly in an object, by local names."""
     if isinstance(value, Variable):
         return {}
-    if hasattr(value, "_gather_saveables_for_checkpoint"):
-        raise at_user_line(
-            NotImplementedError("Checkpoints of objects that save themselves (%s) are not provided: keep the values in variables." % type(value).__name__)
-        )
     if isinstance(value, TrackedByName):
         return value._children()
+    if parts_saved_by(value):
+        return {}
     if isinstance(value, (list, tuple)):
         return {str(i): v for i, v in enumerate(value)}
     if isinstance(value, dict):
@@ -116,12 +117,24 @@ class _Object(NamedTuple):
     children: Dict[str, int]
 
 
+class _Part(NamedTuple):
+    """What an object is saved as, beside the objects in it."""
+
+    value: Any
+    attribute: str
+
+    @property
+    def identity(self) -> Tuple[int, str]:
+        """What tells it apart."""
+        return id(self.value), self.attribute
+
+
 def _escaped(name: str) -> str:
     return name.replace(".", "..").replace("/", ".S")
 
 
-def _key(path: Tuple[str, ...]) -> str:
-    return "%s/.ATTRIBUTES/%s" % ("/".join(path), _VALUE)
+def _key(path: Tuple[str, ...], attribute: str = _VALUE) -> str:
+    return "%s/.ATTRIBUTES/%s" % ("/".join(path), _escaped(attribute))
 
 
 class _Tree:
@@ -164,6 +177,10 @@ class _Tree:
         """All variables by their names in a checkpoint."""
         return {_key(o.path): o.value for o in self.objects if isinstance(o.value, Variable)}
 
+    def parts(self) -> Dict[str, "_Part"]:
+        """What else is saved, by its names in a checkpoint."""
+        return {_key(o.path, name): _Part(o.value, name) for o in self.objects for name in parts_saved_by(o.value)}
+
     def as_proto(self) -> Any:
         """The message that a checkpoint holds."""
         made = definitions.TrackableObjectGraph()
@@ -173,6 +190,8 @@ class _Tree:
                 node.children.add(node_id=number, local_name=name)
             if isinstance(o.value, Variable):
                 node.attributes.add(name=_VALUE, full_name=o.value.op.name, checkpoint_key=_key(o.path))
+            for name in parts_saved_by(o.value):
+                node.attributes.add(name=name, checkpoint_key=_key(o.path, name))
         for optimizer, of, name, number in self.slots:
             made.nodes[optimizer].slot_variables.add(original_variable_node_id=of, slot_name=name, slot_variable_node_id=number)
         return made
@@ -180,7 +199,8 @@ class _Tree:
 
 class _Matched(NamedTuple):
     variables: Dict[str, Variable]  # by key in the checkpoint
-    not_found: List[str]  # variables of the program that the checkpoint lacks
+    parts: Dict[str, _Part]  # by key in the checkpoint
+    not_found: List[str]  # what the program has and the checkpoint lacks
     unused: List[str]  # keys of the checkpoint that the program lacks
 
 
@@ -201,16 +221,20 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
             if ours is not None:
                 numbers[slot.slot_variable_node_id] = ours
     found: Dict[str, Variable] = {}
+    parts: Dict[str, _Part] = {}
     unused = []
     for theirs, node in enumerate(saved.nodes):
         for attribute in node.attributes:
             value = tree.objects[numbers[theirs]].value if theirs in numbers else None
             if isinstance(value, Variable) and attribute.name == _VALUE:
                 found[attribute.checkpoint_key] = value
-            else:
+            elif attribute.name in parts_saved_by(value):
+                parts[attribute.checkpoint_key] = _Part(value, attribute.name)
+            elif not attribute.optional_restore:
                 unused.append(attribute.checkpoint_key)
-    there = {id(v) for v in found.values()}
-    return _Matched(found, [k for k, v in tree.variables().items() if id(v) not in there], unused)
+    there, known = {id(v) for v in found.values()}, {part.identity for part in parts.values()}
+    not_found = [k for k, v in tree.variables().items() if id(v) not in there] + [k for k, p in tree.parts().items() if p.identity not in known]
+    return _Matched(found, parts, not_found, unused)
 
 
 # ---- reading and writing ----
@@ -242,6 +266,8 @@ class _Status:
     def __init__(self, checkpoint: "Checkpoint", path: str, saved: Any) -> None:
         self._checkpoint, self._path, self._saved = checkpoint, path, saved
         self._counter = checkpoint.save_counter  # takes part
+        self._number = next(_restores)
+        self._handed_over: Set[Tuple[int, str]] = set()
 
     def _matched(self) -> _Matched:
         return _match(_Tree(self._checkpoint), self._saved)
@@ -263,7 +289,8 @@ class _Status:
 
     def assert_nontrivial_match(self) -> "_Status":
         """AssertionError where nothing but the number of savings is in both."""
-        if not [v for k, v in self._matched().variables.items() if v is not self._counter]:
+        made = self._matched()
+        if not made.parts and not [v for v in made.variables.values() if v is not self._counter]:
             raise at_user_line(AssertionError("Nothing except the root object matched a checkpointed value in %s." % self._path))
         return self
 
@@ -271,18 +298,34 @@ class _Status:
         """Says that parts may be left out, which is not warned of here."""
         return self
 
+    def _restore_python(self) -> "_Status":
+        """Hands over what no operation restores, once."""
+        for key, part in self._matched().parts.items():
+            saveable = self._checkpoint._saveable(part, key)
+            if hasattr(saveable, "python_restore") and part.identity not in self._handed_over:
+                self._handed_over.add(part.identity)
+                saveable.python_restore([np.asarray(load_checkpoint(self._path).get_tensor(key)).item()])
+        return self
+
     def run_restore_ops(self, session: Any = None) -> None:
         """Gives the variables their values."""
-        made = self._matched()
-        if made.variables:
-            self._checkpoint._saver(made.variables, False).restore(_session(session), self._path)
+        made = self._restore_python()._matched()
+        parts = {key: part for key, part in made.parts.items() if part.identity not in self._handed_over}
+        if made.variables or parts:
+            self._checkpoint._saver(made.variables, parts, False).restore(_session(session), self._path)
+        for variable in made.variables.values():
+            variable._restored_by = self._number
 
     def initialize_or_restore(self, session: Any = None) -> None:
-        """Gives the variables their values, and first ones to those that the checkpoint lacks."""
+        """Gives the variables their values, and first ones to those that the checkpoint lacks, unless a later `restore` has given them theirs."""
         session = _session(session)
         there = {id(v) for v in self._matched().variables.values()}
-        self._checkpoint._initialize(session, lambda v: id(v) not in there)
+        self._initialize(session, lambda v: id(v) not in there)
         self.run_restore_ops(session)
+
+    def _initialize(self, session: Any, wanted: Callable[[Variable], bool]) -> None:
+        variables = [v for v in _Tree(self._checkpoint).variables().values() if wanted(v) and getattr(v, "_restored_by", -1) < self._number]
+        session.run(variables_initializer(variables))
 
 
 class _NameBased(_Status):
@@ -292,7 +335,7 @@ class _NameBased(_Status):
         shapes = load_checkpoint(self._path).get_variable_to_shape_map()
         variables = [v for v in _Tree(self._checkpoint).variables().values() if v is not self._counter]
         found = {v.op.name: v for v in variables if v.op.name in shapes}
-        return _Matched(found, [v.op.name for v in variables if v.op.name not in found], [k for k in shapes if k not in found])
+        return _Matched(found, {}, [v.op.name for v in variables if v.op.name not in found], [k for k in shapes if k not in found])
 
 
 class _Initialization(_Status):
@@ -307,7 +350,7 @@ class _Initialization(_Status):
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Gives the variables their first values."""
-        self._checkpoint._initialize(_session(session), lambda v: True)
+        self._initialize(_session(session), lambda v: True)
 
 
 class Checkpoint:
@@ -319,6 +362,7 @@ class Checkpoint:
     def __init__(self, **kwargs: Any) -> None:
         self._save_counter: Optional[Variable] = None
         self._savers: Dict[Any, Any] = {}
+        self._saveables: Dict[Any, Any] = {}
         for name, value in sorted(kwargs.items()):
             if isinstance(value, PartitionedVariable):
                 raise at_user_line(NotImplementedError("Checkpoint of the partitioned variable %s is not provided: use tf.train.Saver." % value.name))
@@ -340,16 +384,19 @@ class Checkpoint:
                 self.__dict__["save_counter"] = self._save_counter
         return self._save_counter
 
-    def _initialize(self, session: Any, wanted: Any) -> None:
-        variables = [v for v in _Tree(self).variables().values() if wanted(v)]
-        session.run(variables_initializer(variables))
+    def _saveable(self, part: _Part, key: str) -> SaveableObject:
+        """What a part is saved as under a name; made once."""
+        if (part.identity, key) not in self._saveables:
+            with init_scope():
+                self._saveables[part.identity, key] = part.value, parts_saved_by(part.value)[part.attribute](key)
+        return self._saveables[part.identity, key][1]
 
-    def _saver(self, variables: Dict[str, Variable], writes: bool) -> Any:
-        """The Saver of some variables; one that writes has the graph of objects too. Each is made once."""
-        key = (writes, frozenset((k, id(v)) for k, v in variables.items()))
+    def _saver(self, variables: Dict[str, Variable], parts: Dict[str, _Part], writes: bool) -> Any:
+        """The Saver of some variables and parts; one that writes has the graph of objects too. Each is made once."""
+        key = (writes, frozenset((k, id(v)) for k, v in variables.items()), frozenset((k, p.identity) for k, p in parts.items()))
         if key not in self._savers:
             with init_scope():
-                named: Dict[str, Any] = dict(variables)
+                named: Dict[str, Any] = {**variables, **{k: self._saveable(p, k) for k, p in parts.items()}}
                 graph_of_objects = None
                 if writes:
                     graph_of_objects = array_ops.placeholder_with_default(constant(b"", dtypes.string), [], name="object_graph")
@@ -360,11 +407,15 @@ class Checkpoint:
     def write(self, file_prefix: Any, session: Any = None) -> str:
         """Writes the values to a file of this name; its path."""
         session, tree = _session(session), _Tree(self)
-        saver, graph_of_objects = self._saver(tree.variables(), True)
+        parts = tree.parts()
+        saver, graph_of_objects = self._saver(tree.variables(), parts, True)
         folder = os.path.dirname(gfile.as_path(file_prefix))
         if folder:
             os.makedirs(folder, exist_ok=True)
         feeds = {saver.saver_def.filename_tensor_name: gfile.as_path(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
+        for key, part in parts.items():
+            saveable = self._saveable(part, key)
+            feeds.update(saveable.feed_dict_additions() if hasattr(saveable, "feed_dict_additions") else {})
         return session.run(saver.saver_def.save_tensor_name, feeds).decode()
 
     def save(self, file_prefix: Any, session: Any = None) -> str:
@@ -394,7 +445,7 @@ class Checkpoint:
             return _NameBased(self, path, None)
         saved = definitions.TrackableObjectGraph.FromString(np.asarray(reader.get_tensor(OBJECT_GRAPH)).item())
         _check(path, saved)
-        return _Status(self, path, saved)
+        return _Status(self, path, saved)._restore_python()
 
     read = restore
 

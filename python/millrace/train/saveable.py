@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, List, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_collection
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables
 
 
@@ -93,6 +94,44 @@ class TableSaveable(SaveableObject):
             return self._table._import(*restored_tensors)  # type: ignore[no-any-return]
 
 
+class PythonStringStateSaveable(SaveableObject):
+    """A string that a function gives when a checkpoint is written, and another one takes when it is read: no operation runs for that."""
+
+    def __init__(self, name: str, state_callback: Callable[[], Any], restore_callback: Optional[Callable[[Any], None]] = None) -> None:
+        self._state, self._take = state_callback, restore_callback
+        self._value = array_ops.placeholder_with_default("", [], name="python_state")
+        super().__init__(self._value, [SaveSpec(self._value, "", name, dtype=dtypes.string)], name)
+
+    def feed_dict_additions(self) -> Dict[Tensor, Any]:
+        """What a step that saves is fed."""
+        return {self._value: self._state()}
+
+    def python_restore(self, restored_strings: List[Any]) -> None:
+        """Hands over the string of a checkpoint."""
+        if self._take is not None:
+            self._take(restored_strings[0])
+
+    def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
+        """Nothing in the graph."""
+        return control_flow_ops.no_op()
+
+
+def parts_saved_by(value: Any) -> Dict[str, Callable[[str], SaveableObject]]:
+    """By names of attributes, what makes a SaveableObject of a name: of tables, and of objects that say so by _gather_saveables_for_checkpoint."""
+    if isinstance(value, (Variable, type)):
+        return {}
+    if _is_table(value):
+        return {"table": lambda name: TableSaveable(value, name)}
+    given = value._gather_saveables_for_checkpoint() if hasattr(value, "_gather_saveables_for_checkpoint") else {}
+    return {attribute: functools.partial(_made, made) for attribute, made in given.items()}
+
+
+def _made(given: Any, name: str) -> SaveableObject:
+    """What an object gave: a variable, a SaveableObject, or what makes one of either kind."""
+    made = given if isinstance(given, (Variable, SaveableObject)) else given(name=name)
+    return made if isinstance(made, SaveableObject) else _of_variable(made, "", name, lambda v: "What an object is saved as is no variable: %r" % (v,))
+
+
 def all_saveable_objects(scope: Optional[str] = None) -> List[Any]:
     """What a saver saves when it is not told."""
     return global_variables(scope) + get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)
@@ -115,10 +154,19 @@ def _of_variable(value: Any, slice_spec: str, name: str, wrong: Callable[[Any], 
     raise at_user_line(TypeError(wrong(value)))
 
 
+def _taken_apart(values: Any) -> List[Any]:
+    """The values, with what an object is saved as in its place."""
+    found = []
+    for value in values:
+        parts = {} if _is_table(value) else parts_saved_by(value)
+        found += [make(getattr(value, "name", attribute)) for attribute, make in parts.items()] or [value]
+    return found
+
+
 def by_name(values: Any) -> Dict[str, Any]:
     """{the name to save under: value} of a list; the parts of one variable come together in a list."""
     found: Dict[str, Any] = {}
-    for value in sorted(values, key=lambda v: str(getattr(v, "name", v))):
+    for value in sorted(_taken_apart(values), key=lambda v: str(getattr(v, "name", v))):
         info = value._get_save_slice_info() if isinstance(value, Variable) else None
         if isinstance(value, (SaveableObject, PartitionedVariable)):
             name = value.name
@@ -172,6 +220,8 @@ def saveables_of(names_to_saveables: Any) -> List[SaveableObject]:
             made.extend(_of_parts(name, value))
         elif _is_table(value):
             made.append(TableSaveable(value, name))
+        elif parts_saved_by(value):
+            made.extend(make(name if attribute == "VARIABLE_VALUE" else "%s_%s" % (name, attribute)) for attribute, make in parts_saved_by(value).items())
         else:
             made.append(
                 _of_variable(

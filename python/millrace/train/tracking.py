@@ -12,6 +12,7 @@ from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
 from millrace.train import checkpoint
+from millrace.train.saveable import PythonStringStateSaveable
 
 TrackableReference = collections.namedtuple("TrackableReference", ["name", "ref"])
 VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", checkpoint.OBJECT_GRAPH
@@ -93,6 +94,21 @@ class AutoTrackable(Trackable):
         return {**found, **self._dependencies()}
 
 
+class PythonState(Trackable):
+    """The base of objects whose checkpoints keep a string: `serialize` gives it when one is written, `deserialize` takes it when one is read."""
+
+    def serialize(self) -> Any:
+        """The string."""
+        raise NotImplementedError("%s.serialize" % type(self).__name__)
+
+    def deserialize(self, string_value: Any) -> None:
+        """Takes the string of a checkpoint, as bytes."""
+        raise NotImplementedError("%s.deserialize" % type(self).__name__)
+
+    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
+        return {"py_state": functools.partial(PythonStringStateSaveable, state_callback=self.serialize, restore_callback=self.deserialize)}
+
+
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of methods: attributes that they set are not kept by checkpoints."""
 
@@ -125,7 +141,12 @@ def gather_initializers(root_trackable: Any) -> List[Any]:
 def add_variable(trackable: Any, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, trainable: bool = True) -> Any:
     """A variable that an object has under a name."""
 
+    if shape is not None and initializer is not None and not callable(initializer):
+        raise at_user_line(ValueError("If an initializer is a value, do not specify shape: it has one."))
+
     def getter(name: str, shape: Any, dtype: Any, initializer: Any, **kwargs: Any) -> Variable:
+        if isinstance(initializer, type):
+            initializer = initializer()
         if callable(initializer):
             given: Any = lambda: initializer(shape, dtype=dtype) if shape is not None else initializer()
         else:

@@ -442,3 +442,46 @@ def test_parents_that_are_no_beams():
             session.run(seq2seq.gather_tree(ids, parents, [3, 3], end_token=9))
         parents[1, 1, 0] = 1
         session.run(seq2seq.gather_tree(ids, parents, [3, 3], end_token=9))
+
+
+def test_what_was_written_for_the_last_beams():
+    # Two examples of two beams; example 0 changes places in step 1, example 1 ends after two steps.
+    parents = tf.constant([[[0, 0], [0, 0]], [[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+    lengths = tf.constant([[3, 3], [2, 2]], tf.int64)
+    written = np.arange(3 * 4 * 2).reshape(3, 4, 2)
+    made = tf.contrib.seq2seq.gather_tree_from_array(tf.constant(written), parents, lengths)
+    apart = tf.contrib.seq2seq.gather_tree_from_array(tf.constant(written.reshape(3, 2, 2, 2)), parents, lengths)
+    with tf.Session() as session:
+        got, of_beams = session.run([made, apart])
+    np.testing.assert_array_equal(got, of_beams.reshape(got.shape))
+    np.testing.assert_array_equal(got[:, :2], written[[[0], [1], [2]], [[1, 0], [0, 1], [0, 1]]])
+    np.testing.assert_array_equal(got[:, 2:], written[:, 2:])
+
+
+def test_histories_of_attention_are_those_of_hypotheses():
+    seq2seq, batch, beams = tf.contrib.seq2seq, 2, 3
+    memory = seq2seq.tile_batch(tf.constant(np.random.default_rng(1).normal(size=(batch, 5, 4)).astype(np.float32)), beams)
+
+    def decoded(reorder):
+        with tf.variable_scope("decode", reuse=tf.AUTO_REUSE, initializer=tf.random_normal_initializer(seed=3)):
+            cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(4), seq2seq.LuongAttention(4, memory), alignment_history=True)
+            decoder = seq2seq.BeamSearchDecoder(
+                cell,
+                tf.get_variable("embedding", [7, 4]),
+                tf.zeros([batch], tf.int32),
+                1,
+                cell.zero_state(batch * beams, tf.float32),
+                beams,
+                tf.layers.Dense(7, name="out"),
+                reorder_tensor_arrays=reorder,
+            )
+            return seq2seq.dynamic_decode(decoder, maximum_iterations=4)
+
+    (outputs, state, _), (_, plain, _) = decoded(True), decoded(False)
+    history, written = state.cell_state.alignment_history, plain.cell_state.alignment_history.stack()
+    wanted = seq2seq.gather_tree_from_array(written, tf.transpose(outputs.beam_search_decoder_output.parent_ids, [1, 0, 2]), state.lengths)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        got, of_steps, raw = session.run([history, wanted, written])
+    assert got.shape == (4, batch * beams, 5) and (got != raw).any()
+    np.testing.assert_allclose(got, of_steps, rtol=1e-5)

@@ -112,6 +112,7 @@ def test_inception_with_classifiers():
     assert logits.get_shape().as_list() == [None, 7] and points["AuxLogits"].get_shape().as_list() == [None, 7]
     assert points["PreLogits"].get_shape().as_list() == [None, 1, 1, sum(max(16, int(w * 0.1)) for w in (320, 384, 384, 384, 384, 192))]
     assert {"InceptionV3/Logits/Conv2d_1c_1x1/biases", "InceptionV3/AuxLogits/Conv2d_2a_5x5/weights"} <= {v.op.name for v in tf.global_variables()}
+    assert logits.op.name == "InceptionV3/Logits/SpatialSqueeze" and points["Predictions"].op.name.startswith("InceptionV3/Predictions/")
     assert points["Mixed_5b"].op.name.startswith("InceptionV3/InceptionV3/Mixed_5b/")
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

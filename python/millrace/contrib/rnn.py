@@ -34,6 +34,8 @@ from millrace.contrib.rnn_cells import (  # noqa: F401
     TimeReversedFusedRNN,
     UGRNNCell,
 )
+from millrace.contrib.rnn_light_cells import CFNCell, IndRNNCell, IndyGRUCell, IndyLSTMCell, MinimalRNNCell, SRUCell  # noqa: F401
+from millrace.contrib.rnn_normed_cells import LayerNormLSTMCell, WeightNormLSTMCell  # noqa: F401
 from millrace.contrib.rnn_timed_cells import GLSTMCell, PhasedLSTMCell, TimeFreqLSTMCell  # noqa: F401
 from millrace.contrib.rnn_block_cells import LSTMBlockCell, LSTMBlockFusedCell, _block_lstm  # noqa: F401
 from millrace.ops import rnn_cell

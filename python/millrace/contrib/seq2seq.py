@@ -29,6 +29,7 @@ from millrace.ops.beam_search import (  # noqa: F401
     BeamSearchDecoderState,
     FinalBeamSearchDecoderOutput,
     gather_tree,
+    gather_tree_from_array,
     tile_batch,
 )
 from millrace.contrib.seq2seq_functions import (  # noqa: F401

@@ -15,7 +15,15 @@ from millrace.ops.decoders import Decoder, start_and_end
 from millrace.ops.dialects import either
 from millrace.ops.tensor_array_ops import TensorArray
 
-__all__ = ["BeamSearchDecoder", "BeamSearchDecoderOutput", "BeamSearchDecoderState", "FinalBeamSearchDecoderOutput", "gather_tree", "tile_batch"]
+__all__ = [
+    "BeamSearchDecoder",
+    "BeamSearchDecoderOutput",
+    "BeamSearchDecoderState",
+    "FinalBeamSearchDecoderOutput",
+    "gather_tree",
+    "gather_tree_from_array",
+    "tile_batch",
+]
 
 BeamSearchDecoderState = collections.namedtuple(
     "BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths", "accumulated_attention_probs"], defaults=[()]
@@ -98,6 +106,26 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None
     ended = gen_ops.cumsum(gen_ops.cast(gen_ops.equal(ids, end), dtypes.int32), 0, exclusive=True)
     made = gen_ops.select(gen_ops.greater(ended, 0), array_ops.fill(shape, end), ids)
     made.set_shape(step_ids.get_shape())
+    return made
+
+
+def gather_tree_from_array(t: Any, parent_ids: Any, sequence_length: Any) -> Tensor:
+    """What was written at each step [time, batch * beams, ...] or [time, batch, beams, ...] for the hypotheses that end in the last beams
+    (parent_ids [time, batch, beams]), followed back by their parents. Behind a hypothesis' length [batch, beams] beams stay as they are."""
+    t, parents = convert_to_tensor(t), convert_to_tensor(parent_ids, dtypes.int32)
+    shape = array_ops.shape(parents)
+    steps, batch, beams = shape[0], shape[1], shape[2]
+    own = gen_ops.range(0, beams, 1) + array_ops.zeros_like(parents)
+    lengths = gen_ops.cast(convert_to_tensor(sequence_length), dtypes.int32)
+    followed = gather_tree(own, parents, math_ops.reduce_max(lengths, [1]), beams + 1)
+    times = array_ops.reshape(gen_ops.range(0, steps, 1), [-1, 1, 1])
+    at = gen_ops.select_v2(gen_ops.less(times, array_ops.expand_dims(lengths, 0)), followed, own)
+    examples = array_ops.reshape(gen_ops.range(0, batch, 1), [1, -1, 1])
+    rows = array_ops.reshape((times * batch + examples) * beams + at, [-1])
+    whole = array_ops.shape(t)
+    flat = array_ops.reshape(t, array_ops.stack([steps * batch * beams, -1]))
+    made = array_ops.reshape(array_ops.gather(flat, rows), whole)
+    made.set_shape(t.get_shape())
     return made
 
 
@@ -207,11 +235,7 @@ class BeamSearchDecoder(Decoder):
         coverage_penalty_weight: float = 0.0,
         reorder_tensor_arrays: bool = True,
     ) -> None:
-        self._coverage = coverage_penalty_weight
-        if reorder_tensor_arrays and any(isinstance(s, TensorArray) for s in nest.flatten(initial_state)):
-            raise at_user_line(
-                NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set reorder_tensor_arrays=False.")
-            )
+        self._coverage, self._reorder = coverage_penalty_weight, reorder_tensor_arrays
         self._cell, self._layer, self._penalty, self._width = cell, output_layer, length_penalty_weight, beam_width
         self._embed, self._tokens, self._end = start_and_end(embedding, start_tokens, end_token)
         self._batch, self._static_batch = array_ops.size(self._tokens), self._tokens.get_shape()[0].value
@@ -281,8 +305,33 @@ class BeamSearchDecoder(Decoder):
             inputs.set_shape(self._start.get_shape())
             return output, following, inputs, following.finished
 
+    def _check_elements(self, written: Any) -> Any:
+        sizes = array_ops.shape(written)
+        fits = gen_ops.equal(sizes[1], self._batch * self._width)
+        if written.get_shape().ndims > 2:
+            apart = gen_ops.logical_and(gen_ops.equal(sizes[1], self._batch), gen_ops.equal(sizes[2], self._width))
+            fits = gen_ops.logical_or(fits, apart)
+        told = (
+            "TensorArray reordering expects elements to be reshapable to [batch_size, beam_size, -1] which is incompatible with the dynamic shape of "
+            "%s elements. Consider setting reorder_tensor_arrays to False to disable TensorArray reordering during the beam search." % written.name
+        )
+        return control_flow_ops.Assert(fits, [told])
+
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> Any:
-        """The hypotheses from beginning to end, the best first."""
+        """The hypotheses from beginning to end, the best first. TensorArrays of the cell's state become what they held for these hypotheses."""
+        if self._reorder:
+
+            def sorted_by_hypotheses(value: Any) -> Any:
+                if not isinstance(value, TensorArray):
+                    return value
+                written = value.stack()
+                if (written.get_shape().ndims or 0) < 2:
+                    return value
+                checked = self._check_elements(written)
+                with control_dependencies([checked]):
+                    return gather_tree_from_array(written, outputs.parent_ids, final_state.lengths)
+
+            final_state = final_state._replace(cell_state=nest.map_structure(sorted_by_hypotheses, final_state.cell_state))
         longest = gen_ops.cast(math_ops.reduce_max(final_state.lengths, [1]), dtypes.int32)
         ids = gather_tree(outputs.predicted_ids, outputs.parent_ids, longest, self._end)
         return FinalBeamSearchDecoderOutput(ids, outputs), final_state

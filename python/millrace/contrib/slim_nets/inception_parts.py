@@ -107,7 +107,6 @@ def whole(
     head: Callable[[Any, EndPoints], Any],
     is_training: Any,
     prediction_fn: Any,
-    squeeze: bool,
     reuse: Any,
     scope: Any,
     default: str,
@@ -117,19 +116,25 @@ def whole(
         stack.enter_context(arg_scope([batch_norm, dropout], is_training=is_training))
         net, points = base(inputs, sc)
         logits = head(net, points)
-        if squeeze:
-            logits = array_ops.squeeze(logits, [1, 2], name="SpatialSqueeze")
         points["Logits"] = logits
-        points["Predictions"] = prediction_fn(logits, scope="Predictions")
+        if "Predictions" not in points:
+            points["Predictions"] = prediction_fn(logits, scope="Predictions")
         return logits, points
 
 
-def classifier(net: Any, points: EndPoints, size: Sequence[int], names: Sequence[str], num_classes: int, keep_prob: float) -> Any:
-    """Mean over the image, dropout and a convolution to the classes."""
+def classifier(
+    net: Any, points: EndPoints, size: Sequence[int], names: Sequence[str], num_classes: int, keep_prob: float, squeeze: bool, prediction_fn: Any = None
+) -> Any:
+    """Mean over the image, dropout and a convolution to the classes; with prediction_fn also the predictions, in the same scope."""
     pool, drop, convolution = names
     with variable_scope("Logits"):
         kernel = kernel_within(net, size)
         net = avg_pool2d(net, kernel, stride=1, padding="VALID", scope="%s_%dx%d" % (pool, kernel[0], kernel[1]))
         net = dropout(net, keep_prob=keep_prob, scope=drop)
         points["PreLogits"] = net
-        return conv2d(net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None, scope=convolution)
+        logits = conv2d(net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None, scope=convolution)
+        if squeeze:
+            logits = array_ops.squeeze(logits, [1, 2], name="SpatialSqueeze")
+        if prediction_fn is not None:
+            points["Predictions"] = prediction_fn(logits, scope="Predictions")
+        return logits

@@ -78,9 +78,9 @@ def inception_v1(
     """(logits, end points)."""
 
     def head(net: Any, points: EndPoints) -> Any:
-        return classifier(net, points, (7, 7), ("AvgPool_0a", "Dropout_0b", "Conv2d_0c_1x1"), num_classes, dropout_keep_prob)
+        return classifier(net, points, (7, 7), ("AvgPool_0a", "Dropout_0b", "Conv2d_0c_1x1"), num_classes, dropout_keep_prob, spatial_squeeze, prediction_fn)
 
-    return whole(inputs, lambda x, sc: inception_v1_base(x, scope=sc), head, is_training, prediction_fn, spatial_squeeze, reuse, scope, "InceptionV1")
+    return whole(inputs, lambda x, sc: inception_v1_base(x, scope=sc), head, is_training, prediction_fn, reuse, scope, "InceptionV1")
 
 
 setattr(inception_v1, "default_image_size", 224)

@@ -101,9 +101,9 @@ def inception_v2(
         return inception_v2_base(x, min_depth=min_depth, depth_multiplier=depth_multiplier, scope=sc)
 
     def head(net: Any, points: EndPoints) -> Any:
-        return classifier(net, points, (7, 7), ("AvgPool_1a", "Dropout_1b", "Conv2d_1c_1x1"), num_classes, dropout_keep_prob)
+        return classifier(net, points, (7, 7), ("AvgPool_1a", "Dropout_1b", "Conv2d_1c_1x1"), num_classes, dropout_keep_prob, spatial_squeeze)
 
-    return whole(inputs, base, head, is_training, prediction_fn, spatial_squeeze, reuse, scope, "InceptionV2")
+    return whole(inputs, base, head, is_training, prediction_fn, reuse, scope, "InceptionV2")
 
 
 setattr(inception_v2, "default_image_size", 224)

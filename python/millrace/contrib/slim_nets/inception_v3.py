@@ -182,9 +182,9 @@ def inception_v3(
     def head(net: Any, points: EndPoints) -> Any:
         if create_aux_logits:
             _second_classifier(points, Widths(depth_multiplier, min_depth), num_classes, spatial_squeeze)
-        return classifier(net, points, (8, 8), ("AvgPool_1a", "Dropout_1b", "Conv2d_1c_1x1"), num_classes, dropout_keep_prob)
+        return classifier(net, points, (8, 8), ("AvgPool_1a", "Dropout_1b", "Conv2d_1c_1x1"), num_classes, dropout_keep_prob, spatial_squeeze)
 
-    return whole(inputs, base, head, is_training, prediction_fn, spatial_squeeze, reuse, scope, "InceptionV3")
+    return whole(inputs, base, head, is_training, prediction_fn, reuse, scope, "InceptionV3")
 
 
 setattr(inception_v3, "default_image_size", 299)

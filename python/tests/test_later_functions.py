@@ -90,6 +90,18 @@ def test_scattered_tensors_and_repeats(sess):
     index = tf.placeholder(tf.int32, [])
     chosen = tf.switch_case(index, [lambda: tf.constant(10), lambda: tf.constant(20)])
     assert [sess.run(chosen, {index: i}) for i in (0, 1, 9)] == [10, 20, 20]
+    far = tf.switch_case(tf.cast(index, tf.int64), {1: lambda: tf.constant(20), 0: lambda: tf.constant(10)}, default=lambda: tf.constant(-1))
+    assert [sess.run(far, {index: i}) for i in (0, 1, 9, -1)] == [10, 20, -1, -1]
+    for wrong, kind, message in (
+        ({0: tf.no_op, 2: tf.no_op}, ValueError, "must form contiguous"),
+        ([(0, tf.no_op), (0, tf.no_op)], ValueError, "must form contiguous"),
+        ([(index, tf.no_op)], TypeError, "must be a Python `int`"),
+        ([1], TypeError, "must be functions"),
+    ):
+        with pytest.raises(kind, match=message):
+            tf.switch_case(index, wrong)
+    with pytest.raises(TypeError, match="integer Tensor"):
+        tf.switch_case(tf.constant(1.0), [tf.no_op])
     y = tf.constant([1.4, 2.6])
     assert sess.run(tf.gradients(tf.grad_pass_through(tf.round)(y) * 3.0, y)[0]).tolist() == [3.0, 3.0]
     scale = tf.Variable(2.0, use_resource=True)

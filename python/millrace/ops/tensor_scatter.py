@@ -55,15 +55,26 @@ def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[], Any]] = None, name: str = "switch_case") -> Any:
-    """What the function of a number gives; of other numbers the default's, or the last one's."""
+    """What the function of a number gives; of other numbers the default's, or the last one's. The numbers are 0 and those behind it, each once."""
+    kind = getattr(branch_index, "dtype", None)
+    if kind is None or not dtypes.as_dtype(kind).is_integer:
+        raise at_user_line(TypeError("branch_index must be an integer Tensor, got %r" % (branch_index,)))
     pairs = list(branch_fns.items()) if isinstance(branch_fns, dict) else list(branch_fns)
-    pairs = [p if isinstance(p, tuple) else (i, p) for i, p in enumerate(pairs)]
-    if not pairs or any(not callable(f) for _, f in pairs):
-        raise at_user_line(TypeError("branch_fns must be a list or dict of functions, got %s" % (branch_fns,)))
-    pairs.sort(key=lambda p: int(p[0]))
+    if pairs and all(callable(p) for p in pairs):
+        pairs = list(enumerate(pairs))
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
+            raise at_user_line(TypeError("branch_fns must be functions, or pairs of a number and a function, got %r" % (pair,)))
+        if not isinstance(pair[0], int):
+            raise at_user_line(TypeError("key must be a Python `int`, got %r" % (pair[0],)))
+    keys = sorted(key for key, _ in pairs)
+    if not pairs or keys != list(range(len(pairs))):
+        raise at_user_line(ValueError("branch_fns must have functions, whose keys must form contiguous [0, ..., %d), got %s" % (len(pairs), keys)))
+    functions = dict(pairs)
     with name_scope(name, "switch_case"):
-        index = convert_to_tensor(branch_index, dtypes.int32)
-        return control_flow_ops.case([(gen_ops.equal(index, int(i)), f) for i, f in pairs], default or pairs[-1][1], exclusive=True)
+        index = convert_to_tensor(branch_index)
+        others = functions[keys[-1]] if default is None else default
+        return control_flow_ops.case([(gen_ops.equal(index, convert_to_tensor(i, index.dtype.base_dtype)), functions[i]) for i in keys], others, exclusive=True)
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -188,6 +188,7 @@ learn.estimators = contrib.learn
 learn.python.learn.utils learn.python.learn.utils.input_fn_utils learn.python.learn.utils.saved_model_export_utils = contrib.learn.io
 learn.python.learn.ops = contrib.learn.ops
 image.python.ops image.python.ops.image_ops image.python.ops.distort_image_ops = contrib.image
+image.python.ops.dense_image_warp image.python.ops.interpolate_spline image.python.ops.sparse_image_warp = contrib.image_warps
 all_reduce.python.all_reduce = contrib.all_reduce
 saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils
 distributions.bijectors = distributions.bijectors

@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
+from millrace.contrib.image_warps import dense_image_warp, interpolate_spline, sparse_image_warp  # noqa: F401
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line

@@ -220,3 +220,16 @@ def test_scopes_and_variables_are_refused_what_they_cannot_be():
         tf.get_variable("a", initializer=lambda x: [2])
     assert tf.get_variable("b", initializer=lambda x=3: [x, x]).shape.as_list() == [2]
     assert tf.get_local_variable("c", [2], tf.int32, tf.zeros_initializer()) in tf.local_variables() and not tf.trainable_variables("c")
+
+
+def test_maps_of_inputs_that_no_node_reads():
+    with tf.Graph().as_default() as graph:
+        tf.identity(tf.constant(1.0, name="a"), name="b")
+    definition = graph.as_graph_def()
+    other = tf.constant(5.0)
+    (b,) = tf.import_graph_def(definition, {"b:0": other, b"a": other}, ["b:0"])  # b is read by none
+    with tf.Session() as session:
+        assert session.run(b) == 5
+    for key in ("c:0", "^c", "b:1"):
+        with pytest.raises(ValueError, match="Attempted to map inputs that were not found in graph_def: .*%s" % key.lstrip("^")):
+            tf.import_graph_def(definition, {key: other})

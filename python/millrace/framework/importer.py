@@ -32,6 +32,20 @@ def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
                 tensor.set_shape(TensorShape(shape))
 
 
+def _unread(graph_def: Any, keys: Any) -> List[str]:
+    """Which keys of an input_map name outputs that no node reads: there is nothing to replace. ValueError where there is no such node."""
+    nodes = {node.name for node in graph_def.node}
+    read = {_full(name) for node in graph_def.node for name in node.input}
+    absent = [key for key in keys if key.lstrip("^").partition(":")[0] not in nodes and _full(key) not in read]
+    if absent:
+        raise at_user_line(ValueError("Attempted to map inputs that were not found in graph_def: [%s]" % ", ".join(absent)))
+    return [key for key in keys if _full(key) not in read]
+
+
+def _full(name: str) -> str:
+    return name if name.startswith("^") or ":" in name else name + ":0"
+
+
 def import_graph_def(
     graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None, producer_op_list: Any = None
 ) -> Optional[List[Any]]:
@@ -61,11 +75,14 @@ def import_graph_def(
         prefix = graph.unique_name(prefix)
     elif graph.get_name_scope():
         prefix = graph.get_name_scope()
+    keys = [key.decode() if isinstance(key, bytes) else key for key in input_map or {}]
+    unread = _unread(graph_def, keys)
     mapped = []
     with graph.name_scope(prefix + "/" if prefix else None):
-        for key, value in (input_map or {}).items():
-            key = key.decode() if isinstance(key, bytes) else key
-            mapped.append((key, value if isinstance(value, Operation) else convert_to_tensor(value)))
+        for key, value in zip(keys, (input_map or {}).values()):
+            replacement = value if isinstance(value, Operation) else convert_to_tensor(value)
+            if key not in unread:
+                mapped.append((key, replacement))
     known = len(graph.get_operations()) if graph._device_stack else 0
     shapes = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
     made = graph._import(without_shapes(graph_def).SerializeToString() if shapes else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
@@ -74,10 +91,16 @@ def import_graph_def(
 
         for function in _from_library(graph_def.library):
             graph.__dict__.setdefault("_defined_functions", {}).setdefault(function.name, function)
+    scope = prefix + "/" if prefix else ""
     for name, listed in shapes.items():
-        _tell_shapes(graph._find(prefix + "/" + name if prefix else name), listed)
+        _tell_shapes(graph._find(scope + name), listed)
+    for key in unread:
+        node, _, number = key.lstrip("^").partition(":")
+        operation = graph._find(scope + node)
+        if operation is not None and int(number or 0) >= len(operation.outputs) and not key.startswith("^"):
+            raise at_user_line(ValueError("Attempted to map inputs that were not found in graph_def: [%s]" % key))
     if graph._device_stack:  # operations without a device have got theirs
-        placed = {prefix + "/" + node.name if prefix else node.name for node in graph_def.node if node.device}
+        placed = {scope + node.name for node in graph_def.node if node.device}
         for operation in graph.get_operations()[known:]:
             if operation.name in placed:
                 graph._apply_device_functions(operation)

@@ -57,20 +57,45 @@ HWY_INLINE void ForChannelBlocks(const WindowRun& run, Fn fn) {
   }
 }
 
+// The cells of a window, from its first: as many as a run says,
+struct Cells {
+  const int64_t* offsets;
+  size_t size;
+};
+// or as many as the compiler knows.
+template <size_t kSize>
+struct KnownCells {
+  int64_t offsets[kSize];
+  static constexpr size_t size = kSize;
+};
+template <size_t kSize>
+HWY_INLINE KnownCells<kSize> Known(const WindowRun& run) {
+  KnownCells<kSize> cells;
+  for (size_t i = 0; i < kSize; ++i) cells.offsets[i] = run.offsets[i];
+  return cells;
+}
+// Calls fn(cells).
+template <class Fn>
+HWY_INLINE void WithCells(const WindowRun& run, Fn fn) {
+  if (run.cells == 9 && run.channels >= 16) return fn(Known<9>(run));
+  fn(Cells{run.offsets, run.cells});
+}
+
 // The processor's maximum may drop a NaN. A sum does not: where it is a number, so are all cells.
-template <class How, typename T>
-HWY_INLINE typename How::V Largest(const How& how, const WindowRun& run, const T* cell) {
+template <class How, class C, typename T>
+HWY_INLINE typename How::V Largest(const How& how, const C& cells, const T* cell) {
   const auto d = how.d;
-  auto best = how.Load(cell + run.offsets[0]);
+  auto best = how.Load(cell + cells.offsets[0]);
   auto sum = best;
-  for (size_t i = 1; i < run.cells; ++i) {
-    const auto here = how.Load(cell + run.offsets[i]);
+#pragma GCC unroll 8
+  for (size_t i = 1; i < cells.size; ++i) {
+    const auto here = how.Load(cell + cells.offsets[i]);
     best = hn::Max(best, here);
     sum = hn::Add(sum, here);
   }
   if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return best;
-  auto is_nan = hn::IsNaN(how.Load(cell + run.offsets[0]));  // or infinities of both signs
-  for (size_t i = 1; i < run.cells; ++i) is_nan = hn::Or(is_nan, hn::IsNaN(how.Load(cell + run.offsets[i])));
+  auto is_nan = hn::IsNaN(how.Load(cell + cells.offsets[0]));  // or infinities of both signs
+  for (size_t i = 1; i < cells.size; ++i) is_nan = hn::Or(is_nan, hn::IsNaN(how.Load(cell + cells.offsets[i])));
   return hn::IfThenElse(is_nan, hn::NaN(d), best);
 }
 
@@ -79,9 +104,7 @@ void MaxOfManyCells(const WindowRun& run, const T* image, T* out) {
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     T* const to = out + result;
     for (size_t i = 0; i < run.cells; i += kCellsAtOnce) {
-      WindowRun some = run;
-      some.offsets += i;
-      some.cells = std::min(kCellsAtOnce, run.cells - i);
+      const Cells some{run.offsets + i, std::min(kCellsAtOnce, run.cells - i)};
       ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
         auto best = Largest(how, some, image + at + c);
         if (i > 0) {
@@ -98,7 +121,10 @@ template <typename T>
 void MaxT(const WindowRun& windows, const T* image, T* out) {
   const WindowRun run = Joined(windows);
   if (HasManyCells<T>(windows)) return MaxOfManyCells<T>(windows, image, out);
-  ForRun<T>(run, [&](auto how, int64_t at, size_t to) { how.Store(Largest(how, run, image + at), out + to); });
+  WithCells(run, [&](const auto& cells) HWY_ATTR {
+    ForRun<T>(
+        run, [&](auto how, int64_t at, size_t to) HWY_ATTR { how.Store(Largest(how, cells, image + at), out + to); });
+  });
 }
 
 // v / n, correctly rounded but for subnormal results: where multiplication and addition fuse, the remainder of the
@@ -115,33 +141,34 @@ HWY_INLINE hn::Vec<D> Share(D, hn::Vec<D> v, hn::Vec<D> n, hn::Vec<D> inverse) {
 #endif
 }
 
-// The sum of cells [begin, end), begin < end, by halves that do not wait for each other.
-template <class How, typename T>
-HWY_INLINE typename How::V SumOfCells(const How& how, const WindowRun& run, size_t begin, size_t end, const T* cell) {
-  auto even = how.Load(cell + run.offsets[begin]);
-  if (end - begin == 1) return even;
-  auto odd = how.Load(cell + run.offsets[begin + 1]);
-  size_t i = begin + 2;
-  for (; i + 2 <= end; i += 2) {
-    even = hn::Add(even, how.Load(cell + run.offsets[i]));
-    odd = hn::Add(odd, how.Load(cell + run.offsets[i + 1]));
+// The sum of cells, by halves that do not wait for each other.
+template <class How, class C, typename T>
+HWY_INLINE typename How::V SumOfCells(const How& how, const C& cells, const T* cell) {
+  auto even = how.Load(cell + cells.offsets[0]);
+  if (cells.size == 1) return even;
+  auto odd = how.Load(cell + cells.offsets[1]);
+  size_t i = 2;
+#pragma GCC unroll 4
+  for (; i + 2 <= cells.size; i += 2) {
+    even = hn::Add(even, how.Load(cell + cells.offsets[i]));
+    odd = hn::Add(odd, how.Load(cell + cells.offsets[i + 1]));
   }
-  if (i < end) even = hn::Add(even, how.Load(cell + run.offsets[i]));
+  if (i < cells.size) even = hn::Add(even, how.Load(cell + cells.offsets[i]));
   return hn::Add(even, odd);
 }
 
 template <typename T>
 void MeanOfManyCells(const WindowRun& run, const T* image, T* out) {
-  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
+  const T divisor = static_cast<T>(run.divisor), inverse = T(1) / divisor;
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     const T* const from = image + at;
     T* const to = out + result;
     for (size_t i = 0; i < run.cells; i += kCellsAtOnce) {
       const size_t end = std::min(i + kCellsAtOnce, run.cells);
       ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
-        auto sum = SumOfCells(how, run, i, end, from + c);
+        auto sum = SumOfCells(how, Cells{run.offsets + i, end - i}, from + c);
         if (i > 0) sum = hn::Add(how.Load(to + c), sum);
-        if (end == run.cells) sum = Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse));
+        if (end == run.cells) sum = Share(how.d, sum, hn::Set(how.d, divisor), hn::Set(how.d, inverse));
         how.Store(sum, to + c);
       });
     }
@@ -152,17 +179,19 @@ template <typename T>
 void MeanT(const WindowRun& windows, const T* image, T* out) {
   const WindowRun run = Joined(windows);
   if (HasManyCells<T>(windows)) return MeanOfManyCells<T>(windows, image, out);
-  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
-  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
-    const auto sum = SumOfCells(how, run, 0, run.cells, image + at);
-    how.Store(Share(how.d, sum, hn::Set(how.d, cells), hn::Set(how.d, inverse)), out + to);
+  const T divisor = static_cast<T>(run.divisor), inverse = T(1) / divisor;
+  WithCells(run, [&](const auto& cells) HWY_ATTR {
+    ForRun<T>(run, [&](auto how, int64_t at, size_t to) HWY_ATTR {
+      const auto sum = SumOfCells(how, cells, image + at);
+      how.Store(Share(how.d, sum, hn::Set(how.d, divisor), hn::Set(how.d, inverse)), out + to);
+    });
   });
 }
 
 template <typename T>
 void ScatterT(const WindowRun& run, const T* image, T* into, const T* g) {
   ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
-    const auto best = Largest(how, run, image + at);
+    const auto best = Largest(how, Cells{run.offsets, run.cells}, image + at);
     const auto by_nan = hn::IsNaN(best);
     const bool some_nan = !hn::AllFalse(how.d, by_nan);
     auto left = how.Load(g + to);  // what no cell has taken yet
@@ -198,11 +227,11 @@ void GatherT(const WindowRun& windows, const T* image, const T* from, const T* y
 
 template <typename T>
 void SpreadToManyCells(const WindowRun& run, T* into, const T* g) {
-  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
+  const T divisor = static_cast<T>(run.divisor), inverse = T(1) / divisor;
   HWY_ALIGN T share[kChannelsAtOnce<T>];
   ForChannelBlocks<T>(run, [&](int64_t at, size_t result, int64_t n) HWY_ATTR {
     ForVectors<T>(n, [&](auto how, int64_t c) HWY_ATTR {
-      how.Store(Share(how.d, how.Load(g + result + c), hn::Set(how.d, cells), hn::Set(how.d, inverse)), share + c);
+      how.Store(Share(how.d, how.Load(g + result + c), hn::Set(how.d, divisor), hn::Set(how.d, inverse)), share + c);
     });
     for (size_t i = 0; i < run.cells; ++i) {
       T* const cell = into + at + run.offsets[i];
@@ -216,13 +245,16 @@ void SpreadToManyCells(const WindowRun& run, T* into, const T* g) {
 template <typename T>
 void SpreadT(const WindowRun& run, T* into, const T* g) {
   if (HasManyCells<T>(run)) return SpreadToManyCells<T>(run, into, g);
-  const T cells = static_cast<T>(run.divisor), inverse = T(1) / cells;
-  ForRun<T>(run, [&](auto how, int64_t at, size_t to) {
-    const auto share = Share(how.d, how.Load(g + to), hn::Set(how.d, cells), hn::Set(how.d, inverse));
-    for (size_t i = 0; i < run.cells; ++i) {
-      T* cell = into + at + run.offsets[i];
-      how.Store(hn::Add(how.Load(cell), share), cell);
-    }
+  const T divisor = static_cast<T>(run.divisor), inverse = T(1) / divisor;
+  WithCells(run, [&](const auto& cells) HWY_ATTR {
+    ForRun<T>(run, [&](auto how, int64_t at, size_t to) HWY_ATTR {
+      const auto share = Share(how.d, how.Load(g + to), hn::Set(how.d, divisor), hn::Set(how.d, inverse));
+#pragma GCC unroll 9
+      for (size_t i = 0; i < cells.size; ++i) {
+        T* cell = into + at + cells.offsets[i];
+        how.Store(hn::Add(how.Load(cell), share), cell);
+      }
+    });
   });
 }
 

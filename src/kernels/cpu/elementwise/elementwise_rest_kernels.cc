@@ -2,6 +2,7 @@
 // AddN, AccumulateNV2, ClipByValue, Cross, LeakyRelu and its gradient, ApproximateEqual.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -75,6 +76,7 @@ class ClipByValueKernel final : public Kernel {
     const DType t = BaseType(init.input_type(0));
     min_ = ResolveTile("Minimum", t);
     max_ = ResolveTile("Maximum", t);
+    clip_ = Tiles().Find("Clip", t);
     if (!min_ || !max_) return Unimplemented("ClipByValue of ", DTypeName(t), " on CPU");
     return absl::OkStatus();
   }
@@ -94,6 +96,15 @@ class ClipByValueKernel final : public Kernel {
     const bool many = !x.shape().IsScalar();
     const int64_t low_step = many && low.shape().IsScalar() ? 0 : size;
     const int64_t high_step = many && high.shape().IsScalar() ? 0 : size;
+    if (clip_ != nullptr && low_step == 0 && high_step == 0) {
+      alignas(8) char bounds[16];
+      std::memcpy(bounds, low.raw(), static_cast<size_t>(size));
+      std::memcpy(bounds + size, high.raw(), static_cast<size_t>(size));
+      ctx.ParallelFor(x.num_elements(), 0.2, [&](int64_t begin, int64_t end) {
+        clip_->vs(x.data<char>() + begin * size, bounds, out->mutable_data<char>() + begin * size, end - begin);
+      });
+      return absl::OkStatus();
+    }
     ForSmallBlocks(ctx, x.num_elements(), 1, [&](int64_t begin, int64_t end) {
       char* o = out->mutable_data<char>() + begin * size;
       RunBinary(min_, high_step != 0 ? BinaryForm::kVV : BinaryForm::kVS, x.data<char>() + begin * size,
@@ -107,6 +118,7 @@ class ClipByValueKernel final : public Kernel {
 
  private:
   TileOp min_, max_;
+  const TileFn* clip_ = nullptr;  // between two numbers at once
 };
 
 // Real and imaginary parts between those of the bounds.

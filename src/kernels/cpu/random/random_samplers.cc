@@ -8,6 +8,7 @@
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/cpu/random/random_tiles.h"
 
@@ -100,24 +101,21 @@ class ShuffleKernel : public RandomKernel {
     std::vector<int64_t> order(static_cast<size_t>(rows));
     std::iota(order.begin(), order.end(), int64_t{0});
     Permute(words, order.data(), rows);
-    StopNowAndThen pause;
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.shape()));
-    if (IsPlain(value.dtype())) {
-      const char* from = static_cast<const char*>(value.raw());
-      char* to = static_cast<char*>(out->mutable_raw());
-      for (int64_t i = 0; i < rows; ++i) {
-        pause();
-        std::memcpy(to + static_cast<size_t>(i) * bytes,
-                    from + static_cast<size_t>(order[static_cast<size_t>(i)]) * bytes, bytes);
+    const RunCopier copier(value.dtype(), row);
+    ctx.ParallelFor(rows, copier.cost(), [&](int64_t begin, int64_t end) {
+      const char* const from = static_cast<const char*>(value.raw());
+      char* const to = static_cast<char*>(out->mutable_raw());
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t source = order[static_cast<size_t>(i)];
+        if (bytes > 0) {  // many rows of few bytes
+          std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(source) * bytes, bytes);
+        } else {
+          copier.CopyOne(to, i * row, from, source * row);
+        }
       }
-      return absl::OkStatus();
-    }
-    switch (value.dtype()) {
-      case DType::kString: CopyRows<TString>(value, order, row, *out); return absl::OkStatus();
-      case DType::kResource: CopyRows<ResourceHandle>(value, order, row, *out); return absl::OkStatus();
-      case DType::kVariant: CopyRows<Variant>(value, order, row, *out); return absl::OkStatus();
-      default: return Unimplemented("no shuffle of ", DTypeName(value.dtype()));
-    }
+    });
+    return absl::OkStatus();
   }
 
  private:
@@ -146,13 +144,6 @@ class ShuffleKernel : public RandomKernel {
     if (out->raw() != ctx.input(0).raw()) std::memcpy(out->mutable_raw(), ctx.input(0).raw(), out->TotalBytes());
     Permute(words, static_cast<T*>(out->mutable_raw()), shape.dim(0));
     return absl::OkStatus();
-  }
-  template <typename T>
-  static void CopyRows(const Tensor& from, const std::vector<int64_t>& order, int64_t row, Tensor& to) {
-    T* out = to.mutable_data<T>();
-    for (int64_t source : order) {
-      for (int64_t i = 0; i < row; ++i) *out++ = from.data<T>()[source * row + i];
-    }
   }
 };
 

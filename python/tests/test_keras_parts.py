@@ -174,9 +174,8 @@ class Scaled(L.Layer):
         super().__init__(**kwargs)
         self.units = self.state_size = units
 
-    def build(self, shapes):
-        step, constant = shapes
-        assert step[-1].value == self.units and constant[-1].value == 1
+    def build(self, step):
+        assert step[-1].value == self.units
         self.built = True
 
     def call(self, x, states, constants):
@@ -230,3 +229,42 @@ def test_what_layers_say_of_their_inputs():
     for given, masks, message in (([x], None, "length 2 or 3"), ([x, x], mask, "mask must be a list"), ([x, x], [mask] * 3, "list of length 2")):
         with pytest.raises(ValueError, match=message):
             L.Attention()(given, mask=masks)
+
+
+def test_states_of_stacked_cells_are_in_the_order_of_the_cells():
+    cells = [tf.keras.layers.LSTMCell(3), tf.keras.layers.LSTMCell(6)]
+    layer = tf.keras.layers.RNN(cells, return_state=True)
+    assert layer.cell.state_size == ([3, 3], [6, 6])
+    assert [x.shape[-1].value for x in layer(tf.zeros([2, 4, 5]))] == [6, 3, 3, 6, 6]
+    assert [x.shape.as_list() for x in layer.get_initial_state(tf.zeros([2, 4, 5]))] == [[2, 3], [2, 3], [2, 6], [2, 6]]
+    again = [type(cell).from_config(cell.get_config()) for cell in cells]
+    back = tf.keras.layers.RNN(tf.keras.layers.StackedRNNCells(again, reverse_state_order=True), return_state=True)
+    assert [x.shape[-1].value for x in back(tf.zeros([2, 4, 6]))[1:]] == [6, 6, 3, 3]
+
+
+def test_recurrent_layers_take_images_and_single_states():
+    class Sum(tf.keras.layers.AbstractRNNCell):
+        state_size = output_size = tf.TensorShape([2, 3])
+
+        def call(self, inputs, states):
+            made = inputs + states[0]
+            return made, made
+
+    x = np.random.RandomState(0).randn(2, 4, 2, 3).astype("f")
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(tf.keras.layers.RNN(Sum())(tf.constant(x))), x.sum(1), rtol=1e-5)
+
+
+def test_layers_of_both_directions_may_be_given():
+    forward, backward = tf.keras.layers.LSTM(2, return_sequences=True), tf.keras.layers.GRU(3, return_sequences=True, go_backwards=True)
+    layer = tf.keras.layers.Bidirectional(forward, backward_layer=backward)
+    x = tf.constant(np.random.RandomState(0).randn(2, 4, 5).astype("f"))
+    made = layer(x)
+    assert made.shape.as_list() == [2, 4, 5] and layer.backward_layer is backward
+    again = tf.keras.layers.Bidirectional.from_config(layer.get_config())
+    assert isinstance(again.backward_layer, tf.keras.layers.GRU) and not forward.built
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(*session.run([made[:, :, 2:], backward(x)[:, ::-1]]), rtol=1e-5)
+    with pytest.raises(ValueError, match="different `go_backwards`"):
+        tf.keras.layers.Bidirectional(forward, backward_layer=tf.keras.layers.LSTM(2, return_sequences=True))

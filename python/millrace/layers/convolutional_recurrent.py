@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
@@ -107,13 +107,14 @@ class ConvLSTM2D(_OwnCell):
     def _state_shapes(self, batch: int) -> List[Any]:
         return [(batch, *self._image)] * 2
 
-    def _zero_states(self, x: Any) -> List[Any]:
-        sizes = [array_ops.shape(x)[0], *self._image]
-        return [array_ops.zeros(array_ops.stack(sizes), x.dtype.base_dtype) for _ in range(2)]
+    def get_initial_state(self, inputs: Any) -> List[Any]:
+        """The states before the first step for inputs: zeros."""
+        sizes = [array_ops.shape(inputs)[0], *self._image]
+        return [array_ops.zeros(array_ops.stack(sizes), inputs.dtype.base_dtype) for _ in range(2)]
 
-    def _shape_states(self, states: List[Any], x: Any) -> None:
+    def _shape_states(self, states: List[Any], batch: Optional[int]) -> None:
         for s in states:
-            s.set_shape([x.get_shape()[0].value, *self._image])
+            s.set_shape([batch, *self._image])
 
     def _stepping(self, x: Any, start: List[Any], training: Any, constants: List[Any]) -> Any:
         if constants:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
@@ -283,48 +284,72 @@ class AbstractRNNCell(Layer):
         """Zeros."""
         batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
         kind = dtype or inputs.dtype.base_dtype
-        made = [array_ops.zeros(array_ops.stack([batch, size]), kind) for size in listed(self.state_size)]
+        made = [array_ops.zeros(array_ops.stack([batch, *_sizes(size)]), kind) for size in _states(self.state_size)]
         return made if isinstance(self.state_size, (list, tuple)) else made[0]
 
 
+def _states(state_size: Any) -> List[Any]:
+    """The sizes of states one after the other, of such of cells too."""
+    return [n for part in state_size for n in _states(part)] if isinstance(state_size, (list, tuple)) else [state_size]
+
+
+def _sizes(size: Any) -> List[Any]:
+    """The sizes of a state or output beside the batch: a number is one, a shape has any number."""
+    return size.as_list() if isinstance(size, TensorShape) else [size]
+
+
+def _output_size(cell: Any) -> Any:
+    """The size of a cell's output: that of the first state where it does not say it."""
+    size = getattr(cell, "output_size", None)
+    return _states(cell.state_size)[0] if size is None else size
+
+
 class StackedRNNCells(SettingsLayer):
-    """Cells one above the other as one; the states of the last come first."""
+    """Cells one above the other as one; with reverse_state_order, as up to 1.10, the states of the last come first."""
 
     def __init__(self, cells: Any, **kwargs: Any) -> None:
         for cell in cells:
             if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
                 raise at_user_line(ValueError("All cells must have a `call` method and a `state_size` attribute. Received cells: %s" % (cells,)))
+        self.reverse_state_order = bool(kwargs.pop("reverse_state_order", False))
         super().__init__(**kwargs)
         self.cells = list(cells)
 
+    def _ordered(self) -> List[Any]:
+        """The cells in the order of their states."""
+        return self.cells[::-1] if self.reverse_state_order else self.cells
+
     @property
     def state_size(self) -> Any:
-        """The sizes of all states."""
-        return [n for cell in reversed(self.cells) for n in listed(cell.state_size)]
+        """The sizes of the states of each cell."""
+        return tuple(cell.state_size for cell in self._ordered())
+
+    @property
+    def output_size(self) -> Any:
+        """The size of the last cell's output."""
+        return _output_size(self.cells[-1])
 
     def build(self, input_shape: Any) -> None:
         """Builds the cells."""
-        first, *constants = input_shape if isinstance(input_shape, list) else [input_shape]
-        shape = TensorShape(first)
+        shape = TensorShape(input_shape)
         for cell in self.cells:
             if not getattr(cell, "built", True):
-                cell.build([shape, *constants] if constants and has_arg(cell.call, "constants") else shape)
+                cell.build(shape)
                 cell.built = True
-            shape = shape[:-1].concatenate(listed(cell.state_size)[0])
+            shape = TensorShape([shape[0].value, *_sizes(_output_size(cell))])
         self.built = True
 
     def call(self, inputs: Any, states: Any, constants: Any = None, **kwargs: Any) -> Any:
         """(output, new states)."""
-        rest, parts = list(states), []
-        for cell in reversed(self.cells):
-            count = len(listed(cell.state_size))
-            parts.append(rest[:count])
-            rest = rest[count:]
-        made = []
-        for cell, part in zip(self.cells, reversed(parts)):
-            inputs, new = cell.call(inputs, part, **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
-            made.append(list(new))
-        return inputs, [s for new in reversed(made) for s in new]
+        rest, before = list(states), {}  # type: List[Any], Dict[int, Any]
+        for cell in self._ordered():
+            count = len(_states(cell.state_size))
+            before[id(cell)], rest = rest[:count], rest[count:]
+        after: Dict[int, Any] = {}
+        for cell in self.cells:
+            inputs, new = cell.call(inputs, before[id(cell)], **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
+            after[id(cell)] = listed(new)
+        return inputs, [s for cell in self._ordered() for s in after[id(cell)]]
 
     trainable_weights = property(lambda self: [w for c in self.cells for w in getattr(c, "trainable_weights", [])] if self.trainable else [])
     non_trainable_weights = property(
@@ -334,7 +359,8 @@ class StackedRNNCells(SettingsLayer):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        return {**super().get_config(), "cells": [{"class_name": type(c).__name__, "config": c.get_config()} for c in self.cells]}
+        order = {"reverse_state_order": True} if self.reverse_state_order else {}
+        return {**super().get_config(), **order, "cells": [{"class_name": type(c).__name__, "config": c.get_config()} for c in self.cells]}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
@@ -375,11 +401,10 @@ class RNN(SettingsLayer):
         if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
             raise at_user_line(ValueError("`cell` should have a `call` method and a `state_size` attribute. The RNN was passed: %s" % (cell,)))
         self.cell, self.zero_output_for_mask, self.time_major = cell, zero_output_for_mask, time_major
-        self._constants: List[Any] = []
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.return_sequences, self.return_state, self.go_backwards, self.stateful, self.unroll = return_sequences, return_state, go_backwards, stateful, unroll
-        self.input_spec: Any = [InputSpec(ndim=3)]
-        self.states: List[Any] = [None for _ in listed(cell.state_size)]
+        self.input_spec: Any = [InputSpec(ndim=3) if isinstance(cell, _Cell) else InputSpec(min_ndim=3)]
+        self.states: List[Any] = [None for _ in _states(cell.state_size)]
 
     def build(self, input_shape: Any) -> None:
         """Builds the cell, and variables for states that are kept."""
@@ -387,7 +412,7 @@ class RNN(SettingsLayer):
         self.input_spec = [InputSpec(ndim=shape.ndims, axes={shape.ndims - 1: shape[-1].value})]  # type: ignore[operator]
         if not getattr(self.cell, "built", True):
             step = TensorShape([shape[int(self.time_major)].value, *shape.as_list()[2:]])
-            self.cell.build([step, *(c.get_shape() for c in self._constants)] if self._constants else step)
+            self.cell.build(step)
             self.cell.built = True
         self._batch = shape[int(self.time_major)].value
         if self.stateful and self.states[0] is None:
@@ -400,7 +425,7 @@ class RNN(SettingsLayer):
 
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes. `constants` go to the cell with each step."""
-        given, self._constants = listed(initial_state), listed(kwargs.get("constants"))
+        given = listed(initial_state)
         if given and all(is_keras_tensor(s) for s in given):
             return super().__call__([*listed(inputs), *given], *args, **kwargs)
         if given:
@@ -413,10 +438,15 @@ class RNN(SettingsLayer):
         made = mask if self.return_sequences else None
         return [made] + [None] * len(self.states) if self.return_state else made
 
-    def _zero_states(self, x: Any) -> List[Any]:
+    def get_initial_state(self, inputs: Any) -> List[Any]:
+        """The states before the first step for inputs: what the cell says, or zeros."""
+        batch = array_ops.shape(inputs)[int(self.time_major)]
         if hasattr(self.cell, "get_initial_state"):
-            return listed(self.cell.get_initial_state(inputs=x, batch_size=None, dtype=None))
-        return [array_ops.zeros(array_ops.stack([array_ops.shape(x)[0], n]), x.dtype.base_dtype) for n in listed(self.cell.state_size)]
+            made = nest.flatten(self.cell.get_initial_state(inputs=None, batch_size=batch, dtype=inputs.dtype.base_dtype))
+        else:
+            made = [array_ops.zeros(array_ops.stack([batch, *_sizes(n)]), inputs.dtype.base_dtype) for n in _states(self.cell.state_size)]
+        self._shape_states(made, inputs.get_shape()[int(self.time_major)].value)
+        return made
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
@@ -430,9 +460,15 @@ class RNN(SettingsLayer):
         if self.unroll and x.get_shape()[1].value in (None, 1):
             if x.get_shape()[1].value is None:
                 raise at_user_line(ValueError("Cannot unroll a RNN if the time dimension is undefined."))
-        start = list(given) if given else [array_ops.identity(s.value()) for s in self.states] if self.stateful else self._zero_states(x)
+        start = (
+            list(given)
+            if given
+            else [array_ops.identity(s.value()) for s in self.states]
+            if self.stateful
+            else self.get_initial_state(_swapped(x) if self.time_major else x)
+        )
         start = [s.value() if hasattr(s, "initializer") else s for s in start]
-        self._shape_states(start, x)
+        self._shape_states(start, x.get_shape()[0].value)
         step, along, like = self._stepping(x, start, training, listed(constants))
         last, outputs, states = K.rnn(
             step, along, start, self.go_backwards, mask, None, self.unroll, zero_output_for_mask=self.zero_output_for_mask, output_like=like
@@ -445,9 +481,9 @@ class RNN(SettingsLayer):
             made = _swapped(made) if self.time_major else made
         return [made, *states] if self.return_state else made
 
-    def _shape_states(self, states: List[Any], x: Any) -> None:
-        for s, n in zip(states, listed(self.cell.state_size)):
-            s.set_shape([x.get_shape()[0].value, n])
+    def _shape_states(self, states: List[Any], batch: Optional[int]) -> None:
+        for s, n in zip(states, _states(self.cell.state_size)):
+            s.set_shape([batch, *_sizes(n)])
 
     def _stepping(self, x: Any, start: List[Any], training: Any, constants: List[Any]) -> Any:
         """(a function of a step, what it takes at each step, a tensor like its output)."""
@@ -459,7 +495,12 @@ class RNN(SettingsLayer):
             if not has_arg(self.cell.call, "constants"):
                 raise at_user_line(ValueError("RNN cell does not support constants"))
             taken["constants"] = constants
-        return (lambda now, states: self.cell.call(now, list(states), **taken)), x, None
+
+        def step(now: Any, states: Any) -> Any:
+            output, after = self.cell.call(now, list(states), **taken)
+            return output, listed(after)
+
+        return step, x, None
 
     def reset_states(self, states: Any = None) -> None:
         """Forgets the kept states, or sets them."""
@@ -480,7 +521,7 @@ class RNN(SettingsLayer):
         if states is None:
             K.batch_set_value([(s, np.zeros(shape_tuple(s))) for s in self.states])
             return
-        values = listed(states)
+        values = nest.flatten(states)
         if len(values) != len(self.states):
             raise at_user_line(ValueError("Layer %s expects %d states, but it received %d state values." % (self.name, len(self.states), len(values))))
         for s, value in zip(self.states, values):
@@ -491,7 +532,7 @@ class RNN(SettingsLayer):
             K.set_value(s, value)
 
     def _state_shapes(self, batch: int) -> List[Any]:
-        return [(batch, n) for n in listed(self.cell.state_size)]
+        return [(batch, *_sizes(n)) for n in _states(self.cell.state_size)]
 
     def _parts(self) -> List[Any]:
         return []  # a cell may be no layer: what it has is asked for below

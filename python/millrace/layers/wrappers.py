@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
+from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed
 from millrace.layers.serialization import deserialize
@@ -21,6 +21,8 @@ class Wrapper(Layer):
     """Base of layers around a layer."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
+        if not isinstance(layer, Layer):
+            raise at_user_line(ValueError("Please initialize `%s` layer with a `Layer` instance. You passed: %s" % (type(self).__name__, layer)))
         self.layer = layer
         if hasattr(layer, "batch_input_shape") and "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
             kwargs["batch_input_shape"] = layer.batch_input_shape
@@ -87,17 +89,25 @@ class Bidirectional(Wrapper):
 
     supports_masking = True
 
-    def __init__(self, layer: Any, merge_mode: Optional[str] = "concat", weights: Any = None, **kwargs: Any) -> None:
+    def __init__(self, layer: Any, merge_mode: Optional[str] = "concat", weights: Any = None, backward_layer: Any = None, **kwargs: Any) -> None:
+        for part in (layer, backward_layer or layer):
+            if not isinstance(part, Layer):
+                raise at_user_line(ValueError("Please initialize `Bidirectional` layer with a `Layer` instance. You passed: %s" % (part,)))
         if merge_mode not in ("sum", "mul", "ave", "concat", None):
             raise at_user_line(ValueError('Invalid merge mode. Merge mode should be one of {"sum", "mul", "ave", "concat", None}'))
         config = layer.get_config()
-        self.forward_layer = copy.copy(layer)
-        if hasattr(layer, "cell"):
-            self.forward_layer.cell = copy.copy(layer.cell)
-        config["go_backwards"] = not config["go_backwards"]
-        self.backward_layer = type(layer).from_config(config)
+        cells = listed(getattr(layer, "cell", None))
+        with custom_object_scope({type(c).__name__: type(c) for cell in cells for c in (cell, *getattr(cell, "cells", []))}):
+            self.forward_layer, self._given_backward = type(layer).from_config(config), backward_layer
+            if backward_layer is None:
+                self.backward_layer = type(layer).from_config({**config, "go_backwards": not config["go_backwards"]})
+        if backward_layer is None:
+            self.backward_layer.name = "backward_" + layer.name
+        else:
+            self.backward_layer = backward_layer
+            self._same_settings(layer, backward_layer)
         super().__init__(layer, **kwargs)
-        self.forward_layer.name, self.backward_layer.name = "forward_" + layer.name, "backward_" + layer.name
+        self.forward_layer.name = "forward_" + layer.name
         self.merge_mode, self.stateful, self.return_sequences = merge_mode, layer.stateful, layer.return_sequences
         self.return_state = getattr(layer, "return_state", False)
         for part in self._parts():  # steps that are left out put out zeros, whichever way they are gone along
@@ -105,6 +115,19 @@ class Bidirectional(Wrapper):
         if weights:
             half = len(weights) // 2
             self.forward_layer._first_values, self.backward_layer._first_values = weights[:half], weights[half:]
+
+    @staticmethod
+    def _same_settings(forward: Any, backward: Any) -> None:
+        if forward.go_backwards == backward.go_backwards:
+            raise at_user_line(ValueError("Forward layer and backward layer should have different `go_backwards` value."))
+        for name in ("stateful", "return_sequences", "return_state"):
+            values = getattr(forward, name, None), getattr(backward, name, None)
+            if values[0] != values[1]:
+                raise at_user_line(
+                    ValueError(
+                        "Forward layer and backward layer are expected to have the same value for attribute %s, got %s and %s" % (name, values[0], values[1])
+                    )
+                )
 
     def _parts(self) -> List[Any]:
         return [self.forward_layer, self.backward_layer]
@@ -143,13 +166,17 @@ class Bidirectional(Wrapper):
         if tensors:
             InputSpec(min_ndim=3).check(tensors[0], 0, self.name)
 
-    def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None) -> Any:
+    def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
         x, given = tensors[0], tensors[1:] or listed(initial_state)
         half = len(given) // 2
         states = [given[:half] or None, given[half:] or None]
-        made = [listed(p.call(x, mask=mask, training=training, initial_state=s)) for p, s in zip(self._parts(), states)]
+        made = []
+        for part, state in zip(self._parts(), states):
+            offered = {"mask": mask, "training": training, "initial_state": state, "constants": constants}
+            taken = arguments_of(part.call)
+            made.append(listed(part.call(x, **{name: value for name, value in offered.items() if value is not None and name in taken})))
         there, back = made[0][0], made[1][0]
         if self.return_sequences:
             back = array_ops.reverse(back, [1])
@@ -171,4 +198,14 @@ class Bidirectional(Wrapper):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        return {**super().get_config(), "merge_mode": self.merge_mode}
+        config = {**super().get_config(), "merge_mode": self.merge_mode}
+        if self._given_backward is not None:
+            config["backward_layer"] = {"class_name": type(self.backward_layer).__name__, "config": self.backward_layer.get_config()}
+        return config
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A layer of what get_config gave."""
+        if config.get("backward_layer") is None:
+            return super().from_config(config, custom_objects)
+        return super().from_config({**config, "backward_layer": deserialize(config["backward_layer"], custom_objects=custom_objects)}, custom_objects)

@@ -179,7 +179,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
-crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan solvers summary = %
+crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary = %
 nccl = contrib.all_reduce
 layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
@@ -618,6 +618,7 @@ layers.initializers layers.regularizers = contrib.layers
 losses.metric_learning losses.python.metric_learning losses.python.metric_learning.metric_loss_ops = contrib.metric_learning
 solvers.lanczos solvers.least_squares solvers.linear_equations solvers.util solvers.python.ops = contrib.solvers
 solvers.python.ops.lanczos solvers.python.ops.least_squares solvers.python.ops.linear_equations solvers.python.ops.util = contrib.solvers
+integrate.python.ops.odes = contrib.integrate
 graph_editor = contrib.graph_editor
 slim.learning slim.python.slim.learning = contrib.slim_learning
 slim.evaluation slim.python.slim.evaluation = contrib.slim_evaluation

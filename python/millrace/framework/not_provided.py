@@ -193,7 +193,6 @@ _CONTRIB = {
     "checkpoint": "tf.train.Checkpoint",
     "copy_graph": "tf.import_graph_def",
     "input_pipeline": "tf.data",
-    "integrate": "tf.while_loop",
 }
 _USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"
 

@@ -208,3 +208,17 @@ def test_a_custom_gradient_says_what_it_needs():
         tf.custom_gradient(without)(1.0)
     with pytest.raises(TypeError, match="ResourceVariable"):
         tf.custom_gradient(reference)(1.0)
+
+
+def test_sorting_of_ranks_that_a_step_tells():
+    array = np.random.RandomState(0).permutation(24).reshape(2, 3, 4).astype(np.int32)
+    values = tf.placeholder(tf.int32)
+    with tf.Session() as session:
+        for axis in (-3, -1, 0, 1, 2):
+            made = session.run([tf.sort(values, axis), tf.argsort(values, axis, "DESCENDING")], {values: array})
+            np.testing.assert_array_equal(made[0], np.sort(array, axis))
+            np.testing.assert_array_equal(made[1], np.argsort(-array, axis))
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(tf.sort(values), {values: 3})
+    with pytest.raises(ValueError, match="not within values of rank 1"):
+        tf.sort([3, 4, 5], axis=-4)

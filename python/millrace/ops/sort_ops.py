@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, gen_ops, math_ops
 
 __all__ = ["sort", "argsort"]
 
@@ -23,13 +23,11 @@ def _sorted(values: Any, axis: Any, direction: str, take: int) -> Tensor:
         raise at_user_line(ValueError("The axis must be known while the graph is built, not a tensor: %s" % (axis,)))
     values = convert_to_tensor(values)
     rank = values.get_shape().ndims
-    if rank is None:
-        raise at_user_line(ValueError("The rank of the values must be known, to sort %s" % values))
-    if not -rank <= int(number) < rank:
+    if rank is not None and not -rank <= int(number) < rank:
         raise at_user_line(ValueError("axis %d is not within values of rank %d" % (number, rank)))
-    place = int(number) % rank
-    order, back = _to_the_end(rank, place)
-    last = values if place == rank - 1 else array_ops.transpose(values, order)
+    in_place = number == -1 or rank is not None and int(number) % rank == rank - 1
+    order, back = (None, None) if in_place else _to_the_end(rank, int(number)) if rank is not None else _to_an_end_told_later(values, int(number))
+    last = values if in_place else array_ops.transpose(values, order)
     if direction == "DESCENDING":
         made = gen_ops.top_kv2(last, array_ops.shape(last)[-1])[take]
     elif last.dtype.is_unsigned:  # from the other side, as no negative of it fits
@@ -41,12 +39,20 @@ def _sorted(values: Any, axis: Any, direction: str, take: int) -> Tensor:
     else:
         made = gen_ops.top_kv2(gen_ops.neg(last), array_ops.shape(last)[-1])[take]
         made = made if take else gen_ops.neg(made)
-    return made if place == rank - 1 else array_ops.transpose(made, back)
+    return made if in_place else array_ops.transpose(made, back)
 
 
-def _to_the_end(rank: int, axis: int) -> Tuple[List[int], List[int]]:
-    order = [i for i in range(rank) if i != axis] + [axis]
+def _to_the_end(rank: int, axis: int) -> Tuple[Any, Any]:
+    order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
     return order, [order.index(i) for i in range(rank)]
+
+
+def _to_an_end_told_later(values: Tensor, axis: int) -> Tuple[Any, Any]:
+    """The same for values whose rank the step tells."""
+    rank = array_ops.rank(values)
+    place = rank + axis if axis < 0 else convert_to_tensor(axis)
+    order = array_ops.concat([math_ops.range(place), math_ops.range(place + 1, rank), array_ops.expand_dims(place, 0)], 0)
+    return order, gen_ops.invert_permutation(order)
 
 
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: Optional[str] = None) -> Tensor:

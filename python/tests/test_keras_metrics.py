@@ -9,7 +9,7 @@ import pytest
 import millrace as tf
 
 keras = tf.keras
-M = keras.metrics
+L, M = keras.layers, keras.metrics
 
 
 @pytest.fixture(autouse=True)
@@ -367,3 +367,36 @@ def test_modules_hold_variables_and_modules():
     assert set(outer.variables) == {outer.a, outer.kept[0], inner.w} and set(outer.trainable_variables) == {outer.a, inner.w}
     with pytest.raises(ValueError, match="not a valid module name"):
         OuterPart("a b")
+
+
+def test_metrics_of_nested_models_and_of_sparse_data():
+    x = keras.Input((3,))
+    y = L.Dense(1, kernel_initializer="ones")(x)
+    inner = keras.Model(x, y)
+    inner.add_metric(tf.reduce_sum(y), aggregation="mean", name="sum")
+    outer = keras.Sequential([L.Lambda(lambda z: 2 * z, input_shape=(3,)), inner])
+    outer.compile("sgd", "mse")
+    assert outer.test_on_batch(np.ones((2, 3)), np.zeros((2, 1))) == [36.0, 12.0]
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.ones((4, 3)))
+    inner.compile(keras.optimizers.SGD(0.0), "mse")
+    assert inner.fit(sparse, np.zeros((4, 1)), batch_size=2, verbose=0).history == {"loss": [9.0], "sum": [6.0]}
+
+
+def test_metrics_that_are_attributes_come_first():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.mean = M.Mean(name="first")
+
+        def call(self, inputs):
+            self.add_metric(tf.reduce_sum(inputs), name="second", aggregation="mean")
+            self.add_metric(self.mean(inputs), name="first")
+            return inputs * 1.0
+
+    model = Model()
+    model.compile("sgd", "mse")
+    assert model.evaluate(np.ones((4, 1)), np.ones((4, 1)), batch_size=2) == [0.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="`specificity` must be in the range"):
+        M.SensitivityAtSpecificity(2)
+    with pytest.raises(ValueError, match=r"Invalid values: \[-1, 2\]"):
+        M.FalsePositives([-1, 0.5, 2])

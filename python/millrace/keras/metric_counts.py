@@ -21,7 +21,7 @@ Thresholds = Union[None, float, Sequence[float]]
 
 def _checked(thresholds: Thresholds, default: float) -> List[float]:
     made = [float(t) for t in listed(thresholds)] if thresholds is not None else [default]
-    wrong = [t for t in made if thresholds is not None and not 0 <= t <= 1]
+    wrong = [t for t in listed(thresholds) if not 0 <= t <= 1]
     if wrong:
         raise at_user_line(ValueError("Threshold values must be in [0, 1]. Invalid values: %s" % wrong))
     return made
@@ -92,7 +92,7 @@ class _Count(_Counts):
     def __init__(self, thresholds: Thresholds = None, name: Optional[str] = None, dtype: Any = None) -> None:
         self.init_thresholds = thresholds
         super().__init__([self._what], _checked(thresholds, 0.5), name, dtype)
-        self.thresholds = self._at
+        self.thresholds, self.accumulator = self._at, getattr(self, self._what)
 
     def result(self) -> Tensor:
         """The count, or one for each threshold."""
@@ -162,9 +162,11 @@ _ALL = ("true_positives", "true_negatives", "false_positives", "false_negatives"
 
 
 class _AtOther(_Counts):
+    _of = ""  # what the value is of
+
     def __init__(self, value: float, num_thresholds: int, name: Optional[str], dtype: Any) -> None:
         if not 0 <= value <= 1:
-            raise at_user_line(ValueError("A sensitivity or specificity must be in the range [0, 1], got %s" % value))
+            raise at_user_line(ValueError("`%s` must be in the range [0, 1], got %s" % (self._of, value)))
         if num_thresholds <= 0:
             raise at_user_line(ValueError("`num_thresholds` must be > 0."))
         self.value, self.num_thresholds = value, num_thresholds
@@ -178,6 +180,8 @@ class _AtOther(_Counts):
 
 class SensitivityAtSpecificity(_AtOther):
     """How much of yes is called so, at the threshold where so much of no is called so."""
+
+    _of = "specificity"
 
     def __init__(self, specificity: float, num_thresholds: int = 200, name: Optional[str] = None, dtype: Any = None) -> None:
         super().__init__(specificity, num_thresholds, name, dtype)
@@ -194,6 +198,8 @@ class SensitivityAtSpecificity(_AtOther):
 
 class SpecificityAtSensitivity(_AtOther):
     """How much of no is called so, at the threshold where so much of yes is called so."""
+
+    _of = "sensitivity"
 
     def __init__(self, sensitivity: float, num_thresholds: int = 200, name: Optional[str] = None, dtype: Any = None) -> None:
         super().__init__(sensitivity, num_thresholds, name, dtype)

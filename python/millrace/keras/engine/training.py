@@ -20,7 +20,7 @@ from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer
 from millrace.keras.engine.inputs import input_like
-from millrace.layers.nodes import listed, one_or_all, shape_tuple, with_leaves
+from millrace.layers.nodes import listed, one_or_all, reachable_from, shape_tuple, with_leaves
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
@@ -292,7 +292,17 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._functions = {k: v for k, v in self._functions.items() if k == "saver"}
 
     def _pairs_of_layers(self) -> List[Any]:
-        return [pair for part in (self, *self.submodules) for pair in getattr(part, "_added_metrics", [])]
+        """(metric, what it gives with a batch) of the layers: those that are attributes of a layer before others, and of calls for other inputs none."""
+        found: List[Any] = []
+        for part in (self, *self.submodules):
+            pairs = getattr(part, "_added_metrics", [])
+            held = [id(metric) for metric in part._attributes(metrics_module.Metric)] if pairs else []
+            found += sorted(pairs, key=lambda pair: held.index(id(pair[0])) if id(pair[0]) in held else len(held))
+        if not getattr(self, "inputs", None):
+            return found
+        here = reachable_from(self.inputs, [value for _, value in found])
+        counted = {id(metric) for (metric, _), reached in zip(found, here) if reached}
+        return [pair for pair, reached in zip(found, here) if reached or id(pair[0]) not in counted]
 
     @property
     def metrics(self) -> List[Any]:

@@ -145,7 +145,7 @@ class TrainingLoops:
                 w.on_epoch_begin(epoch, {})
             sums, i = self._new_sums(), -1
             for i, (x, y, weights) in enumerate(batches()):
-                count = next((len(a) for a in [*x, *y] if a is not None), 1)
+                count = next((a.shape[0] for a in [*x, *y] if a is not None), 1)
                 logs: Dict[str, Any] = {"batch": i, "size": count}
                 for w in watchers:
                     w.on_train_batch_begin(i, logs)
@@ -274,7 +274,7 @@ class TrainingLoops:
         if validation_data is not None:
             validate = self._validation(validation_data, size, validation_steps)
         elif validation_split and 0.0 < validation_split < 1.0:
-            count = next(len(a) for a in [*inputs, *targets] if a is not None)
+            count = next(a.shape[0] for a in [*inputs, *targets] if a is not None)
             at = int(count * (1 - validation_split))
             held = [[None if a is None else a[at:] for a in part] for part in (inputs, targets, weights)]
             inputs, targets, weights = ([None if a is None else a[:at] for a in part] for part in (inputs, targets, weights))
@@ -324,7 +324,7 @@ class TrainingLoops:
         whole = bool(steps) or not present  # tensors give other values each time
         parts = [(x, y, weights)] * (steps or 1) if whole else self._array_batches(x, y, weights, size, np.arange(present[0].shape[0]))
         for part in self._told("test", parts):
-            sums.add(self._run_step(*part, False), 1 if whole else next(len(a) for a in [*part[0], *part[1]] if a is not None))
+            sums.add(self._run_step(*part, False), 1 if whole else next(a.shape[0] for a in [*part[0], *part[1]] if a is not None))
         return sums.means()
 
     def evaluate(
@@ -547,7 +547,7 @@ class TrainingLoops:
         for item in self._told("test", self._stream(generator)(steps)):
             x, y, weights = self._standardize_user_data(*self._taken_apart(item), of_data_set=hasattr(generator, "make_one_shot_iterator"))
             sums = sums or self._new_sums()  # the first batch may have built the model
-            sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
+            sums.add(self._run_step(x, y, weights, False), next((a.shape[0] for a in [*x, *y] if a is not None), 1))
         return _loss_or_all((sums or self._new_sums()).means())
 
     def predict_generator(

@@ -157,3 +157,34 @@ def test_batch_norm_of_vectors_keeps_the_variance_of_a_sample(data_format):
             kept = {v.op.name: sess.run(v) for v in tf.global_variables()}
             np.testing.assert_allclose(kept["BatchNorm/moving_variance"], 0.5 + 0.5 * x.var(0, ddof=spare), rtol=1e-5)
             np.testing.assert_allclose(kept["BatchNorm/moving_mean"], 0.5 * x.mean(0), rtol=1e-5, atol=1e-7)
+
+
+def test_images_are_sequences_of_columns_and_back():
+    images = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    layers = tf.contrib.layers
+    with tf.Graph().as_default(), tf.Session() as session:
+        columns = layers.images_to_sequence(tf.constant(images))
+        first = layers.images_to_sequence(tf.constant(images.transpose(0, 3, 1, 2)), data_format="NCHW")
+        back = layers.sequence_to_images(columns, 3)
+        turned = layers.sequence_to_images(columns, 3, output_data_format="channels_first")
+        assert columns.shape.as_list() == [4, 6, 5] and back.shape.as_list() == [2, 3, 4, 5]
+        got = session.run([columns, first, back, turned])
+    np.testing.assert_array_equal(got[0], images.transpose(2, 0, 1, 3).reshape(4, 6, 5))
+    for value, wanted in zip(got[1:], (got[0], images, images.transpose(0, 3, 1, 2))):
+        np.testing.assert_array_equal(value, wanted)
+
+
+def test_tokens_of_the_end_are_left_out():
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = session.run(tf.contrib.layers.dense_to_sparse([[1, 9, 2], [9, 9, 3]], eos_token=9))
+    assert made.values.tolist() == [1, 2, 3] and made.indices.tolist() == [[0, 0], [0, 2], [1, 2]] and made.dense_shape.tolist() == [2, 3]
+
+
+def test_half_precision_is_normalised_with_an_epsilon_that_it_has():
+    x = np.array([[1.0, 1.01, 0.99, 1.0]], np.float16)
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.contrib.layers.layer_norm(tf.constant(x))
+        session.run(tf.global_variables_initializer())
+        got = session.run(made)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(got, (wide - wide.mean()) / np.sqrt(wide.var() + 1e-3), atol=0.01)

@@ -35,6 +35,9 @@ from millrace.contrib.layers_summaries import (  # noqa: F401
     summarize_weights,
 )
 from millrace.contrib.layers_spatial import (  # noqa: F401
+    dense_to_sparse,
+    images_to_sequence,
+    sequence_to_images,
     _inner_flatten,
     conv2d_in_plane,
     convolution2d_in_plane,

@@ -9,7 +9,7 @@ import numpy as np
 
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.contrib.layers_utils import collect_named_outputs, get_variable_collections
-from millrace.framework import numpy_cast
+from millrace.framework import dtypes, numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection
@@ -69,7 +69,8 @@ def layer_norm(
             raise at_user_line(ValueError("Inputs %s: shape(inputs)[%s:] is not fully defined: %s" % (inputs.name, begin_params_axis, shape)))
         beta, gamma = _parameters(inputs, sizes, center, scale, {}, variables_collections, trainable)
         mean, variance = nn_ops.moments(inputs, list(range(first, shape.ndims)), keep_dims=True)
-        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
+        epsilon = 1e-3 if inputs.dtype.base_dtype == dtypes.float16 else 1e-12  # half precision has no 1e-12
+        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
         outputs.set_shape(shape)
         return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.contrib.layers_utils import collect_named_outputs, get_variable_collections, last_dimension, two_element_tuple
+from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -180,3 +181,39 @@ def legacy_fully_connected(
 
 legacy_linear = functools.partial(legacy_fully_connected, activation_fn=None)
 legacy_relu = functools.partial(legacy_fully_connected, activation_fn=nn_ops.relu)
+
+
+@add_arg_scope
+def images_to_sequence(inputs: Any, data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None) -> Tensor:
+    """The columns of images, for a recurrent network along their width: [width, batch * height, depth]."""
+    if data_format not in ("NCHW", "NHWC"):
+        raise at_user_line(ValueError("data_format has to be either NCHW or NHWC."))
+    with name_scope(scope, "ImagesToSequence", [inputs]) as sc:
+        inputs = convert_to_tensor(inputs)
+        columns = array_ops.transpose(inputs, [3, 0, 2, 1] if data_format == "NCHW" else [2, 0, 1, 3])
+        width, batch, height, depth = columns.get_shape().as_list()
+        sizes = array_ops.shape(columns)
+        made = array_ops.reshape(columns, array_ops.stack([sizes[0], sizes[1] * sizes[2], sizes[3]]))
+        made.set_shape([width, None if None in (batch, height) else batch * height, depth])
+        return collect_named_outputs(outputs_collections, sc, made)
+
+
+@add_arg_scope
+def sequence_to_images(inputs: Any, height: Any, output_data_format: str = "channels_last", outputs_collections: Any = None, scope: Any = None) -> Tensor:
+    """Images of a height of what images_to_sequence made of them."""
+    with name_scope(scope, "SequenceToImages", [inputs]) as sc:
+        inputs = convert_to_tensor(inputs)
+        width, rows, depth = inputs.get_shape().as_list()
+        parted = array_ops.reshape(inputs, [width, -1 if rows is None else rows // height, height, depth])
+        order = [1, 3, 2, 0] if output_data_format == "channels_first" else [1, 2, 0, 3]
+        return collect_named_outputs(outputs_collections, sc, array_ops.transpose(parted, order))
+
+
+@add_arg_scope
+def dense_to_sparse(tensor: Any, eos_token: Any = 0, outputs_collections: Any = None, scope: Any = None) -> SparseTensor:
+    """A sparse tensor of the elements that are no eos_token."""
+    with variable_scope(scope, "dense_to_sparse", [tensor]) as sc:
+        tensor = convert_to_tensor(tensor)
+        places = array_ops.where(gen_ops.not_equal(tensor, math_ops.cast(eos_token, tensor.dtype)))
+        made = SparseTensor(places, gen_ops.gather_nd(tensor, places), array_ops.shape(tensor, out_type=dtypes.int64))
+        return collect_named_outputs(outputs_collections, sc.name, made)

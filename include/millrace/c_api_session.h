@@ -31,7 +31,8 @@ TF_CAPI_EXPORT void TF_DeleteSessionOptions(TF_SessionOptions* options);
 /* ---- Sessions ---- */
 
 /* Sessions made with these options run each step on one thread; among nodes that are ready the order is drawn from
- * `order_seed` (0: construction order). The same seed gives the same schedule: for tests, and to replay a failure. */
+ * `order_seed` (0: construction order). The same seed gives the same schedule: for tests, and to replay a failure. A
+ * ConfigProto says the same by its fields `ordered` (1000) and `order_seed` (1001). */
 TF_CAPI_EXPORT void MR_SetDeterministic(TF_SessionOptions* options, uint64_t order_seed);
 
 /* Runs parts of `graph`, also those added later. `opts` may be NULL. */
@@ -84,6 +85,11 @@ TF_CAPI_EXPORT void MR_SetSessionRandomState(TF_Session* session, const void* st
 TF_CAPI_EXPORT void MR_SessionExplain(
     TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs, int noutputs,
     const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text, TF_Status* status);
+/* The same also as a JSON object, in `json`: the stages, what each did, memory with who holds its peak, places with
+ * reasons. */
+TF_CAPI_EXPORT void MR_SessionExplainBoth(
+    TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs, int noutputs,
+    const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text, TF_Buffer* json, TF_Status* status);
 
 /* Out of range: TF_INVALID_ARGUMENT. Strings live as long as the list. */
 TF_CAPI_EXPORT TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status);
@@ -174,6 +180,13 @@ TF_CAPI_EXPORT void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_B
 /* For people: which steps are under way on this server, and what each waits for. FailedPrecondition once stopped. */
 TF_CAPI_EXPORT void MR_ServerSteps(TF_Server* server, TF_Buffer* text, TF_Status* status);
 TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status);
+
+/* ---- Settings ---- */
+
+/* The settings that the library takes from the environment (MILLRACE_NUM_THREADS, ...), a line each: name, kind
+ * (switch, number, seconds, choice, text), values, least and greatest number, default, meaning, with tabs between them.
+ */
+TF_CAPI_EXPORT void MR_SettingsTable(TF_Buffer* table, TF_Status* status);
 
 /* ---- Logging ---- */
 

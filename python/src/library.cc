@@ -20,8 +20,20 @@ nb::bytes LoadLibrary(const std::string& path) {
   return encoded;
 }
 
+std::string SettingsTable() {
+  static const auto table = reinterpret_cast<decltype(&MR_SettingsTable)>(LibraryFunction("MR_SettingsTable"));
+  CallBuffer text;
+  CallStatus status;
+  table(text, status);
+  status.RaiseIfError();
+  return std::string(text.view());
+}
+
 }  // namespace
 
-void DefineLibraries(nb::module_& m) { m.def("load_library", &LoadLibrary, nb::arg("path")); }
+void DefineLibraries(nb::module_& m) {
+  m.def("load_library", &LoadLibrary, nb::arg("path"));
+  m.def("settings_table", &SettingsTable);
+}
 
 }  // namespace millrace::python

@@ -3,16 +3,15 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/settings.h"
 
 namespace millrace {
 namespace {
@@ -52,12 +51,10 @@ std::string Quoted(absl::string_view text) {
 }
 
 Style ReadStyle() {
-  const char* const format = std::getenv("MILLRACE_LOG_FORMAT");
-  const char* const fields = std::getenv("MILLRACE_LOG_FIELDS");
   Style style;
-  style.is_json = format != nullptr && absl::string_view(format) == "json";
-  if (fields == nullptr || *fields == '\0') return style;
-  for (const absl::string_view field : absl::StrSplit(fields, ',')) {
+  style.is_json = TextSetting("MILLRACE_LOG_FORMAT") == "json";
+  const std::string fields = TextSetting("MILLRACE_LOG_FIELDS");
+  for (const absl::string_view field : absl::StrSplit(fields, ',', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> named = absl::StrSplit(field, absl::MaxSplits('=', 1));
     if (style.is_json) {
       absl::StrAppend(&style.before, Quoted(named.first), ": ", Quoted(named.second), ", ");
@@ -84,22 +81,13 @@ void WriteToStderr(LogLevel level, absl::string_view text) {
 
 // Writes by itself: whoever logs waits for this.
 LogLevel ReadMinLogLevel() {
-  const auto text_of = [](const char* name) -> absl::string_view {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  const absl::string_view format = text_of("MILLRACE_LOG_FORMAT");
-  if (format != "" && format != "text" && format != "json") {
-    WriteToStderr(LogLevel::kWarning, absl::StrCat("ignoring MILLRACE_LOG_FORMAT=", format, ": want text or json"));
+  const StatusOr<std::string> format = CheckedSetting("MILLRACE_LOG_FORMAT");
+  const StatusOr<int64_t> level = NumberSetting("MILLRACE_MIN_LOG_LEVEL");
+  for (const Status& s : {format.status(), level.status()}) {
+    if (!s.ok()) WriteToStderr(LogLevel::kWarning, absl::StrCat("ignoring a setting: ", s.message()));
   }
-  const absl::string_view text = text_of("MILLRACE_MIN_LOG_LEVEL");
-  int level = 0;
-  if (text != "" && (!absl::SimpleAtoi(text, &level) || level < 0)) {
-    WriteToStderr(
-        LogLevel::kWarning, absl::StrCat("ignoring MILLRACE_MIN_LOG_LEVEL=", text, ": want a number from 0 on"));
-    return LogLevel::kInfo;
-  }
-  return level >= 2 ? LogLevel::kError : static_cast<LogLevel>(level);
+  const int64_t least = level.value_or(0);
+  return least >= 2 ? LogLevel::kError : static_cast<LogLevel>(least);
 }
 
 }  // namespace

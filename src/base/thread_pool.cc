@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 #include <deque>
@@ -37,7 +38,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "base/current_thread.h"
 #include "base/env.h"
 #include "base/futex.h"
@@ -46,6 +46,7 @@
 #include "base/limited_env.h"
 #include "base/logging.h"
 #include "base/pool_env.h"
+#include "base/settings.h"
 #include "base/signal_state.h"
 #include "base/stop_scope.h"
 #include "base/stopwatch.h"
@@ -484,12 +485,8 @@ void ThreadPool::Impl::Split(int64_t n, double total, RangeFn fn, int max_thread
 namespace {
 
 int ProcessParallelism() {
-  int threads = 0;
-  if (const char* text = std::getenv("MILLRACE_NUM_THREADS")) {
-    if (absl::SimpleAtoi(text, &threads) && threads >= 1) return threads;
-    LogWarning("ignoring MILLRACE_NUM_THREADS=", text, ": not a positive number");
-  }
-  return GrantedProcessors(Env::Default());
+  const int64_t threads = NumberOr("MILLRACE_NUM_THREADS");
+  return threads > 0 ? static_cast<int>(std::min<int64_t>(threads, INT_MAX)) : GrantedProcessors(Env::Default());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins, logging, and the entry points that are not provided.
 #include "base/logging.h"
+#include "base/settings.h"
 #include "capi/internal.h"
 #include "capi/plugin/loader.h"
 
@@ -44,6 +45,10 @@ void TF_RegisterLogListener(void (*listener)(const char*)) {
     millrace::SetLogListener([listener](millrace::LogLevel, const std::string& text) { listener(text.c_str()); });
     return 0;
   });
+}
+
+void MR_SettingsTable(TF_Buffer* table, TF_Status* status) {
+  Guarded(status, [&]() -> Status { return millrace::capi::FillBuffer(table, millrace::SettingsTable(), "table"); });
 }
 
 void TF_RegisterFilesystemPlugin(const char*, TF_Status* status) {

@@ -2,23 +2,14 @@
 #include "cluster/liveness.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
-#include "absl/strings/numbers.h"
+#include "base/settings.h"
 
 namespace millrace {
 namespace {
 
-constexpr double kLongest = 86400.0 * 365;
-
 Status Read(const char* variable, absl::Duration* value) {
-  const char* const text = std::getenv(variable);
-  if (text == nullptr) return absl::OkStatus();
-  double seconds = 0;
-  if (!absl::SimpleAtod(text, &seconds) || !std::isfinite(seconds) || seconds < 0 || seconds > kLongest) {
-    return InvalidArgument(variable, " is '", text, "', want seconds: 0 (never) to ", kLongest);
-  }
+  MR_ASSIGN_OR_RETURN(const double seconds, SecondsSetting(variable));
   *value = seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
   return absl::OkStatus();
 }

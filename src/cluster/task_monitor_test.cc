@@ -126,7 +126,8 @@ TEST(LivenessTest, TheEnvironmentSaysHowSoon) {
   EXPECT_EQ(with("2")->suspect, absl::Seconds(1));
   EXPECT_EQ(with("300")->period, absl::Seconds(1));
   EXPECT_EQ(with("0")->dead, absl::InfiniteDuration());
-  for (const char* bad : {"", "-1", "x", "nan", "inf", "1e300"})
+  EXPECT_EQ(with("")->dead, absl::Seconds(10)) << "as if it were not there";
+  for (const char* bad : {"-1", "x", "nan", "inf", "1e300"})
     EXPECT_TRUE(absl::IsInvalidArgument(with(bad).status())) << bad;
 }
 

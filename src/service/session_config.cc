@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/session_config.h"
 
-#include <cstdlib>
-
 #include "absl/strings/str_split.h"
+#include "base/settings.h"
 #include "passes/placement_state.h"
 #include "wire/rewriter_config.h"
 
@@ -59,11 +58,10 @@ Status CheckConfig(const wire::ConfigProto& config) {
 StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   MR_RETURN_IF_ERROR(CheckConfig(config));
   CoordinatorOptions o;
-  if (const char* names = std::getenv(kSwitchedOff)) {
-    for (absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {
-      MR_RETURN_IF_ERROR(Annotate(CheckOptionalStage(name), absl::StrCat(kSwitchedOff, ": ")));
-      o.passes.switched_off.insert(std::string(name));
-    }
+  const std::string names = TextSetting(kSwitchedOff);
+  for (absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {
+    MR_RETURN_IF_ERROR(Annotate(CheckOptionalStage(name), absl::StrCat(kSwitchedOff, ": ")));
+    o.passes.switched_off.insert(std::string(name));
   }
   o.max_threads = config.intra_op_parallelism_threads;
   if (config.operation_timeout_in_ms > 0) o.default_timeout = absl::Milliseconds(config.operation_timeout_in_ms);

@@ -4,17 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/logging.h"
+#include "base/settings.h"
 
 namespace millrace {
 namespace {
 
-constexpr char kFolder[] = "MILLRACE_TRACE", kSteps[] = "MILLRACE_TRACE_STEPS", kUsualSteps[] = "0-49";
+constexpr char kFolder[] = "MILLRACE_TRACE", kSteps[] = "MILLRACE_TRACE_STEPS";
 
 StatusOr<std::vector<std::pair<int64_t, int64_t>>> ReadSteps(absl::string_view text) {
   std::vector<std::pair<int64_t, int64_t>> steps;
@@ -41,10 +41,9 @@ Status WriteWhole(Env& env, const std::string& path, absl::string_view data) {
 StatusOr<TraceFiles> TraceFiles::FromEnvironment() {
   static std::atomic<int64_t> sessions{0};
   TraceFiles files;
-  const char* const folder = std::getenv(kFolder);
-  if (folder == nullptr || *folder == '\0') return files;
-  const char* const steps = std::getenv(kSteps);
-  MR_ASSIGN_OR_RETURN(files.steps_, ReadSteps(steps == nullptr ? kUsualSteps : steps));
+  const std::string folder = TextSetting(kFolder), steps = TextSetting(kSteps);
+  if (folder.empty()) return files;
+  MR_ASSIGN_OR_RETURN(files.steps_, ReadSteps(steps.empty() ? FindSetting(kSteps)->otherwise : steps));
   files.folder_ = folder;
   files.session_ = sessions++;
   return files;

@@ -42,7 +42,7 @@ TEST_F(TraceFilesTest, TakesTheStepsOfAList) {
   StatusOr<TraceFiles> some = TraceFiles::FromEnvironment();
   ASSERT_TRUE(some.ok());
   EXPECT_EQ(Wanted(*some, 20), (std::vector<int64_t>{2, 3, 7}));
-  for (const char* bad : {"", "a", "3-2", "1-2-3", "-1", "1,,2", "99999999999999999999"}) {
+  for (const char* bad : {"a", "3-2", "1-2-3", "-1", "1,,2", "99999999999999999999"}) {
     ::setenv("MILLRACE_TRACE_STEPS", bad, 1);
     EXPECT_EQ(TraceFiles::FromEnvironment().status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/server_settings.h"
 
-#include <cstdlib>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "base/settings.h"
 
 namespace millrace {
 namespace {
 
 constexpr uint64_t kMostCredentialBytes = 1 << 20;
-
-std::string Setting(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 StatusOr<std::string> TextOf(Env& env, const char* variable, const std::string& path) {
   if (path.empty()) return std::string();
@@ -28,9 +21,9 @@ StatusOr<std::string> TextOf(Env& env, const char* variable, const std::string& 
 
 // As the environment names them; the files may change, the environment's strings are not looked at again.
 struct CredentialFiles {
-  std::string authority = Setting("MILLRACE_TLS_CA");
-  std::string certificate = Setting("MILLRACE_TLS_CERT");
-  std::string key = Setting("MILLRACE_TLS_KEY");
+  std::string authority = TextSetting("MILLRACE_TLS_CA");
+  std::string certificate = TextSetting("MILLRACE_TLS_CERT");
+  std::string key = TextSetting("MILLRACE_TLS_KEY");
 
   StatusOr<RpcCredentials> Read(Env& env) const {
     RpcCredentials c;
@@ -40,22 +33,6 @@ struct CredentialFiles {
     return c;
   }
 };
-
-StatusOr<int64_t> NumberOf(const char* variable, int64_t otherwise) {
-  const std::string text = Setting(variable);
-  int64_t number = otherwise;
-  if (!text.empty() && (!absl::SimpleAtoi(text, &number) || number < 1)) {
-    return InvalidArgument(variable, " is '", text.substr(0, 100), "', want a number from 1 on");
-  }
-  return number;
-}
-
-StatusOr<bool> YesOrNo(const char* variable, bool otherwise) {
-  const std::string text = Setting(variable);
-  if (text.empty()) return otherwise;
-  if (text == "0" || text == "1") return text == "1";
-  return InvalidArgument(variable, " is '", text.substr(0, 100), "', want 0 or 1");
-}
 
 // Also of "host:port".
 bool IsLoopback(absl::string_view address) {
@@ -70,11 +47,11 @@ bool IsLoopback(absl::string_view address) {
 
 StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
   RpcTransportOptions options;
-  MR_ASSIGN_OR_RETURN(options.allow_insecure_remote, YesOrNo("MILLRACE_ALLOW_INSECURE_REMOTE", false));
-  MR_ASSIGN_OR_RETURN(options.allow_other_users, YesOrNo("MILLRACE_ALLOW_OTHER_USERS", false));
+  MR_ASSIGN_OR_RETURN(options.allow_insecure_remote, SwitchSetting("MILLRACE_ALLOW_INSECURE_REMOTE", false));
+  MR_ASSIGN_OR_RETURN(options.allow_other_users, SwitchSetting("MILLRACE_ALLOW_OTHER_USERS", false));
   const CredentialFiles files;
   MR_ASSIGN_OR_RETURN(RpcCredentials c, files.Read(env));
-  MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET", Setting("MILLRACE_TLS_SECRET")));
+  MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET", TextSetting("MILLRACE_TLS_SECRET")));
   absl::StripAsciiWhitespace(&c.secret);
   if (c.authority.empty() && c.certificate.empty() && c.key.empty() && c.secret.empty()) return options;
   const bool has_own = !c.certificate.empty() && !c.key.empty();
@@ -88,31 +65,33 @@ StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
   }
   options.credentials = std::move(c);
   options.renew = [&env, files] { return files.Read(env); };
-  options.server_name = Setting("MILLRACE_TLS_SERVER_NAME");
+  options.server_name = TextSetting("MILLRACE_TLS_SERVER_NAME");
   return options;
 }
 
 Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts) {
-  parts->bind = Setting("MILLRACE_BIND");
+  parts->bind = TextSetting("MILLRACE_BIND");
   const bool own_host = IsLoopback(parts->bind.empty() ? address : parts->bind);
-  MR_ASSIGN_OR_RETURN(parts->allows_any_cluster, YesOrNo("MILLRACE_ALLOW_ANY_CLUSTER", own_host));
-  MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberOf("MILLRACE_MAX_SESSIONS", 1000));
+  MR_ASSIGN_OR_RETURN(parts->allows_any_cluster, SwitchSetting("MILLRACE_ALLOW_ANY_CLUSTER", own_host));
+  MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberSetting("MILLRACE_MAX_SESSIONS"));
   parts->master.max_sessions = static_cast<size_t>(sessions);
-  MR_ASSIGN_OR_RETURN(parts->max_steps, NumberOf("MILLRACE_MAX_STEPS", parts->max_steps));
-  MR_ASSIGN_OR_RETURN(parts->max_calls, NumberOf("MILLRACE_MAX_CALLS", parts->max_calls));
-  MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberOf("MILLRACE_MAX_MESSAGE_BYTES", parts->max_message_bytes));
+  MR_ASSIGN_OR_RETURN(parts->max_steps, NumberSetting("MILLRACE_MAX_STEPS"));
+  MR_ASSIGN_OR_RETURN(parts->max_calls, NumberSetting("MILLRACE_MAX_CALLS"));
+  MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberSetting("MILLRACE_MAX_MESSAGE_BYTES"));
+  const bool has_authority = !TextSetting("MILLRACE_TLS_CA").empty(),
+             has_secret = !TextSetting("MILLRACE_TLS_SECRET").empty();
   // Without credentials nothing else lets it listen there.
-  parts->is_insecure_remote = !own_host && Setting("MILLRACE_TLS_CA").empty() && Setting("MILLRACE_TLS_SECRET").empty();
-  parts->roles_by_certificate = !Setting("MILLRACE_TLS_CA").empty() && Setting("MILLRACE_TLS_SECRET").empty();
+  parts->is_insecure_remote = !own_host && !has_authority && !has_secret;
+  parts->roles_by_certificate = has_authority && !has_secret;
   return absl::OkStatus();
 }
 
 StatusOr<GraphRights> GraphRightsFromEnvironment(const std::string& address) {
   GraphRights rights;
-  const std::string folders = Setting("MILLRACE_ALLOW_FILES");
-  rights.is_limited = !IsLoopback(address) || !folders.empty() || !Setting("MILLRACE_ALLOW_PY_FUNC").empty();
+  const std::string folders = TextSetting("MILLRACE_ALLOW_FILES");
+  rights.is_limited = !IsLoopback(address) || !folders.empty() || !TextSetting("MILLRACE_ALLOW_PY_FUNC").empty();
   const bool own_host = IsLoopback(address);
-  MR_ASSIGN_OR_RETURN(rights.limits.allows_client_functions, YesOrNo("MILLRACE_ALLOW_PY_FUNC", own_host));
+  MR_ASSIGN_OR_RETURN(rights.limits.allows_client_functions, SwitchSetting("MILLRACE_ALLOW_PY_FUNC", own_host));
   if (folders == "all" || (folders.empty() && own_host)) {
     rights.limits.folders = {"/"};
   } else {

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
-#include "absl/strings/numbers.h"
-#include "base/logging.h"
 #include "base/settings.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/guard_allocator.h"
@@ -23,17 +19,8 @@ constexpr bool kCaching = false;
 constexpr bool kCaching = true;
 #endif
 
-int64_t LimitFromEnvironment() {
-  const char* const text = std::getenv("MILLRACE_MEMORY_LIMIT_BYTES");
-  if (text == nullptr) return 0;
-  int64_t limit;
-  if (absl::SimpleAtoi(text, &limit) && limit > 0) return limit;
-  LogWarning("ignoring MILLRACE_MEMORY_LIMIT_BYTES=", text, ": not a positive number");
-  return 0;
-}
-
 Allocator& MakeHostAllocator() {
-  const int64_t limit = LimitFromEnvironment();
+  const int64_t limit = NumberOr("MILLRACE_MEMORY_LIMIT_BYTES");
   if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return *new GuardAllocator(limit);
   if constexpr (kCaching) {
     return CachingAllocator::Instance(limit);

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <new>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "base/logging.h"
+#include "base/settings.h"
 
 namespace millrace {
 namespace {
@@ -39,15 +37,7 @@ uint64_t BitOf(absl::string_view form, int64_t offset) {
 }
 
 int64_t Limit() {
-  static const int64_t limit = [] {
-    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-    const char* const text = std::getenv("MILLRACE_PREPARED_LIMIT_BYTES");
-    if (text == nullptr) return kNone;
-    int64_t bytes;
-    if (absl::SimpleAtoi(text, &bytes) && bytes >= 0) return bytes;
-    LogWarning("ignoring MILLRACE_PREPARED_LIMIT_BYTES=", text, ": not a number of bytes");
-    return kNone;
-  }();
+  static const int64_t limit = NumberOr("MILLRACE_PREPARED_LIMIT_BYTES", std::numeric_limits<int64_t>::max());
   return limit;
 }
 

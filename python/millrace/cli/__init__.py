@@ -15,6 +15,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
+from millrace import settings
 from millrace.cli import certs, compare, convert, doctor, inspect, launch, run, serve, top, trace
 
 
@@ -43,7 +44,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if os.environ.get("MILLRACE_TRACEBACK"):
+        if settings.text("MILLRACE_TRACEBACK") == "1":
             raise
         print("millrace: %s" % _told(error), file=sys.stderr)
         return 2

@@ -9,6 +9,7 @@ import platform
 from typing import Any, Dict, List, Tuple
 
 import millrace._core as _core
+from millrace import settings
 from millrace.cli.answers import size
 
 _LITTLE = 512 << 20  # bytes of memory, below which it is worth a word
@@ -96,7 +97,7 @@ def machine() -> Found:
 def library() -> Found:
     """The native library, and whether gRPC can be loaded beside it."""
     version = _core.version()  # loads it
-    path = os.path.realpath(os.environ.get("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(_core.__file__), "libmillrace.so"))
+    path = os.path.realpath(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(_core.__file__), "libmillrace.so"))
     facts = {"library": "%s, version %s" % (path, version)}
     beside = os.path.join(os.path.dirname(path), "libmillrace_grpc.so")
     if not os.path.exists(beside):

@@ -9,6 +9,7 @@ import signal
 import threading
 from typing import Any, Dict, Optional, Tuple
 
+from millrace import settings
 from millrace.cli.answers import Answer
 from millrace.launch import contract, events, health, identity
 
@@ -104,7 +105,7 @@ def _serve(given: Any) -> Answer:
     log = events.Events(job=me.job, task=me.task)
     woken = threading.Event()
     signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
-    told, said_by = (given.health, "--health") if given.health is not None else (os.environ.get("MILLRACE_HEALTH"), "MILLRACE_HEALTH")
+    told, said_by = (given.health, "--health") if given.health is not None else (settings.text("MILLRACE_HEALTH"), "MILLRACE_HEALTH")
     os.environ.pop("MILLRACE_HEALTH", None)  # that of programs, where this tells more
     health_at = health.host_and_port(told, said_by) if told else None
     from millrace.train.server import Server

@@ -14,21 +14,15 @@ import sys
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
+from millrace import settings
+
 DONE, USER_ERROR, BAD_CONFIGURATION, LOST_PEER = 0, 1, 2, 138
-_DRAIN_SECONDS = 25.0
 _PEER_DID_NOT_COME = re.compile(r"\bwaited \S+: ")  # of sessions: for a server, or for a task of its cluster
 
 
 def drain_seconds() -> float:
-    """How long a process may take to end after a signal: MILLRACE_DRAIN_SECONDS, or 25. ValueError when that is no number from 0 on."""
-    text = os.environ.get("MILLRACE_DRAIN_SECONDS", "")
-    try:
-        seconds = float(text) if text else _DRAIN_SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 1e6:
-        raise ValueError("MILLRACE_DRAIN_SECONDS is '%s', want seconds from 0 on" % text[:100])
-    return seconds
+    """How long a process may take to end after a signal: MILLRACE_DRAIN_SECONDS. ValueError when that is no number from 0 on."""
+    return settings.seconds("MILLRACE_DRAIN_SECONDS")
 
 
 def exit_code_of(error: BaseException) -> int:

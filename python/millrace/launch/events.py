@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import sys
 from typing import Any, Dict
+
+from millrace import settings
 
 
 class Events:
@@ -15,7 +16,7 @@ class Events:
 
     def __init__(self, **fields: Any) -> None:
         self.fields: Dict[str, Any] = fields
-        self._is_json = os.environ.get("MILLRACE_LOG_FORMAT") == "json"
+        self._is_json = settings.text("MILLRACE_LOG_FORMAT") == "json"
 
     def tell(self, event: str, level: str = "I", **facts: Any) -> None:
         """One line."""

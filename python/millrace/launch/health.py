@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from millrace import settings
 from millrace.launch import contract
 
 # name, type, help, and what of the status it is
@@ -148,7 +148,7 @@ _watched: Dict[Any, HealthServer] = {}
 
 def watch(server: Any, status: Callable[[], Dict[str, Any]], tell: Callable[..., None]) -> None:
     """Tells the health of a program that has a server where MILLRACE_HEALTH says, of the first where it has several, and in a line where that is."""
-    where = os.environ.get("MILLRACE_HEALTH", "")
+    where = settings.text("MILLRACE_HEALTH")
     if where and not _watched:
         host, port = host_and_port(where, "MILLRACE_HEALTH")
         try:

@@ -17,6 +17,7 @@ import re
 import socket
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from millrace import settings
 from millrace.launch import hosts as _hosts
 
 Jobs = Dict[str, Dict[int, str]]  # addresses by job and task
@@ -204,7 +205,7 @@ def _number(environ: Environment, *names: str, least: int = 0, most: int = 10**6
 
 
 def _jobs_of(environ: Environment, size: Optional[int]) -> Dict[str, int]:
-    text = environ.get("MILLRACE_JOBS", "")
+    text = settings.text("MILLRACE_JOBS", environ)
     if not text.strip():
         if size is None:
             raise ValueError("how many tasks are there? Set MILLRACE_JOBS, such as ps=2,worker=3")
@@ -222,7 +223,7 @@ def _jobs_of(environ: Environment, size: Optional[int]) -> Dict[str, int]:
 
 def _spread(environ: Environment, jobs: Dict[str, int], ranks: _Ranks, where: str, job: Optional[str] = None) -> Tuple[Jobs, str, int]:
     """Numbers shared out over jobs, in their order; tasks of one host have ports one after another."""
-    port = _number(environ, "MILLRACE_PORT", least=1, most=65535, otherwise=ranks.port)
+    port = settings.number("MILLRACE_PORT", ranks.port, environ)
     names = [(j, i) for j, count in jobs.items() for i in range(count)]
     if len(names) != len(ranks.hosts):
         raise ValueError("%s: there are %d tasks, but %d hosts or slots for them" % (where, len(names), len(ranks.hosts)))
@@ -243,7 +244,7 @@ def _spread(environ: Environment, jobs: Dict[str, int], ranks: _Ranks, where: st
 
 def _given_hosts(environ: Environment, jobs: Dict[str, int]) -> Optional[List[str]]:
     """What MILLRACE_HOSTS says: a host for each task."""
-    text = environ.get("MILLRACE_HOSTS", "").strip()
+    text = settings.text("MILLRACE_HOSTS", environ).strip()
     total = sum(jobs.values())
     if not text:
         return None
@@ -307,7 +308,7 @@ def _of_indexed_job(environ: Environment, job: Optional[str]) -> _Found:
         return None
     where = "JOB_COMPLETION_INDEX"
     rank = _number(environ, where)
-    own = job or environ.get("MILLRACE_JOB") or environ.get("REPLICATED_JOB_NAME")
+    own = job or settings.text("MILLRACE_JOB", environ) or environ.get("REPLICATED_JOB_NAME")
     jobs = _jobs_of(environ, None)
     if own is None and len(jobs) > 1:
         own_host = None
@@ -315,7 +316,7 @@ def _of_indexed_job(environ: Environment, job: Optional[str]) -> _Found:
         own_host = environ.get("HOSTNAME") or socket.gethostname()
     known = _given_hosts(environ, jobs)
     if known is None and own_host is not None and len(jobs) == 1:
-        subdomain = environ.get("MILLRACE_SUBDOMAIN", "")
+        subdomain = settings.text("MILLRACE_SUBDOMAIN", environ)
         known = _numbered(own_host + ("." + subdomain if subdomain and "." not in own_host else ""), sum(jobs.values()), rank)
     if known is None:
         raise ValueError("JOB_COMPLETION_INDEX is %d, but where are the others? Set MILLRACE_HOSTS, a pattern such as train-{job}-0-{i}.train" % rank)
@@ -363,7 +364,7 @@ def _of_mpi(environ: Environment, job: Optional[str]) -> _Found:
         local = _number(environ, *local_names, least=1, otherwise=1 if size > 1 else size)
         jobs = _jobs_of(environ, size)
         known = _given_hosts(environ, jobs)
-        hostfile = environ.get("MILLRACE_HOSTFILE") or ("/etc/mpi/hostfile" if os.path.exists("/etc/mpi/hostfile") else "")
+        hostfile = settings.text("MILLRACE_HOSTFILE", environ) or ("/etc/mpi/hostfile" if os.path.exists("/etc/mpi/hostfile") else "")
         if known is None and local != size and hostfile:
             known = _hosts.read_hostfile(hostfile)[:size]
         return _spread(environ, jobs, _Ranks(rank, known or _one_host(size, local, "localhost", where), 12000), where, job)

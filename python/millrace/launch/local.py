@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
 
+from millrace import settings
 from millrace.launch import contract
 
 _KEEPER = """
@@ -112,8 +113,9 @@ class LocalCluster:
         ports = free_ports(sum(self._counts.values()))
         self.cluster = {job: ["127.0.0.1:%d" % ports.pop() for _ in range(count)] for job, count in self._counts.items()}
         self._command, self._environ = command, dict(os.environ if environ is None else environ)
-        if self._environ.get("MILLRACE_HEALTH"):  # each task has a port of its own, which it names in a line
-            self._environ["MILLRACE_HEALTH"] = self._environ["MILLRACE_HEALTH"].rpartition(":")[0] + ":0"
+        health = settings.text("MILLRACE_HEALTH", self._environ)
+        if health:  # each task has a port of its own, which it names in a line
+            self._environ["MILLRACE_HEALTH"] = health.rpartition(":")[0] + ":0"
         self._tasks: List[Task] = []
         self._keeper: Optional[subprocess.Popen[bytes]] = None
 

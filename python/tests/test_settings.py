@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the environment: declared once, checked alike everywhere, and read nowhere else."""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from millrace import settings
+from millrace.launch import contract, identity
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _sources(folders, ends):
+    for folder in folders:
+        for end in ends:
+            for path in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True):
+                if not path.endswith("_test.cc"):
+                    with open(path, encoding="utf-8") as file:
+                        yield os.path.relpath(path, ROOT), file.read()
+
+
+def test_the_documentation_has_the_declared_table():
+    with open(os.path.join(ROOT, "docs", "running.md"), encoding="utf-8") as file:
+        told = file.read()
+    assert settings.markdown() in told, "write what `python -m millrace.settings` prints into docs/running.md"
+
+
+def test_every_name_in_the_sources_is_declared():
+    named = {}
+    for path, source in _sources(("src", "python/src", "python/millrace", "include"), ("cc", "h", "py")):
+        for name in re.findall(r"\"(MILLRACE_[A-Z_]*[A-Z])\"", source):
+            named.setdefault(name, path)
+    assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_DRAIN_SECONDS"} <= set(named)
+    assert {n: p for n, p in named.items() if n not in settings.declared()} == {}
+    assert set(settings.declared()) - set(named) == set(), "declared, but nobody's"
+
+
+def test_nobody_else_asks_the_environment():
+    asking = []
+    for path, source in _sources(("src", "python/src", "include", "plugins/grpc"), ("cc", "h")):
+        calls = re.findall(r"getenv\(([^)]*)\)", source)
+        asking += [(path, c) for c in calls if "TMP" not in c and c != "name"]  # `name`: the one reader, base/settings.cc
+    assert asking == [("python/src/api.cc", '"MILLRACE_LIBRARY"')], "it is where the reader itself comes from"
+    readers = [p for p, source in _sources(("src",), ("cc", "h")) if "getenv(name)" in source]
+    assert readers == ["src/base/settings.cc"]
+    asking = []
+    for path, source in _sources(("python/millrace",), ("py",)):
+        asking += [(path, line) for line in re.findall(r".*environ(?:\.get\(|\[)\"MILLRACE_\w+\"(?!\] = ).*", source)]
+    assert asking == []
+
+
+@pytest.mark.parametrize(
+    "name, value, fault",
+    [
+        ("MILLRACE_NUM_THREADS", "0", "MILLRACE_NUM_THREADS is '0', want a number from 1 on"),
+        ("MILLRACE_NUM_THREADS", "two", "MILLRACE_NUM_THREADS is 'two', want a number from 1 on"),
+        ("MILLRACE_NUM_THREADS", "3", None),
+        ("MILLRACE_NUM_THREADS", "", None),
+        ("MILLRACE_PORT", "70000", "MILLRACE_PORT is '70000', want a number from 1 to 65535"),
+        ("MILLRACE_DRAIN_SECONDS", "0.5", None),
+        ("MILLRACE_DRAIN_SECONDS", "nan", "MILLRACE_DRAIN_SECONDS is 'nan', want seconds from 0 to 31536000"),
+        ("MILLRACE_MAX_ISA", "avx", "MILLRACE_MAX_ISA is 'avx', want one of sse2, sse4, avx2, avx512"),
+        ("MILLRACE_VERIFY_GRAPHS", "yes", "MILLRACE_VERIFY_GRAPHS is 'yes', want 0 or 1"),
+        ("MILLRACE_TRACE", "/anywhere", None),
+    ],
+)
+def test_values_are_of_their_kind_and_range(name, value, fault):
+    assert settings.declared()[name].fault(value) == fault
+    assert settings.faults({name: value, "OTHER": "x"}) == ([fault] if fault else [])
+    if fault:
+        with pytest.raises(ValueError, match="want"):
+            settings.text(name, {name: value})
+
+
+def test_defaults_are_the_declared_ones(monkeypatch):
+    monkeypatch.delenv("MILLRACE_DRAIN_SECONDS", raising=False)
+    assert contract.drain_seconds() == 25
+    monkeypatch.setenv("MILLRACE_DRAIN_SECONDS", "3.5")
+    assert contract.drain_seconds() == 3.5
+    slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_STEP_NODELIST": "a", "MILLRACE_PORT": "x"}
+    with pytest.raises(ValueError, match="MILLRACE_PORT is 'x', want a number from 1 to 65535"):
+        identity.who_am_i(environ=slurm)
+
+
+def test_the_library_says_what_it_does_not_take():
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MILLRACE_NUM_THREADS": "many"}
+    code = "import millrace as tf; print(tf.Session().run(tf.constant(1)))"
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    assert done.stdout == "1\n" and "MILLRACE_NUM_THREADS is 'many', want a number from 1 on" in done.stderr
+
+
+def test_the_doctor_shows_all_settings():
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MILLRACE_MAX_STEPS": "12", "MILLRACE_PORTS": "1"}
+    done = subprocess.run([sys.executable, "-m", "millrace", "doctor", "--settings"], env=environ, capture_output=True, text=True)
+    assert done.returncode == 1 and "MILLRACE_PORTS is no setting; did you mean MILLRACE_PORT?" in done.stdout
+    assert re.search(r"MILLRACE_MAX_STEPS +12 +a number from 1 on +1000", done.stdout), done.stdout
+    assert all(name in done.stdout for name in settings.declared())

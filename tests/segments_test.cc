@@ -169,8 +169,9 @@ TEST_F(SegmentsTest, TheCutIsToldAndSwitchedOff) {
     ASSERT_TRUE(b.status().ok()) << b.status();
   }
   const auto tells = [&](Session& session, const char* what) {
-    const StatusOr<std::string> text = session.Explain(feeds_, fetches_, {});
-    EXPECT_TRUE(text.ok() && text->find(what) != text->npos) << what << " in\n" << text.value_or("");
+    const StatusOr<Explanation> told = session.Explain(feeds_, fetches_, {});
+    ASSERT_TRUE(told.ok()) << told.status();
+    EXPECT_NE(told->text.find(what), std::string::npos) << what << " in\n" << told->text;
   };
   const auto cut = Open(1);
   tells(*cut, ": 1 segments, the longest of 14 nodes, and 0 nodes by themselves");

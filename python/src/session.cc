@@ -2,6 +2,7 @@
 // Running steps. What a pair of (structure of the fetches, keys of the feeds) means is found out once, by Python code,
 // and kept as a Plan; a later run with the same pair goes from NumPy to the library and back in C++ alone.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <optional>
 
@@ -254,21 +255,23 @@ class Session {
     return text;
   }
 
-  std::string Explain(const std::vector<nb::object>& fetches, const std::vector<nb::object>& targets,
-                      const std::vector<nb::object>& feeds) {
+  // As a text, and as JSON.
+  std::pair<std::string, std::string> Explain(
+      const std::vector<nb::object>& fetches, const std::vector<nb::object>& targets,
+      const std::vector<nb::object>& feeds) {
+    static const auto explain =
+        reinterpret_cast<decltype(&MR_SessionExplainBoth)>(LibraryFunction("MR_SessionExplainBoth"));
     std::vector<TF_Output> in, out;
     std::vector<TF_Operation*> operations;
     for (const nb::object& t : feeds) in.push_back(OutputOf(t));
     for (const nb::object& t : fetches) out.push_back(OutputOf(t));
     for (const nb::object& t : targets) operations.push_back(nb::inst_ptr<Operation>(t)->oper);
     CallStatus status;
-    TF_Buffer* buffer = Api().NewBuffer();
-    Api().SessionExplain(session_, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()),
-                         operations.data(), static_cast<int>(operations.size()), buffer, status);
-    std::string text(static_cast<const char*>(buffer->data), buffer->length);
-    Api().DeleteBuffer(buffer);
+    CallBuffer text, json;
+    explain(session_, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()),
+            operations.data(), static_cast<int>(operations.size()), text, json, status);
     status.RaiseIfError(graph_);
-    return text;
+    return {std::string(text.view()), std::string(json.view())};
   }
 
   nb::object RunPartial(const std::string& handle, nb::handle fetches, nb::handle feeds, nb::handle resolve) {

@@ -83,6 +83,14 @@ def test_a_step_is_traced_and_explained(capsys, model):
     assert any(e["name"].endswith("MatMul") for e in json.loads((model / "trace.json").read_text())["traceEvents"])
     status, out, _ = _run(capsys, "explain", model / "model")
     assert status == 0 and "prune" in out
+    told = _facts(capsys, "explain", model / "model")
+    stages = {s["name"]: s for s in told["stages"]}
+    assert stages["prune"]["ran"] and stages["prune"]["microseconds"] > 0 and stages["cut"]["nodes_after"] == told["partitions"][0]["nodes"]
+    places = {p["op"]: p for p in told["placement"]}
+    assert places["MatMul"]["device"].endswith("CPU:0") and places["MatMul"]["reason"] == "the only device"
+    (memory,) = told["memory"]
+    assert memory["variable_bytes"] > 0 and memory["peak_bytes"] >= sum(h["bytes"] for h in memory["holders"][:1])
+    assert told["plans"][0]["segments"] + told["plans"][0]["single_nodes"] > 0 and told["refusal"] is None
 
 
 def test_checkpoints_become_safetensors_and_come_back(capsys, model):

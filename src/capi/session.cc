@@ -291,13 +291,21 @@ void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t sta
 void MR_SessionExplain(TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs,
                        int noutputs, const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text,
                        TF_Status* status) {
+  MR_SessionExplainBoth(session, inputs, ninputs, outputs, noutputs, target_opers, ntargets, text, nullptr, status);
+}
+
+void MR_SessionExplainBoth(TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs,
+                           int noutputs, const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text,
+                           TF_Buffer* json, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(session);
     MR_CAPI_REQUIRE(text);
     StepArguments step;
     MR_RETURN_IF_ERROR(millrace::capi::Collect(inputs, ninputs, outputs, noutputs, target_opers, ntargets, &step));
-    MR_ASSIGN_OR_RETURN(const std::string told, session->session->Explain(step.feeds, step.fetches, step.targets));
-    return millrace::capi::FillBuffer(text, told, "text");
+    MR_ASSIGN_OR_RETURN(
+        const millrace::Explanation told, session->session->Explain(step.feeds, step.fetches, step.targets));
+    if (json != nullptr) MR_RETURN_IF_ERROR(millrace::capi::FillBuffer(json, told.json, "json"));
+    return millrace::capi::FillBuffer(text, told.text, "text");
   });
 }
 

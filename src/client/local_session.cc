@@ -109,7 +109,7 @@ class LocalSession final : public Session, public Interruptible {
 
   StatusOr<std::vector<DeviceInfo>> ListDevices() override { return coordinator().ListDevices(); }
 
-  StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+  StatusOr<Explanation> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                 absl::Span<Node* const> targets) override {
     return coordinator().Explain(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});

@@ -165,14 +165,14 @@ class RemoteSession final : public Session, public Interruptible {
     return master_.Call(&MasterInterface::ReleasePartialRun, NewCall(), {session, handle}).status();
   }
 
-  StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+  StatusOr<Explanation> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                 absl::Span<Node* const> targets) override {
     ExplainStepRequest request;
     MR_ASSIGN_OR_RETURN(request.signature, SignatureOf(feeds, fetches, targets));
     MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph());
     MR_ASSIGN_OR_RETURN(
         ExplainStepResponse response, master_.Call(&MasterInterface::ExplainStep, NewCall(), std::move(request)));
-    return std::move(response.text);
+    return Explanation{std::move(response.text), std::move(response.json)};
   }
 
   StatusOr<std::vector<DeviceInfo>> ListDevices() override {

@@ -45,7 +45,7 @@ class Session {
 
   // What the compiler makes of such a step: the time and the effect of its stages, the partitions, where each node lies
   // and why. The step does not run.
-  virtual StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+  virtual StatusOr<Explanation> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets) = 0;
 
   virtual StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;

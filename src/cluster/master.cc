@@ -431,9 +431,9 @@ StatusOr<ExplainStepResponse> Master::ExplainStep(const MasterCall&, ExplainStep
   MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
   MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
   MR_ASSIGN_OR_RETURN(
-      std::string text,
+      Explanation told,
       open->session.coordinator().Explain({std::move(step.feeds), std::move(step.fetches), std::move(step.targets)}));
-  return ExplainStepResponse{std::move(text)};
+  return ExplainStepResponse{std::move(told.text), std::move(told.json)};
 }
 
 StatusOr<GetSessionRandomResponse> Master::GetSessionRandom(const MasterCall&, GetSessionRandomRequest request) {

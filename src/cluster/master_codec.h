@@ -126,6 +126,7 @@ void VisitFields(V& v, ExplainStepRequest& m) {
 template <typename V>
 void VisitFields(V& v, ExplainStepResponse& m) {
   v(1, m.text);
+  v(2, m.json);
 }
 template <typename V>
 void VisitFields(V& v, GetSessionRandomRequest& m) {

@@ -124,7 +124,7 @@ struct ExplainStepRequest {
   StepSignature signature;
 };
 struct ExplainStepResponse {
-  std::string text;
+  std::string text, json;
 };
 
 struct GetSessionRandomRequest {

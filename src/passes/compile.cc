@@ -30,10 +30,10 @@ struct Compilation {
   const PruneOptions& options;
   const PassEnvironment& env;
   CompileReport& report;
-  std::vector<std::string>* const notes;  // of the report; null: nobody reads it
-  std::unique_ptr<Graph> whole;           // what placement of state looks at
-  std::unique_ptr<Graph> graph;           // until it is partitioned
-  std::vector<Partition> partitions;      // from then on
+  std::vector<std::string>* notes;    // of the stage that runs; null: nobody reads it
+  std::unique_ptr<Graph> whole;       // what placement of state looks at
+  std::unique_ptr<Graph> graph;       // until it is partitioned
+  std::vector<Partition> partitions;  // from then on
 };
 
 // Where there is one device, what goes to it is known before folding and merging take the client's names away.
@@ -186,12 +186,15 @@ StatusOr<std::vector<Partition>> CompileGraph(
       .options = options,
       .env = env,
       .report = report != nullptr ? *report : unread,
-      .notes = report != nullptr ? &report->notes : nullptr,
+      .notes = nullptr,
       .whole = nullptr,
       .graph = nullptr,
       .partitions = {}};
   for (const Stage& stage : kStages) {
-    StageReport told{stage.name, !stage.is_optional || !env.switched_off.contains(stage.name)};
+    StageReport told;
+    told.name = stage.name;
+    told.ran = !stage.is_optional || !env.switched_off.contains(stage.name);
+    if (report != nullptr) c.notes = &told.did;
     const int64_t start = RealNanos();
     if (told.ran) {
       if (options.calls.keep_going) MR_RETURN_IF_ERROR(options.calls.keep_going());
@@ -205,6 +208,9 @@ StatusOr<std::vector<Partition>> CompileGraph(
     told.nodes = CountNodes(c);
     report->stages.push_back(std::move(told));
   }
+  if (report != nullptr) {
+    MR_ASSIGN_OR_RETURN(report->memory, MemoryOf(c.partitions, env));
+  }
   return std::move(c.partitions);
 }
 
@@ -216,27 +222,6 @@ Status CheckOptionalStage(absl::string_view name) {
   }
   return InvalidArgument(
       "'", name, "' is no stage of compilation that can be switched off; these can: ", absl::StrJoin(optional, ", "));
-}
-
-std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions) {
-  std::string text = absl::StrFormat("%-28s %10s %10s\n", "stage", "us", "nodes");
-  for (const StageReport& s : report.stages) {
-    if (s.ran) {
-      absl::StrAppendFormat(&text, "%-28s %10.1f %10d\n", s.name, static_cast<double>(s.nanos) / 1e3, s.nodes);
-    } else {
-      absl::StrAppendFormat(&text, "%-28s %10s %10d\n", s.name, "off", s.nodes);
-    }
-  }
-  for (const Partition& p : partitions) {
-    absl::StrAppend(&text, "\npartition on ", p.device, ": ", p.graph->nodes().size(), " nodes\n");
-    for (const auto& [name, loop] : p.loops) {
-      absl::StrAppend(&text, "  ", name, " is the loop '", loop.name, "': ", loop.body->nodes().size(),
-                      " nodes an iteration, ", loop.predicate->nodes().size(), " for its condition\n");
-    }
-  }
-  if (!report.notes.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(report.notes, "\n"), "\n");
-  if (!report.placement.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(report.placement, "\n"), "\n");
-  return text;
 }
 
 }  // namespace millrace

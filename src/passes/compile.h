@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "passes/pipeline.h"
 #include "passes/prune.h"
+#include "passes/report.h"
 
 namespace millrace {
 
@@ -17,21 +18,6 @@ namespace millrace {
 inline constexpr char kOrderUpdatesStage[] = "order_updates";
 // Without this one nodes run one by one.
 inline constexpr char kCutStage[] = "cut";
-
-struct StageReport {
-  std::string name;
-  bool ran = false;
-  int64_t nanos = 0;
-  int64_t nodes = 0;  // in all graphs, after it
-};
-
-struct CompileReport {
-  std::vector<StageReport> stages;
-  std::vector<std::string> placement;  // a line for each node, with the reason
-  std::vector<std::string> notes;      // what stages did about transfers and memory
-};
-// A table of the stages, the partitions, and where nodes lie.
-std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions);
 
 // Lends the graph to its argument, which is called once; nobody changes the graph meanwhile.
 using LendGraph = absl::FunctionRef<Status(absl::FunctionRef<Status(const Graph&)>)>;

@@ -70,6 +70,11 @@ TEST_F(CompileTest, TellsWhatEachStageDidAndLeavesOutWhatIsSwitchedOff) {
   for (const char* part : {"merge_before_folding", " off ", "partition on", "CPU:1", "c (Join) is on"}) {
     EXPECT_NE(text.find(part), text.npos) << part << " in\n" << text;
   }
+  const std::string json = ReportJson(with, *merged);
+  for (const char* part : {R"({"stages": [{"name": "prune", "ran": true, "microseconds": )", R"("nodes_after": )",
+                           R"({"node": "c", "op": "Join", "device": ")", R"("refusal": null)"}) {
+    EXPECT_NE(json.find(part), json.npos) << part << " in\n" << json;
+  }
 }
 
 TEST_F(CompileTest, StagesThatWorkersFinishAreSwitchedOffToo) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/verify.h"
 #include "passes/pass_testutil.h"
+#include "passes/report.h"
 #include "passes/value_memory.h"
 
 namespace millrace {
@@ -46,10 +47,20 @@ class OrderByMemoryTest : public PassTest {
 TEST_F(OrderByMemoryTest, EndsAValueBeforeItMakesTheNext) {
   WideGraph(8);
   std::vector<std::string> notes;
-  const Partition p = Ordered(&notes);
+  Partition p = Ordered(&notes);
   EXPECT_EQ(p.graph->nodes().size(), 25u);
   EXPECT_TRUE(VerifyGraph(*p.graph, GraphExtent::kPartition).ok());
   EXPECT_LE(PeakOf(*TopologicalOrder(*p.graph)), 1.1 * 4 * kMany);
+  std::vector<Partition> partitions;
+  partitions.push_back({Device(0), std::move(p.graph), {}});
+  const auto told = MemoryOf(partitions, env_);
+  ASSERT_TRUE(told.ok() && told->size() == 1) << told.status();
+  EXPECT_LE(told->front().peak_bytes, 1.1 * 4 * kMany);
+  ASSERT_FALSE(told->front().holders.empty());
+  EXPECT_EQ(told->front().holders[0].bytes, 4 * kMany);
+  double held = 0;
+  for (const MemoryReport::Holder& h : told->front().holders) held += h.bytes;
+  EXPECT_DOUBLE_EQ(held, told->front().peak_bytes) << "all who hold something then are named";
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("33.55 MB in construction order, 4.19 MB in the order chosen by memory"), std::string::npos)
       << notes[0];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "graph/graph.h"
 #include "op/arg_memory.h"
 #include "op/device_name.h"
@@ -70,8 +71,13 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env);
 Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);
-// `reasons`: gets a line for each node.
-Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons = nullptr);
+// Where a node lies, and why.
+struct PlacedNode {
+  std::string name, op, device, reason;
+  std::string ToString() const { return absl::StrCat(name, " (", op, ") is on ", device, ": ", reason); }
+};
+// `placed`: gets each node.
+Status Place(Graph& graph, const PassEnvironment& env, std::vector<PlacedNode>* placed = nullptr);
 Status ReadAfterUpdates(Graph& graph);  // after placement: on another device than the variable's, a value is read
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 Status CopyBetweenMemories(Partition& partition, const PassEnvironment& env);

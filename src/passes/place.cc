@@ -13,8 +13,8 @@ namespace {
 
 class Placer {
  public:
-  Placer(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons)
-      : graph_(graph), env_(env), reasons_(reasons) {}
+  Placer(Graph& graph, const PassEnvironment& env, std::vector<PlacedNode>* placed)
+      : graph_(graph), env_(env), placed_(placed) {}
 
   Status Place() {
     MR_ASSIGN_OR_RETURN(PlacementGroups all, GroupForPlacement(graph_, env_));
@@ -49,7 +49,7 @@ class Placer {
     for (size_t d = 0; d < env_.devices.size(); ++d) {
       if (group.constraint.Matches(env_.devices[d])) matching.push_back(d);
     }
-    const bool first_does = !env_.place_by_cost && reasons_ == nullptr;
+    const bool first_does = !env_.place_by_cost && placed_ == nullptr;
     for (const size_t d : matching) {
       if (HasKernels(group, d)) group.devices.push_back(d);
       if (first_does && !group.devices.empty()) break;
@@ -117,24 +117,23 @@ class Placer {
       n->set_assigned_device(device);
       const bool keeps_state = n->op() != nullptr && n->op()->stateful && !n->Is(OpTrait::kInternal);
       if (env_.place_by_cost && env_.placement && keeps_state) env_.placement->Pin(n->name(), device);
-      if (reasons_ == nullptr) continue;
-      std::string line = absl::StrCat(n->name(), " (", n->op_name(), ") is on ", device, ": ");
-      if (n != leader) absl::StrAppend(&line, "colocated with ", leader->name(), ", ");
-      reasons_->push_back(absl::StrCat(line, group.why));
+      if (placed_ == nullptr) continue;
+      const std::string beside = n != leader ? absl::StrCat("colocated with ", leader->name(), ", ") : "";
+      placed_->push_back({n->name(), n->op_name(), device, absl::StrCat(beside, group.why)});
     }
   }
 
   Graph& graph_;
   const PassEnvironment& env_;
-  std::vector<std::string>* const reasons_;
+  std::vector<PlacedNode>* const placed_;
 };
 
 }  // namespace
 
-Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons) {
-  if (!env.place_by_cost || !env.placement) return Placer(graph, env, reasons).Place();
+Status Place(Graph& graph, const PassEnvironment& env, std::vector<PlacedNode>* placed) {
+  if (!env.place_by_cost || !env.placement) return Placer(graph, env, placed).Place();
   absl::MutexLock lock(&env.placement->placing());
-  return Placer(graph, env, reasons).Place();
+  return Placer(graph, env, placed).Place();
 }
 
 }  // namespace millrace

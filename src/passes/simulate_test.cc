@@ -19,10 +19,10 @@ class SimulateTest : public PassTest {
   }
   Node* Work(const char* name, Node* x, int64_t elements) { return Sized(Add("Work", name, {x->output(0)}), elements); }
   std::string Reasons() {
-    std::vector<std::string> reasons;
-    const Status s = Place(*graph_, env_, &reasons);
+    std::vector<PlacedNode> placed;
+    const Status s = Place(*graph_, env_, &placed);
     EXPECT_TRUE(s.ok()) << s;
-    return absl::StrJoin(reasons, "\n");
+    return absl::StrJoin(placed, "\n", [](std::string* out, const PlacedNode& n) { *out += n.ToString(); });
   }
   static constexpr int64_t kMany = 1 << 20;  // 4 MB, about a millisecond
 };

@@ -91,7 +91,7 @@ class Coordinator {
 
   // What compilation makes of a signature: stages, partitions, places. Compiles it for this, and has its workers
   // compile it as for a step, whose plan is kept (what they cut is of that one).
-  StatusOr<std::string> Explain(const RunSignature& signature);
+  StatusOr<Explanation> Explain(const RunSignature& signature);
   // The graphs that run on the devices for a signature, which is compiled for this.
   StatusOr<std::vector<wire::GraphDef>> PartitionGraphs(const RunSignature& signature);
 

@@ -143,12 +143,12 @@ StatusOr<std::vector<Partition>> Coordinator::CompileAside(const RunSignature& s
   return CompileGraph(lend, signature, prune, EnvironmentOf(*view), report);
 }
 
-StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
-  return WithoutExceptions([&]() -> StatusOr<std::string> {
+StatusOr<Explanation> Coordinator::Explain(const RunSignature& signature) {
+  return WithoutExceptions([&]() -> StatusOr<Explanation> {
     CompileReport report;
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> partitions, CompileAside(signature, &report));
     MR_RETURN_IF_ERROR(AddCuts(signature, &report));
-    return ReportText(report, partitions);
+    return Explanation{ReportText(report, partitions), ReportJson(report, partitions)};
   });
 }
 
@@ -159,7 +159,7 @@ Status Coordinator::AddCuts(const RunSignature& signature, CompileReport* report
   const StatusOr<CompiledPtr> compiled = AwaitCompiled(RunSignatureView::Of(signature, false), keep_going);
   if (!compiled.ok()) {
     MR_RETURN_IF_ERROR(keep_going());
-    report->notes.push_back(absl::StrCat("workers refuse it: ", compiled.status().ToString()));
+    report->refusal = compiled.status().ToString();
     return absl::OkStatus();
   }
   const auto add = [report](const char* stage, int64_t nanos) {
@@ -168,10 +168,8 @@ Status Coordinator::AddCuts(const RunSignature& signature, CompileReport* report
   for (const CompiledPart& part : (*compiled)->parts) {
     add(kOrderUpdatesStage, part.cut.order_nanos);
     add(kCutStage, part.cut.nanos);
-    report->notes.push_back(absl::StrCat(
-        "cut of partition ", part.handle, " on ", (*compiled)->view->workers[part.worker].worker->task(), ": ",
-        part.cut.segments, " segments, the longest of ", part.cut.longest, " nodes, and ", part.cut.single_nodes,
-        " nodes by themselves"));
+    report->cuts.push_back({std::string((*compiled)->view->workers[part.worker].worker->task()), part.cut.segments,
+                            part.cut.longest, part.cut.single_nodes});
   }
   return absl::OkStatus();
 }

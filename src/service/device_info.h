@@ -15,4 +15,9 @@ struct DeviceInfo {
   bool own_memory = false;  // which the host cannot touch
 };
 
+// What the compiler makes of a step: to be read, and as a JSON object.
+struct Explanation {
+  std::string text, json;
+};
+
 }  // namespace millrace

@@ -136,5 +136,7 @@ def _run(given: Any) -> Answer:
 def _explain(given: Any) -> Answer:
     with Graph().as_default(), Session() as session:
         step = open_step(given, session)
-        text = session.explain(list(step.fetches.values()), list(step.feeds))
-    return Answer({"text": text}, text.rstrip("\n"))
+        fetches, feeds = list(step.fetches.values()), list(step.feeds)
+        if given.json:
+            return Answer(session.explain(fetches, feeds, as_text=False), "")
+        return Answer({}, session.explain(fetches, feeds).rstrip("\n"))

@@ -7,6 +7,7 @@ the first time.
 
 from __future__ import annotations
 
+import json
 import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -364,13 +365,14 @@ class BaseSession(_core.Session):
         feeds = None if feed_dict is None else _expand_feeds(self.graph, feed_dict)
         return self._run_partial(handle, fetches, feeds, self._resolver)
 
-    def explain(self, fetches: Any, feeds: Any = None) -> str:
-        """What the compiler makes of a step with these fetches and fed tensors: its stages and their times, the partitions, where each
-        operation lies and why. The step does not run."""
+    def explain(self, fetches: Any, feeds: Any = None, as_text: bool = True) -> Any:
+        """What the compiler makes of a step with these fetches and fed tensors: its stages and their times, the partitions, memory with who
+        holds its peak, where each operation lies and why. The step does not run. Not `as_text`: a dict, as `millrace explain --json` prints."""
         wanted = _Fetches(self.graph, [], lambda: self)
         wanted.builder(fetches)
         keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
-        return self._explain(wanted.tensors, wanted.targets, keys)
+        text, facts = self._explain(wanted.tensors, wanted.targets, keys)
+        return text if as_text else json.loads(facts)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """A function of the values of feed_list that runs a step; faster than run."""

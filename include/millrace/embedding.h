@@ -32,16 +32,33 @@ inline std::vector<Variable> AddEmbedding(Model& model, const std::string& name,
   return tables;
 }
 
+namespace internal {
+
+// Rows, along the last axis, that are longer than this are made so long.
+inline Output ClipRows(Scope s, Output rows, float max_norm) {
+  const Output squares = s.Op("Sum", {s.Op("Square", {rows}), Tensor({-1})}, {{"keep_dims", true}});
+  const Output is_long = s.Op("Greater", {squares, max_norm * max_norm});
+  // The root of what is not clipped must not be in the gradient: of 0 it has none.
+  const Output length = s.Op("Sqrt", {s.Op("Select", {is_long, squares, s.Op("OnesLike", {squares})})});
+  const Output factor = s.Op("Select", {is_long, s.Op("RealDiv", {max_norm, length}), s.Op("OnesLike", {squares})});
+  return s.Op("Mul", {rows, factor});
+}
+
+}  // namespace internal
+
 // The rows `ids` (integers of any shape): [ids..., width]. Each is looked up where its table lies; gradients are rows.
+// `max_norm` above 0: rows of a greater L2 norm are scaled down to it.
 inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& tables, Output ids,
-                              PartitionStrategy strategy = PartitionStrategy::kMod) {
+                              PartitionStrategy strategy = PartitionStrategy::kMod, float max_norm = 0) {
   Scope s = scope.SubScope("embedding_lookup");
   if (tables.empty() || !ids) {
     s.Note(Status(TF_INVALID_ARGUMENT, "a look-up wants tables and ids"));
     return {};
   }
   const auto at = [&](const Variable& table, Output rows) {
-    return Output(s.ColocateWith(Operation(table.ref.get().oper)).Op("Gather", {table.read, rows}));
+    const Scope there = s.ColocateWith(Operation(table.ref.get().oper));
+    const Output found = Scope(there).Op("Gather", {table.read, rows});
+    return max_norm > 0 ? internal::ClipRows(there, found, max_norm) : found;
   };
   if (tables.size() == 1) return at(tables[0], ids);
   const auto count = static_cast<int>(tables.size());
@@ -98,12 +115,12 @@ struct SparseIds {
 };
 // Of each row, the tables' rows that its ids name, as one: [rows, width]. The sum of what weights make of them; divided
 // by the sum of the weights (kMean), or by the root of the sum of their squares (kSqrtN). Weights are 1 where there are
-// none.
+// none. `max_norm` as of EmbeddingLookup.
 inline Output EmbeddingLookupSparse(
     const Scope& scope, const std::vector<Variable>& tables, const SparseIds& ids, Combiner combiner = Combiner::kMean,
-    PartitionStrategy strategy = PartitionStrategy::kMod) {
+    PartitionStrategy strategy = PartitionStrategy::kMod, float max_norm = 0) {
   Scope s = scope.SubScope("embedding_lookup_sparse");
-  const Output rows = EmbeddingLookup(s, tables, ids.values, strategy);
+  const Output rows = EmbeddingLookup(s, tables, ids.values, strategy, max_norm);
   if (!rows || !ids.indices) {
     s.Note(Status(TF_INVALID_ARGUMENT, "a sparse look-up wants tables, indices and values"));
     return {};
@@ -131,6 +148,7 @@ inline Output EmbeddingLookupSparse(
 struct SampledOptions {
   int num_sampled = 64;  // classes that are drawn in each step, without repetition
   int num_classes = 0;
+  int num_true = 1;                     // labels of each example: labels are [batch, num_true]
   const char* sampler = "LogUniform";   // for classes by falling frequency; or "Uniform", "LearnedUnigram"
   bool remove_accidental_hits = false;  // whether a drawn class that is the label counts as none
   int64_t seed = 0;                     // 0: other classes in each process
@@ -138,54 +156,59 @@ struct SampledOptions {
 
 namespace internal {
 
-// The logits of the label (in the first column) and of the drawn classes, and what they should be.
+// The logits of the labels (in the first columns) and of the drawn classes, and what they should be.
 struct SampledLogits {
   Output logits, labels;
 };
 inline SampledLogits SampleLogits(Scope s, Output weights, Output biases, Output labels, Output inputs,
                                   const SampledOptions& o) {
-  const Output column = s.Op("Reshape", {s.Op("Cast", {labels}, {{"DstT", DType::kInt64}}), Tensor({-1, 1})});
+  const Output own = s.Op("Reshape", {s.Op("Cast", {labels}, {{"DstT", DType::kInt64}}), Tensor({-1, o.num_true})});
   const Operation drawn = s.Op(
-      (std::string(o.sampler) + "CandidateSampler").c_str(), {column},
-      {{"num_true", 1},
+      (std::string(o.sampler) + "CandidateSampler").c_str(), {own},
+      {{"num_true", o.num_true},
        {"num_sampled", o.num_sampled},
        {"unique", true},
        {"range_max", o.num_classes},
        {"seed", o.seed}});
   if (!drawn) return {};
-  const Output flat = s.Op("Reshape", {column, Tensor({-1})}), classes = s.Op("StopGradient", {drawn[0]});
+  const Output flat = s.Op("Reshape", {own, Tensor({-1})}), classes = s.Op("StopGradient", {drawn[0]});
   // One look-up for both, so that its gradient is one set of rows.
   const Output ids = s.Op("ConcatV2", {Outputs{flat, classes}, 0});
   const Output rows = s.Op("Gather", {weights, ids}), offsets = s.Op("Gather", {biases, ids});
-  const Output batch = s.Op("Size", {flat});
-  const Output split = s.Op("Pack", {Outputs{batch, s.Const(Tensor(o.num_sampled))}});
+  const Output split = s.Op("Pack", {Outputs{s.Op("Size", {flat}), s.Const(Tensor(o.num_sampled))}});
   const Operation w = s.Op("SplitV", {rows, split, 0}, {{"num_split", 2}});
   const Operation b = s.Op("SplitV", {offsets, split, 0}, {{"num_split", 2}});
   if (!w || !b) return {};
   const auto less_log = [&](Output logits, Output expected) {
     return Output(s.Op("Sub", {logits, s.Op("Log", {s.Op("StopGradient", {expected})})}));
   };
-  Output is = s.Op("Add", {s.Op("Sum", {s.Op("Mul", {inputs, w[0]}), Tensor({1})}), b[0]});
-  is = less_log(s.Op("Reshape", {is, Tensor({-1, 1})}), drawn[1]);
+  const Output width = s.Op("Slice", {s.Op("Shape", {weights}), Tensor({1}), Tensor({1})});
+  const Output by_example =
+      s.Op("Reshape", {w[0], s.Op("ConcatV2", {Outputs{s.Const(Tensor({-1, o.num_true})), width}, 0})});
+  const Output products = s.Op("Mul", {s.Op("ExpandDims", {inputs, 1}), by_example});  // [batch, num_true, width]
+  Output is = s.Op("Sum", {products, Tensor({2})});
+  is = less_log(s.Op("Add", {is, s.Op("Reshape", {b[0], Tensor({-1, o.num_true})})}), drawn[1]);
   Output others = s.Op("BiasAdd", {s.Op("MatMul", {inputs, w[1]}, {{"transpose_b", true}}), b[1]});
   others = less_log(others, drawn[2]);
   if (o.remove_accidental_hits) {
-    const Operation hits = s.Op("ComputeAccidentalHits", {column, classes}, {{"num_true", 1}});
+    const Operation hits = s.Op("ComputeAccidentalHits", {own, classes}, {{"num_true", o.num_true}});
     if (!hits) return {};
     const Output at =
         s.Op("Pack", {Outputs{hits[0], s.Op("Cast", {hits[1]}, {{"DstT", DType::kInt32}})}}, {{"axis", 1}});
     others = s.Op("Add", {others, s.Op("ScatterNd", {at, hits[2], s.Op("Shape", {others})})});
   }
   const Output logits = s.Op("ConcatV2", {Outputs{is, others}, 1});
-  const Output wanted = s.Op("ConcatV2", {Outputs{s.Op("OnesLike", {is}), s.Op("ZerosLike", {others})}, 1});
+  const Output wanted = s.Op(
+      "ConcatV2",
+      {Outputs{s.Op("Div", {s.Op("OnesLike", {is}), static_cast<float>(o.num_true)}), s.Op("ZerosLike", {others})}, 1});
   return {logits, wanted};
 }
 
 }  // namespace internal
 
 // The softmax cross entropy of each example over its label and a sample of the other classes, which counts for all of
-// them; for training. weights [classes, width], biases [classes], labels integers [batch], inputs [batch, width];
-// [batch]. A drawn class that is the label counts as none.
+// them; for training. weights [classes, width], biases [classes], labels integers [batch, num_true], inputs [batch,
+// width]; [batch]. A drawn class that is the label counts as none. Several labels count as much together as one.
 inline Output SampledSoftmaxLoss(const Scope& scope, Output weights, Output biases, Output labels, Output inputs,
                                  SampledOptions options) {
   options.remove_accidental_hits = true;
@@ -193,7 +216,8 @@ inline Output SampledSoftmaxLoss(const Scope& scope, Output weights, Output bias
   const internal::SampledLogits l = internal::SampleLogits(s, weights, biases, labels, inputs, options);
   return s.Op("SoftmaxCrossEntropyWithLogits", {l.logits, s.Op("StopGradient", {l.labels})});
 }
-// Noise-contrastive estimation: whether the label is told from the drawn classes, one by one; [batch].
+// Noise-contrastive estimation: whether the labels are told from the drawn classes, one by one; [batch]. Where several
+// are wanted, each is to be one with a chance of 1 / num_true.
 inline Output NceLoss(const Scope& scope, Output weights, Output biases, Output labels, Output inputs,
                       const SampledOptions& options) {
   Scope s = scope.SubScope("nce_loss");

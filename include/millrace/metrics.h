@@ -10,6 +10,8 @@
 // to it. Their variables are local: no checkpoint has them.
 #pragma once
 
+#include <algorithm>
+
 #include "millrace/control_flow.h"
 #include "millrace/variable.h"
 
@@ -91,6 +93,37 @@ inline Metric RootMeanSquaredError(const Scope& scope, Output labels, Output pre
 inline Metric MeanAbsoluteError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
   Scope s = scope.SubScope("mean_absolute_error");
   return Mean(s, s.Op("Abs", {s.Op("Sub", {predictions, labels})}), weights);
+}
+// The mean of differences by a normalizer of the same shape; 0 where that is 0.
+inline Metric MeanRelativeError(const Scope& scope, Output labels, Output predictions, Output normalizer,
+                                Output weights = {}) {
+  Scope s = scope.SubScope("mean_relative_error");
+  const Output off = s.Op("Abs", {s.Op("Sub", {labels, predictions})});
+  return Mean(s, detail::Ratio(s, off, normalizer), weights);
+}
+// 1 less the mean of the products of labels and predictions, which are unit vectors along the dimension `dim`.
+// `weights` have 1 there.
+inline Metric MeanCosineDistance(const Scope& scope, Output labels, Output predictions, int dim, Output weights = {}) {
+  Scope s = scope.SubScope("mean_cosine_distance");
+  const Output along = s.Op("Sum", {s.Op("Mul", {predictions, labels}), Tensor({dim})}, {{"keep_dims", true}});
+  const Metric m = Mean(s, along, weights);
+  return {s.Op("Sub", {1.f, m.value}), s.Op("Sub", {1.f, m.update}), m.reset};
+}
+// The mean of each element: of the values' shape, which must be known.
+inline Metric MeanTensor(const Scope& scope, Output values, Output weights = {}) {
+  using namespace detail;
+  Scope s = scope.SubScope("mean_tensor");
+  Shape shape;
+  const bool has_rank = values && s.graph().ShapeOf(values, &shape);
+  if (!has_rank || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; })) {
+    s.Note(Status(TF_INVALID_ARGUMENT, "the mean of each element wants values whose shape is known"));
+    return {};
+  }
+  values = Float(s, values);
+  const Total n = AddTotal(s, "total_tensor", Weighted(s, values, weights), shape),
+              d = AddTotal(s, "count_tensor", Weighted(s, s.Op("OnesLike", {values}), weights), shape);
+  return {Ratio(s.WithName("value"), n.read, d.read), Ratio(s.WithName("update_op"), n.update, d.update),
+          Group(s, {n.reset, d.reset})};
 }
 // How often the label is among the k greatest; predictions float [batch, classes], labels [batch].
 inline Metric InTopK(const Scope& scope, Output labels, Output predictions, int k) {
@@ -248,21 +281,60 @@ inline Output RatioOfSum(Scope s, Output a, Output b) {
 
 }  // namespace detail
 
-// The area under the curve of true over false positives (ROC), by the trapezoids between `num_thresholds` thresholds.
-// As TensorFlow's tf.metrics.auc.
-inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output weights = {},
-                  int num_thresholds = 200) {
+// Of true over false positives, or of precision over recall.
+enum class Curve { kRoc, kPrecisionRecall };
+// What is between two thresholds: a trapezoid; of precision over recall what Davis and Goadrich (2006) interpolate
+// (elsewhere a trapezoid); the lesser, or the greater, of the two heights.
+enum class Summation { kTrapezoidal, kCarefulInterpolation, kMinoring, kMajoring };
+
+namespace detail {
+
+// All but the last, and all but the first, of so many elements.
+inline Output Front(Scope s, Output x, int count) { return s.Op("Slice", {x, Tensor({0}), Tensor({count - 1})}); }
+inline Output Back(Scope s, Output x, int count) { return s.Op("Slice", {x, Tensor({1}), Tensor({count - 1})}); }
+
+// True positives are linear in those that are called positive.
+inline Output InterpolatedArea(Scope s, const Counts& c, int count) {
+  const auto above = [&](Output x) { return s.Op("Greater", {x, 0.f}); };
+  const auto not_negative = [&](Output x) { return s.Op("Maximum", {x, 0.f}); };
+  const Output called = s.Op("Add", {c.tp, c.fp}), now = Back(s, called, count), before = Front(s, called, count);
+  const Output found = Back(s, c.tp, count), missed = Back(s, c.fn, count);
+  const Output gain = s.Op("Sub", {Front(s, c.tp, count), found});
+  const Output slope = Ratio(s, gain, not_negative(s.Op("Sub", {before, now})));
+  const Output start = s.Op("Sub", {found, s.Op("Mul", {slope, now})});
+  const Output both = s.Op("LogicalAnd", {above(before), above(now)});
+  const Output share = s.Op("Select", {both, Ratio(s, before, not_negative(now)), s.Op("OnesLike", {now})});
+  const Output part = s.Op("Mul", {slope, s.Op("Add", {gain, s.Op("Mul", {start, s.Op("Log", {share})})})});
+  return Sum(s, Ratio(s, part, not_negative(s.Op("Add", {found, missed}))));
+}
+
+}  // namespace detail
+
+// The area under a curve by `num_thresholds` thresholds. As TensorFlow's tf.metrics.auc.
+inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output weights = {}, int num_thresholds = 200,
+                  Curve curve = Curve::kRoc, Summation summation = Summation::kTrapezoidal) {
   using namespace detail;
   Scope s = scope.SubScope("auc");
   const std::vector<float> at = EvenThresholds(num_thresholds);
-  const auto last = static_cast<int>(at.size()) - 1;
+  const auto count = static_cast<int>(at.size());
+  const bool is_roc = curve == Curve::kRoc;
   return OfCounts(s, CountByThreshold(s, labels, predictions, weights, at), [&](Scope a, const Counts& c) {
-    const Output recall = a.Op("Div", {a.Op("Add", {c.tp, 1e-6f}), a.Op("Add", {a.Op("Add", {c.tp, c.fn}), 1e-6f})});
-    const Output fallout = a.Op("Div", {c.fp, a.Op("Add", {a.Op("Add", {c.fp, c.tn}), 1e-6f})});
-    const auto part = [&](Output x, int from) { return a.Op("Slice", {x, Tensor({from}), Tensor({last})}); };
-    const Output width = a.Op("Sub", {part(fallout, 0), part(fallout, 1)});
-    const Output height = a.Op("Mul", {a.Op("Add", {part(recall, 0), part(recall, 1)}), 0.5f});
-    return Sum(a, a.Op("Mul", {width, height}));
+    if (!is_roc && summation == Summation::kCarefulInterpolation) return InterpolatedArea(a, c, count);
+    const auto plus = [&](Output x) { return Output(a.Op("Add", {x, 1e-6f})); };
+    const auto share = [&](Output part, Output x, Output y) {
+      return Output(a.Op("Div", {part, plus(a.Op("Add", {x, y}))}));
+    };
+    const Output recall = share(plus(c.tp), c.tp, c.fn);
+    const Output along = is_roc ? share(c.fp, c.fp, c.tn) : recall;
+    const Output height = is_roc ? recall : share(plus(c.tp), c.tp, c.fp);
+    const Output left = Front(a, height, count), right = Back(a, height, count);
+    const Output between =
+        summation == Summation::kMinoring ? a.Op("Minimum", {left, right})
+        : summation == Summation::kMajoring
+            ? a.Op("Maximum", {left, right})
+            : a.Op("Mul", {a.Op("Add", {left, right}), 0.5f});
+    const Output width = a.Op("Sub", {Front(a, along, count), Back(a, along, count)});
+    return Sum(a, a.Op("Mul", {width, between}));
   });
 }
 

@@ -15,8 +15,9 @@ namespace detail {
 struct Found {
   Output hits, misses;
 };
-// misses: labels that are not among the k, or (of_labels false) classes among the k that are no label.
-inline Found FindTopK(Scope s, Output labels, Output predictions, int k, bool of_labels) {
+// misses: labels that are not among the k, or (of_labels false) classes among the k that are no label. `class_id`: of
+// this class alone; below 0: of all.
+inline Found FindTopK(Scope s, Output labels, Output predictions, int k, bool of_labels, int64_t class_id = -1) {
   const Operation best = s.Op("TopKV2", {predictions, k});
   if (!best) return {};
   const Attrs to_int64 = {{"DstT", DType::kInt64}};
@@ -25,6 +26,14 @@ inline Found FindTopK(Scope s, Output labels, Output predictions, int k, bool of
       s.Op("StridedSlice", {s.Op("Shape", {top}), Tensor({0}), Tensor({1}), Tensor({1})}, {{"shrink_axis_mask", 1}});
   const Output rows = s.Op("Pack", {Outputs{batch, s.Const(Tensor(-1))}});
   const Output wanted = s.Op("Reshape", {s.Op("Cast", {labels}, to_int64), rows});
+  if (class_id >= 0) {
+    const auto has = [&](Output classes) {
+      return s.Op("Any", {s.Op("Equal", {classes, s.Const(Tensor(class_id))}), Tensor({1})});
+    };
+    const Output is_found = has(top), is_wanted = has(wanted);
+    return {And(s, is_found, is_wanted),
+            of_labels ? And(s, is_wanted, Not(s, is_found)) : And(s, is_found, Not(s, is_wanted))};
+  }
   const auto count = [&](Output a, Output b, const char* what) {
     const Operation set =
         s.Op("DenseToDenseSetOperation", {a, b}, {{"set_operation", what}, {"validate_indices", false}});
@@ -33,21 +42,26 @@ inline Found FindTopK(Scope s, Output labels, Output predictions, int k, bool of
   };
   return {count(top, wanted, "intersection"), of_labels ? count(wanted, top, "a-b") : count(top, wanted, "a-b")};
 }
-inline Metric RatioAtK(Scope s, Output labels, Output predictions, int k, Output weights, bool of_labels) {
-  const Found f = FindTopK(s, labels, predictions, k, of_labels);
+inline Metric RatioAtK(Scope s, Output labels, Output predictions, int k, Output weights, bool of_labels,
+                       int64_t class_id) {
+  const Found f = FindTopK(s, labels, predictions, k, of_labels, class_id);
   const Output hits = Sum(s, Weighted(s, f.hits, weights)), misses = Sum(s, Weighted(s, f.misses, weights));
   return SumsRatio(s, hits, s.Op("Add", {hits, misses}));
 }
 
 }  // namespace detail
 
-// Of the labels, the part that is among the k. As tf.metrics.recall_at_k.
-inline Metric RecallAtK(const Scope& scope, Output labels, Output predictions, int k, Output weights = {}) {
-  return detail::RatioAtK(scope.SubScope("recall_at_" + std::to_string(k)), labels, predictions, k, weights, true);
+// Of the labels, the part that is among the k; of one class from 0 on, or (-1) of all. As tf.metrics.recall_at_k.
+inline Metric RecallAtK(const Scope& scope, Output labels, Output predictions, int k, Output weights = {},
+                        int64_t class_id = -1) {
+  return detail::RatioAtK(
+      scope.SubScope("recall_at_" + std::to_string(k)), labels, predictions, k, weights, true, class_id);
 }
 // Of the k, the part that are labels. As tf.metrics.precision_at_k.
-inline Metric PrecisionAtK(const Scope& scope, Output labels, Output predictions, int k, Output weights = {}) {
-  return detail::RatioAtK(scope.SubScope("precision_at_" + std::to_string(k)), labels, predictions, k, weights, false);
+inline Metric PrecisionAtK(const Scope& scope, Output labels, Output predictions, int k, Output weights = {},
+                           int64_t class_id = -1) {
+  return detail::RatioAtK(
+      scope.SubScope("precision_at_" + std::to_string(k)), labels, predictions, k, weights, false, class_id);
 }
 // The mean over examples of the average of the precision at 1 to k, at those places that have a label, over as many as
 // there could be. As tf.metrics.average_precision_at_k.

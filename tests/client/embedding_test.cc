@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "client_modes.h"
 #include "millrace/data.h"
@@ -178,6 +179,81 @@ CLIENT_TEST(SampledLossesOverAllClassesAreWhole) {
     }
     EXPECT_NEAR(Value(out[1].values<float>())[row], nce_loss, 1e-3);
   }
+}
+
+CLIENT_TEST(SampledLossesTakeSeveralLabels) {
+  Net net;
+  constexpr int kClasses = 5;
+  std::vector<float> w, b;
+  for (size_t i = 0; i < kClasses * 3; ++i) w.push_back(std::sin(static_cast<float>(i)));
+  for (size_t i = 0; i < kClasses; ++i) b.push_back(std::cos(static_cast<float>(i)));
+  const Output weights = net.s.Const(Tensor::Of({kClasses, 3}, w)), biases = net.s.Const(Tensor::Of({kClasses}, b));
+  const Output inputs = net.s.Const(Tensor::Of<float>({2, 3}, {1, 2, 3, -1, 0.5f, 1}));
+  const Output labels = net.s.Const(Tensor::Of<int64_t>({2, 2}, {4, 0, 1, 2}));
+  millrace::SampledOptions all;
+  all.num_sampled = all.num_classes = kClasses;
+  all.num_true = 2;
+  all.sampler = "Uniform";
+  all.seed = 1;
+  millrace::SampledOptions no_hits = all;
+  no_hits.remove_accidental_hits = true;
+  const Output softmax = millrace::SampledSoftmaxLoss(net.s, weights, biases, labels, inputs, all);
+  const Output nce = millrace::NceLoss(net.s, weights, biases, labels, inputs, all);
+  const Output nce_without = millrace::NceLoss(net.s, weights, biases, labels, inputs, no_hits);
+  const Operation drawn =
+      net.s.Op("UniformCandidateSampler", {labels},
+               {{"num_true", 2}, {"num_sampled", kClasses}, {"unique", true}, {"range_max", kClasses}, {"seed", 1}});
+  const Output logits = net.s.Op("BiasAdd", {net.s.Op("MatMul", {inputs, weights}, {{"transpose_b", true}}), biases});
+  const std::vector<Tensor> out = Value(Session(net.graph).Run({softmax, nce, nce_without, logits, drawn[2]}));
+  // TensorFlow 1.15.5's: all classes are as likely to be drawn, so that it does not matter how often.
+  EXPECT_NEAR(Value(out[0].values<float>())[0], 1.595724106, 1e-5);
+  EXPECT_NEAR(Value(out[0].values<float>())[1], 2.708896160, 1e-5);
+  const std::vector<float> l = Value(out[3].values<float>());
+  const double often = std::log(static_cast<double>(Value(out[4].values<float>())[0]));
+  const std::set<size_t> label[] = {{4, 0}, {1, 2}};
+  for (size_t row = 0; row < 2; ++row) {
+    double both = 0, without = 0;
+    for (size_t c = 0; c < kClasses; ++c) {
+      const double logit = static_cast<double>(l[row * kClasses + c]) - often;
+      const double tail = std::log1p(std::exp(logit));
+      both += tail;
+      if (label[row].count(c) == 0) {
+        without += tail;
+      } else {  // as a label it is one with a chance of a half
+        both += tail - logit / 2;
+        without += tail - logit / 2;
+      }
+    }
+    EXPECT_NEAR(Value(out[1].values<float>())[row], both, 1e-3) << row;
+    EXPECT_NEAR(Value(out[2].values<float>())[row], without, 1e-3) << row;
+  }
+}
+
+CLIENT_TEST(LookUpsClipLongRows) {
+  Net net;
+  const Variable table = net.model.AddVariable("table", net.s.Const(Tensor::Of<float>({3, 2}, {3, 4, 0, 0.1f, 0, 0})));
+  const auto kMod = millrace::PartitionStrategy::kMod;
+  const Output rows =
+      millrace::EmbeddingLookup(net.s, {table}, net.s.Const({int64_t{0}, int64_t{1}, int64_t{2}}), kMod, 1);
+  const millrace::SparseIds ids = {.indices = net.s.Const(Tensor::Of<int64_t>({3, 2}, {0, 0, 0, 1, 1, 0})),
+                                   .values = net.s.Const({int64_t{0}, int64_t{1}, int64_t{2}})};
+  const Output sums = millrace::EmbeddingLookupSparse(net.s, {table}, ids, millrace::Combiner::kSum, kMod, 1);
+  const Output by = net.s.Const(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  const Output loss = net.s.Op("Sum", {net.s.Op("Mul", {rows, by}), Tensor({0, 1})});
+  const Operation train = net.model.Minimize({"GradientDescent", {{"learning_rate", 1}}}, loss);
+  const Operation init = net.model.Initializer();
+  const Session session(net.graph);
+  MUST(session.RunTargets({init}));
+  const std::vector<Tensor> out = Value(session.Run({rows, sums}));
+  const auto near = [](const Tensor& got, const std::vector<float>& wanted) {
+    const std::vector<float> values = Value(got.values<float>());
+    ASSERT_EQ(values.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], 1e-5) << i;
+  };
+  near(out[0], {0.6f, 0.8f, 0, 0.1f, 0, 0});
+  near(out[1], {0.6f, 0.9f, 0, 0});
+  MUST(session.RunTargets({train}));  // gradients as of TensorFlow 1.15.5
+  near(Value(session.Run({table.read}))[0], {3 + 0.064f, 4 - 0.048f, -3, 0.1f - 4, -5, -6});
 }
 
 CLIENT_TEST(SampledLossesTrain) {

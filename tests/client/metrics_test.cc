@@ -170,6 +170,102 @@ CLIENT_TEST(ClassesAndPartsAreCounted) {
   EXPECT_NEAR(Floats(session, below.value)[0], 3 / 5.0, 1e-6);
 }
 
+// Two batches, and what TensorFlow 1.15.5 says of them.
+CLIENT_TEST(AreasAreThoseOfPython) {
+  Graph graph;
+  Scope s(graph);
+  const Output labels = s.Placeholder(DType::kBool, {-1}), said = s.Placeholder(DType::kFloat, {-1}),
+               weights = s.Placeholder(DType::kFloat, {-1});
+  using metrics::Curve;
+  using metrics::Summation;
+  struct Case {
+    Curve curve;
+    Summation summation;
+    float wanted;
+  };
+  const Case cases[] = {
+      {Curve::kRoc, Summation::kTrapezoidal, 0.8854165077f},
+      {Curve::kRoc, Summation::kCarefulInterpolation, 0.8854165077f},
+      {Curve::kRoc, Summation::kMinoring, 0.8749998212f},
+      {Curve::kRoc, Summation::kMajoring, 0.8958331347f},
+      {Curve::kPrecisionRecall, Summation::kTrapezoidal, 0.9456114173f},
+      {Curve::kPrecisionRecall, Summation::kCarefulInterpolation, 0.9455237389f},
+      {Curve::kPrecisionRecall, Summation::kMinoring, 0.9428569674f},
+      {Curve::kPrecisionRecall, Summation::kMajoring, 0.9483658075f}};
+  std::vector<Metric> all;
+  for (const Case& c : cases) all.push_back(metrics::Auc(s, labels, said, weights, 11, c.curve, c.summation));
+  const Session session(graph);
+  for (const Metric& m : all) MUST(session.RunTargets({m.reset}));
+  const auto run = [&](const bool(&l)[4], const std::vector<float>& p, const std::vector<float>& w) {
+    for (const Metric& m : all) {
+      Value(session.Run(
+          {{labels, Tensor::Of({4}, l, 4)}, {said, Tensor::Of({4}, p)}, {weights, Tensor::Of({4}, w)}}, {m.update}));
+    }
+  };
+  run({false, true, true, false}, {.1f, .8f, .35f, .6f}, {1, 2, .5f, 1});
+  run({true, false, false, true}, {.9f, .2f, .55f, .05f}, {3, 1, 1, .5f});
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(Floats(session, all[i].value)[0], cases[i].wanted, 1e-6) << i;
+}
+
+CLIENT_TEST(MeansOfErrorsAndElementsAreThoseOfPython) {
+  Graph graph;
+  Scope s(graph);
+  const Output labels = s.Placeholder(DType::kFloat, {4}), said = s.Placeholder(DType::kFloat, {4}),
+               weights = s.Placeholder(DType::kFloat, {4});
+  const Output a = s.Placeholder(DType::kFloat, {2, 2}), b = s.Placeholder(DType::kFloat, {2, 2}),
+               by_row = s.Placeholder(DType::kFloat, {2, 1});
+  const Metric relative = metrics::MeanRelativeError(s, labels, said, labels, weights),
+               cosine = metrics::MeanCosineDistance(s, a, b, 1, by_row), each = metrics::MeanTensor(s, a, by_row);
+  const Session session(graph);
+  MUST(session.RunTargets({relative.reset, cosine.reset, each.reset}));
+  const auto run = [&](std::vector<float> l, std::vector<float> p, std::vector<float> w, std::vector<float> x,
+                       std::vector<float> y, std::vector<float> r) {
+    Value(session.Run(
+        {{labels, Tensor::Of({4}, l)},
+         {said, Tensor::Of({4}, p)},
+         {weights, Tensor::Of({4}, w)},
+         {a, Tensor::Of({2, 2}, x)},
+         {b, Tensor::Of({2, 2}, y)},
+         {by_row, Tensor::Of({2, 1}, r)}},
+        {relative.update, cosine.update, each.update}));
+  };
+  run({1, 2, 4, 0}, {2, 2, 3, 5}, {1, 1, 2, 1}, {.6f, .8f, 1, 0}, {.8f, .6f, 0, 1}, {1, 2});
+  run({5, 1, 1, 1}, {4, 1, 1, 1}, {1, 1, 1, 1}, {0, 1, .8f, .6f}, {.6f, .8f, .8f, .6f}, {.5f, 0});
+  EXPECT_NEAR(Floats(session, relative.value)[0], (1 + 0 + 2 * 0.25 + 0 + 0.2) / 9, 1e-6) << "0 where the label is 0";
+  EXPECT_NEAR(Floats(session, cosine.value)[0], 0.6114285588f, 1e-6);
+  const std::vector<float> means = Floats(session, each.value), wanted = {0.4f, 0.8666666150f, 1, 0};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(means[i], wanted[i], 1e-6) << i;
+  EXPECT_EQ(CodeOf([] {
+              Graph g;
+              Scope scope(g);
+              metrics::MeanTensor(scope, scope.Placeholder(DType::kFloat, {-1}));
+              return millrace::internal::Finish(g.status());
+            }),
+            TF_INVALID_ARGUMENT);
+}
+
+CLIENT_TEST(RankingsOfOneClassAreThoseOfPython) {
+  Graph graph;
+  Scope s(graph);
+  const Output labels = s.Placeholder(DType::kInt64, {-1, 2}), said = s.Placeholder(DType::kFloat, {-1, 4}),
+               weights = s.Placeholder(DType::kFloat, {-1});
+  const std::vector<Metric> all = {
+      metrics::RecallAtK(s, labels, said, 2, weights, 1), metrics::PrecisionAtK(s, labels, said, 2, weights, 1),
+      metrics::RecallAtK(s, labels, said, 2, weights, 2), metrics::PrecisionAtK(s, labels, said, 2, weights, 2)};
+  const Session session(graph);
+  for (const Metric& m : all) MUST(session.RunTargets({m.reset}));
+  const auto run = [&](std::vector<int64_t> l, std::vector<float> p, std::vector<float> w) {
+    for (const Metric& m : all) {
+      Value(session.Run(
+          {{labels, Tensor::Of({3, 2}, l)}, {said, Tensor::Of({3, 4}, p)}, {weights, Tensor::Of({3}, w)}}, {m.update}));
+    }
+  };
+  run({1, 2, 2, 2, 3, 0}, {.1f, .4f, .3f, .2f, .5f, .1f, .3f, .1f, .2f, .2f, .1f, .5f}, {1, 2, .5f});
+  run({1, 1, 0, 2, 2, 3}, {.6f, .3f, .05f, .05f, .1f, .2f, .4f, .3f, .3f, .4f, .2f, .1f}, {1, 1, 3});
+  const float wanted[] = {1, 0.4f, 0.5714285714f, 1};
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(Floats(session, all[i].value)[0], wanted[i], 1e-6) << i;
+}
+
 CLIENT_TEST(GradientsAreChecked) {
   Graph graph;
   Scope s(graph);

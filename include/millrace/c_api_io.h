@@ -24,6 +24,14 @@ typedef struct MR_Saver MR_Saver;
  * are kept; 0 keeps all. */
 TF_CAPI_EXPORT MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char* const* keys,
                                         int num_variables, int max_to_keep, TF_Status* status);
+/* The same with any of the bits below. */
+enum {
+  MR_SAVER_SHARDED = 1,              /* a file for each device that variables ask for */
+  MR_SAVER_RESTORE_SEQUENTIALLY = 2, /* one variable after the other, which wants less memory */
+  MR_SAVER_RESHAPE = 4               /* values take the variables' shapes */
+};
+TF_CAPI_EXPORT MR_Saver* MR_SaverCreateWith(TF_Graph* graph, const TF_Output* variables, const char* const* keys,
+                                            int num_variables, int max_to_keep, int flags, TF_Status* status);
 /* Uses the ops that an encoded SaverDef names, for graphs that were imported with theirs. */
 TF_CAPI_EXPORT MR_Saver* MR_SaverFromDef(TF_Graph* graph, const void* saver_def, size_t size, int max_to_keep,
                                          TF_Status* status);
@@ -43,6 +51,10 @@ TF_CAPI_EXPORT void MR_SaverSave(MR_Saver* saver, TF_Session* session, const cha
  * variables. TF_FAILED_PRECONDITION: the graph of a SaverDef saves by operations that cannot be fed. */
 typedef struct MR_SaverSnapshot MR_SaverSnapshot;
 TF_CAPI_EXPORT MR_SaverSnapshot* MR_SaverRead(MR_Saver* saver, TF_Session* session, TF_Status* status);
+/* The same while no other step of the session changes a variable: those that run are waited for, those that come wait.
+ * TF_FAILED_PRECONDITION too where others may change the variables, on servers or in a partial run that is open;
+ * TF_DEADLINE_EXCEEDED when steps that change variables run for more than a minute. */
+TF_CAPI_EXPORT MR_SaverSnapshot* MR_SaverReadBetweenSteps(MR_Saver* saver, TF_Session* session, TF_Status* status);
 TF_CAPI_EXPORT void MR_SaverSnapshotDelete(MR_SaverSnapshot* snapshot);
 /* MR_SaverSave of a snapshot (NULL: of the variables as they are), on any thread, while the session runs steps. The
  * saver itself is still for one thread at a time. */

@@ -122,8 +122,16 @@ struct SaverOptions {
   // Save returns when the values are read, in one step, and a thread writes them while other steps run. The next Save
   // or Restore, and Wait, tell what went wrong with it.
   bool asynchronous = false;
-  int keep_best = 0;           // so many with the best scores stay too
-  bool best_is_least = false;  // the best score: the least one, as of a loss
+  // The values are those of one moment between the session's steps that change variables: Save waits for those that
+  // run, and those that begin meanwhile wait until the values are read. TF_FAILED_PRECONDITION where that cannot be had
+  // (variables on servers that other sessions use, open partial runs). Otherwise steps of other threads may fall
+  // between two variables, never into one.
+  bool consistent = false;
+  bool sharded = false;               // a file for each device that variables ask for
+  bool restore_sequentially = false;  // one variable after the other, which wants less memory
+  bool reshape = false;               // values take the variables' shapes
+  int keep_best = 0;                  // so many with the best scores stay too
+  bool best_is_least = false;         // the best score: the least one, as of a loss
 };
 
 // Saves and restores variables. It adds its operations to the graph: make it after the last variable. Copies are the
@@ -164,10 +172,13 @@ class Saver {
     if (score && (state_->options.keep_best <= 0 || std::isnan(*score))) {
       return Status(TF_INVALID_ARGUMENT, "a score must be a number and wants a saver with keep_best");
     }
-    if (!state_->options.asynchronous) return state_->Write(session, nullptr, prefix, step, score);
+    const bool asynchronous = state_->options.asynchronous, consistent = state_->options.consistent;
+    if (!asynchronous && !consistent) return state_->Write(session, nullptr, prefix, step, score);
     internal::CallStatus status;
+    const auto read = consistent ? MR_SaverReadBetweenSteps : MR_SaverRead;
     const std::shared_ptr<MR_SaverSnapshot> snapshot(
-        MR_SaverRead(state_->saver.get(), session.get(), status), MR_SaverSnapshotDelete);
+        read(state_->saver.get(), session.get(), status), MR_SaverSnapshotDelete);
+    if (snapshot && !asynchronous) return state_->Write(session, snapshot.get(), prefix, step, score);
     if (snapshot) {
       state_->thread = std::thread([state = state_.get(), session, snapshot, prefix, step, score] {
         state->result = state->Write(session, snapshot.get(), prefix, step, score);
@@ -333,16 +344,20 @@ class Saver {
     if (none && raw.empty()) {
       state_->made = Status(TF_INVALID_ARGUMENT, none);
     } else {
-      state_->saver.reset(
-          MR_SaverCreate(
-              graph.get(), raw.data(), keys.data(), static_cast<int>(raw.size()), options.max_to_keep, status),
-          MR_SaverDelete);
+      state_->saver.reset(MR_SaverCreateWith(graph.get(), raw.data(), keys.data(), static_cast<int>(raw.size()),
+                                             options.max_to_keep, FlagsOf(options), status),
+                          MR_SaverDelete);
       state_->made = status.Get();
     }
     if (state_->made.ok() && options.keep_every_hours >= 0) state_->made = SetKeepEvery(options.keep_every_hours);
 #if MILLRACE_EXCEPTIONS
     if (!state_->made.ok()) throw Error(state_->made);
 #endif
+  }
+  static int FlagsOf(const SaverOptions& options) {
+    return (options.sharded ? MR_SAVER_SHARDED : 0) |
+           (options.restore_sequentially ? MR_SAVER_RESTORE_SEQUENTIALLY : 0) |
+           (options.reshape ? MR_SAVER_RESHAPE : 0);
   }
   Status SetKeepEvery(double hours) {
     if (!state_->made.ok()) return state_->made;

@@ -42,7 +42,12 @@ struct Config {
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
   bool log_device_placement = false;
-  int64_t operation_timeout_in_ms = 0;           // of each step
+  int64_t operation_timeout_in_ms = 0;  // of each step
+  // Each step runs on its caller's thread alone, and among nodes that are ready the order is drawn from the seed (0: as
+  // the graph was stated): the same program gives the same bits, also where the graph leaves the order open. For
+  // sessions in this process.
+  bool ordered = false;
+  int64_t order_seed = 0;
   std::vector<std::string> device_filters = {};  // the tasks of a cluster that a session looks at: "/job:ps"
 
   std::string Encode() const {
@@ -51,6 +56,7 @@ struct Config {
     e.Int(2, intra_op_parallelism_threads).Int(5, inter_op_parallelism_threads);
     for (const std::string& filter : device_filters) e.Message(4, filter);
     e.Int(7, allow_soft_placement).Int(8, log_device_placement).Int(11, operation_timeout_in_ms);
+    e.Int(1000, ordered).Int(1001, order_seed);
     return e.bytes();
   }
 };
@@ -67,12 +73,17 @@ struct RunOptions {
   int64_t timeout_in_ms = 0;  // TF_DEADLINE_EXCEEDED for a step that takes longer; 0: as the session says
   TraceLevel trace_level = TraceLevel::kNone;
   bool output_partition_graphs = false;
+  // The step waits until the session's steps that change variables have ended, while those that come wait for it: all
+  // variables that it reads are of one moment. TF_FAILED_PRECONDITION where that cannot be had: variables on servers
+  // that other sessions use too, open partial runs.
+  bool between_steps = false;
 
   std::string Encode() const {
     return internal::Encoder()
         .Int(1, static_cast<int>(trace_level))
         .Int(2, timeout_in_ms)
         .Int(5, output_partition_graphs)
+        .Int(1000, between_steps)
         .bytes();
   }
 };

@@ -60,12 +60,30 @@ Status OnGraphOf(TF_Session& session, MR_Saver& saver, const std::function<Statu
   return absl::OkStatus();
 }
 
+MR_SaverSnapshot* ReadSnapshot(MR_Saver* saver, TF_Session* session, bool between_steps, TF_Status* status) {
+  return GuardedOr<MR_SaverSnapshot*>(status, nullptr, [&]() -> StatusOr<MR_SaverSnapshot*> {
+    MR_CAPI_REQUIRE(saver);
+    MR_CAPI_REQUIRE(session);
+    auto read = std::make_unique<MR_SaverSnapshot>();
+    MR_RETURN_IF_ERROR(OnGraphOf(*session, *saver, [&](Saver& s) -> Status {
+      MR_ASSIGN_OR_RETURN(read->snapshot, s.Read(*session->session, between_steps));
+      return absl::OkStatus();
+    }));
+    return read.release();
+  });
+}
+
 }  // namespace
 
 extern "C" {
 
 MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char* const* keys, int num_variables,
                          int max_to_keep, TF_Status* status) {
+  return MR_SaverCreateWith(graph, variables, keys, num_variables, max_to_keep, 0, status);
+}
+
+MR_Saver* MR_SaverCreateWith(TF_Graph* graph, const TF_Output* variables, const char* const* keys, int num_variables,
+                             int max_to_keep, int flags, TF_Status* status) {
   return GuardedOr<MR_Saver*>(status, nullptr, [&]() -> StatusOr<MR_Saver*> {
     MR_CAPI_REQUIRE(graph);
     MR_RETURN_IF_ERROR(CheckArray(variables, num_variables, "variables"));
@@ -76,9 +94,15 @@ MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char
       v.variable = AsNode(variables[i].oper);
       v.key = keys != nullptr && keys[i] != nullptr ? keys[i] : v.variable->name();
     }
+    if ((flags & ~(MR_SAVER_SHARDED | MR_SAVER_RESTORE_SEQUENTIALLY | MR_SAVER_RESHAPE)) != 0) {
+      return millrace::InvalidArgument("a saver has no flags ", flags);
+    }
+    SaverOptions options = KeepingNewest(max_to_keep);
+    options.sharded = (flags & MR_SAVER_SHARDED) != 0;
+    options.restore_sequentially = (flags & MR_SAVER_RESTORE_SEQUENTIALLY) != 0;
+    options.reshape = (flags & MR_SAVER_RESHAPE) != 0;
     MR_ASSIGN_OR_RETURN(
-        std::unique_ptr<Saver> saver,
-        Saver::Create(millrace::Env::Default(), graph->shared, std::move(saved), KeepingNewest(max_to_keep)));
+        std::unique_ptr<Saver> saver, Saver::Create(Env::Default(), graph->shared, std::move(saved), options));
     return new MR_Saver{std::move(saver)};
   });
 }
@@ -126,16 +150,11 @@ void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int6
 }
 
 MR_SaverSnapshot* MR_SaverRead(MR_Saver* saver, TF_Session* session, TF_Status* status) {
-  return GuardedOr<MR_SaverSnapshot*>(status, nullptr, [&]() -> StatusOr<MR_SaverSnapshot*> {
-    MR_CAPI_REQUIRE(saver);
-    MR_CAPI_REQUIRE(session);
-    auto read = std::make_unique<MR_SaverSnapshot>();
-    MR_RETURN_IF_ERROR(OnGraphOf(*session, *saver, [&](Saver& s) -> Status {
-      MR_ASSIGN_OR_RETURN(read->snapshot, s.Read(*session->session));
-      return absl::OkStatus();
-    }));
-    return read.release();
-  });
+  return ReadSnapshot(saver, session, false, status);
+}
+
+MR_SaverSnapshot* MR_SaverReadBetweenSteps(MR_Saver* saver, TF_Session* session, TF_Status* status) {
+  return ReadSnapshot(saver, session, true, status);
 }
 
 void MR_SaverSnapshotDelete(MR_SaverSnapshot* snapshot) { delete snapshot; }

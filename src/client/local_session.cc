@@ -66,6 +66,7 @@ class LocalSession final : public Session, public Interruptible {
                std::unique_ptr<ThreadPool> pool, TraceFiles trace_files)
       : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)) {
     options.env = &core_->env;
+    options.has_own_workers = true;
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
     if (determinism.on) options.max_threads = 1;

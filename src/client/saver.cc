@@ -6,149 +6,13 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "client/saver_nodes.h"
 #include "client/variables.h"
-#include "graph/graph_builder.h"
 #include "graph/graph_def.h"
 #include "io/checkpoint_state.h"
 
 namespace millrace {
 namespace {
-
-constexpr char kRestoreDevice[] = "/device:CPU:0";  // files are read by hosts
-
-struct SaverNodes {
-  Output filename;
-  Output save;
-  Node* restore = nullptr;
-};
-
-bool IsHandle(const Node& n) { return n.op_name() == "VarHandleOp"; }
-
-// A table that changes is saved as two tensors, its keys and its values.
-bool IsTable(const Node& n) {
-  return absl::StartsWith(n.op_name(), "Mutable") && absl::StrContains(n.op_name(), "HashTable");
-}
-
-std::string TableOp(const char* what, const Node& table) {
-  return absl::StrCat("LookupTable", what, table.output_type(0) == DType::kResource ? "V2" : "");
-}
-
-Status CheckVariable(const SavedVariable& v, std::set<std::pair<std::string, std::string>>* seen) {
-  if (v.variable == nullptr || v.variable->num_outputs() != 1) return InvalidArgument("'", v.key, "' is no variable");
-  if (!IsHandle(*v.variable) && !IsTable(*v.variable) && !IsRef(v.variable->output_type(0))) {
-    return InvalidArgument(v.variable->Describe(), " is no variable");
-  }
-  if (v.key.empty()) return InvalidArgument(v.variable->Describe(), " needs a name in the checkpoint");
-  if (!seen->insert({v.key, v.slice}).second) return InvalidArgument("'", v.key, "' is saved twice");
-  return absl::OkStatus();
-}
-
-StatusOr<DType> TypeOf(const Node& variable) {
-  if (IsHandle(variable)) return variable.Attr<DType>("dtype");
-  return BaseType(variable.output_type(0));
-}
-
-// The value to save: the reference itself, or a read of the resource, that of the client if there is one.
-Output ValueOf(const GraphBuilder& b, Node* variable, DType dtype) {
-  if (!IsHandle(*variable)) return variable->output(0);
-  Node* read = b.graph().Find(variable->name() + "/Read/ReadVariableOp");
-  if (read != nullptr && read->op_name() == "ReadVariableOp" && read->input(0) == variable->output(0)) {
-    return read->output(0);
-  }
-  return b.Op("ReadVariableOp", {variable->output(0)}, {{"dtype", dtype}});
-}
-
-// What a checkpoint holds, tensor by tensor.
-struct SavedTensors {
-  std::vector<TString> names, slices;
-  std::vector<DType> dtypes;
-  std::vector<Output> values;
-
-  void Add(std::string name, const std::string& slice, DType dtype, Output value) {
-    names.emplace_back(name);
-    slices.emplace_back(slice);
-    dtypes.push_back(dtype);
-    values.push_back(value);
-  }
-};
-
-StatusOr<SavedTensors> TensorsOf(const GraphBuilder& b, const std::vector<SavedVariable>& variables) {
-  SavedTensors saved;
-  for (const SavedVariable& v : variables) {
-    if (!IsTable(*v.variable)) {
-      MR_ASSIGN_OR_RETURN(const DType dtype, TypeOf(*v.variable));
-      saved.Add(v.key, v.slice, dtype, ValueOf(b, v.variable, dtype));
-      continue;
-    }
-    MR_ASSIGN_OR_RETURN(const DType key, v.variable->Attr<DType>("key_dtype"));
-    MR_ASSIGN_OR_RETURN(const DType value, v.variable->Attr<DType>("value_dtype"));
-    Node* pairs =
-        b.OpNode(TableOp("Export", *v.variable), {v.variable->output(0)}, {{"Tkeys", key}, {"Tvalues", value}});
-    MR_RETURN_IF_ERROR(b.status());
-    saved.Add(v.key + "-keys", "", key, pairs->output(0));
-    saved.Add(v.key + "-values", "", value, pairs->output(1));
-  }
-  return saved;
-}
-
-// The ops that give the variables and tables what `restore` read.
-std::vector<Node*> Assignments(const GraphBuilder& b, const std::vector<SavedVariable>& variables, Node* restore) {
-  std::vector<Node*> assigned;
-  int at = 0;
-  for (const SavedVariable& v : variables) {
-    const Output target = v.variable->output(0);
-    const Output value = restore->output(at++);
-    if (IsTable(*v.variable)) {
-      assigned.push_back(
-          b.ColocateWith(v.variable).OpNode(TableOp("Import", *v.variable), {target, value, restore->output(at++)}));
-    } else if (IsHandle(*v.variable)) {
-      const GraphBuilder beside = b.ColocateWith(v.variable);
-      assigned.push_back(beside.OpNode("AssignVariableOp", {target, beside.Identity(value)}));
-    } else {
-      assigned.push_back(b.ColocateWith(v.variable).OpNode("Assign", {target, value}));
-    }
-  }
-  return assigned;
-}
-
-Output StringVector(const GraphBuilder& b, const std::vector<TString>& strings) {
-  return b.Const(Tensor::Vector<TString>(absl::MakeConstSpan(strings)));
-}
-
-StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariable>& variables) {
-  SaverNodes nodes;
-  const std::pair<const char*, AttrValue> is_string{"dtype", DType::kString};
-  const std::pair<const char*, AttrValue> is_scalar{"shape", PartialShape::Scalar()};
-  const Output model = b.WithName("filename/input").Const(Tensor::Scalar<TString>("model"));
-  const Output filename = b.WithName("filename").Op("PlaceholderWithDefault", {model}, {is_string, is_scalar});
-  nodes.filename = b.WithName("Const").Op("PlaceholderWithDefault", {filename}, {is_string, is_scalar});
-
-  MR_ASSIGN_OR_RETURN(const SavedTensors saved, TensorsOf(b, variables));
-  const GraphBuilder in_save = b.ScopeExact("SaveV2");
-  Node* save = b.WithName("SaveV2").OpNode(
-      "SaveV2",
-      std::vector<Arg>{nodes.filename, StringVector(in_save.WithName("tensor_names"), saved.names),
-                       StringVector(in_save.WithName("shape_and_slices"), saved.slices), Arg(saved.values)},
-      AttrMap{{"dtypes", saved.dtypes}});
-  MR_RETURN_IF_ERROR(b.status());
-  nodes.save =
-      b.WithName("control_dependency").WithControl({save}).ColocateWith(nodes.filename.node).Identity(nodes.filename);
-
-  const GraphBuilder host = b.WithDevice(kRestoreDevice);
-  const GraphBuilder in_restore = host.ScopeExact("RestoreV2");
-  Node* restore =
-      host.WithName("RestoreV2")
-          .OpNode("RestoreV2",
-                  std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), saved.names),
-                                   StringVector(in_restore.WithName("shape_and_slices"), saved.slices)},
-                  AttrMap{{"dtypes", saved.dtypes}});
-  MR_RETURN_IF_ERROR(b.status());
-  const std::vector<Node*> assigned = Assignments(b, variables, restore);
-  MR_RETURN_IF_ERROR(b.status());
-  nodes.restore = b.WithName("restore_all").WithControl(assigned).OpNode("NoOp", {});
-  MR_RETURN_IF_ERROR(b.status());
-  return nodes;
-}
 
 StatusOr<Output> FindOutput(const Graph& graph, const std::string& name) {
   MR_ASSIGN_OR_RETURN(const TensorName parsed, ParseTensorName(name));
@@ -195,7 +59,10 @@ std::vector<Output> TensorsBehind(Node* save) {
 }  // namespace
 
 Saver::Saver(Env& env, RefPtr<SharedGraph> graph, const SaverOptions& options)
-    : graph_(std::move(graph)), env_(env), max_to_keep_(std::max(options.max_to_keep, 0)) {}
+    : graph_(std::move(graph)),
+      env_(env),
+      max_to_keep_(std::max(options.max_to_keep, 0)),
+      is_sharded_(options.sharded) {}
 
 StatusOr<std::unique_ptr<Saver>> Saver::Create(Env& env, RefPtr<SharedGraph> graph,
                                                std::vector<SavedVariable> variables, SaverOptions options) {
@@ -207,10 +74,9 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(Env& env, RefPtr<SharedGraph> gra
     std::sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   }
   if (variables.empty()) return InvalidArgument("no variables to save");
-  std::set<std::pair<std::string, std::string>> seen;
-  for (const SavedVariable& v : variables) MR_RETURN_IF_ERROR(CheckVariable(v, &seen));
+  MR_RETURN_IF_ERROR(CheckSaved(variables));
   const int mark = graph->graph.num_node_ids();
-  const auto nodes = Build(GraphBuilder(&graph->graph).Scope(options.scope), variables);
+  const auto nodes = BuildSaver(GraphBuilder(&graph->graph).Scope(options.scope), variables, options, env.Random64());
   if (!nodes.ok()) {
     graph->graph.RollbackTo(mark);
     return nodes.status();
@@ -223,6 +89,7 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(Env& env, RefPtr<SharedGraph> gra
 
 StatusOr<std::unique_ptr<Saver>> Saver::FromDef(Env& env, RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                 SaverOptions options) {
+  options.sharded = def.sharded;
   std::unique_ptr<Saver> saver(new Saver(env, graph, options));
   const double of_def = static_cast<double>(def.keep_checkpoint_every_n_hours);
   MR_RETURN_IF_ERROR(saver->KeepEvery(of_def > 0 ? of_def : options.keep_every_hours));
@@ -267,6 +134,7 @@ wire::SaverDef Saver::def() const {
   def.save_tensor_name = save_.ToString();
   def.restore_op_name = restore_->name();
   def.max_to_keep = max_to_keep_;
+  def.sharded = is_sharded_;
   def.keep_checkpoint_every_n_hours = static_cast<float>(keep_every_hours_);
   def.version = wire::SaverDef::kV2;
   return def;
@@ -287,7 +155,7 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, i
   return path;
 }
 
-StatusOr<Saver::Snapshot> Saver::Read(Session& session) const {
+StatusOr<Saver::Snapshot> Saver::Read(Session& session, bool between_steps) const {
   Snapshot snapshot;
   {
     GraphReaderLock lock(&graph_->mu);
@@ -296,7 +164,9 @@ StatusOr<Saver::Snapshot> Saver::Read(Session& session) const {
   if (snapshot.tensors.empty()) {
     return FailedPrecondition("'", save_.ToString(), "' saves by operations of its own, which cannot be fed");
   }
-  MR_RETURN_IF_ERROR(session.Run(nullptr, {}, {}, snapshot.tensors, {}, &snapshot.values, nullptr));
+  wire::RunOptions how;
+  how.between_steps = between_steps;
+  MR_RETURN_IF_ERROR(session.Run(&how, {}, {}, snapshot.tensors, {}, &snapshot.values, nullptr));
   return snapshot;
 }
 

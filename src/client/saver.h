@@ -31,6 +31,9 @@ struct SaverOptions {
   // Of those that would be deleted, one for every so many hours stays for good, counted from when the saver was made.
   double keep_every_hours = kNeverKeepEvery;
   std::string scope = "save";
+  bool sharded = false;               // a file for each device that variables ask for
+  bool restore_sequentially = false;  // one variable after the other, which wants less memory
+  bool reshape = false;               // values take the variables' shapes
 };
 
 class Saver {
@@ -55,8 +58,9 @@ class Saver {
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t global_step = -1,
                              bool write_meta_graph = true, const Snapshot* snapshot = nullptr);
   // What Save would write, read in one step; it stays as it is while later steps change the variables.
-  // FailedPrecondition: the graph saves by ops of its own, which cannot be fed.
-  StatusOr<Snapshot> Read(Session& session) const;
+  // `between_steps`: while no other step of the session changes a variable, see StepOptions. FailedPrecondition: the
+  // graph saves by ops of its own, which cannot be fed; or there is no such moment.
+  StatusOr<Snapshot> Read(Session& session, bool between_steps = false) const;
   Status Restore(Session& session, const std::string& prefix);
 
   const RefPtr<SharedGraph>& graph() const { return graph_; }
@@ -84,6 +88,7 @@ class Saver {
   const RefPtr<SharedGraph> graph_;
   Env& env_;
   const int max_to_keep_;
+  const bool is_sharded_;
   Output filename_;
   Output save_;
   Node* restore_ = nullptr;

@@ -25,4 +25,8 @@ std::string VariableKey(const Node& maker);
 // What takes a reference that comes from `maker`, and so may change the variable. Control flow only passes it on.
 std::vector<Node*> UpdatesOf(Node* maker);
 
+// Whether a step of the graph may change variables or tables, what calls itself included. No: it may change other
+// states, as queues are. Where a handle comes from outside, as into a function, it may.
+bool ChangesVariables(const Graph& graph);
+
 }  // namespace millrace

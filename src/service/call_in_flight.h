@@ -22,6 +22,7 @@ struct Coordinator::CallInFlight {
   Interrupt* interrupt = nullptr;  // null: nothing interrupts it; constant
   std::shared_ptr<CallInFlight> self;
   bool entered = false;
+  bool changes_variables = false;    // has a turn to do so
   bool is_being_stopped = false;     // it must not leave
   bool leaves_when_stopped = false;  // it has left meanwhile
   // Neighbours among the calls in flight.

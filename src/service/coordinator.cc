@@ -16,6 +16,8 @@
 
 namespace millrace {
 
+constexpr absl::Duration kTurnPatience = absl::Minutes(1);
+
 // What runs inline has its state here, on the caller's stack; everything else has it with the workers.
 struct Coordinator::StepInFlight : CallInFlight {
   StepInFlight(int64_t id, int max_threads, StepTrace* trace) {
@@ -186,9 +188,59 @@ void Coordinator::AwaitStopped(CallInFlight* call) {
 }
 
 std::shared_ptr<Coordinator::CallInFlight> Coordinator::Unlink(CallInFlight* call) {
+  if (alone_ == call) alone_ = nullptr;
   (call->previous ? call->previous->next : running_) = call->next;
   if (call->next) call->next->previous = call->previous;
   return std::move(call->self);
+}
+
+int Coordinator::NumChanging() const {
+  int changing = 0;
+  for (const CallInFlight* call = running_; call; call = call->next) changing += call->changes_variables;
+  return changing;
+}
+
+Status Coordinator::MayBeAlone() const {
+  constexpr char kInstead[] = "; without between_steps variables are read while others change them";
+  if (!options_.has_own_workers && !options_.isolates_state) {
+    return FailedPrecondition("between_steps: other sessions may change the variables of the servers", kInstead);
+  }
+  if (!partial_.empty() || !late_partial_.empty() || partial_starting_ > 0) {
+    return FailedPrecondition("between_steps: a partial run is open, whose end nobody can wait for", kInstead);
+  }
+  return absl::OkStatus();
+}
+
+Status Coordinator::TakeTurn(CallInFlight* call, bool changes_variables, bool between_steps,
+                             absl::FunctionRef<Status()> keep_going) {
+  if (!between_steps && (alone_ == nullptr || !changes_variables)) {
+    call->changes_variables = changes_variables;
+    return absl::OkStatus();
+  }
+  const int64_t begun = env().MonotonicNanos();
+  const auto wait_until = [&](const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) -> Status {
+    while (!env().Await(mu_, condition, kInterruptPeriod)) {
+      mu_.Unlock();
+      Status s = WithoutExceptions(keep_going);
+      mu_.Lock();
+      if (s.ok() && between_steps && absl::Nanoseconds(env().MonotonicNanos() - begun) > kTurnPatience) {
+        s = DeadlineExceeded("no moment between steps has come within ", absl::FormatDuration(kTurnPatience));
+      }
+      if (!s.ok()) return Annotate(s, absl::StrCat("waiting for ", NumChanging(), " steps that change variables"));
+    }
+    return absl::OkStatus();
+  };
+  if (between_steps) MR_RETURN_IF_ERROR(MayBeAlone());
+  auto nobody_is_alone = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return alone_ == nullptr; };
+  MR_RETURN_IF_ERROR(wait_until(absl::Condition(&nobody_is_alone)));
+  if (!between_steps) {
+    call->changes_variables = changes_variables;
+    return absl::OkStatus();
+  }
+  alone_ = call;  // until it leaves; from here on no step begins that changes variables
+  auto nobody_changes = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return NumChanging() == 0; };
+  MR_RETURN_IF_ERROR(wait_until(absl::Condition(&nobody_changes)));
+  return MayBeAlone();
 }
 
 bool Coordinator::Tick() {
@@ -338,14 +390,23 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   const absl::Cleanup forget = [&] {
     if (token != CancellationManager::kInvalid) options.cancellation->Deregister(token);
   };
+  const auto keep_going = [&] {
+    const Status s = KeepGoing(timeout)();
+    return s.ok() ? step.joint.stopped() : s;
+  };
   CompiledPtr compiled;
   {
     absl::MutexLock lock(&mu_);
     MR_RETURN_IF_ERROR(Enter(&step));
     compiled = cache_.Find({feeds, fetches, targets});
+    if (compiled) {
+      MR_RETURN_IF_ERROR(TakeTurn(&step, compiled->changes_variables, options.between_steps, keep_going));
+    }
   }
   if (!compiled) {
     MR_ASSIGN_OR_RETURN(compiled, AwaitCompiled({feeds, fetches, targets}, KeepGoing(timeout)));
+    absl::MutexLock lock(&mu_);
+    MR_RETURN_IF_ERROR(TakeTurn(&step, compiled->changes_variables, options.between_steps, keep_going));
   }
   if (!compiled->simple || options_.deterministic) return RunJointly(*compiled, step, options, feed_values, outputs);
   Status s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);

@@ -42,13 +42,18 @@ struct CoordinatorOptions {
   size_t max_partial_runs = 1000;        // at once
   // Workers of other processes end the session when no heartbeat of its master has come for so long; 0: they do not.
   absl::Duration lease = absl::ZeroDuration();
-  bool isolates_state = false;  // of the workers: variables and other resources are the session's
+  bool isolates_state = false;   // of the workers: variables and other resources are the session's
+  bool has_own_workers = false;  // nobody else's sessions are on them
 };
 
 struct StepOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   StepTrace* trace = nullptr;  // lives until the step is over
   int inter_op_threads = 0;    // that run kernels at once on a worker; 0: the pool's width
+  // Of Run alone: waits until the steps that change variables have ended, while those that come wait for this one. So
+  // all that it reads is of one moment. FailedPrecondition where others may change the variables too: sessions that
+  // share the workers, partial runs. DeadlineExceeded when no such moment comes within a minute.
+  bool between_steps = false;
   // Of Run alone. May be null, and live until it returns: stops the step; replaces the session's.
   CancellationManager* cancellation = nullptr;
   const InterruptCheck* interrupt = nullptr;
@@ -165,6 +170,11 @@ class Coordinator {
   // Returns what holds the call, to be let go outside of the lock.
   std::shared_ptr<CallInFlight> Unlink(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePartial(PartialCall* call);
+  // Waits for it with `keep_going`, which is asked under no lock.
+  Status TakeTurn(CallInFlight* call, bool changes_variables, bool between_steps,
+                  absl::FunctionRef<Status()> keep_going) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status MayBeAlone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int NumChanging() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Tick();
   StatusOr<WorkerViewPtr> ConnectWithin(MessageCall& call);
   static Status PastDeadline(absl::Duration timeout);
@@ -198,6 +208,7 @@ class Coordinator {
   mutable absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   CallInFlight* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // the first of those in flight
+  CallInFlight* alone_ ABSL_GUARDED_BY(mu_) = nullptr;    // runs between steps, or waits for that
   StepIds step_ids_ ABSL_GUARDED_BY(mu_);
   SignatureCache cache_ ABSL_GUARDED_BY(mu_);
   BySignature<std::shared_ptr<Compilation>> compiling_ ABSL_GUARDED_BY(mu_);

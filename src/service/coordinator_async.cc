@@ -88,7 +88,9 @@ class Coordinator::AsyncRun final : public CallInFlight {
       CompiledReply reply = [run](const StatusOr<CompiledPtr>& plan, bool is_own) { return Take(run, plan, is_own); };
       absl::MutexLock lock(&c.mu_);
       if (!run->entered) {
+        if (c.alone_) return Unavailable("a step runs between steps");
         MR_RETURN_IF_ERROR(c.Enter(run.get()));
+        run->changes_variables = true;  // nobody waits for the plan, which may
         run->self = run;
       }
       MR_ASSIGN_OR_RETURN(at, c.LookUp(RunSignatureView::Of(run->signature_, false), std::move(reply)));

@@ -5,6 +5,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/exceptions.h"
 #include "graph/graph_def.h"
+#include "graph/variable_use.h"
 #include "service/call_in_flight.h"
 
 namespace millrace {
@@ -302,6 +303,7 @@ Status Coordinator::Register(const std::shared_ptr<Compilation>& mine, std::shar
     part.worker = view->worker_of_device.at(p.partition.device);
     MR_RETURN_IF_ERROR(RenumberArguments(*p.partition.graph, &part));
     compiled->num_nodes += static_cast<int64_t>(p.partition.graph->nodes().size());
+    if (ChangesVariables(*p.partition.graph)) compiled->changes_variables = true;
     requests[part.worker].session = view->workers[part.worker].session;
     requests[part.worker].partitions.push_back(std::move(p));
     registration->wanted[part.worker].push_back(std::move(part));

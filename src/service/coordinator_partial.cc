@@ -58,6 +58,8 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   {
     absl::MutexLock lock(&mu_);
     MR_RETURN_IF_ERROR(Enter(&call));
+    MR_RETURN_IF_ERROR(
+        TakeTurn(&call, /*changes_variables=*/true, /*between_steps=*/false, KeepGoing(options_.default_timeout)));
     if (partial_.size() + partial_starting_ >= options_.max_partial_runs) {
       return ResourceExhausted(partial_.size() + partial_starting_,
                                " partial runs of this session are open; end or release some (MR_ReleasePartialRun)");

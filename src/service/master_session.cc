@@ -46,6 +46,7 @@ StatusOr<StepOptions> MasterSession::OptionsOf(const wire::RunOptions& options) 
   }
   StepOptions step;
   step.inter_op_threads = pool < 0 ? 1 : inter_op_threads_[static_cast<size_t>(pool)];  // -1: the caller's thread alone
+  step.between_steps = options.between_steps;
   if (options.timeout_in_ms > 0) step.timeout = absl::Milliseconds(options.timeout_in_ms);
   return step;
 }

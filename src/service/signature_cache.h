@@ -35,6 +35,7 @@ struct Compiled {
   std::vector<std::vector<bool>> feeds_needed;   // of partial runs: by fetch, by feed
   std::vector<int64_t> feed_edges, fetch_edges;  // of partial runs; -1: nothing needs the feed
   int64_t num_nodes = 0;
+  bool changes_variables = false;
   bool simple = false;  // one partition that runs inline, arguments and retvals in the client's order
 };
 using CompiledPtr = std::shared_ptr<const Compiled>;

@@ -99,6 +99,8 @@ const MessageInfo& ConfigProto::Info() {
           .Field(13, "rpc_options", &ConfigProto::rpc_options)
           .Field(14, "cluster_def", &ConfigProto::cluster_def)
           .Field(15, "isolate_session_state", &ConfigProto::isolate_session_state)
+          .Field(1000, "ordered", &ConfigProto::ordered)
+          .Field(1001, "order_seed", &ConfigProto::order_seed)
           .Build();
   return info;
 }
@@ -144,6 +146,7 @@ const MessageInfo& RunOptions::Info() {
           .Field(6, "debug_options", &RunOptions::debug_options)
           .Field(7, "report_tensor_allocations_upon_oom", &RunOptions::report_tensor_allocations_upon_oom)
           .Field(8, "experimental", &RunOptions::experimental)
+          .Field(1000, "between_steps", &RunOptions::between_steps)
           .Build();
   return info;
 }

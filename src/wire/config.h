@@ -115,6 +115,8 @@ struct ConfigProto {
   Box<RPCOptions> rpc_options;
   Box<ClusterDef> cluster_def;
   bool isolate_session_state = false;
+  bool ordered = false;  // these are not TensorFlow's, see Determinism
+  int64_t order_seed = 0;
   UnknownFields unknown_fields;
 
   static const MessageInfo& Info();
@@ -163,6 +165,7 @@ struct RunOptions {
   Box<DebugOptions> debug_options;
   bool report_tensor_allocations_upon_oom = false;
   Box<RunOptionsExperimental> experimental;
+  bool between_steps = false;  // not TensorFlow's, see StepOptions
   UnknownFields unknown_fields;
 
   static const MessageInfo& Info();

@@ -2,8 +2,11 @@
 // Savers of the C++ client. Compiled twice, as client_test.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "client_modes.h"
 #include "millrace/io.h"
@@ -106,6 +109,79 @@ CLIENT_TEST(SavesInTheBackgroundWhatTheVariablesWere) {
   EXPECT_NE(CodeOf([&] { return saver.Wait(); }), TF_OK) << "the next call tells";
   MUST(saver.Wait());
   EXPECT_EQ(CodeOf([&] { return saver.Save(Session(), folder + "/model", 9); }), TF_INVALID_ARGUMENT);
+}
+
+CLIENT_TEST(ConsistentCheckpointsAreOfOneMoment) {
+  Net net;
+  millrace::Scope& s = net.model.scope();
+  const Operation first = s.Op("AssignAdd", {net.a.ref, s.Const({1.0f, 1.0f})});
+  Output work = s.WithControl({first}).Op("RandomUniform", {Tensor({300, 300})}, {{"dtype", millrace::DType::kFloat}});
+  for (int i = 0; i < 3; ++i) work = s.Op("MatMul", {work, work});
+  const Operation second = s.WithControl({Operation(work.get().oper)}).Op("AssignAdd", {net.b.ref, 1.0f});
+  const std::string folder = Fresh("consistent");
+  for (const bool asynchronous : {false, true}) {
+    Saver saver(net.graph, millrace::SaverOptions{.max_to_keep = 0, .asynchronous = asynchronous, .consistent = true});
+    const Session session(net.graph);
+    MUST(session.RunTargets({net.init}));
+    std::atomic<bool> over = false;
+    std::vector<std::thread> trains;
+    for (int i = 0; i < 2; ++i) {
+      trains.emplace_back([&] {
+        std::vector<Tensor> none;
+        while (!over && session.TryRun({}, {}, {second}, &none).ok()) {
+        }
+      });
+    }
+    std::vector<std::string> paths;
+    for (int i = 0; i < 6; ++i) paths.push_back(Value(saver.Save(session, folder + "/c", i)));
+    MUST(saver.Wait());
+    over = true;
+    for (std::thread& t : trains) t.join();
+    for (const std::string& path : paths) {
+      const millrace::CheckpointReader reader(path);
+      const float a = Value(Value(reader.Read("a")).values<float>())[0];
+      EXPECT_EQ(a - 1, Value(Value(reader.Read("part/b")).scalar<float>()) - 3) << path;
+    }
+  }
+}
+
+CLIENT_TEST(ShardsAreOneCheckpoint) {
+  Net net;
+  millrace::Api().SetRequestedDevice(net.graph.get(), net.a.ref.get().oper, "/job:localhost/task:0/device:CPU:0");
+  Saver sharded(net.graph, millrace::SaverOptions{.sharded = true, .restore_sequentially = true});
+  Saver plain(net.graph);
+  const Session session(net.graph);
+  MUST(session.RunTargets({net.init}));
+  const std::string folder = Fresh("sharded");
+  const std::string path = Value(sharded.Save(session, folder + "/m", 1));
+  std::vector<std::string> files;
+  for (const auto& f : std::filesystem::directory_iterator(folder)) files.push_back(f.path().filename());
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(files, (std::vector<std::string>{
+                       "checkpoint", "m-1.data-00000-of-00002", "m-1.data-00001-of-00002", "m-1.index", "m-1.meta"}));
+  EXPECT_EQ(millrace::CheckpointReader(path).names(), (std::vector<std::string>{"a", "part/b"}));
+  for (Saver* saver : {&sharded, &plain}) {
+    MUST(session.RunTargets({net.twice}));
+    MUST(saver->Restore(session, path));
+    EXPECT_EQ(Floats(session, net.a), (std::vector<float>{1, 2}));
+    EXPECT_EQ(Floats(session, net.b), (std::vector<float>{3}));
+  }
+}
+
+CLIENT_TEST(RestoredValuesMayTakeTheVariablesShapes) {
+  Net net;
+  Saver saver(net.graph, {net.a});
+  const Session session(net.graph);
+  MUST(session.RunTargets({net.init}));
+  const std::string path = Value(saver.Save(session, Fresh("reshape") + "/m", 1));
+  Graph other;
+  millrace::Model model{millrace::Scope(other)};
+  const Variable column = model.AddVariable("a", model.scope().Const(Tensor::Of<float>({2, 1}, {0, 0})));
+  Saver same(other), reshaped(other, millrace::SaverOptions{.reshape = true});
+  const Session second(other);
+  EXPECT_EQ(CodeOf([&] { return same.Restore(second, path); }), TF_INVALID_ARGUMENT);
+  MUST(reshaped.Restore(second, path));
+  EXPECT_EQ(Floats(second, column), (std::vector<float>{1, 2}));
 }
 
 CLIENT_TEST(KeepsTheBest) {

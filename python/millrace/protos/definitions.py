@@ -52,12 +52,12 @@ SpriteMetadata: 1 image_path string; 2 single_image_dim *uint32
 JobDef: 1 name string; 2 tasks map<int32,string>
 ClusterDef: 1 job *JobDef
 ServerDef: 1 cluster ClusterDef; 2 job_name string; 3 task_index int32; 4 default_session_config ConfigProto; 5 protocol string
-ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads int32; 5 inter_op_parallelism_threads int32; 9 use_per_session_threads bool; 12 session_inter_op_thread_pool *ThreadPoolOptionProto; 3 placement_period int32; 4 device_filters *string; 6 gpu_options GPUOptions; 7 allow_soft_placement bool; 8 log_device_placement bool; 10 graph_options GraphOptions; 11 operation_timeout_in_ms int64; 13 rpc_options RPCOptions; 14 cluster_def ClusterDef; 15 isolate_session_state bool; 16 experimental ConfigProto.Experimental
+ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads int32; 5 inter_op_parallelism_threads int32; 9 use_per_session_threads bool; 12 session_inter_op_thread_pool *ThreadPoolOptionProto; 3 placement_period int32; 4 device_filters *string; 6 gpu_options GPUOptions; 7 allow_soft_placement bool; 8 log_device_placement bool; 10 graph_options GraphOptions; 11 operation_timeout_in_ms int64; 13 rpc_options RPCOptions; 14 cluster_def ClusterDef; 15 isolate_session_state bool; 16 experimental ConfigProto.Experimental; 1000 ordered bool; 1001 order_seed int64
 ConfigProto.Experimental: 1 collective_group_leader string; 3 executor_type string; 4 recv_buf_max_chunk int32; 5 use_numa_affinity bool; 6 collective_deterministic_sequential_execution bool; 7 collective_nccl bool; 8 share_session_state_in_clusterspec_propagation bool; 9 disable_thread_spinning bool; 10 share_cluster_devices_in_session bool; 11 session_metadata SessionMetadata; 12 optimize_for_static_graph bool
 SessionMetadata: 1 name string; 2 version int64
 DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls *string; 5 tolerate_debug_op_creation_failures bool
 DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64
-RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool; 8 experimental RunOptions.Experimental
+RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool; 8 experimental RunOptions.Experimental; 1000 between_steps bool
 RunOptions.Experimental: 1 collective_graph_key int64; 2 use_run_handler_pool bool
 AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 4 allocation_id int64; 5 has_single_reference bool; 6 ptr uint64
 TensorDescription: 1 dtype enum; 2 shape TensorShapeProto; 4 allocation_description AllocationDescription

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints that are written while training goes on.
+"""Checkpoints of a snapshot: those that are written while training goes on, and those of one moment between steps.
 
 The pause is one step that reads the variables: their values are one snapshot, and stay as they are while later steps change the variables. A
-thread then runs the saver's own operations with these values fed in place of the variables.
+saver's own operations then run with these values fed in place of the variables, in a thread where training goes on. The step may ask to run
+between those that change variables, so that it sees them all as of one moment.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Operation, Tensor
+from millrace.protos import definitions
 
 _SAVES = {"SaveV2": 3, "Save": 2, "SaveSlices": 3}  # the first of the inputs that are saved
 
@@ -35,9 +37,13 @@ def saved_tensors(graph: Graph, save_tensor_name: str) -> List[Tensor]:
 
 
 class BackgroundSaver:
-    """Writes one checkpoint after the other, in the order in which they were begun. A failure is raised by the next call."""
+    """Writes one checkpoint after the other, in the order in which they were begun. A failure is raised by the next call.
 
-    def __init__(self) -> None:
+    `asynchronous`: begin returns when the values are read. `consistent`: they are of one moment between steps.
+    """
+
+    def __init__(self, asynchronous: bool, consistent: bool) -> None:
+        self.is_asynchronous, self._options = asynchronous, definitions.RunOptions(between_steps=True) if consistent else None
         self._thread: Optional[threading.Thread] = None
         self._error: Optional[BaseException] = None
         self._tensors: Dict[Any, List[Tensor]] = {}
@@ -50,10 +56,16 @@ class BackgroundSaver:
             self._tensors[key] = saved_tensors(session.graph, save_tensor_name)
         tensors = self._tensors[key]
         if not tensors:
-            raise at_user_line(ValueError("'%s' saves by operations of its own, which cannot be fed; save without asynchronous=True" % save_tensor_name))
-        values = session.run(tensors)
+            raise at_user_line(
+                ValueError("'%s' saves by operations of its own, which cannot be fed; save without asynchronous=True and consistent=True" % save_tensor_name)
+            )
+        values = session.run(tensors, options=self._options)
         feeds: Dict[Any, Any] = dict(zip(tensors, values))
         feeds[session.graph.get_tensor_by_name(filename_tensor_name)] = path
+
+        if not self.is_asynchronous:
+            then(session.run(save_tensor_name, feeds).decode())
+            return
 
         def write() -> None:
             try:

@@ -47,7 +47,8 @@ class Saver:
     `max_to_keep`: how many checkpoints stay (None and 0: all); one that is written `keep_checkpoint_every_n_hours` after the last such
     stays for good. `sharded`: a file for each device. `reshape`: values take the variables' shapes. `write_version`: of SaverDef.
     `asynchronous`: save returns when the values are read, and a thread writes them; `wait` ends when they are on disk. `keep_best`: so many
-    checkpoints with the best score that `save` was given stay too; which is better says `best_is`, 'greatest' or 'least'.
+    checkpoints with the best score that `save` was given stay too; which is better says `best_is`, 'greatest' or 'least'. `consistent`: the
+    variables are those of one moment between the session's steps that change them; steps of other threads wait while they are read.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Saver:
         asynchronous: bool = False,
         keep_best: int = 0,
         best_is: str = "greatest",
+        consistent: bool = False,
     ) -> None:
         if defer_build and var_list:
             raise at_user_line(ValueError("If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."))
@@ -79,7 +81,8 @@ class Saver:
         self._write_version, self._pad_step_number, self._save_relative_paths, self._filename = write_version, pad_step_number, save_relative_paths, filename
         if best_is not in BETTER or keep_best < 0:
             raise at_user_line(ValueError("keep_best is %r and best_is %r, want a number from 0 on, and 'greatest' or 'least'" % (keep_best, best_is)))
-        self._background, self._keep_best, self._best_is = BackgroundSaver() if asynchronous else None, keep_best, best_is
+        self._keep_best, self._best_is = keep_best, best_is
+        self._snapshots = BackgroundSaver(asynchronous, consistent) if asynchronous or consistent else None
         self._last_checkpoints: List[Tuple[str, float]] = []
         self._checkpoints_to_be_deleted: List[Tuple[str, float]] = []
         if saver_def is not None:
@@ -173,8 +176,8 @@ class Saver:
 
     def wait(self) -> None:
         """Returns when the checkpoint that an asynchronous save began is on disk; raises what went wrong."""
-        if self._background is not None:
-            self._background.wait()
+        if self._snapshots is not None:
+            self._snapshots.wait()
 
     def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool, score: Optional[float]) -> str:
         folder = os.path.dirname(path)
@@ -192,8 +195,8 @@ class Saver:
             self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
 
         try:
-            if self._background is not None:
-                self._background.begin(session, self.saver_def.save_tensor_name, self.saver_def.filename_tensor_name, path, is_whole)
+            if self._snapshots is not None:
+                self._snapshots.begin(session, self.saver_def.save_tensor_name, self.saver_def.filename_tensor_name, path, is_whole)
                 return path
             written = session.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}).decode()
             is_whole(written)

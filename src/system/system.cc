@@ -111,11 +111,16 @@ OpRegistry& System::ops() { return impl_->ops; }
 KernelRegistry& System::kernels() { return impl_->kernels; }
 CompositeRegistry& System::composites() { return impl_->composites; }
 
-StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                      const std::string& target, const Determinism& determinism) {
+StatusOr<std::unique_ptr<Session>> System::NewSession(
+    RefPtr<SharedGraph> graph, const wire::ConfigProto& config, const std::string& target, const Determinism& given) {
+  Determinism determinism = given;
+  if (config.ordered) determinism = {true, static_cast<uint64_t>(config.order_seed)};
   if (!IsLocal(target)) {
     MR_RETURN_IF_ERROR(CheckRemote(target));
-    if (determinism.on) return Unimplemented("deterministic mode in a session of target '", target, "'");
+    if (determinism.on) {
+      return Unimplemented("ordered steps in a session of target '", target,
+                           "': several tasks have no order between them; give each its seeds instead");
+    }
     return NewRemoteSession(std::move(graph), config, target, &impl_->channels);
   }
   std::unique_ptr<ThreadPool> own_pool;

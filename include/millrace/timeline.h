@@ -18,9 +18,11 @@ struct NodeStats {
   std::string label;  // what it did: "MatMul = MatMul(a, b)"
   std::string device;
   int64_t thread = 0;
-  int64_t scheduled_micros = 0;  // when its inputs were there; 0: not told
-  int64_t start_micros = 0;      // both since 1970
-  int64_t duration_micros = 0;
+  int64_t scheduled_nanos = 0;  // when its inputs were there; 0: not told
+  int64_t start_nanos = 0;      // both since 1970
+  int64_t duration_nanos = 0;
+  // The same cut to microseconds.
+  int64_t scheduled_micros = 0, start_micros = 0, duration_micros = 0;
   int64_t output_bytes = 0;
 };
 
@@ -46,7 +48,7 @@ inline int64_t OutputBytes(std::string_view node_output) {
 
 inline NodeStats ReadNodeStats(std::string_view encoded, bool* damaged) {
   NodeStats n;
-  int64_t op_end = 0, all_end = 0;
+  int64_t op_end = 0, all_end = 0, op_end_nanos = 0, all_end_nanos = 0;
   Decoder d(encoded);
   while (d.Next()) {
     switch (d.field()) {
@@ -58,10 +60,20 @@ inline NodeStats ReadNodeStats(std::string_view encoded, bool* damaged) {
       case 8: n.label = d.text(); break;
       case 9: n.scheduled_micros = d.number(); break;
       case 10: n.thread = d.number(); break;
+      case 13: n.start_nanos = d.number(); break;
+      case 15: op_end_nanos = d.number(); break;
+      case 16: all_end_nanos = d.number(); break;
+      case 17: n.scheduled_nanos = d.number(); break;
       default: break;
     }
   }
   n.duration_micros = op_end > all_end ? op_end : all_end;
+  n.duration_nanos = op_end_nanos > all_end_nanos ? op_end_nanos : all_end_nanos;
+  if (n.start_nanos == 0) {  // of a writer that has none
+    n.start_nanos = n.start_micros * 1000;
+    n.duration_nanos = n.duration_micros * 1000;
+    n.scheduled_nanos = n.scheduled_micros * 1000;
+  }
   *damaged |= d.damaged();
   return n;
 }
@@ -80,6 +92,13 @@ inline std::string JsonText(std::string_view text) {
     }
   }
   return json + '"';
+}
+
+// Nanoseconds as microseconds: "12.345".
+inline std::string MicrosText(int64_t nanos) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld.%03d", static_cast<long long>(nanos / 1000), static_cast<int>(nanos % 1000));
+  return text;
 }
 
 }  // namespace internal
@@ -121,10 +140,13 @@ inline Returned<StepStats> ReadStepStats(const RunMetadata& metadata) {
       damaged ? Status(TF_DATA_LOSS, "the metadata of the step are damaged") : Status(), std::move(stats));
 }
 
-// The step as JSON of Chrome's trace format: a row for each device, a line for each thread.
+// The step as JSON of Chrome's trace format: a row for each device, a line for each thread. Times are microseconds with
+// three decimals since the first node began, as in the files that Python writes; otherData has when that was.
 inline std::string ChromeTrace(const StepStats& stats) {
   std::map<std::string, int> rows;
   for (const NodeStats& n : stats.nodes) rows.emplace(n.device, static_cast<int>(rows.size()));
+  int64_t began = stats.nodes.empty() ? 0 : stats.nodes[0].start_nanos;
+  for (const NodeStats& n : stats.nodes) began = n.start_nanos < began ? n.start_nanos : began;
   std::string json = "{\"traceEvents\":[";
   auto add = [&json, first = true](const std::string& event) mutable {
     json += (first ? "\n" : ",\n") + event;
@@ -142,16 +164,17 @@ inline std::string ChromeTrace(const StepStats& stats) {
     }
   }
   for (const NodeStats& n : stats.nodes) {
-    const int64_t duration = n.duration_micros > 0 ? n.duration_micros : 1;  // or it could not be seen
     std::string event =
         R"({"ph":"X","cat":"Op","name":)" + internal::JsonText(n.name) + R"(,"pid":)" + std::to_string(rows[n.device]) +
-        R"(,"tid":)" + std::to_string(n.thread) + R"(,"ts":)" + std::to_string(n.start_micros) + R"(,"dur":)" +
-        std::to_string(duration) + R"(,"args":{"label":)" + internal::JsonText(n.label) + R"(,"output_bytes":)" +
-        std::to_string(n.output_bytes);
-    if (n.scheduled_micros > 0) event += R"(,"waited_us":)" + std::to_string(n.start_micros - n.scheduled_micros);
+        R"(,"tid":)" + std::to_string(n.thread) + R"(,"ts":)" + internal::MicrosText(n.start_nanos - began) +
+        R"(,"dur":)" + internal::MicrosText(n.duration_nanos) + R"(,"args":{"label":)" + internal::JsonText(n.label) +
+        R"(,"output_bytes":)" + std::to_string(n.output_bytes);
+    if (n.scheduled_nanos > 0 && n.scheduled_nanos <= n.start_nanos) {
+      event += R"(,"waited_us":)" + internal::MicrosText(n.start_nanos - n.scheduled_nanos);
+    }
     add(event + "}}");
   }
-  return json + "\n]}\n";
+  return json + "\n],\"otherData\":{\"began_nanos_since_1970\":\"" + std::to_string(began) + "\"}}\n";
 }
 
 // Writes ChromeTrace of a step into a file.

@@ -49,12 +49,15 @@ CLIENT_TEST(TracesTellWhatAStepDid) {
   EXPECT_EQ(
       Value(session.Run({{x, ones}}, {y}, {}, {.trace_level = TraceLevel::kFull}, &told))[0].data<float>()[0], 64);
   const millrace::StepStats stats = Value(millrace::ReadStepStats(told));
-  int64_t bytes = -1;
+  int64_t bytes = -1, duration = 0;
   for (const millrace::NodeStats& n : stats.nodes) {
     if (n.name != "product") continue;
     bytes = n.output_bytes;
     EXPECT_NE(n.device.find("CPU:0"), std::string::npos) << n.device;
-    EXPECT_GT(n.start_micros, 0);
+    EXPECT_EQ(n.start_nanos / 1000, n.start_micros);
+    EXPECT_EQ(n.duration_nanos / 1000, n.duration_micros);
+    EXPECT_GT(n.duration_nanos, 0);
+    duration = n.duration_nanos;
   }
   EXPECT_EQ(bytes, 64 * 64 * 4);
 
@@ -64,6 +67,10 @@ CLIENT_TEST(TracesTellWhatAStepDid) {
   json << std::ifstream(path).rdbuf();
   EXPECT_NE(json.str().find("\"name\":\"product\""), std::string::npos) << json.str();
   EXPECT_EQ(json.str().substr(0, 16), "{\"traceEvents\":[");
+  EXPECT_NE(json.str().find(",\"ts\":0.000,"), std::string::npos) << "times are since the first node began";
+  const std::string digits = std::to_string(duration % 1000);
+  const std::string micros = std::to_string(duration / 1000) + "." + std::string(3 - digits.size(), '0') + digits;
+  EXPECT_NE(json.str().find(",\"dur\":" + micros + ","), std::string::npos) << micros << " in " << json.str();
   EXPECT_NE(CodeOf([&] { return millrace::WriteTimeline(told, "/nowhere/at/all.json"); }), TF_OK);
   EXPECT_EQ(CodeOf([&] { return millrace::ReadStepStats({"\x0a\x7f"}); }), TF_DATA_LOSS);
 

@@ -191,3 +191,35 @@ def test_the_reference_tells_of_public_names(tmp_path):
         assert "](%s)" % page in pages["index.md"] or page == "index.md"
         assert set(re.findall(r"\]\(#([^)]*)\)", text)) == set(re.findall(r'<h3 id="([^"]*)"', text)), page
     assert "at_user_line" not in pages["nn.md"] and "get_variable" not in pages["nn_rnn_cell.md"]
+
+
+def test_the_c_reference_has_every_function(tmp_path):
+    subprocess.run([sys.executable, os.path.join(ROOT, "tools", "c_reference.py"), str(tmp_path)], check=True)
+    index = _text(str(tmp_path / "index.md"))
+    told = dict(re.findall(r"\[(\w+)\]\((\w+\.md)#\1\)", index))
+    headers = glob.glob(os.path.join(ROOT, "include", "millrace", "c_api*.h"))
+    functions = {f for h in headers for f in re.findall(r"^TF_CAPI_EXPORT[^(;]*?\b(\w+)\(", _text(h), re.M)}
+    assert len(functions) > 300 and functions - set(told) == set()
+    for name, page in told.items():
+        assert 'id="%s"' % name in _text(str(tmp_path / page)), name
+    pages = _text(str(tmp_path / "c_api_session.md"))
+    declared = re.search(r'id="TF_NewSession">.*?\n\n(.*?)\n\n```c\n(.*?)\n```', pages, re.S)
+    assert "`opts` may be NULL" in declared.group(1) and declared.group(2).startswith("TF_Session* TF_NewSession(")
+
+
+def test_each_op_has_a_page(tmp_path):
+    opgen = os.path.join(ROOT, "build", "release", "bin", "opgen")
+    if not os.path.exists(opgen):
+        pytest.skip("the tools are not built")
+    subprocess.run([opgen, "--docs", str(tmp_path)], check=True)
+    product = _text(str(tmp_path / "MatMul.md"))
+    for part in ("| `a` | `T` |", "| `transpose_a` | bool | `false` |", "## Gradient\nDifferentiable.", "| CPU | `T`: "):
+        assert part in product, product
+    assert "float" in re.search(r"\| `T` \| type: ([^|]*) \|", product).group(1)
+    shape = _text(str(tmp_path / "Shape.md"))
+    assert re.search(r"## Gradient\nNone flows: \w", shape) and "`int32`" not in shape
+    index = _text(str(tmp_path / "index.md"))
+    listed = set(re.findall(r"\[(\w+)\]\(\1\.md\)", index))
+    assert listed | {"index"} == {os.path.splitext(n)[0] for n in os.listdir(tmp_path)} and len(listed) > 900
+    schemas = set(re.findall(r"^([A-Z]\w*)\(", _text(os.path.join(DOCS, "op_schemas.txt")), re.M))
+    assert schemas == listed

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "kernel/kernel_registry.h"
 #include "op/op_def.h"
 
 namespace millrace::opgen {
 
-// Markdown pages by file name: index.md, one per first letter, composites.md.
+// Markdown pages by file name: index.md, and one for each op and composite.
 std::map<std::string, std::string> DocPages(const std::vector<const OpDef*>& ops,
-                                            const std::vector<const OpDef*>& composites);
+                                            const std::vector<const OpDef*>& composites, const KernelRegistry& kernels);
 
 }  // namespace millrace::opgen

@@ -98,7 +98,7 @@ bool Run(const std::string& mode, const std::string& path) {
   if (mode == "--python") return Write(path, PythonModule(declared->ops, declared->composites));
   if (mode == "--stub") return Write(path, PythonStub(declared->ops, declared->composites));
   if (mode == "--docs") {
-    for (const auto& [name, text] : DocPages(declared->ops, declared->composites)) {
+    for (const auto& [name, text] : DocPages(declared->ops, declared->composites, System::Default().kernels())) {
       if (!Write(std::filesystem::path(path) / name, text)) return false;
     }
     return true;

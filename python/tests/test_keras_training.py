@@ -199,3 +199,19 @@ def test_checkpoints_are_read_on_restart(tmp_path):
     model.set_weights([[[9.0]]])
     model.fit(x, x, epochs=1, verbose=0, callbacks=[kept])
     assert abs(model.get_weights()[0] - 1) < abs(trained - 1)
+
+
+def test_weights_in_checkpoints_go_by_the_order_of_layers(tmp_path):
+    def made():
+        return keras.Sequential([L.Dense(2, input_dim=3, name="first"), L.Activation("relu"), L.Dense(1)])
+
+    model, again = made(), made()
+    model.save_weights(str(tmp_path / "weights"))
+    newest = tf.train.latest_checkpoint(str(tmp_path))
+    assert newest == str(tmp_path / "weights")
+    assert "layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE" in dict(tf.train.list_variables(newest))
+    again.load_weights(newest).assert_consumed()
+    for a, b in zip(model.get_weights(), again.get_weights()):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="has no weights yet"):
+        keras.Sequential([L.Dense(1)]).load_weights(newest)

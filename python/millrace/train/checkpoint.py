@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import weakref
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -448,6 +449,17 @@ class Checkpoint:
         return _Status(self, path, saved)._restore_python()
 
     read = restore
+
+
+class CheckpointOf(Checkpoint, TrackedByName):
+    """A checkpoint whose root is an object itself, without a count: what tf.keras writes weights of models to."""
+
+    def __init__(self, root: Any) -> None:
+        super().__init__()
+        self._root = weakref.ref(root)
+
+    def _children(self) -> Dict[str, Any]:
+        return children_of(self._root())
 
 
 def _check(path: str, saved: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from typing import Any, Dict, List, Optional
 
 import numpy as np
@@ -14,6 +15,7 @@ from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
 from millrace.layers.recurrent import GRU, LSTM
 from millrace.layers.wrappers import Bidirectional, TimeDistributed
+from millrace.train.checkpoint_management import update_checkpoint_state
 
 _VERSION = "2.0.8-tf"
 
@@ -171,15 +173,23 @@ def save_model(
                     group.create_dataset(name, data=np.asarray(value))
 
 
+_CHECKPOINTS: Any = weakref.WeakKeyDictionary()  # of models
+
+
 class SavedWeights:
     """save_weights, load_weights, save and the like."""
 
-    def _saver(self: Any) -> Any:
-        from millrace.train.saver import Saver
+    def _checkpoint(self: Any) -> Any:
+        """The model as a checkpoint of objects: of its layers in their order, whatever they are called."""
+        from millrace.train.checkpoint import CheckpointOf
 
-        if "saver" not in self._functions:
-            self._functions["saver"] = Saver({w.op.name: w for w in self.weights}, max_to_keep=None)
-        return self._functions["saver"]
+        if not self.built:
+            raise at_user_line(
+                ValueError("Model %s has no weights yet: call it, or build it with the shape of its input, before they are saved or read." % self.name)
+            )
+        if self not in _CHECKPOINTS:
+            _CHECKPOINTS[self] = CheckpointOf(self)
+        return _CHECKPOINTS[self]
 
     def save_weights(self: Any, filepath: str, overwrite: bool = True, save_format: Optional[str] = None) -> None:
         """Writes the weights: an HDF5 file where the name ends in .h5, else a checkpoint of TensorFlow's form."""
@@ -187,21 +197,24 @@ class SavedWeights:
         if not overwrite and os.path.exists(str(filepath) if hdf5 else "%s.index" % filepath):
             raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
         if not hdf5:
-            self._saver().save(K.get_session(), filepath, write_meta_graph=False, write_state=False)
+            path = self._checkpoint().write(filepath, K.get_session())
+            update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
             return
         with h5py().File(filepath, "w") as file:
             save_weights_to_hdf5_group(file, self.layers)
 
-    def load_weights(self: Any, filepath: str, by_name: bool = False) -> None:
-        """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has."""
+    def load_weights(self: Any, filepath: str, by_name: bool = False) -> Any:
+        """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has. Of a checkpoint it gives what says whether all was found."""
         if not is_hdf5(filepath):
             if by_name:
-                raise at_user_line(NotImplementedError("by_name is only for HDF5 files: a checkpoint is read by the variables' names."))
-            self._saver().restore(K.get_session(), filepath)
-            return
+                raise at_user_line(NotImplementedError("by_name is only for HDF5 files: a checkpoint is read by the order of the layers."))
+            status = self._checkpoint().restore(filepath).assert_nontrivial_match()
+            status.run_restore_ops(K.get_session())
+            return status
         with h5py().File(filepath, "r") as file:
             group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
             (load_weights_from_hdf5_group_by_name if by_name else load_weights_from_hdf5_group)(group, self.layers)
+        return None
 
     def save(
         self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None

@@ -289,7 +289,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                 self.metrics_names.append(metric.name)
                 self._measures.append(value)
         self._measures = [self.total_loss, *self._measures]
-        self._functions = {k: v for k, v in self._functions.items() if k == "saver"}
+        self._functions = {}
 
     def _pairs_of_layers(self) -> List[Any]:
         """(metric, what it gives with a batch) of the layers: those that are attributes of a layer before others, and of calls for other inputs none."""

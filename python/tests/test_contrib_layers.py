@@ -188,3 +188,16 @@ def test_half_precision_is_normalised_with_an_epsilon_that_it_has():
         got = session.run(made)
     wide = x.astype(np.float64)
     np.testing.assert_allclose(got, (wide - wide.mean()) / np.sqrt(wide.var() + 1e-3), atol=0.01)
+
+
+def test_each_convolution_has_its_own_scope_of_arguments():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        with tf.contrib.framework.arg_scope([layers.conv2d], activation_fn=None, padding="VALID"):
+            assert layers.conv2d(tf.zeros([1, 5, 5, 2]), 3, 3).shape.as_list() == [1, 3, 3, 3]
+            volume = layers.conv3d(tf.zeros([1, 5, 5, 5, 2]), 3, 3)
+            assert volume.shape.as_list() == [1, 5, 5, 5, 3] and volume.op.type == "Relu"
+            assert layers.convolution(tf.zeros([1, 5, 2]), 3, 3).shape.as_list() == [1, 5, 3]
+        for conv, rank in ((layers.conv3d, 5), (layers.conv1d, 3)):
+            with pytest.raises(ValueError, match="expects input with rank %d, got 4" % rank):
+                conv(tf.zeros([1, 5, 5, 2]), 3, 3)

@@ -235,9 +235,7 @@ def fully_connected(
 linear, relu, relu6, elu = (functools.partial(fully_connected, activation_fn=f) for f in (None, nn_ops.relu, nn_ops.relu6, nn_ops.elu))
 
 
-@add_arg_scope
-@_with_first_names
-def convolution2d(
+def _convolve(
     inputs: Any,
     num_outputs: int,
     kernel_size: Any,
@@ -286,7 +284,25 @@ def convolution2d(
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
 
 
-conv1d = conv2d = conv3d = convolution1d = convolution3d = convolution = convolution2d
+def _convolution(name: str, dimensions: Optional[int] = None) -> Any:
+    """The layer under a name, which scopes of arguments know it by, for images of so many dimensions."""
+
+    @functools.wraps(_convolve)
+    def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        inputs = convert_to_tensor(inputs)
+        rank = inputs.get_shape().ndims
+        if dimensions is not None and rank is not None and rank != dimensions + 2:
+            raise at_user_line(ValueError("Convolution expects input with rank %d, got %d" % (dimensions + 2, rank)))
+        return _convolve(inputs, *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return add_arg_scope(_with_first_names(call))
+
+
+convolution = _convolution("convolution")
+conv1d = convolution1d = _convolution("convolution1d", 1)
+conv2d = convolution2d = _convolution("convolution2d", 2)
+conv3d = convolution3d = _convolution("convolution3d", 3)
 
 
 def _transposed(name: str, kind: Any, default: str, formats: Any, doc: str) -> Any:

@@ -18,7 +18,7 @@ from millrace.ops.sparse_math_ops import sparse_reshape
 class FeatureTransformationCache:
     """Asks columns in today's style."""
 
-    _kind: type = FeatureColumn  # of columns
+    _kind: Any = FeatureColumn  # of columns
     mark = ""  # what names of that style begin with
 
     def __init__(self, features: Dict[Any, Any]) -> None:

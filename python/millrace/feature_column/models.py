@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from millrace.feature_column.base import CategoricalColumn, FeatureColumn, _CategoricalColumn, _DenseColumn, _SequenceDenseColumn, checked_columns
+from millrace.feature_column.base import CategoricalColumn, FeatureColumn, _CategoricalColumn, _DenseColumn, _SequenceDenseColumn, buckets_of, checked_columns
 from millrace.feature_column.features import FeatureTransformationCache, _LazyBuilder
 from millrace.feature_column.sequence import same_lengths
 from millrace.feature_column.state import VariablesInScope, of_model
@@ -52,7 +52,7 @@ def weighted_sum(column: Any, cache: FeatureTransformationCache, state: Any, wei
     """A column times the variable that `weights` gives for a number of rows; what is of classes is taken so."""
     old = isinstance(cache, _LazyBuilder)
     if isinstance(column, _CategoricalColumn if old else CategoricalColumn):
-        table = weights(column._num_buckets if old else column.num_buckets)
+        table = weights(buckets_of(column))
         pair = cache.classes(column, state)
         ids, counts = (t if t is None else sparse_reshape(t, array_ops.stack([t.dense_shape[0], -1])) for t in pair)
         return safe_embedding_lookup_sparse(table, ids, counts, combiner, name="weighted_sum")

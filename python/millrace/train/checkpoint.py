@@ -315,7 +315,7 @@ class _Status:
         if made.variables or parts:
             self._checkpoint._saver(made.variables, parts, False).restore(_session(session), self._path)
         for variable in made.variables.values():
-            variable._restored_by = self._number
+            variable._restored_by = self._number  # type: ignore[attr-defined]
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Gives the variables their values, and first ones to those that the checkpoint lacks, unless a later `restore` has given them theirs."""

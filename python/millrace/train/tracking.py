@@ -12,10 +12,11 @@ from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
 from millrace.train import checkpoint
+from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.saveable import PythonStringStateSaveable
 
 TrackableReference = collections.namedtuple("TrackableReference", ["name", "ref"])
-VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", checkpoint.OBJECT_GRAPH
+VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", OBJECT_GRAPH
 
 
 class NotTrackable:

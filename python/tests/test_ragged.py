@@ -109,6 +109,14 @@ def test_gathers_by_batch():
     assert run(tf.batch_gather(params, tf.constant([[1], [0]]))) == [[b"b"], [b"c"]]
 
 
+def test_even_rows_within_ragged_ones():
+    params = tf.ragged.constant([[[1, 2, 3], [4, 5, 6]], [[7, 8, 9]]], ragged_rank=1)
+    indices = tf.ragged.constant([[[2, 0], [0, 1]], [[1, 0]]], ragged_rank=1)
+    assert run(tf.batch_gather(params, indices)) == [[[3, 1], [4, 5]], [[8, 7]]]
+    mask = tf.ragged.constant([[[True, False, True], [False, False, False]], [[False, True, True]]], ragged_rank=1)
+    assert run(tf.ragged.boolean_mask(params, mask)) == [[[1, 3], []], [[8, 9]]]
+
+
 def test_squeeze_looks_at_the_rows():
     a = tf.ragged.constant([[[1], [2]], [[3]]])
     assert run(tf.squeeze(a, [2])) == [[1, 2], [3]]

@@ -193,8 +193,8 @@ def boolean_mask(data: Any, mask: Any, name: Optional[str] = None) -> Any:
             mask = conversions.from_tensor(mask, None, None, ndims - 1, None, data.row_splits.dtype if isinstance(data, RaggedTensor) else dtypes.int64)
         data = conversions.as_ragged(data, mask.ragged_rank)
         inner = boolean_mask(data.values, mask.values)
-        kept = mask.values if isinstance(mask.values, Tensor) else None
-        if kept is None:  # rows stay, elements within them go
+        kept = mask.values
+        if isinstance(kept, RaggedTensor) or kept.shape.ndims != 1:  # rows stay, elements within them go
             return mask.with_values(inner)
         lengths = gen_ops.unsorted_segment_sum(math_ops.cast(kept, mask.row_splits.dtype.base_dtype), mask.value_rowids(), mask.nrows())
         return RaggedTensor._of(inner, segments.lengths_to_splits(lengths))

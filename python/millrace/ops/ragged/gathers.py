@@ -114,7 +114,9 @@ def _of_batch(params: Any, indices: Any) -> Any:
         return indices.with_values(_rows(params.values, math_ops.cast(indices.values, starts.dtype) + starts))
     if ndims == 1:
         return _rows(params, indices)
-    if ndims == 2 and isinstance(params, RaggedTensor):
+    if not isinstance(params, RaggedTensor):  # within ragged ones
+        return array_ops.batch_gather(params, indices)
+    if ndims == 2:
         starts = array_ops.expand_dims(params.row_starts(), 1)
         return _rows(params.values, math_ops.cast(indices, starts.dtype) + starts)
     raise at_user_line(mismatch)

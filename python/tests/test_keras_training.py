@@ -215,3 +215,15 @@ def test_weights_in_checkpoints_go_by_the_order_of_layers(tmp_path):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(ValueError, match="has no weights yet"):
         keras.Sequential([L.Dense(1)]).load_weights(newest)
+
+
+def test_outputs_of_one_layer_have_names_of_their_own():
+    class Two(L.Layer):
+        def call(self, inputs):
+            return inputs * 1.0, inputs * 2.0
+
+    x = keras.Input((1,))
+    model = keras.Model(x, Two(name="out")(x))
+    assert model.output_names == ["out", "out_1"]
+    model.compile("sgd", {"out": "mse", "out_1": "mae"})
+    assert model.test_on_batch(np.ones((2, 1)), {"out": np.zeros((2, 1)), "out_1": np.zeros((2, 1))}) == [3.0, 1.0, 2.0]

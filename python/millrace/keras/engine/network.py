@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -35,6 +36,15 @@ def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] 
     for x in node.input_tensors:
         found += [s for s in get_source_inputs(x) if not any(s is f for f in found)]
     return found
+
+
+def _each_its_own(names: List[str]) -> List[str]:
+    """Names with numbers behind those that came before: a, a_1."""
+    made: List[str] = []
+    for name in names:
+        numbered = ("%s_%d" % (name, i) for i in itertools.count(1))
+        made.append(name if name not in made else next(n for n in numbered if n not in made))
+    return made
 
 
 class Network(Layer):
@@ -85,7 +95,7 @@ class Network(Layer):
         self._input_coordinates = [x._keras_history for x in inputs]
         self._output_coordinates = [x._keras_history for x in outputs]
         self.input_names = [layer.name for layer in self._input_layers]
-        self.output_names = [layer.name for layer in self._output_layers]
+        self.output_names = _each_its_own([layer.name for layer in self._output_layers])
         self._feed_input_names = [layer.name for layer in self._input_layers if getattr(layer, "is_placeholder", True)]
         self._feed_inputs = [x for x, layer in zip(inputs, self._input_layers) if getattr(layer, "is_placeholder", True)]
         self._feed_input_shapes = [shape_tuple(x) for x in self._feed_inputs]

@@ -3,7 +3,9 @@
 // message are refused, whatever they are.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 
 #include "cluster/master_codec.h"
@@ -262,12 +264,52 @@ TEST(CodecTest, LargeTensorsAreNotCopiedOnTheirWayOut) {
   bool is_shared = false;
   for (absl::string_view chunk : frame->Chunks()) is_shared |= chunk.data() == big.raw();
   EXPECT_TRUE(is_shared);
-  RecvTensorResponse back;
-  ASSERT_TRUE(DecodeMessage(*frame, nullptr, &back).ok());
-  EXPECT_TRUE(Same(back.tensor.value, big));
-  EXPECT_NE(back.tensor.value.raw(), big.raw());
-  EXPECT_TRUE(back.tensor.value.OwnsBufferAlone());
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(back.tensor.value.raw()) % Allocator::kAlignment, 0u);
+}
+
+// The only tensor of a message whose frame begins at `offset` from an aligned address.
+Tensor ReceivedAt(size_t offset, const RunStepRequest& message, bool* is_held) {
+  const std::string bytes(*EncodeMessage(RunStepRequest(message)));
+  auto memory = std::shared_ptr<char>(
+      static_cast<char*>(std::aligned_alloc(Allocator::kAlignment, (bytes.size() / 4096 + 2) * 4096)), std::free);
+  std::memcpy(memory.get() + offset, bytes.data(), bytes.size());
+  RunStepRequest back;
+  const auto frame =
+      absl::MakeCordFromExternal(absl::string_view(memory.get() + offset, bytes.size()), [held = memory] {});
+  EXPECT_TRUE(DecodeMessage(frame, nullptr, &back).ok());
+  Tensor t = back.parts.at(0).args.at(0);
+  const char* const at = static_cast<const char*>(t.raw());
+  *is_held = at >= memory.get() && at < memory.get() + offset + bytes.size();
+  return t;
+}
+
+TEST(CodecTest, ALargeTensorStaysWhereItLies) {
+  const Tensor big = Filled(DType::kFloat, *Shape::Make({1 << 16}));
+  RunStepRequest message;
+  // However long the header is.
+  for (size_t i = 0; i < 130; ++i) {
+    message.parts.resize(1 + i / 2);
+    message.order_seed = i % 2 * 128;
+    message.parts[0].args = {big};
+    bool is_held = false;
+    const Tensor t = ReceivedAt(0, message, &is_held);
+    EXPECT_TRUE(is_held) << i;
+    EXPECT_TRUE(Same(t, big)) << i;
+    EXPECT_FALSE(Tensor(t).OwnsBufferAlone()) << "somebody else's memory";
+  }
+  // Not what is at no place for it, the lesser part of its frame, small, or perhaps no bool.
+  const auto is_held = [&](size_t offset, std::vector<Tensor> args) {
+    message.parts[0].args = std::move(args);
+    bool held = false;
+    const Tensor t = ReceivedAt(offset, message, &held);
+    EXPECT_TRUE(Same(t, message.parts[0].args[0]));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(t.raw()) % Allocator::kAlignment, 0u);
+    return held;
+  };
+  EXPECT_TRUE(is_held(0, {big}));
+  EXPECT_FALSE(is_held(8, {big}));
+  EXPECT_FALSE(is_held(0, {big, Filled(DType::kFloat, *Shape::Make({1 << 17}))}));
+  EXPECT_FALSE(is_held(0, {Filled(DType::kFloat, *Shape::Make({1 << 8}))}));
+  EXPECT_FALSE(is_held(0, {Filled(DType::kBool, *Shape::Make({1 << 17}))}));
 }
 
 TEST(CodecTest, ResourcesAndVariantsStay) {

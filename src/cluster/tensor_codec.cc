@@ -2,6 +2,9 @@
 #include "cluster/tensor_codec.h"
 
 #include <cstring>
+#include <memory>
+
+#include "tensor/allocator.h"
 
 namespace millrace {
 namespace {
@@ -14,6 +17,19 @@ void Copy(const absl::Cord& from, void* to) {
     std::memcpy(next, chunk.data(), chunk.size());
     next += chunk.size();
   }
+}
+
+// Null where the elements cannot be used as they lie.
+RefPtr<Buffer> Hold(const absl::Cord& bytes) {
+  const auto flat = bytes.TryFlat();
+  if (!flat || flat->size() < kWorthPlacing) return nullptr;
+  if (reinterpret_cast<uintptr_t>(flat->data()) % Allocator::kAlignment != 0) return nullptr;
+  auto held = std::make_unique<absl::Cord>(bytes);
+  RefPtr<Buffer> buffer = WrapBuffer(
+      const_cast<char*>(flat->data()), flat->size(),
+      [](void*, size_t, void* cord) { delete static_cast<absl::Cord*>(cord); }, held.get(), /*writable=*/false);
+  held.release();
+  return buffer;
 }
 
 // A bool of any other bits is no bool.
@@ -83,12 +99,15 @@ Status AppendElements(const Tensor& t, absl::Cord* out) {
   return absl::OkStatus();
 }
 
-StatusOr<Tensor> TensorFromElements(DType dtype, const Shape& shape, const absl::Cord& bytes) {
+StatusOr<Tensor> TensorFromElements(DType dtype, const Shape& shape, const absl::Cord& bytes, bool may_hold) {
   if (dtype == DType::kString) return StringsFrom(shape, bytes);
   if (!IsPlain(dtype)) return Unimplemented("a ", DTypeName(dtype), " tensor does not travel between processes");
   const auto elements = static_cast<uint64_t>(shape.num_elements());
   if (bytes.size() % DTypeSize(dtype) != 0 || bytes.size() / DTypeSize(dtype) != elements) {
     return InvalidArgument("a ", DTypeName(dtype), shape.ToString(), " tensor has ", bytes.size(), " bytes");
+  }
+  if (may_hold && dtype != DType::kBool) {
+    if (RefPtr<Buffer> buffer = Hold(bytes)) return Tensor::FromBuffer(dtype, shape, std::move(buffer));
   }
   MR_ASSIGN_OR_RETURN(Tensor t, Tensor::Make(dtype, shape));
   Copy(bytes, t.mutable_raw());

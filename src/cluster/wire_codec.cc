@@ -7,6 +7,7 @@
 #include <protozero/varint.hpp>
 
 #include "cluster/tensor_codec.h"
+#include "tensor/allocator.h"
 
 namespace millrace {
 namespace {
@@ -16,6 +17,11 @@ constexpr size_t kFreeMemory = size_t{1} << 20;
 constexpr size_t kMemoryPerByte = 64;
 
 enum WireType : uint32_t { kVarint = 0, kBits64 = 1, kBytes = 2, kBits32 = 5 };
+
+constexpr uint32_t kFiller = 4095;  // a field of no message
+
+// Until a place for elements of tensors.
+size_t BytesToPlace(size_t offset) { return (0 - offset) % Allocator::kAlignment; }
 
 // Of a tensor, in the header.
 enum TensorField : uint32_t { kDType = 1, kDim = 2, kOffset = 3, kNumBytes = 4 };
@@ -73,6 +79,10 @@ void WireEncoder::PutStatus(uint32_t number, const Status& s) {
 void WireEncoder::PutTensor(uint32_t number, const Tensor& t) {
   std::string outer = std::exchange(header_, {});
   if (t.IsInitialized()) {
+    if (IsWorthPlacing(t)) {
+      has_places_ = true;
+      tensors_.Append(std::string(BytesToPlace(tensors_.size()), '\0'));
+    }
     const size_t offset = tensors_.size();
     Fail(AppendElements(t, &tensors_));
     PutNumber(kDType, static_cast<uint64_t>(t.dtype()));
@@ -86,6 +96,7 @@ void WireEncoder::PutTensor(uint32_t number, const Tensor& t) {
 
 StatusOr<absl::Cord> WireEncoder::Finish() && {
   MR_RETURN_IF_ERROR(status_);
+  if (has_places_) FillHeader();
   if (header_.size() > kMaxHeader) {
     return ResourceExhausted(
         "a message has ", header_.size(), " bytes beside its tensors, at most ", kMaxHeader, " travel");
@@ -97,6 +108,14 @@ StatusOr<absl::Cord> WireEncoder::Finish() && {
   absl::Cord frame(std::move(start));
   frame.Append(std::move(tensors_));
   return frame;
+}
+
+void WireEncoder::FillHeader() {
+  constexpr size_t kFieldBytes = 4;  // of its number and its length
+  size_t bytes = BytesToPlace(kLengthBytes + header_.size());
+  if (bytes == 0) return;
+  if (bytes < kFieldBytes) bytes += Allocator::kAlignment;
+  PutBytes(kFiller, std::string(bytes - kFieldBytes, '\0'));
 }
 
 Status WireDecoder::Split(const absl::Cord& frame, std::string* header) {
@@ -205,7 +224,9 @@ void WireDecoder::GetTensor(Tensor* t) {
     return Fail(InvalidArgument("a tensor of ", size, " bytes is said to begin at ", offset, " of ", tensors_.size()));
   }
   tensor_bytes_left_ -= size;
-  StatusOr<Tensor> made = TensorFromElements(*dtype, *shape, tensors_.Subcord(offset, size));
+  // Who holds its bytes holds the whole frame.
+  const bool is_most = size >= tensors_.size() / 2;
+  StatusOr<Tensor> made = TensorFromElements(*dtype, *shape, tensors_.Subcord(offset, size), is_most);
   if (!made.ok()) return Fail(made.status());
   *t = *std::move(made);
 }

@@ -12,9 +12,11 @@
 // holds). Fields that hold zero, nothing or false are left out, unless they are in a list; those that a reader does not
 // know are skipped. A tensor in the header is its dtype, its shape, and where its bytes are behind it.
 //
-// The encoder copies no bytes of tensors that are large: the frame holds their buffers. The decoder copies them once,
-// into aligned memory. It trusts nothing: sizes are checked before anything is allocated, what it makes is in
-// proportion to the frame, and nothing recurses but GraphDefs, whose decoder has limits.
+// The encoder copies no bytes of tensors that are large: the frame holds their buffers. It aligns them, by zeros
+// between them and a field of zeros at the end of the header, so that the decoder can take the one that is most of a
+// frame as it lies, if the frame is in one piece; it copies all others once, into aligned memory. It trusts nothing:
+// sizes are checked before anything is allocated, what it makes is in proportion to the frame, and nothing recurses but
+// GraphDefs, whose decoder has limits.
 #pragma once
 
 #include <array>
@@ -122,9 +124,11 @@ class WireEncoder {
   void PutNumber(uint32_t number, uint64_t value);
   void PutStatus(uint32_t number, const Status& s);
   void PutTensor(uint32_t number, const Tensor& t);
+  void FillHeader();
 
   std::string header_;
   absl::Cord tensors_;
+  bool has_places_ = false;  // tensors that are worth one
   Status status_;
 };
 

@@ -128,6 +128,18 @@ TEST_F(Shm, ManyMessagesAtOnceHaveMemoryOfTheirOwn) {
   }
 }
 
+// A queue may hold what came for as long as it likes.
+TEST_F(Shm, WhoHoldsManyMessagesDoesNotKeepOthersBack) {
+  std::vector<absl::Cord> kept;
+  const std::string bytes(20'000, 'q');
+  for (size_t i = 0; i < shm::kMaxSegments + 100; ++i) {
+    auto got = CallAndWait(*channel_, "Echo", absl::Cord(bytes));
+    ASSERT_TRUE(got.ok()) << i << ": " << got.status();
+    kept.push_back(*std::move(got));
+  }
+  for (const absl::Cord& cord : kept) ASSERT_EQ(cord, bytes);
+}
+
 TEST_F(Shm, WhatCameOutlivesItsSender) {
   ServerProcess other("shm", "serve", FreeAddress("shm"));
   auto channel = *transport_->Connect(other.line());

@@ -10,7 +10,11 @@
 namespace millrace::shm {
 namespace {
 
-constexpr int kFramesAtOnce = 64;                            // then others have their turn
+constexpr int kFramesAtOnce = 64;  // then others have their turn
+// Of the peer's memory, what readers here may hold on to, as values of variables and elements of queues; what comes
+// then is copied, so that the peer has segments left.
+constexpr size_t kMostHeld = kMaxSegments / 4;
+constexpr size_t kMostHeldBytes = size_t{1} << 30;
 constexpr absl::Duration kIdleSegments = absl::Seconds(10);  // then their memory is given back
 
 absl::string_view BytesOf(const FrameHeader& header) {
@@ -270,17 +274,34 @@ StatusOr<absl::Cord> Connection::Payload(const FrameHeader& header, absl::string
   if (header.payload_bytes > segment->capacity()) {
     return InvalidArgument("a payload of ", header.payload_bytes, " bytes in a segment of ", segment->capacity());
   }
+  const absl::string_view bytes = segment->bytes().substr(0, header.payload_bytes);
+  if (!MayHold(bytes.size())) {
+    absl::Cord copy(bytes);
+    Released(header.segment, 0);
+    return copy;
+  }
   return absl::MakeCordFromExternal(
-      segment->bytes().substr(0, header.payload_bytes), [weak = weak_from_this(), held = segment, id = header.segment] {
-        if (auto self = weak.lock()) self->Released(id);
+      bytes, [weak = weak_from_this(), held = segment, id = header.segment, size = bytes.size()] {
+        if (auto self = weak.lock()) self->Released(id, size);
       });
 }
 
-void Connection::Released(uint64_t segment) {
+bool Connection::MayHold(size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  if (bytes == 0 || num_held_ >= kMostHeld || bytes > kMostHeldBytes - held_bytes_) return false;
+  ++num_held_;
+  held_bytes_ += bytes;
+  return true;
+}
+
+// `held`: bytes of the payload, if it was held.
+void Connection::Released(uint64_t segment, size_t held) {
   FrameHeader header;
   header.type = FrameType::kRelease;
   header.id = segment;
   absl::MutexLock lock(&mu_);
+  if (held > 0) --num_held_;
+  held_bytes_ -= held;
   Enqueue({std::string(BytesOf(header)), nullptr}).IgnoreError();
 }
 

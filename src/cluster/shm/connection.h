@@ -64,7 +64,8 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   StatusOr<absl::Cord> Payload(const FrameHeader& header, absl::string_view rest, Descriptor descriptor);
   void Break(const Status& why);
   void Tick();
-  void Released(uint64_t segment);
+  bool MayHold(size_t bytes);
+  void Released(uint64_t segment, size_t held);
 
   Loop& loop_;
   const Descriptor socket_;
@@ -77,6 +78,8 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   std::deque<Packet> waiting_ ABSL_GUARDED_BY(mu_);  // until the socket takes them
   SegmentPool pool_ ABSL_GUARDED_BY(mu_);
   int64_t heard_ ABSL_GUARDED_BY(mu_);
+  size_t num_held_ ABSL_GUARDED_BY(mu_) = 0;  // payloads in the peer's segments that somebody here still reads
+  size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // The loop's thread alone.
   std::map<uint64_t, std::shared_ptr<Segment>> mapped_;
   std::string buffer_ = std::string(kMaxFrame, '\0');

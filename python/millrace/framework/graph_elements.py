@@ -10,9 +10,9 @@ import millrace._core as _core
 from millrace.framework import autograph_status, tensor_shape
 from millrace.framework.default_session import get_default_session
 from millrace.framework.errors import at_user_line
-from millrace.framework.object_identity import Reference
 
 if TYPE_CHECKING:
+    from millrace.framework.object_identity import Reference
     from millrace.framework.graph import Graph
 
 
@@ -50,8 +50,10 @@ class Tensor(_core.Tensor):
         """Its value, by the default session or the one given."""
         return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
 
-    def experimental_ref(self) -> Reference:
+    def experimental_ref(self) -> "Reference":
         """What stands for it in sets and dictionaries."""
+        from millrace.framework.object_identity import Reference
+
         return Reference(self)
 
     def __iter__(self) -> Iterator["Tensor"]:

@@ -7,7 +7,6 @@ the first time.
 
 from __future__ import annotations
 
-import json
 import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -372,7 +371,11 @@ class BaseSession(_core.Session):
         wanted.builder(fetches)
         keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
         text, facts = self._explain(wanted.tensors, wanted.targets, keys)
-        return text if as_text else json.loads(facts)
+        if as_text:
+            return text
+        import json
+
+        return json.loads(facts)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """A function of the values of feed_list that runs a step; faster than run."""

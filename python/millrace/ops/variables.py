@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from typing import Any, Callable, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from millrace.framework import convert, dtypes, replication, session, tensor_sha
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.library_names import prepend_name_scope, register_dense_tensor_like_type, strip_name_scope
-from millrace.framework.object_identity import Reference
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collections, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, operators
 from millrace.ops.variable_scatter import ScatteredRows
 
+if TYPE_CHECKING:
+    from millrace.framework.object_identity import Reference
 
 _resources_by_default = False
 
@@ -315,8 +316,10 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     def _AsTensor(self) -> Tensor:
         return self.value()
 
-    def experimental_ref(self) -> Reference:
+    def experimental_ref(self) -> "Reference":
         """What stands for it in sets and dictionaries."""
+        from millrace.framework.object_identity import Reference
+
         return Reference(self)
 
     def eval(self, session: Any = None) -> Any:

@@ -400,3 +400,11 @@ def test_metrics_that_are_attributes_come_first():
         M.SensitivityAtSpecificity(2)
     with pytest.raises(ValueError, match=r"Invalid values: \[-1, 2\]"):
         M.FalsePositives([-1, 0.5, 2])
+
+
+@pytest.mark.parametrize("kind", [tf.keras.metrics.SensitivityAtSpecificity, tf.keras.metrics.SpecificityAtSensitivity])
+def test_metrics_at_another_are_layers_too(kind):
+    metric = kind(0.5)
+    metric([0, 1], [0.2, 0.7])
+    assert metric.get_losses_for(None) == [] and metric.losses == []
+    assert len(metric.updates) >= 1 and metric.get_updates_for(None) is not None

@@ -17,7 +17,7 @@ from millrace.framework import dtypes
 from millrace.protos import definitions, text_format
 from millrace.protos.message import DecodeError
 from millrace.python_io import masked_crc
-from millrace.saved_model import loader
+from millrace.saved_model import reading
 from millrace.train import safetensors
 from millrace.train.checkpoint_management import latest_checkpoint
 
@@ -46,7 +46,7 @@ def open_source(path: str) -> Source:
 
 
 def _of_folder(path: str) -> Source:
-    if loader.maybe_saved_model_directory(path):
+    if reading.maybe_saved_model_directory(path):
         return Source("saved_model", path)
     newest = latest_checkpoint(path)
     if newest:
@@ -121,7 +121,7 @@ def _is_whole(kind: str, message: Any) -> bool:
 def meta_graph_of(source: Source, tags: str = "") -> Any:
     """The MetaGraphDef of a model; of a SavedModel the one with these tags ("serve,gpu"), which need not be said when there is one."""
     if source.kind == "saved_model":
-        saved = (loader.parse_saved_model(source.path) if os.path.isdir(source.path) else _read(source.path)).meta_graphs
+        saved = (reading.parse_saved_model(source.path) if os.path.isdir(source.path) else _read(source.path)).meta_graphs
         by_tags = {",".join(sorted(m.meta_info_def.tags)): m for m in saved}
         wanted = ",".join(sorted(tags.split(","))) if tags else "serve" if "serve" in by_tags else next(iter(by_tags), "")
         if wanted not in by_tags or (not tags and wanted != "serve" and len(by_tags) > 1):

@@ -44,7 +44,8 @@ class LazyAdamOptimizer(_LazyRows):
 class AdaMaxOptimizer(_LazyRows):
     """Adam by the largest gradient (Kingma and Ba, 2014, section 7.1) in place of the mean square; sparse gradients change their rows alone."""
 
-    _rule, _op, _powers = "AdaMax", "ada_max", ("beta1",)
+    _rule, _op = "AdaMax", "ada_max"
+    _powers = ("beta1",)
 
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False, name: str = "AdaMax"
@@ -104,8 +105,9 @@ class _OfGlobalStep(AdamOptimizer):
         self._global_step_on_worker = math_ops.cast(array_ops.identity(self._global_step) + 1, dtypes.float32)
 
     def _get_beta_accumulators(self) -> Any:
-        step = self._global_step_on_worker
-        return gen_ops.pow(self._beta1_t, step), gen_ops.pow(self._beta2_t, step)
+        step: Any = self._global_step_on_worker
+        kept = [getattr(self, self._tensor_names[beta]) for beta in ("beta1", "beta2")]
+        return gen_ops.pow(kept[0], step), gen_ops.pow(kept[1], step)
 
     def _hyper_in(self, dtype: Any) -> Dict[str, Any]:
         powers = zip(("beta1_power", "beta2_power"), self._get_beta_accumulators())

@@ -219,7 +219,7 @@ class VariableDeviceChooser:
 
     def __call__(self, op: Any) -> str:
         del op  # all are alike
-        where = dict(self._own)
+        where: Dict[str, Any] = dict(self._own)
         if self._num_tasks > 0:
             where.update(job=self._job_name, task=self._next)
             self._next = (self._next + 1) % self._num_tasks

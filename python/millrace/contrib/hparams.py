@@ -13,12 +13,12 @@ from millrace.framework.proto_functions import register_proto_function
 from millrace.protos import definitions
 
 # name, perhaps [index], = and a value or [values], up to the next comma.
-_ITEM = re.compile(r"(?P<name>[a-zA-Z][\w.]*)\s*(?:\[\s*(?P<index>\d+)\s*\])?\s*=\s*(?:\[(?P<values>[^\]]*)\]|(?P<value>[^,\[]*))\s*(?:,\s*|$)")
+_ITEM = re.compile(r"(?P<name>[a-zA-Z][\w.]*)\s*(?:\[\s*(?P<at>\d+)\s*\])?\s*=\s*(?:\[(?P<values>[^\]]*)\]|(?P<value>[^,\[]*))\s*(?:,\s*|$)")
 
 
 class _Item(NamedTuple):
     name: str
-    index: Optional[str]
+    at: Optional[str]
     values: Optional[str]
     value: Optional[str]
 
@@ -54,7 +54,7 @@ def parse_values(values: str, type_map: Dict[str, Any], ignore_unknown: bool = F
                 continue
             raise ValueError("Unknown hyperparameter type for %s" % item.name)
         kind = type_map[item.name]
-        if item.index is None:
+        if item.at is None:
             if item.name in made:
                 raise ValueError("Multiple assignments to variable '%s' in %s" % (item.name, values))
             if item.values is None:
@@ -65,10 +65,10 @@ def parse_values(values: str, type_map: Dict[str, Any], ignore_unknown: bool = F
         if item.values is not None:
             raise ValueError("Assignment of a list to a list index.")
         places = made.setdefault(item.name, {})
-        if not isinstance(places, dict) or int(item.index) in places:
-            again = "%s[%s]" % (item.name, item.index) if isinstance(places, dict) else item.name
+        if not isinstance(places, dict) or int(item.at) in places:
+            again = "%s[%s]" % (item.name, item.at) if isinstance(places, dict) else item.name
             raise ValueError("Multiple assignments to variable '%s' in %s" % (again, values))
-        places[int(item.index)] = _read(item.name, kind, item.value or "", values)
+        places[int(item.at)] = _read(item.name, kind, item.value or "", values)
     return made
 
 

@@ -194,7 +194,7 @@ def images_to_sequence(inputs: Any, data_format: str = "NHWC", outputs_collectio
         width, batch, height, depth = columns.get_shape().as_list()
         sizes = array_ops.shape(columns)
         made = array_ops.reshape(columns, array_ops.stack([sizes[0], sizes[1] * sizes[2], sizes[3]]))
-        made.set_shape([width, None if None in (batch, height) else batch * height, depth])
+        made.set_shape([width, None if batch is None or height is None else batch * height, depth])
         return collect_named_outputs(outputs_collections, sc, made)
 
 

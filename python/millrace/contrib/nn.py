@@ -38,7 +38,7 @@ def alpha_dropout(x: Any, keep_prob: Any, noise_shape: Any = None, seed: Optiona
     """Dropout to a value that keeps mean and variance of what SELU gives (Klambauer 2017)."""
     with name_scope(name, "alpha_dropout", [x]) as scope:
         x = convert_to_tensor(x, name="x")
-        if isinstance(keep_prob, numbers.Real) and not 0 < keep_prob <= 1:
+        if isinstance(keep_prob, numbers.Real) and not 0 < float(keep_prob) <= 1:
             raise at_user_line(ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob))
         dtype = x.dtype.base_dtype
         keep = convert_to_tensor(keep_prob, dtype, name="keep_prob")

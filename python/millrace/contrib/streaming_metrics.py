@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from millrace import metrics
 from millrace.framework import dtypes
@@ -203,12 +203,14 @@ def streaming_dynamic_auc(
         parts = [("labels", labels), ("preds", predictions), *([] if weights is None else [("weights", weights)])]
         flat = [array_ops.reshape(math_ops.cast(part, labels.dtype if what == "labels" else dtypes.float64), [-1]) for what, part in parts]
         kept = [streaming_concat(part, name="concat_" + what) for part, (what, _) in zip(flat, parts)]
-        area = _area(*[value for value, _ in kept], curve=curve)
+        area = _area([value for value, _ in kept], curve)
         return done(area, control_flow_ops.group(*[update for _, update in kept]), metrics_collections, updates_collections)
 
 
-def _area(labels: Any, predictions: Any, weights: Any = None, curve: str = "ROC") -> Any:
-    weights = array_ops.ones_like(predictions) if weights is None else weights
+def _area(parts: List[Any], curve: str) -> Any:
+    """Of labels and predictions, and weights if there are some."""
+    labels, predictions = parts[:2]
+    weights = parts[2] if len(parts) > 2 else array_ops.ones_like(predictions)
     zeros = array_ops.zeros_like(weights)
     positive = array_ops.where(gen_ops.greater(labels, math_ops.cast(0, labels.dtype)), weights, zeros)
     total, of_positive = math_ops.reduce_sum(weights), math_ops.reduce_sum(positive)
@@ -233,7 +235,7 @@ def _area(labels: Any, predictions: Any, weights: Any = None, curve: str = "ROC"
     return control_flow_ops.cond(one_kind, lambda: math_ops.cast(0.0, dtypes.float64), of_both_kinds)
 
 
-_Curve = collections.namedtuple("PrecisionRecallData", ["tp", "fp", "tn", "fn", "precision", "recall", "thresholds"])
+PrecisionRecallData = collections.namedtuple("PrecisionRecallData", ["tp", "fp", "tn", "fn", "precision", "recall", "thresholds"])
 
 
 def precision_recall_at_equal_thresholds(
@@ -262,7 +264,7 @@ def precision_recall_at_equal_thresholds(
         tn, fn = fp[0] - fp, tp[0] - tp
         precision, recall = tp / gen_ops.maximum(tp + fp, 1e-7), tp / gen_ops.maximum(tp + fn, 1e-7)
         made = [tp, fp, tn, fn, precision, recall, gen_ops.lin_space(0.0, 1.0, bins)]
-        return _Curve(*[math_ops.cast(t, predictions.dtype) for t in made]), control_flow_ops.group(*updates)
+        return PrecisionRecallData(*[math_ops.cast(t, predictions.dtype) for t in made]), control_flow_ops.group(*updates)
 
 
 # ---- counts and moments ----
@@ -347,12 +349,13 @@ def cohen_kappa(
         kept = [local(n, [num_classes], dtype) for n in ("po", "pe_row", "pe_col")]
         updates = [v.assign_add(s) for v, s in zip(kept, sums)]
 
-        def kappa(agreed: Any, rows: Any, columns: Any, name: str) -> Any:
+        def kappa(counts: List[Any], name: str) -> Any:
+            agreed, rows, columns = counts
             agreed, total = (math_ops.cast(math_ops.reduce_sum(x), dtypes.float64) for x in (agreed, rows))
             chance = math_ops.reduce_sum(gen_ops.div_no_nan(math_ops.cast(rows * columns, dtypes.float64), total))
             return ratio(agreed - chance, total - chance, name)
 
-        return done(kappa(*[v.value() for v in kept], "value"), kappa(*updates, "update_op"), metrics_collections, updates_collections)  # type: ignore[call-arg]
+        return done(kappa([v.value() for v in kept], "value"), kappa(updates, "update_op"), metrics_collections, updates_collections)
 
 
 # ---- all values ----

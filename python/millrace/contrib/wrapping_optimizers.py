@@ -70,7 +70,7 @@ class MovingAverageOptimizer(_Wrapping):
         swapped = dict(by_name)
         names = {id(value): key for key, value in by_name.items()}
         for v in self._variables:
-            average = self._ema.average(v)
+            average: Any = self._ema.average(v)
             missing = [x.op.name for x in (v, average) if id(x) not in names]
             if len(missing) == 1:
                 raise at_user_line(ValueError("Variable to swap %s is not part of variables to save. This breaks MovingAverageOptimizer." % missing[0]))

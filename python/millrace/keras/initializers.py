@@ -9,13 +9,13 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
 from millrace.ops import init_ops
+from millrace.ops.init_ops import Initializer as InitializerV2  # noqa: F401
 from millrace.ops.init_ops import Constant, Identity, Initializer, Ones, Orthogonal, VarianceScaling, Zeros  # noqa: F401
 from millrace.ops.init_ops_v2 import (  # noqa: F401
     Constant as ConstantV2,
     GlorotNormal as GlorotNormalV2,
     GlorotUniform as GlorotUniformV2,
     Identity as IdentityV2,
-    Initializer as InitializerV2,
     Ones as OnesV2,
     Orthogonal as OrthogonalV2,
     RandomNormal as RandomNormalV2,

@@ -128,18 +128,18 @@ class FalseNegatives(_Count):
 
 
 class _Share(_Counts):
-    _other = ""
+    _beside = ""
 
     def __init__(
         self, thresholds: Thresholds = None, top_k: Optional[int] = None, class_id: Optional[int] = None, name: Optional[str] = None, dtype: Any = None
     ) -> None:
         self.init_thresholds = thresholds
-        super().__init__(["true_positives", self._other], _checked(thresholds, 0.5 if top_k is None else _LOWEST), name, dtype, top_k, class_id)
+        super().__init__(["true_positives", self._beside], _checked(thresholds, 0.5 if top_k is None else _LOWEST), name, dtype, top_k, class_id)
         self.thresholds = self._at
 
     def result(self) -> Tensor:
         """The share, or one for each threshold."""
-        return self._one_or_all(self._share("true_positives", self._other))
+        return self._one_or_all(self._share("true_positives", self._beside))
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a metric."""
@@ -149,24 +149,24 @@ class _Share(_Counts):
 class Precision(_Share):
     """How much of what was called yes is; of the top_k classes alone, or of one class, where they are given."""
 
-    _other = "false_positives"
+    _beside = "false_positives"
 
 
 class Recall(_Share):
     """How much of what is yes was called so; among the top_k classes alone, or of one class, where they are given."""
 
-    _other = "false_negatives"
+    _beside = "false_negatives"
 
 
 _ALL = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 
 class _AtOther(_Counts):
-    _of = ""  # what the value is of
+    _measured = ""  # what the value is of
 
     def __init__(self, value: float, num_thresholds: int, name: Optional[str], dtype: Any) -> None:
         if not 0 <= value <= 1:
-            raise at_user_line(ValueError("`%s` must be in the range [0, 1], got %s" % (self._of, value)))
+            raise at_user_line(ValueError("`%s` must be in the range [0, 1], got %s" % (self._measured, value)))
         if num_thresholds <= 0:
             raise at_user_line(ValueError("`num_thresholds` must be > 0."))
         self.value, self.num_thresholds = value, num_thresholds
@@ -181,7 +181,7 @@ class _AtOther(_Counts):
 class SensitivityAtSpecificity(_AtOther):
     """How much of yes is called so, at the threshold where so much of no is called so."""
 
-    _of = "specificity"
+    _measured = "specificity"
 
     def __init__(self, specificity: float, num_thresholds: int = 200, name: Optional[str] = None, dtype: Any = None) -> None:
         super().__init__(specificity, num_thresholds, name, dtype)
@@ -199,7 +199,7 @@ class SensitivityAtSpecificity(_AtOther):
 class SpecificityAtSensitivity(_AtOther):
     """How much of no is called so, at the threshold where so much of yes is called so."""
 
-    _of = "sensitivity"
+    _measured = "sensitivity"
 
     def __init__(self, sensitivity: float, num_thresholds: int = 200, name: Optional[str] = None, dtype: Any = None) -> None:
         super().__init__(sensitivity, num_thresholds, name, dtype)

@@ -106,7 +106,7 @@ class Sequential(Model):
             raise at_user_line(TypeError("There are no layers in the model."))
         last = self._stack.pop()
         if not self._stack:
-            self.inputs = self.outputs = None
+            self.inputs, self.outputs = None, None  # type: ignore[assignment]
             self.layers, self._inbound_nodes = [], []
             return
         if self.outputs:

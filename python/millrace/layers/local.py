@@ -95,7 +95,7 @@ class LocallyConnected2D(_Conv):
         elif self.implementation == 3:
             pairs = conv_utils.conv_kernel_idxs(tuple(sizes), self.kernel_size, self.strides, self.padding, channels, self.filters, self.data_format)
             self._places = np.asarray(sorted(pairs), np.int64)  # of an element of the output and one of the input
-            self._full = [math.prod(self._out) * self.filters, math.prod(sizes) * channels]
+            self._full = [math.prod(self._out) * self.filters, math.prod(n or 0 for n in sizes) * channels]
             shape = [len(self._places)]
         self.kernel = self.add_weight("kernel", shape, None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint)
         if self.use_bias:

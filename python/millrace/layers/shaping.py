@@ -130,11 +130,11 @@ class UpSampling2D(SettingsLayer):
         return inputs
 
     def _bilinear(self, x: Any, first: bool) -> Any:
-        from millrace import image
+        from millrace.ops import image_resize
 
         x = array_ops.transpose(x, [0, 2, 3, 1]) if first else x
         static, dynamic = x.get_shape().as_list(), array_ops.shape(x)
-        made = image.resize_bilinear(x, array_ops.stack([dynamic[1] * self.size[0], dynamic[2] * self.size[1]]))
+        made = image_resize.resize_bilinear(x, array_ops.stack([dynamic[1] * self.size[0], dynamic[2] * self.size[1]]))
         made.set_shape([static[0], *(None if n is None else n * s for n, s in zip(static[1:3], self.size)), static[3]])
         return array_ops.transpose(made, [0, 3, 1, 2]) if first else made
 

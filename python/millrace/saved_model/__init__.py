@@ -11,8 +11,9 @@ from millrace.saved_model.signature_constants import *  # noqa: F403
 from millrace.saved_model.tag_constants import *  # noqa: F403
 from millrace.saved_model import builder, constants, loader, main_op, signature_constants, signature_def_utils, tag_constants, utils
 from millrace.saved_model.builder import SavedModelBuilder as Builder
-from millrace.saved_model.loader import load, maybe_saved_model_directory
-from millrace.saved_model.loader import maybe_saved_model_directory as contains_saved_model
+from millrace.saved_model.loader import load
+from millrace.saved_model.reading import maybe_saved_model_directory
+from millrace.saved_model.reading import maybe_saved_model_directory as contains_saved_model
 from millrace.saved_model.main_op import main_op_with_restore
 from millrace.saved_model.signature_def_utils import (
     build_signature_def,

@@ -106,9 +106,8 @@ class _SavedModelBuilder:
             made.signature_def[key].CopyFrom(signature)
         for tensor in assets or ():
             made.asset_file_def.add().CopyFrom(self._copy_asset(tensor))
-        entries = made.collection_def[constants.ASSETS_KEY].any_list if self._assets_in_collection and made.asset_file_def else None
-        for asset in made.asset_file_def if entries is not None else ():
-            entries.value.add().Pack(asset)
+        for asset in made.asset_file_def if self._assets_in_collection else ():
+            made.collection_def[constants.ASSETS_KEY].any_list.value.add().Pack(asset)
         self._model.meta_graphs.add().CopyFrom(made)
 
     _assets_in_collection = False

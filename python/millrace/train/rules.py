@@ -272,7 +272,7 @@ class AdamOptimizer(RuleOptimizer):
     _rule, _op = "Adam", "adam"
     _slot_names = ("m", "v")
     _tensor_names = {"learning_rate": "_lr_t", "beta1": "_beta1_t", "beta2": "_beta2_t", "epsilon": "_epsilon_t"}
-    _powers = ("beta1", "beta2")
+    _powers: Tuple[str, ...] = ("beta1", "beta2")
 
     def __init__(
         self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8, use_locking: bool = False, name: str = "Adam"

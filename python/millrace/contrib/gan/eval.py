@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-from millrace import image as image_module
 from millrace import losses, resource_loader, summary
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_collection, name_scope
 from millrace.framework.importer import import_graph_def
-from millrace.ops import array_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops
+from millrace.ops import array_ops, functional_ops, gen_ops, image_resize, math_ops, matrix_ops, nn_ops
 from millrace.protos import definitions
 
 INCEPTION_DEFAULT_IMAGE_SIZE = 299
@@ -38,7 +37,7 @@ def preprocess_image(images: Any, height: int = INCEPTION_DEFAULT_IMAGE_SIZE, wi
         images = convert_to_tensor(images)
         single = images.get_shape().ndims == 3
         wide = math_ops.to_float(images) if not images.dtype.is_floating else images
-        sized = image_module.resize_bilinear(wide[None] if single else wide, [height, width])
+        sized = image_resize.resize_bilinear(wide[None] if single else wide, [height, width])
         made = (sized - 128.0) / 128.0
         return made[0] if single else made
 

@@ -444,7 +444,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         """A step with arrays; the loss and metrics, of this batch unless reset_metrics is False."""
         if reset_metrics:
             self.reset_metrics()
-        x, y, weights = self._standardize_user_data(*_values(x, y, sample_weight), class_weight, check_batch_axis=True)
+        x, y, sample_weight = _values(x, y, sample_weight)
+        x, y, weights = self._standardize_user_data(x, y, sample_weight, class_weight, check_batch_axis=True)
         operations = self._operations()
         values = K.get_session().run([self._measures, operations], self._feeds(x, y, weights, True))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
@@ -453,7 +454,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         """The loss and metrics of arrays, of this batch unless reset_metrics is False."""
         if reset_metrics:
             self.reset_metrics()
-        x, y, weights = self._standardize_user_data(*_values(x, y, sample_weight), check_batch_axis=True)
+        x, y, sample_weight = _values(x, y, sample_weight)
+        x, y, weights = self._standardize_user_data(x, y, sample_weight, check_batch_axis=True)
         values = K.get_session().run([self._measures, self._extra_updates()], self._feeds(x, y, weights))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
 

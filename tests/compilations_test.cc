@@ -2,6 +2,7 @@
 // How compilations end with the session that they are for, when workers are slow or silent.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -117,9 +118,9 @@ TEST_F(CompilationsTest, WhatWasCompiledIsGoneWhenTheSessionIs) {
 // the session was closed.
 TEST_F(CompilationsTest, NothingIsCompiledForAStepOfASessionThatWasClosed) {
   slow_.is_silent = true;
-  absl::Notification threads_are_free;
+  const auto threads_are_free = std::make_shared<absl::Notification>();  // threads may still wake when the test is over
   for (int i = 0; i < ProcessThreadPool().parallelism(); ++i) {
-    ProcessThreadPool().Schedule([&] { threads_are_free.WaitForNotification(); });
+    ProcessThreadPool().Schedule([threads_are_free] { threads_are_free->WaitForNotification(); });
   }
   std::thread begins([&] {
     std::vector<Tensor> out;
@@ -134,7 +135,7 @@ TEST_F(CompilationsTest, NothingIsCompiledForAStepOfASessionThatWasClosed) {
   Status closed = Internal("not yet");
   std::thread closes([&] { closed = master_->Close(absl::Seconds(20)); });
   while (!absl::IsCancelled(master_->Connect())) std::this_thread::yield();
-  threads_are_free.Notify();
+  threads_are_free->Notify();
   closes.join();
   EXPECT_TRUE(closed.ok()) << closed;
   EXPECT_TRUE(absl::IsCancelled(ended)) << ended;

@@ -302,6 +302,49 @@ def test_processes_train_together_and_one_dies(library):
             task.wait()
 
 
+def test_what_lies_in_memory_of_others_is_not_written_to():
+    """Large tensors are read where shared memory has them; variables that keep one, and ops that work in place, make a copy first."""
+    ports = [_unused_port() for _ in range(2)]
+    tasks = [_start("w=localhost:%d,localhost:%d" % tuple(ports), "w", i) for i in range(2)]
+    shape = [1 << 13, 4]
+    try:
+        with tf.Graph().as_default():
+            fed = tf.placeholder(tf.float32, shape)
+            with tf.device("/job:w/task:0"):
+                sent = fed * 2.0
+            with tf.device("/job:w/task:1"):
+                kept = tf.Variable(tf.zeros(shape), use_resource=False)
+                resource = tf.Variable(tf.zeros(shape), use_resource=True)
+                keep = tf.group(kept.assign(sent), resource.assign(sent))
+                ones, rows = tf.ones(shape), tf.IndexedSlices(tf.ones([2, 4]), [1, 5])
+                changes = [kept.assign_add(ones), tf.scatter_add(kept, rows.indices, rows.values), kept[2:4].assign(rows.values)]
+                changes += [resource.assign_add(ones), resource.scatter_add(rows)]
+                for variable in (kept, resource):
+                    for kind in (tf.train.GradientDescentOptimizer, tf.train.AdamOptimizer, tf.train.FtrlOptimizer):
+                        changes.append(kind(0.1).minimize(tf.reduce_sum(variable * variable), var_list=[variable]))
+                queue = tf.FIFOQueue(1200, tf.float32, [shape])
+                enqueue, taken = queue.enqueue(sent), queue.dequeue()
+                counted = tf.while_loop(lambda i, x: i < 3, lambda i, x: [i + 1, x + 1.0], [0, sent])[1]
+            feed = {fed: np.random.RandomState(1).rand(*shape).astype(np.float32)}
+            want = feed[fed] * 2
+            with tf.Session("grpc://localhost:%d" % ports[0]) as session:
+                session.run(tf.global_variables_initializer())
+                for change in changes:
+                    session.run(keep, feed)
+                    np.testing.assert_array_equal(session.run(kept), want)
+                    session.run(change)
+                np.testing.assert_allclose(session.run(counted, feed), want + 3, rtol=1e-6)
+                for _ in range(1100):  # more than are held
+                    session.run(enqueue, feed)
+                for _ in range(1100):
+                    np.testing.assert_array_equal(session.run(taken), want)
+        assert [task.poll() for task in tasks] == [None, None]
+    finally:
+        for task in tasks:
+            task.kill()
+            task.wait()
+
+
 def test_who_waits_for_the_chief_looks_often_at_first():
     server = tf.train.Server.create_local_server()
     with tf.Graph().as_default():

@@ -276,12 +276,12 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
         every = array_ops.stack(preds)
         checks: List[Operation] = []
         if default is None:
-            text = "Input error: None of the conditions evaluated as True. Conditions: (%s), Values:" % listed
-            checks.append(Assert(gen_ops.any(every, [0]), [text, every], summarize=len(preds), name="assert_true"))
+            text = "None of the conditions evaluated as True. Conditions: (%s), Values:" % listed
+            checks.append(Assert(gen_ops.any(every, [0]), ["Input error:", text, every], summarize=len(preds), name="assert_true"))
         if exclusive:
-            text = "Input error: More than one condition evaluated as True but exclusive=True. Conditions: (%s), Values:" % listed
+            text = "More than one condition evaluated as True but exclusive=True. Conditions: (%s), Values:" % listed
             count = gen_ops.sum(gen_ops.cast(every, dtypes.int32), [0])
-            checks.append(Assert(gen_ops.less(count, 2), [text, every], summarize=len(preds), name="assert_one"))
+            checks.append(Assert(gen_ops.less(count, 2), ["Input error:", text, every], summarize=len(preds), name="assert_one"))
         if checks:
             with get_default_graph().control_dependencies(checks):
                 preds = [array_ops.identity(pred) for pred in preds]

@@ -49,13 +49,13 @@ def test_case():
         pairs = [(tf.equal(x, 1), lambda: tf.constant(10)), (tf.less(x, 3), lambda: tf.constant(20))]
         first, alone, default = tf.case(pairs), tf.case(pairs, exclusive=True), tf.case(pairs, default=lambda: tf.constant(30), exclusive=True)
         assert [session.run(first, {x: v}) for v in (1, 2)] == [10, 20] and session.run(default, {x: 5}) == 30
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Input error: More than one condition evaluated as True but exclusive=True"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[Input error:\] \[More than one condition evaluated as True but exclusive=True"):
             session.run(alone, {x: 1})
         with pytest.raises(
-            tf.errors.InvalidArgumentError, match="Input error: None of the conditions evaluated as True. Conditions: .Equal:0, Less:0., Values:"
+            tf.errors.InvalidArgumentError, match=r"\[Input error:\] \[None of the conditions evaluated as True. Conditions: .Equal:0, Less:0., Values:"
         ):
             session.run(first, {x: 5})
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Input error: None of the conditions"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[Input error:\] \[None of the conditions"):
             session.run(tf.case(pairs[:1]), {x: 5})
         for wrong, error in ((1, TypeError), ([(1, 2, 3)], ValueError), ([(x, lambda: x)], TypeError), ([(tf.equal(x, 1), 3)], TypeError)):
             with pytest.raises(error):

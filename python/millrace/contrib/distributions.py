@@ -51,6 +51,7 @@ from millrace.distributions.distribution import kl
 from millrace.distributions.multivariate import Independent, Mixture
 from millrace.distributions import bijectors
 from millrace.distributions.bijector import TransformedDistribution
+from millrace.distributions.conditional import ConditionalDistribution, ConditionalTransformedDistribution
 from millrace.distributions.of_others import Autoregressive, BatchReshape, MixtureSameFamily, QuantizedDistribution
 from millrace.distributions.sample_statistics import (
     assign_log_moving_mean_exp,
@@ -97,6 +98,8 @@ __all__ = [
     "Cauchy",
     "Chi2",
     "Chi2WithAbsDf",
+    "ConditionalDistribution",
+    "ConditionalTransformedDistribution",
     "Deterministic",
     "Dirichlet",
     "DirichletMultinomial",

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Dict, List, Optional, Tuple
+import contextlib
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from millrace.distributions.distribution import Distribution, joined, shape_vector
+from millrace.distributions.distribution import Distribution, in_front, joined, shape_vector
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
-from millrace.framework.static_values import constant_value
+from millrace.framework.static_values import constant_value, constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, check_ops, math_ops
@@ -72,6 +73,12 @@ class Bijector(metaclass=abc.ABCMeta):
     def inverse_min_event_ndims(self) -> int:
         """How many dimensions of its value the inverse needs together."""
         return self.forward_min_event_ndims + self._gain
+
+    @contextlib.contextmanager
+    def _name_scope(self, name: Optional[str] = None, values: Any = None) -> Iterator[str]:
+        """The scope of a method, for subclasses."""
+        with name_scope(self._name), name_scope(name, values=list(values or []) + self._graph_parents) as scope:
+            yield scope
 
     # ---- shapes ----
 
@@ -171,9 +178,14 @@ class Bijector(metaclass=abc.ABCMeta):
             if found is not None:
                 return found if sign == 1 else -found
         own, opposite = ("_forward_log_det_jacobian", "_inverse_log_det_jacobian") if forward else ("_inverse_log_det_jacobian", "_forward_log_det_jacobian")
+        made = None
         if self._has(own) or not self._has(opposite):
-            made = getattr(self, own)(given, **conditions)
-        else:
+            try:
+                made = getattr(self, own)(given, **conditions)
+            except NotImplementedError:  # a subclass may say so of one of them
+                if not self._has(opposite):
+                    raise
+        if made is None:
             value = self.forward(given, **conditions) if forward else self.inverse(given, **conditions)
             made = -getattr(self, opposite)(value, **conditions)
         self._remember("fldj" if forward else "ildj", given, conditions, made)
@@ -315,39 +327,61 @@ class TransformedDistribution(Distribution):
     def _event_shape_tensor(self) -> Tensor:
         return self._bijector.forward_event_shape_tensor(shape_vector(self._more[1]) if self._more[1] else self._distribution.event_shape_tensor())
 
-    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Any:
-        more = self._more[0] + self._more[1]
-        drawn = self._distribution.sample(joined(n, more), seed) if more else self._distribution.sample_n(n, seed)
-        return self._bijector.forward(drawn)
+    def _call_sample_n(  # type: ignore[override]
+        self, sample_shape: Any, seed: Optional[int], name: str, bijector_kwargs: Any = None, distribution_kwargs: Any = None
+    ) -> Tensor:
+        with self._scope(name):  # the bijector sees the samples as they are handed out: it remembers where they came from
+            lead, count = in_front(sample_shape)
+            drawn = self._distribution.sample(joined(count, self._more[0] + self._more[1]), seed, **distribution_kwargs or {})
+            x = array_ops.reshape(drawn, joined(lead, array_ops.shape(drawn)[1:]))
+            static = constant_value_as_shape(lead).concatenate(self.batch_shape)
+            x.set_shape(static.concatenate(self._base_event_shape()))
+            made = self._bijector.forward(x, **bijector_kwargs or {})
+            made.set_shape(static.concatenate(self.event_shape))
+            return made
 
     def _event_axes(self) -> List[int]:
         rank = self._base_event_shape().ndims or 0
         return list(range(-rank, 0))
 
-    def _log_prob(self, value: Any) -> Any:
-        x = self._bijector.inverse(value)
+    def _log_prob(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
+        x = self._bijector.inverse(value, **bijector_kwargs or {})
         rank = self._base_event_shape().ndims
         # An event has the dimensions that the distribution says; a vector of the batch is one where the bijector takes vectors.
         wanted = None if rank is None else max(rank + self._bijector._gain, self._bijector.inverse_min_event_ndims)
-        change = self._bijector.inverse_log_det_jacobian(value, wanted)
+        change = self._bijector.inverse_log_det_jacobian(value, wanted, **bijector_kwargs or {})
         if isinstance(x, tuple):  # several values have this image
-            parts = [self._log_prob_of_base(part) + each for part, each in zip(x, change)]
+            parts = [self._log_prob_of_base(part, distribution_kwargs) + each for part, each in zip(x, change)]
             return math_ops.reduce_logsumexp(array_ops.stack(parts), 0)
-        return self._log_prob_of_base(x) + change
+        logs = self._log_prob_of_base(x, distribution_kwargs)
+        return logs + math_ops.cast(change, logs.dtype.base_dtype)
 
-    def _log_prob_of_base(self, x: Any) -> Any:
-        logs = self._distribution.log_prob(x)
+    def _log_prob_of_base(self, x: Any, conditions: Any) -> Any:
+        logs = self._distribution.log_prob(x, **conditions or {})
         return math_ops.reduce_sum(logs, self._event_axes()) if self._more[1] else logs
 
-    def _cdf(self, value: Any) -> Any:
+    def _at_inverse(self, what: str, value: Any, bijector_kwargs: Any, distribution_kwargs: Any) -> Any:
+        """A function of the distribution where an increasing bijector has the value."""
         if self._event_axes() or not self._bijector.is_injective:
-            raise self._lacks("cdf")
-        return self._distribution.cdf(self._bijector.inverse(value))
+            raise self._lacks(what)
+        return getattr(self._distribution, what)(self._bijector.inverse(value, **bijector_kwargs or {}), **distribution_kwargs or {})
 
-    def _quantile(self, value: Any) -> Any:
+    def _cdf(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
+        return self._at_inverse("cdf", value, bijector_kwargs, distribution_kwargs)
+
+    def _log_cdf(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
+        return self._at_inverse("log_cdf", value, bijector_kwargs, distribution_kwargs)
+
+    def _survival_function(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
+        return self._at_inverse("survival_function", value, bijector_kwargs, distribution_kwargs)
+
+    def _log_survival_function(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
+        return self._at_inverse("log_survival_function", value, bijector_kwargs, distribution_kwargs)
+
+    def _quantile(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
         if self._event_axes() or not self._bijector.is_injective:
             raise self._lacks("quantile")
-        return self._bijector.forward(self._distribution.quantile(value))
+        return self._bijector.forward(self._distribution.quantile(value, **distribution_kwargs or {}), **bijector_kwargs or {})
 
     def _entropy(self) -> Any:
         if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:
@@ -357,7 +391,8 @@ class TransformedDistribution(Distribution):
         own = self._distribution.entropy() * float(TensorShape(self._more[1]).num_elements() or 0)
         if self._more[0]:
             own = own + array_ops.zeros(self._more[0], self.dtype)
-        return own + self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))
+        change = self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))
+        return own + math_ops.cast(change, own.dtype.base_dtype)
 
     def _mean(self) -> Any:
         if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:

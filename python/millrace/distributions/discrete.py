@@ -238,6 +238,10 @@ class OneHotCategorical(_Classes):
     def _variance(self) -> Tensor:
         return self._probs * (1.0 - self._probs)
 
+    def _covariance(self) -> Tensor:
+        outer = array_ops.expand_dims(self._probs, -1) * array_ops.expand_dims(self._probs, -2)
+        return gen_ops.matrix_set_diag(-outer, self._variance())
+
     def _mode(self) -> Tensor:
         return array_ops.one_hot(math_ops.argmax(self._logits, axis=-1), _class_count(self._logits), dtype=self.dtype)
 

@@ -64,6 +64,17 @@ def joined(*parts: Any) -> Tensor:
     return array_ops.concat([array_ops.reshape(convert_to_tensor(p, dtypes.int32), [-1]) for p in parts], 0)
 
 
+def in_front(sample_shape: Any) -> Tuple[Tensor, Tensor]:
+    """(the shape of samples as a vector, how many samples that are)."""
+    if isinstance(sample_shape, TensorShape):
+        sample_shape = sample_shape.as_list()
+    static = constant_value(sample_shape) if isinstance(sample_shape, Tensor) else np.array(sample_shape, np.int32)
+    if static is None:
+        lead = array_ops.reshape(sample_shape, [-1])
+        return lead, gen_ops.prod(lead, [0])
+    return shape_vector(static.reshape(-1)), constant(np.int32(np.prod(static)))
+
+
 class Distribution:
     """A distribution over events of one shape, in a batch. Parameters broadcast against each other."""
 
@@ -209,16 +220,15 @@ class Distribution:
         with name_scope(self._name), name_scope(name):
             yield
 
-    # Samples.
+    # Samples. What begins with _call_ passes conditions on to a subclass that has some (ConditionalDistribution).
     def sample(self, sample_shape: Any = (), seed: Optional[int] = None, name: str = "sample") -> Tensor:
         """Samples of a shape, in front of the shapes of the batch and the event."""
+        return self._call_sample_n(sample_shape, seed, name)
+
+    def _call_sample_n(self, sample_shape: Any, seed: Optional[int], name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            if isinstance(sample_shape, TensorShape):
-                sample_shape = sample_shape.as_list()
-            static = constant_value(sample_shape) if isinstance(sample_shape, Tensor) else np.array(sample_shape, np.int32)
-            lead = array_ops.reshape(sample_shape, [-1]) if static is None else shape_vector(static.reshape(-1))
-            count = gen_ops.prod(lead, [0]) if static is None else constant(np.int32(np.prod(static)))
-            drawn = self._sample_n(count, seed)
+            lead, count = in_front(sample_shape)
+            drawn = self._sample_n(count, seed, **conditions)
             made = array_ops.reshape(drawn, joined(lead, array_ops.shape(drawn)[1:]))
             made.set_shape(constant_value_as_shape(lead).concatenate(self.batch_shape).concatenate(self.event_shape))
             return made
@@ -236,47 +246,73 @@ class Distribution:
 
     def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
         """The logarithm of the density, or of the probability."""
+        return self._call_log_prob(value, name)
+
+    def _call_log_prob(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._log_prob(value) if self._has("_log_prob") else gen_ops.log(self._prob(value))
+            return self._log_prob(value, **conditions) if self._has("_log_prob") else gen_ops.log(self._prob(value, **conditions))
 
     def prob(self, value: Any, name: str = "prob") -> Tensor:
         """The density, or the probability."""
+        return self._call_prob(value, name)
+
+    def _call_prob(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._prob(value) if self._has("_prob") else gen_ops.exp(self._log_prob(value))
+            return self._prob(value, **conditions) if self._has("_prob") else gen_ops.exp(self._log_prob(value, **conditions))
 
     log_pdf = log_pmf = log_prob
     pdf = pmf = prob
 
     def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
         """The logarithm of the probability of no more than a value."""
+        return self._call_log_cdf(value, name)
+
+    def _call_log_cdf(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._log_cdf(value) if self._has("_log_cdf") else gen_ops.log(self._cdf(value))
+            return self._log_cdf(value, **conditions) if self._has("_log_cdf") else gen_ops.log(self._cdf(value, **conditions))
 
     def cdf(self, value: Any, name: str = "cdf") -> Tensor:
         """The probability of no more than a value."""
+        return self._call_cdf(value, name)
+
+    def _call_cdf(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._cdf(value) if self._has("_cdf") or not self._has("_log_cdf") else gen_ops.exp(self._log_cdf(value))
+            direct = self._has("_cdf") or not self._has("_log_cdf")
+            return self._cdf(value, **conditions) if direct else gen_ops.exp(self._log_cdf(value, **conditions))
 
     def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
         """The probability of more than a value."""
+        return self._call_survival_function(value, name)
+
+    def _call_survival_function(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._survival_function(value) if self._has("_survival_function") else 1.0 - self.cdf(value)
+            if self._has("_survival_function"):
+                return self._survival_function(value, **conditions)
+            return 1.0 - self._call_cdf(value, "cdf", **conditions)
 
     def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
         """The logarithm of the probability of more than a value."""
+        return self._call_log_survival_function(value, name)
+
+    def _call_log_survival_function(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
             value = self._value(value)
-            return self._log_survival_function(value) if self._has("_log_survival_function") else gen_ops.log1p(-self.cdf(value))
+            if self._has("_log_survival_function"):
+                return self._log_survival_function(value, **conditions)
+            return gen_ops.log1p(-self._call_cdf(value, "cdf", **conditions))
 
     def quantile(self, value: Any, name: str = "quantile") -> Tensor:
         """The value that a share of samples does not exceed."""
+        return self._call_quantile(value, name)
+
+    def _call_quantile(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            return self._quantile(self._value(value))
+            return self._quantile(self._value(value), **conditions)
 
     # Moments.
     def mean(self, name: str = "mean") -> Tensor:

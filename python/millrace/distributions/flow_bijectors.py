@@ -86,10 +86,14 @@ def real_nvp_default_template(
 
 
 def _mask(blocks: int, inputs: int, units: int, exclusive: bool) -> Any:
-    """[inputs, units] of 0 and 1: a block of units sees its own block of inputs (not if exclusive) and those before."""
-    of_input = np.arange(inputs)[:, None] // (inputs // blocks)
-    of_unit = np.minimum(np.arange(units)[None, :] // max(1, units // blocks), blocks if exclusive else blocks - 1)
-    return (of_input < of_unit if exclusive else of_input <= of_unit).astype(np.float64)
+    """[inputs, units] of 0 and 1: a block of units sees its own block of inputs (not if exclusive) and those before.
+
+    Blocks are inputs // blocks and units // blocks wide. Where there are fewer inputs than blocks none is seen, as TensorFlow has it.
+    """
+    wide, high = inputs // blocks, units // blocks
+    block = np.arange(inputs)[:, None] // max(1, wide)
+    seen = np.arange(units)[None, :] >= (block + exclusive) * high
+    return (seen & (block < blocks) & (wide > 0)).astype(np.float64)
 
 
 def masked_dense(
@@ -106,8 +110,8 @@ def masked_dense(
     """A dense layer whose blocks of units see the blocks of inputs up to their own (before their own if exclusive)."""
     inputs = convert_to_tensor(inputs, name="inputs")
     size = _size(inputs)
-    if num_blocks is None or num_blocks < 1 or num_blocks > size:
-        raise at_user_line(ValueError("num_blocks must be from 1 to the input depth %d, got %s" % (size, num_blocks)))
+    if num_blocks is None or num_blocks < 1:
+        raise at_user_line(ValueError("num_blocks must be 1 or more, got %s" % num_blocks))
     mask = convert_to_tensor(_mask(num_blocks, size, units, exclusive), inputs.dtype.base_dtype)
     layer = MaskedDense(mask, units, *args, kernel_initializer=kernel_initializer, name=name, _scope=name, _reuse=reuse, **kwargs)
     return layer.apply(inputs)
@@ -175,7 +179,7 @@ class MaskedAutoregressiveFlow(Bijector):
         name: Optional[str] = None,
     ) -> None:
         self._function, self._unroll = shift_and_log_scale_fn, unroll_loop
-        super().__init__(1, is_constant_jacobian=is_constant_jacobian, validate_args=validate_args, name=name or "maf")
+        super().__init__(1, is_constant_jacobian=is_constant_jacobian, validate_args=validate_args, name=name or "masked_autoregressive_flow")
 
     def _step(self, x: Any, y: Any) -> Any:
         shift, log_scale = self._function(y)

@@ -222,10 +222,9 @@ class Mixture(Distribution):
         classes = cat.logits.get_shape()[-1].value
         if classes is not None and classes != len(components):
             raise at_user_line(ValueError("cat.num_classes != len(components): %d vs. %d" % (classes, len(components))))
-        batch = cat.batch_shape
+        batch, event = cat.batch_shape, components[0].event_shape
         for component in components:
-            batch.assert_is_compatible_with(component.batch_shape)
-            components[0].event_shape.assert_is_compatible_with(component.event_shape)
+            batch, event = batch.merge_with(component.batch_shape), event.merge_with(component.event_shape)
         self._cat, self._components = cat, list(components)
         super().__init__(components[0].dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=name)
 

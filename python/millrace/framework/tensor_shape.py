@@ -261,7 +261,8 @@ class TensorShape:
             return other
         if other._dims is None:
             return self
-        self.assert_is_compatible_with(other)
+        if not self.is_compatible_with(other):
+            raise at_user_line(ValueError("Shapes %s and %s are not compatible" % (self, other)))
         return TensorShape([a.merge_with(b) for a, b in zip(self._dims, other._dims)])
 
     def most_specific_compatible_shape(self, other: Any) -> "TensorShape":

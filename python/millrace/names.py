@@ -548,7 +548,7 @@ _impl.keras = keras
 
 mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_optimizer mixed_precision.experimental.autocast_variable = @
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
-callbacks_v1 applications = @
+applications = @
 premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saved_model_experimental saving.saving_utils = @
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
@@ -559,7 +559,7 @@ mirrored_strategy one_device_strategy parameter_server_strategy central_storage_
 multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
 
 [keras]
-activations backend callbacks constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
+activations backend callbacks callbacks_v1 constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
 regularizers utils wrappers = %
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
 optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers

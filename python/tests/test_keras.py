@@ -182,11 +182,11 @@ def test_callbacks(tmp_path):
             C.LambdaCallback(on_epoch_end=lambda e, logs: rates.append(K.get_value(model.optimizer.lr))),
             C.CSVLogger(str(tmp_path / "log.csv")),
             C.TensorBoard(str(tmp_path / "board")),
-            C.ModelCheckpoint(str(tmp_path / "w-{epoch}"), "loss", save_best_only=True),
+            C.ModelCheckpoint(str(tmp_path / "w-{epoch}"), "loss", save_best_only=True, save_weights_only=True),
         ],
     )
     np.testing.assert_allclose(rates, [0.1, 0.05, 0.1 / 3], rtol=1e-6)
-    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss\n0,") and len(made.epoch) == 3
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,lr\n0,") and len(made.epoch) == 3
     assert any("tfevents" in n for n in os.listdir(tmp_path / "board")) and (tmp_path / "w-3.index").exists()
     stop = C.EarlyStopping("loss", patience=2, min_delta=10)
     assert len(model.fit(x, y, epochs=50, verbose=0, callbacks=[stop]).epoch) == 3

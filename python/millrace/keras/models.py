@@ -156,7 +156,7 @@ class Sequential(Model):
         """Chooses how it is trained."""
         if not self.outputs:
             self._late = {"optimizer": optimizer, "loss": loss, "metrics": metrics, **kwargs}
-            self.optimizer = optimizers.get(optimizer)
+            self.optimizer, self.loss = optimizers.get(optimizer), loss
             return
         super().compile(optimizer, loss, metrics, *args, **kwargs)
 

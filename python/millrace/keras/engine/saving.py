@@ -36,6 +36,14 @@ def is_hdf5(path: Any, save_format: Optional[str] = None) -> bool:
     return save_format == "h5" or str(path).endswith((".h5", ".hdf5", ".keras"))
 
 
+def holds_hdf5(path: Any) -> bool:
+    """Whether there is an HDF5 file, whatever it is called."""
+    if is_hdf5(path) or not os.path.isfile(path):
+        return is_hdf5(path)
+    with open(path, "rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+
+
 def _text(value: Any) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
@@ -205,7 +213,7 @@ class SavedWeights:
 
     def load_weights(self: Any, filepath: str, by_name: bool = False) -> Any:
         """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has. Of a checkpoint it gives what says whether all was found."""
-        if not is_hdf5(filepath):
+        if not holds_hdf5(filepath):
             if by_name:
                 raise at_user_line(NotImplementedError("by_name is only for HDF5 files: a checkpoint is read by the order of the layers."))
             status = self._checkpoint().restore(filepath).assert_nontrivial_match()

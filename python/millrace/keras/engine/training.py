@@ -24,6 +24,7 @@ from millrace.layers.nodes import listed, one_or_all, reachable_from, shape_tupl
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
+from millrace.keras.engine.training_streams import is_data_set
 from millrace.ops import array_ops, math_ops
 
 _check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, data.slice_arrays, data.standardize_input_data
@@ -71,7 +72,11 @@ def _accuracy_for(loss: Any, shape: Any) -> Callable[..., Any]:
 
 
 def _values(*given: Any) -> Any:
-    """Arrays as they are, of tensors their values."""
+    """Arrays as they are, of tensors their values; of a data set as the first one its first batch."""
+    if is_data_set(given[0]):
+        first = K.get_session().run(given[0].make_one_shot_iterator().get_next())
+        parts = first if isinstance(first, tuple) else (first,)
+        return (*parts, *given[len(parts) :])[: len(given)]
     return with_leaves(lambda x: K.get_session().run(x) if data.has_tensors(x) else x, given)
 
 
@@ -131,6 +136,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         self.history: Any = None
         self.stop_training = False
         self._functions: Dict[str, Any] = {}
+        self._fetches_of_tests: Dict[Any, Callable[[Any], None]] = {}  # what evaluations fetch beside the measures, and who takes it
 
     def _build_for(self, x: Any) -> None:
         """Connects a model that is a subclass, by inputs like these arrays."""
@@ -327,7 +333,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                     metrics_module.binary_accuracy: losses.binary_crossentropy,
                 }.get(_accuracy_for(loss, shape_tuple(self.outputs[i])), losses.categorical_crossentropy)
             )
-            label = "acc" if accuracy else "crossentropy"
+            label = "acc" if accuracy else "ce"
         else:
             function = metrics_module.get(metric)
             if isinstance(function, metrics_module.Metric):

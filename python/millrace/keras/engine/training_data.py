@@ -28,42 +28,13 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
             if name not in data:
                 raise at_user_line(ValueError('No data provided for "%s". Need data for each key in: %s' % (name, names)))
         arrays = [data[name] for name in names]
-    elif isinstance(data, (list, tuple)):
-        if len(data) != len(names):
-            if data and hasattr(data[0], "shape"):
-                raise at_user_line(
-                    ValueError(
-                        "Error when checking model %s: the list of Numpy arrays that you are passing to your model is not the size the "
-                        "model expected. Expected to see %d array(s), but instead got the following list of %d arrays"
-                        % (exception_prefix, len(names), len(data))
-                    )
-                )
-            if len(names) > 1:
-                raise at_user_line(
-                    ValueError(
-                        "Error when checking model %s: you are passing a list as input to your model, but the model expects a list of %d "
-                        "Numpy arrays instead." % (exception_prefix, len(names))
-                    )
-                )
-            arrays = [np.asarray(data)]
-        else:
-            arrays = list(data)
     else:
-        if not hasattr(data, "shape"):
-            raise at_user_line(
-                TypeError(
-                    "Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (exception_prefix, str(data)[:200])
-                )
-            )
-        if len(names) > 1:
-            raise at_user_line(
-                ValueError(
-                    "The model expects %d %s arrays, but only received one array. Found: array with shape %s" % (len(names), exception_prefix, data.shape)
-                )
-            )
-        arrays = [data]
+        arrays = _as_many(data, names, exception_prefix)
     arrays = [np.asarray(x.values) if hasattr(x, "iloc") else x if x is None or hasattr(x, "shape") else np.asarray(x) for x in arrays]
-    arrays = [np.expand_dims(x, 1) if x is not None and len(x.shape) == 1 else x for x in arrays]
+    wanted_shapes = shapes or [None] * len(names)
+    arrays = [
+        np.expand_dims(x, 1) if x is not None and len(x.shape) == 1 and (shape is None or len(shape) != 1) else x for x, shape in zip(arrays, wanted_shapes)
+    ]
     for name, x, shape in zip(names, arrays, shapes or []):
         if shape is None or x is None:
             continue
@@ -82,6 +53,32 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
                     )
                 )
     return arrays
+
+
+def _as_many(data: Any, names: List[str], prefix: str) -> List[Any]:
+    """Data that are no dictionary as a list with one entry for each name."""
+    given = list(data) if isinstance(data, (list, tuple)) else [data]
+    if len(given) == 1 and not isinstance(data, (list, tuple)) and not hasattr(data, "shape"):
+        raise at_user_line(
+            TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (prefix, str(data)[:200]))
+        )
+    if len(given) == len(names):
+        return given
+    if given and hasattr(given[0], "shape"):
+        raise at_user_line(
+            ValueError(
+                "Error when checking model %s: the list of Numpy arrays that you are passing to your model is not the size the model expected. "
+                "Expected to see %d array(s), but instead got the following list of %d arrays: %s" % (prefix, len(names), len(given), str(data)[:200])
+            )
+        )
+    if len(names) > 1:
+        raise at_user_line(
+            ValueError(
+                "Error when checking model %s: you are passing a list as input to your model, but the model expects a list of %d Numpy arrays instead. "
+                "The list you passed was: %s" % (prefix, len(names), str(data)[:200])
+            )
+        )
+    return [np.asarray(data)]
 
 
 def only_known(given: Dict[str, Any], names: List[str], what: str) -> None:

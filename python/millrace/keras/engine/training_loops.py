@@ -3,28 +3,16 @@
 
 from __future__ import annotations
 
-import itertools
-import random
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
-from millrace import tf_logging
-from millrace.framework.errors import OutOfRangeError, at_user_line
+from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import callbacks as callback_module
 from millrace.keras.engine import training_data as data
+from millrace.keras.engine import training_streams as streams
 from millrace.layers.nodes import listed, one_or_all
-
-
-def _is_stream(x: Any) -> bool:
-    """Whether it gives batches by itself: a data set, an iterator, a generator, a Sequence."""
-    return (
-        hasattr(x, "make_one_shot_iterator")
-        or hasattr(x, "__next__")
-        or hasattr(x, "get_next")
-        or (hasattr(x, "__getitem__") and hasattr(x, "__len__") and hasattr(x, "on_epoch_end"))
-    )
 
 
 def _rows(array: Any, at: Any) -> Any:
@@ -65,11 +53,6 @@ def _is_validated(epoch: int, frequency: Any) -> bool:
     return epoch in frequency
 
 
-def _loss_or_all(means: List[float]) -> Any:
-    """A loss without metrics as a scalar of NumPy, else the list."""
-    return np.float64(means[0]) if len(means) == 1 else means
-
-
 def _check_rows(outputs: List[Any], count: int) -> None:
     """ValueError unless each output has a row for each example."""
     for made in outputs:
@@ -82,42 +65,23 @@ def _check_rows(outputs: List[Any], count: int) -> None:
             )
 
 
-class TrainingLoops:
+class TrainingLoops(streams.StreamLoops):
     """fit, evaluate and predict, of arrays and of what gives batches."""
 
+    _watching: Any = None  # the callbacks of what is under way
+
     def _run_step(self: Any, x: Any, y: Any, weights: Any, training: bool) -> Any:
-        fetch = [self._measures, self._operations() if training else self._extra_updates()]
-        return K.get_session().run(fetch, self._feeds(x, y, weights, training))[0]
+        others = {} if training else self._fetches_of_tests
+        fetch = [self._measures, self._operations() if training else self._extra_updates(), list(others)]
+        values, _, found = K.get_session().run(fetch, self._feeds(x, y, weights, training))
+        for take, value in zip(others.values(), found):
+            take(value)
+        return values
 
     def _new_sums(self: Any) -> _Sums:
         """What measures are gathered in from the start; metrics that count themselves start again."""
         self.reset_metrics()
         return _Sums(getattr(self, "_counting", None) or ())
-
-    def _watchers(self: Any, callbacks: Any, epochs: int, size: Any, steps: Any, verbose: int, samples: Any, validate: bool) -> List[Any]:
-        self.history = callback_module.History()
-        watchers = [
-            callback_module.BaseLogger(),
-            *([callback_module.ProgbarLogger("samples" if samples is not None else "steps")] if verbose else []),
-            *listed(callbacks),
-            self.history,
-        ]
-        owner = getattr(self, "callback_model", None) or self
-        names = list(self.metrics_names)
-        self._parameters = parameters = {
-            "epochs": epochs,
-            "batch_size": size,
-            "verbose": verbose,
-            "steps": steps,
-            "samples": samples,
-            "do_validation": validate,
-            "metrics": names + (["val_" + n for n in names] if validate else []),
-        }
-        for w in watchers:
-            w.set_model(owner)
-            w.set_params(parameters)
-        self._watching = watchers
-        return watchers
 
     def _loop(
         self: Any,
@@ -131,68 +95,98 @@ class TrainingLoops:
         steps: Any,
         samples: Any = None,
         validation_freq: Any = 1,
+        equal_batches: bool = False,
     ) -> Any:
-        """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data after the epochs of validation_freq."""
-        watchers = self._watchers(callbacks, epochs, size, steps, verbose, samples, validate is not None)
+        """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data, of the last batch's size, after the epochs of validation_freq.
+        With equal_batches each counts as one example, however many it has."""
+        count_mode = "samples" if samples is not None else "steps"
+        told = callback_module.configure_callbacks(callbacks, self, validate is not None, size, epochs, steps, samples, verbose=0)
+        bar = self._progress(count_mode, told.params, verbose)
+        self._watching = told
         self._operations()
-        self.stop_training = False
-        for w in watchers:
-            w.on_train_begin({})
+        self.stop_training = told.model.stop_training = False
+        told.on_train_begin({})
         for epoch in range(first, epochs):
             for layer in [self] if self.stateful else []:
                 layer.reset_states()
-            for w in watchers:
-                w.on_epoch_begin(epoch, {})
-            sums, i = self._new_sums(), -1
+            told.on_epoch_begin(epoch, {})
+            bar.on_epoch_begin(epoch, {})
+            sums, i, count = self._new_sums(), -1, 1
             for i, (x, y, weights) in enumerate(batches()):
-                count = next((a.shape[0] for a in [*x, *y] if a is not None), 1)
+                count = 1 if equal_batches else next((a.shape[0] for a in [*x, *y] if a is not None), 1)
                 logs: Dict[str, Any] = {"batch": i, "size": count}
-                for w in watchers:
-                    w.on_train_batch_begin(i, logs)
+                told.on_train_batch_begin(i, logs)
+                bar.on_batch_begin(i, logs)
                 values = self._run_step(x, y, weights, True)
                 sums.add(values, count)
                 logs.update(zip(self.metrics_names, values))
-                for w in watchers:
-                    w.on_train_batch_end(i, logs)
-                if self.stop_training:
+                told.on_train_batch_end(i, logs)
+                bar.on_batch_end(i, logs)
+                if self._is_stopped(told):
                     break
             if steps is None:  # they are counted now
-                steps = self._parameters["steps"] = i + 1
+                steps = told.params["steps"] = bar.progbar.target = i + 1
             epoch_logs = dict(zip(self.metrics_names, sums.means()))
-            if validate is not None and _is_validated(epoch + 1, validation_freq):
-                epoch_logs.update(zip(["val_" + n for n in self.metrics_names], listed(validate())))
-            for w in watchers:
-                w.on_epoch_end(epoch, epoch_logs)
-            if self.stop_training:
+            if validate is not None and _is_validated(epoch + 1, validation_freq) and not self._is_stopped(told):
+                epoch_logs.update(zip(["val_" + n for n in self.metrics_names], listed(validate(count))))
+            told.on_epoch_end(epoch, epoch_logs)
+            bar.on_epoch_end(epoch, epoch_logs)
+            if self._is_stopped(told):
                 break
-        for w in watchers:
-            w.on_train_end({})
-        self._watching = []
+        told.on_train_end({})
+        self._watching = None
         return self.history
 
-    def _told(self: Any, kind: str, items: Any) -> Iterator[Any]:
-        """Batches of an evaluation ("test") or prediction ("predict"), with what callbacks are told before and after each."""
+    def _is_stopped(self: Any, told: Any) -> bool:
+        return bool(self.stop_training or told.model.stop_training)
 
-        def tell(what: str, *args: Any) -> None:
-            for w in getattr(self, "_watching", []):
-                getattr(w, "on_%s_%s" % (kind, what))(*args)
+    def _progress(self: Any, count_mode: str, params: Dict[str, Any], verbose: int) -> Any:
+        """What prints how far it has got."""
+        bar = callback_module.ProgbarLogger(count_mode, self.metrics_names[1:] if hasattr(self, "metrics_names") else ())
+        bar.set_params({**params, "verbose": verbose})
+        bar.on_train_begin()
+        return bar
 
-        tell("begin", {})
-        for i, item in enumerate(items):
-            tell("batch_begin", i, {"batch": i})
-            yield item
-            tell("batch_end", i, {"batch": i})
-        tell("end", {})
+    def _each(self: Any, mode: str, items: Any, run: Callable[[Any], Any], bar: Any = None) -> Iterator[Any]:
+        """(what `run` makes of it, its size) of each (batch, size) of an evaluation ("test") or prediction ("predict"), of which callbacks are told."""
+        told = self._watching if self._watching is not None else callback_module.CallbackList()
+        getattr(told, "on_%s_begin" % mode)({})
+        if bar is not None:
+            bar.on_epoch_begin(0, {})
+        for i, (item, size) in enumerate(items):
+            logs: Dict[str, Any] = {"batch": i, "size": size}
+            getattr(told, "on_%s_batch_begin" % mode)(i, logs)
+            made = run(item)
+            logs.update({"outputs": made} if mode == "predict" else zip(self.metrics_names, made))
+            getattr(told, "on_%s_batch_end" % mode)(i, logs)
+            if bar is not None:
+                bar.on_batch_begin(i, logs)
+                bar.on_batch_end(i, logs)
+            yield made, size
+        getattr(told, "on_%s_end" % mode)({})
 
-    def _watched_by(self: Any, callbacks: Any, run: Callable[[], Any]) -> Any:
-        """Runs with callbacks other than those of a training."""
-        self._watching = listed(callbacks)
-        for w in self._watching:
-            w.set_model(self)
+    def _measured(self: Any, items: Any, verbose: int = 0, samples: Any = None, steps: Any = None) -> List[float]:
+        """The means of the measures over batches of an evaluation."""
+        bar = self._progress("steps" if samples is None else "samples", self._parameters_of(samples, steps, "test"), verbose) if verbose else None
+        sums = self._new_sums()
+        for values, size in self._each("test", items, lambda batch: self._run_step(*batch, False), bar):
+            sums.add(values, size)
+        means = sums.means()
+        if bar is not None:
+            bar.on_epoch_end(0, dict(zip(self.metrics_names, means)))
+        return means
+
+    def _parameters_of(self: Any, samples: Any, steps: Any, mode: str) -> Dict[str, Any]:
+        names = list(self.metrics_names) if mode == "test" else []
+        return {"epochs": 1, "batch_size": None, "steps": steps, "samples": samples, "do_validation": False, "metrics": names}
+
+    def _watched_by(self: Any, callbacks: Any, mode: str, run: Callable[[], Any]) -> Any:
+        """Runs an evaluation or prediction with callbacks."""
+        self._watching = callback_module.configure_callbacks(callbacks, self, mode=mode, verbose=0)
         try:
             return run()
         finally:
-            self._watching = []
+            self._watching = None
 
     # ---- arrays ----
 
@@ -245,7 +239,7 @@ class TrainingLoops:
         epochs = nb_epoch or epochs
         if data.has_tensors(x, y, sample_weight):
             x, y, sample_weight = data.symbolic(x, y, sample_weight, steps_per_epoch, "steps_per_epoch"), None, None
-        if _is_stream(x):
+        if streams.is_stream(x):
             data.check_stream(x, y, sample_weight, validation_split, batch_size)
             return self.fit_generator(
                 x,
@@ -255,17 +249,17 @@ class TrainingLoops:
                 callbacks,
                 validation_data,
                 validation_steps,
+                validation_freq,
                 class_weight,
                 max_queue_size,
                 workers,
                 use_multiprocessing,
                 initial_epoch=initial_epoch,
-                validation_freq=validation_freq,
             )
         if validation_data is None and validation_steps is not None:
             raise at_user_line(ValueError("`validation_steps` should not be specified if `validation_data` is None."))
         size = self._size_of_batches(batch_size, x)
-        if validation_data is not None and not _is_stream(validation_data):
+        if validation_data is not None and not streams.is_stream(validation_data):
             if not isinstance(validation_data, (list, tuple)) or len(validation_data) not in (2, 3):
                 raise at_user_line(ValueError("When passing validation_data, it must contain 2 (x_val, y_val) or 3 (x_val, y_val, val_sample_weights) items"))
         inputs, targets, weights = self._standardize_user_data(x, y, sample_weight, class_weight, False, size)
@@ -279,10 +273,13 @@ class TrainingLoops:
             held = [[None if a is None else a[at:] for a in part] for part in (inputs, targets, weights)]
             inputs, targets, weights = ([None if a is None else a[:at] for a in part] for part in (inputs, targets, weights))
             self._validation_arrays = held
-            validate = lambda: self._evaluate_arrays(*held, size, None)
+            validate = lambda _: self._evaluate_arrays(*held, size, None)
         present = [a for a in [*inputs, *targets] if a is not None]
         count = present[0].shape[0] if present else 0
         self._needs_steps(present, steps_per_epoch, "steps_per_epoch")
+        if verbose:
+            first = next((a for a in (self._validation_arrays or [[]])[0] if a is not None), None)
+            streams.print_what_is_trained(steps_per_epoch or count, None if first is None else first.shape[0], "samples")
 
         def batches() -> Iterator[Any]:
             if steps_per_epoch or not present:
@@ -306,26 +303,29 @@ class TrainingLoops:
             steps_per_epoch or -(-count // size),
             None if steps_per_epoch else count,
             validation_freq,
+            equal_batches=bool(steps_per_epoch),
         )
 
-    def _validation(self: Any, given: Any, size: int, steps: Any) -> Any:
+    def _validation(self: Any, given: Any, size: Optional[int], steps: Any) -> Any:
+        """A function that gives the measures of other data, of a number: the size of arrays' batches where `size` is None; each batch counts the same then."""
         if data.has_tensors(given):
             given = data.symbolic(given[0], given[1], given[2] if len(given) > 2 else None, steps, "validation_steps")
-        if _is_stream(given):
-            return lambda: self.evaluate_generator(given, steps)
+        if streams.is_stream(given):
+            self._steps_of(given, steps, "validation_steps")
+            return lambda _: self._evaluate_stream(given, steps, "validation_steps")
         x, y, weights = self._standardize_user_data(given[0], given[1], given[2] if len(given) > 2 else None, None, False, size)
         self._validation_arrays = x, y, weights
-        return lambda: self._evaluate_arrays(x, y, weights, size, steps)
+        return lambda trained: self._evaluate_arrays(x, y, weights, size or trained, steps, equal_batches=size is None)
 
-    def _evaluate_arrays(self: Any, x: Any, y: Any, weights: Any, size: int, steps: Any) -> List[float]:
-        sums = self._new_sums()
+    def _evaluate_arrays(self: Any, x: Any, y: Any, weights: Any, size: int, steps: Any, verbose: int = 0, equal_batches: bool = False) -> List[float]:
         present = [a for a in [*x, *y] if a is not None]
         self._needs_steps(present, steps, "steps")
-        whole = bool(steps) or not present  # tensors give other values each time
-        parts = [(x, y, weights)] * (steps or 1) if whole else self._array_batches(x, y, weights, size, np.arange(present[0].shape[0]))
-        for part in self._told("test", parts):
-            sums.add(self._run_step(*part, False), 1 if whole else next(a.shape[0] for a in [*part[0], *part[1]] if a is not None))
-        return sums.means()
+        if steps or not present:  # tensors give other values each time
+            return self._measured([((x, y, weights), 1)] * (steps or 1), verbose, steps=steps or 1)
+        count = present[0].shape[0]
+        parts = self._array_batches(x, y, weights, size, np.arange(count))
+        sized = ((part, 1 if equal_batches else next(a.shape[0] for a in [*part[0], *part[1]] if a is not None)) for part in parts)
+        return self._measured(sized, verbose, samples=count)
 
     def evaluate(
         self: Any,
@@ -341,15 +341,14 @@ class TrainingLoops:
         use_multiprocessing: bool = False,
     ) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
-        del verbose  # no progress is drawn
         if data.has_tensors(x, y, sample_weight):
             x, y, sample_weight = data.symbolic(x, y, sample_weight, steps, "steps"), None, None
-        if _is_stream(x):
+        if streams.is_stream(x):
             data.check_stream(x, y, sample_weight, batch_size=batch_size)
-            return self._watched_by(callbacks, lambda: self.evaluate_generator(x, steps, max_queue_size, workers, use_multiprocessing))
+            return self.evaluate_generator(x, steps, callbacks, max_queue_size, workers, use_multiprocessing, verbose)
         size = self._size_of_batches(batch_size, x)
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
-        return _loss_or_all(self._watched_by(callbacks, lambda: self._evaluate_arrays(x, y, weights, size, steps)))
+        return streams.loss_or_all(self._watched_by(callbacks, "test", lambda: self._evaluate_arrays(x, y, weights, size, steps, verbose)))
 
     def predict(
         self: Any,
@@ -363,15 +362,14 @@ class TrainingLoops:
         use_multiprocessing: bool = False,
     ) -> Any:
         """The outputs for arrays, a data set or tensors."""
-        del verbose  # no progress is drawn
         if data.has_tensors(x):
             x = data.symbolic(x, None, None, steps, "steps")
-        if _is_stream(x):
+        if streams.is_stream(x):
             data.check_stream(x, batch_size=batch_size)
-            return self._watched_by(callbacks, lambda: self.predict_generator(x, steps, max_queue_size, workers, use_multiprocessing))
-        return self._watched_by(callbacks, lambda: self._predict_arrays(x, batch_size, steps))
+            return self.predict_generator(x, steps, callbacks, max_queue_size, workers, use_multiprocessing, verbose)
+        return self._watched_by(callbacks, "predict", lambda: self._predict_arrays(x, batch_size, steps, verbose))
 
-    def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int]) -> Any:
+    def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int], verbose: int) -> Any:
         self._build_for(x)
         size = self._size_of_batches(batch_size, x)
         inputs = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
@@ -387,185 +385,16 @@ class TrainingLoops:
             )
         self._needs_steps(present, steps, "steps")
         fetch, session = [self.outputs, self._extra_updates()], K.get_session()
-        if steps or not present:
-            parts: Any = [inputs] * (steps or 1)
-        else:
-            parts = ([_rows(a, slice(i, i + size)) for a in inputs] for i in range(0, max(present[0].shape[0], 1), size))
+        whole = bool(steps) or not present
+        count: Any = None if whole else present[0].shape[0]
+        starts = [] if whole else range(0, max(count, 1), size)
+        parts = [(inputs, 1)] * (steps or 1) if whole else (([_rows(a, slice(i, i + size)) for a in inputs], min(size, count - i)) for i in starts)
+        bar = self._progress("steps" if whole else "samples", self._parameters_of(count, steps, "predict"), verbose) if verbose else None
         made = []
-        for part in self._told("predict", parts):
-            made.append(session.run(fetch, self._feeds(part))[0])
-            if present and not steps:
-                _check_rows(made[-1], len(next(a for a in part if a is not None)))
+        for outputs, rows in self._each("predict", parts, lambda part: session.run(fetch, self._feeds(part))[0], bar):
+            made.append(outputs)
+            if not whole:
+                _check_rows(outputs, rows)
+        if bar is not None:
+            bar.on_epoch_end(0, {})
         return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(self.outputs))])
-
-    # ---- what gives batches ----
-
-    def _stream(self: Any, source: Any, shuffle: bool = False) -> Callable[[Optional[int]], Iterator[Any]]:
-        """A function of a number of batches that gives them, one after the other, going on where it stopped.
-
-        Those of a Sequence come in a new order each time that it was gone through, if `shuffle` says so.
-        """
-        if hasattr(source, "make_one_shot_iterator") or hasattr(source, "get_next"):
-            return self._tensors_stream(source)
-        if hasattr(source, "__getitem__"):
-            left: List[int] = []
-
-            def sequence(count: Optional[int]) -> Iterator[Any]:
-                for _ in range(len(source) if count is None else count):
-                    if not left:
-                        left.extend(reversed(range(len(source))))
-                        if not left:
-                            raise at_user_line(ValueError("the Sequence has no batches, but %d are wanted" % (count or 0)))
-                        if shuffle:
-                            random.shuffle(left)
-                    yield source[left.pop()]
-                    if not left:
-                        source.on_epoch_end()
-
-            return sequence
-        it = iter(source)
-
-        def generated(count: Optional[int]) -> Iterator[Any]:
-            taken = 0
-            while count is None or taken < count:
-                try:
-                    item = next(it)
-                except StopIteration:
-                    if count is not None:
-                        raise at_user_line(ValueError("The generator ended after %d of %d batches" % (taken, count))) from None
-                    return
-                taken += 1
-                yield item
-
-        return generated
-
-    def _tensors_stream(self: Any, source: Any) -> Callable[[Optional[int]], Iterator[Any]]:
-        known = self.__dict__.setdefault("_iterators", {})
-        if id(source) not in known:
-            made = source.make_initializable_iterator() if hasattr(source, "make_initializable_iterator") else source
-            known[id(source)] = (source, made, made.get_next())
-        _, iterator, following = known[id(source)]
-        own = iterator is not source
-
-        def run(count: Optional[int]) -> Iterator[Any]:
-            session, taken = K.get_session(), 0
-            if own and count is None:
-                session.run(iterator.initializer)
-            while count is None or taken < count:
-                try:
-                    item = session.run(following)
-                except OutOfRangeError:
-                    if count is not None:
-                        tf_logging.warning(
-                            "Your dataset ran out of data; interrupting training. Make sure that your dataset can generate at least "
-                            "`steps_per_epoch * epochs` batches, %d are missing in this epoch. You may need to use the repeat() function when "
-                            "building your dataset.",
-                            count - taken,
-                        )
-                        self.stop_training = True
-                    return
-                taken += 1
-                yield item
-
-        if own:
-            K.get_session().run(iterator.initializer)
-        return run
-
-    def _taken_apart(self: Any, item: Any) -> Any:
-        if not self.loss and not isinstance(item, tuple):  # what it loses comes from layers alone
-            return item, None, None
-        if isinstance(item, tuple) and len(item) in (2, 3):
-            return (*item, None) if len(item) == 2 else item
-        raise at_user_line(ValueError("Output of generator should be a tuple `(x, y, sample_weight)` or `(x, y)`. Found: %s" % str(item)[:200]))
-
-    def fit_generator(
-        self: Any,
-        generator: Any,
-        steps_per_epoch: Optional[int] = None,
-        epochs: int = 1,
-        verbose: int = 1,
-        callbacks: Any = None,
-        validation_data: Any = None,
-        validation_steps: Optional[int] = None,
-        class_weight: Any = None,
-        max_queue_size: int = 10,
-        workers: int = 1,
-        use_multiprocessing: bool = False,
-        shuffle: bool = True,
-        initial_epoch: int = 0,
-        validation_freq: Any = 1,
-        **legacy: Any,
-    ) -> Any:
-        """Trains on what a generator, a Sequence or a data set gives; batches are taken one by one."""
-        del workers  # batches come one by one
-        del use_multiprocessing  # threads, as docs/compatibility.md says
-        del max_queue_size  # batches are made as they are asked for
-        epochs = legacy.pop("nb_epoch", epochs)
-        unknown = set(legacy) - {"max_q_size", "pickle_safe", "nb_val_samples", "samples_per_epoch", "nb_worker"}
-        if unknown:
-            raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unknown)))
-        stream = self._stream(generator, shuffle)
-        if (
-            validation_data is not None
-            and not _is_stream(validation_data)
-            and (not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3))
-        ):
-            raise at_user_line(
-                ValueError("validation_data should be a tuple `(val_x, val_y, val_sample_weight)` or `(val_x, val_y)`. Found: %s" % (validation_data,))
-            )
-        validate: Any = None
-        if validation_data is not None:
-            if hasattr(validation_data, "__next__") and not hasattr(validation_data, "get_next") and not validation_steps:
-                raise at_user_line(ValueError("When using a generator for validation data, you must specify a value for `validation_steps`."))
-            validate = self._validation(validation_data, 32, validation_steps)
-        if steps_per_epoch is None and hasattr(generator, "__next__"):
-            raise at_user_line(ValueError("`steps_per_epoch=None` is only valid for a Sequence or a data set: a generator does not say how long it is."))
-
-        seen: List[Any] = []  # taken out of the stream, and not trained on yet
-
-        def batches() -> Iterator[Any]:
-            first = [seen.pop()] if seen else []
-            for item in itertools.chain(first, stream(None if steps_per_epoch is None else steps_per_epoch - len(first))):
-                x, y, weights = self._taken_apart(item)
-                yield self._standardize_user_data(x, y, weights, class_weight, of_data_set=hasattr(generator, "make_one_shot_iterator"))
-
-        if not hasattr(self, "_measures"):
-            example = generator[0] if hasattr(generator, "__getitem__") else next(iter(stream(1)))
-            if steps_per_epoch is not None and not hasattr(generator, "__getitem__"):
-                seen.append(example)  # without a number of steps a data set begins anew
-            self._build_for(self._taken_apart(example)[0])
-        return self._loop(batches, epochs, verbose, callbacks, validate, initial_epoch, None, steps_per_epoch, validation_freq=validation_freq)
-
-    def evaluate_generator(
-        self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1, use_multiprocessing: bool = False, **legacy: Any
-    ) -> Any:
-        """The loss and metrics of what a generator gives."""
-        del workers  # batches come one by one
-        del use_multiprocessing  # threads, as docs/compatibility.md says
-        del max_queue_size  # batches are made as they are asked for
-        sums: Any = None
-        for item in self._told("test", self._stream(generator)(steps)):
-            x, y, weights = self._standardize_user_data(*self._taken_apart(item), of_data_set=hasattr(generator, "make_one_shot_iterator"))
-            sums = sums or self._new_sums()  # the first batch may have built the model
-            sums.add(self._run_step(x, y, weights, False), next((a.shape[0] for a in [*x, *y] if a is not None), 1))
-        return _loss_or_all((sums or self._new_sums()).means())
-
-    def predict_generator(
-        self: Any,
-        generator: Any,
-        steps: Optional[int] = None,
-        max_queue_size: int = 10,
-        workers: int = 1,
-        use_multiprocessing: bool = False,
-        verbose: int = 0,
-        **legacy: Any,
-    ) -> Any:
-        """The outputs for what a generator gives; of tuples the first part is taken."""
-        del workers  # batches come one by one
-        del verbose  # no progress is drawn
-        del use_multiprocessing  # threads, as docs/compatibility.md says
-        del max_queue_size  # batches are made as they are asked for
-        made = []
-        for item in self._told("predict", self._stream(generator)(steps)):
-            made.append(listed(self.predict_on_batch(item[0] if isinstance(item, tuple) else item)))
-        return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(made[0]))])

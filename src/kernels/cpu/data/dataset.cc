@@ -82,12 +82,28 @@ namespace {
 
 // Of a long tensor the beginning: what follows, the processor fetches ahead by itself.
 void PrefetchElements(const Tensor& t) {
-  constexpr size_t kMost = 4096, kLine = 64;
+  constexpr size_t kMost = 512, kLine = 64;
   const char* p = static_cast<const char*>(t.raw());
-  for (size_t i = 0; i < std::min(t.TotalBytes(), kMost); i += kLine) __builtin_prefetch(p + i);
+  const size_t bytes = std::min(t.TotalBytes(), kMost);
+  for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(p + i);
 }
 
 }  // namespace
+
+Status OwnMemory(Element* element) {
+  for (Tensor& t : *element) {
+    if (t.buffer() == nullptr || t.TotalBytes() >= t.buffer()->size()) continue;
+    MR_ASSIGN_OR_RETURN(t, t.Clone());
+  }
+  return absl::OkStatus();
+}
+
+Status OutputElement(KernelContext& ctx, const ElementSpec& spec, Element element) {
+  MR_RETURN_IF_ERROR(CheckElement(spec, element));
+  MR_RETURN_IF_ERROR(OwnMemory(&element));
+  for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
+  return absl::OkStatus();
+}
 
 StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::vector<DType>& types) {
   Element batch;
@@ -104,7 +120,7 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
     MR_ASSIGN_OR_RETURN(const Shape shape, (rows > 0 ? elements.front()[c].shape() : Shape()).WithInserted(0, rows));
     MR_ASSIGN_OR_RETURN(Tensor stacked, Tensor::Make(types[c], shape));
     // Elements may be rows of a tensor, here and there in memory: the next ones are on their way during each copy.
-    constexpr int64_t kAhead = 2;
+    constexpr int64_t kAhead = 4;
     for (int64_t i = 0; i < rows; ++i) {
       if (IsPlain(types[c]) && i + kAhead < rows) PrefetchElements(elements[static_cast<size_t>(i + kAhead)][c]);
       SetRow(elements[static_cast<size_t>(i)][c], i, &stacked);
@@ -115,6 +131,7 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
 }
 
 Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) const {
+  MR_RETURN_IF_ERROR(OwnMemory(&args));
   args.insert(args.end(), captured_.begin(), captured_.end());
   Status s = function_->Run(args, {ctx.cancellation, ctx.inter_op_threads, ctx.trace}, results);
   return !s.ok() && ctx.cancellation.IsCancelled() ? Cancelled(s.message()) : s;

@@ -18,6 +18,7 @@
 
 namespace millrace {
 
+// The tensors of an element may be rows of larger ones, which lie anywhere in memory and keep all of it: `OwnMemory`.
 using Element = std::vector<Tensor>;
 
 struct DataContext {
@@ -86,6 +87,11 @@ Tensor TensorOf(DatasetRef dataset);
 // InvalidArgument unless `got` can be what `want` says, in number, types and shapes.
 Status CheckSpec(const ElementSpec& want, const ElementSpec& got);
 Status CheckElement(const ElementSpec& want, const Element& got);
+
+// Copies those that are parts of larger tensors. What leaves data sets, to graphs and functions, has been made so.
+Status OwnMemory(Element* element);
+// The checked element as the outputs of a kernel.
+Status OutputElement(KernelContext& ctx, const ElementSpec& spec, Element element);
 
 // Elements one below the other. Their components must have equal shapes; the elements are used up.
 StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::vector<DType>& types);

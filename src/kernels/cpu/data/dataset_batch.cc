@@ -104,6 +104,7 @@ class BatchDataset final : public Dataset {
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
       const BatchDataset& d = *dataset_;
       std::vector<Element> rows;
+      rows.reserve(static_cast<size_t>(std::min(d.size_, last_)));
       while (input_ && static_cast<int64_t>(rows.size()) < d.size_) {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
         Element row;
@@ -115,6 +116,7 @@ class BatchDataset final : public Dataset {
         }
       }
       if (rows.empty() || (d.drop_remainder_ && static_cast<int64_t>(rows.size()) < d.size_)) return false;
+      last_ = static_cast<int64_t>(rows.size());
       MR_ASSIGN_OR_RETURN(*element, d.Stack(rows));
       return true;
     }
@@ -122,6 +124,7 @@ class BatchDataset final : public Dataset {
    private:
     const RefPtr<const BatchDataset> dataset_;
     DataIteratorPtr input_;  // null: it has ended
+    int64_t last_ = 0;       // rows of the batch before
   };
 
   StatusOr<Element> Stack(std::vector<Element>& rows) const {

@@ -180,9 +180,7 @@ class NextKernel final : public AsyncKernel {
       Element element;
       MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, shard, incarnation, &element));
       if (!found) return OutOfRange("End of sequence");
-      MR_RETURN_IF_ERROR(CheckElement(spec_, element));
-      for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
-      return absl::OkStatus();
+      return OutputElement(ctx, spec_, std::move(element));
     });
   }
 

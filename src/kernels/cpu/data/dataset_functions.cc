@@ -83,6 +83,7 @@ class FilterIterator final : public DataIterator {
       MR_RETURN_IF_ERROR(ctx.KeepGoing());
       MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
       if (!found) return false;
+      MR_RETURN_IF_ERROR(OwnMemory(element));  // once, for the function and for who reads it here
       Element results;
       MR_RETURN_IF_ERROR(dataset_->mapping().function.Run(ctx, *element, &results));
       if (results.size() != 1 || results[0].dtype() != DType::kBool || results[0].num_elements() != 1) {

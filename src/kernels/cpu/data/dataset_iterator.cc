@@ -136,10 +136,10 @@ class GetNextKernel final : public AsyncKernel {
     Element element;
     MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));
     if (!found) return as_optional_ ? OutputOptional(ctx, {}) : OutOfRange("End of sequence");
+    if (!as_optional_) return OutputElement(ctx, spec_, std::move(element));
     MR_RETURN_IF_ERROR(CheckElement(spec_, element));
-    if (as_optional_) return OutputOptional(ctx, std::move(element));
-    for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
-    return absl::OkStatus();
+    MR_RETURN_IF_ERROR(OwnMemory(&element));
+    return OutputOptional(ctx, std::move(element));
   }
 
   ElementSpec spec_;
@@ -188,9 +188,7 @@ class SingleElementKernel final : public AsyncKernel {
     if (!found) return InvalidArgument("Dataset was empty.");
     MR_ASSIGN_OR_RETURN(const bool more, iterator->Next(data, &second));
     if (more) return InvalidArgument("Dataset had more than one element.");
-    MR_RETURN_IF_ERROR(CheckElement(spec_, element));
-    for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
-    return absl::OkStatus();
+    return OutputElement(ctx, spec_, std::move(element));
   }
 
   ElementSpec spec_;

@@ -46,7 +46,10 @@ class TensorDatasetKernel final : public DatasetKernel {
 // The rows of tensors.
 class SliceDataset final : public Dataset {
  public:
-  SliceDataset(ElementSpec spec, Element tensors) : Dataset(std::move(spec)), tensors_(std::move(tensors)) {}
+  SliceDataset(ElementSpec spec, Element tensors)
+      : Dataset(std::move(spec)), tensors_(std::move(tensors)), num_rows_(tensors_.front().dim(0)) {
+    for (const Tensor& t : tensors_) row_shapes_.push_back(t.shape().WithoutDim(0));
+  }
   StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
     return std::make_unique<Iterator>(RefPtr<const SliceDataset>::Share(this));
   }
@@ -56,14 +59,12 @@ class SliceDataset final : public Dataset {
    public:
     explicit Iterator(RefPtr<const SliceDataset> d) : dataset_(std::move(d)) {}
     StatusOr<bool> Next(DataContext&, Element* element) override {
-      const Element& tensors = dataset_->tensors_;
-      if (row_ >= tensors.front().dim(0)) return false;
+      const SliceDataset& d = *dataset_;
+      if (row_ >= d.num_rows_) return false;
       element->clear();
-      for (const Tensor& t : tensors) {
-        MR_ASSIGN_OR_RETURN(const Tensor rows, t.Rows(row_, row_ + 1));
-        MR_ASSIGN_OR_RETURN(Tensor row, rows.Reshaped(t.shape().WithoutDim(0)));
-        // Rows may lie anywhere in the tensor; a copy lies as kernels like it.
-        MR_ASSIGN_OR_RETURN(row, row.Clone());
+      element->reserve(d.tensors_.size());
+      for (size_t i = 0; i < d.tensors_.size(); ++i) {
+        MR_ASSIGN_OR_RETURN(Tensor row, d.Row(i, row_));
         element->push_back(std::move(row));
       }
       ++row_;
@@ -74,7 +75,20 @@ class SliceDataset final : public Dataset {
     const RefPtr<const SliceDataset> dataset_;
     int64_t row_ = 0;
   };
+
+  // Of component i; it shares the memory.
+  StatusOr<Tensor> Row(size_t i, int64_t row) const {
+    const Tensor& t = tensors_[i];
+    const size_t bytes = t.TotalBytes() / static_cast<size_t>(num_rows_);
+    if (bytes == 0) return Tensor::Make(t.dtype(), row_shapes_[i]);
+    const auto begin = static_cast<size_t>(static_cast<const char*>(t.raw()) - static_cast<char*>(t.buffer()->data()));
+    return Tensor::FromBuffer(
+        t.dtype(), row_shapes_[i], RefPtr<Buffer>::Share(t.buffer()), begin + bytes * static_cast<size_t>(row));
+  }
+
   const Element tensors_;
+  const int64_t num_rows_;
+  std::vector<Shape> row_shapes_;
 };
 
 class SliceDatasetKernel final : public DatasetKernel {

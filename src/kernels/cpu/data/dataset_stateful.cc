@@ -131,6 +131,7 @@ class WhileIterator final : public DataIterator {
     if (!input_) return false;
     MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
     if (!found) return false;
+    MR_RETURN_IF_ERROR(OwnMemory(element));  // once, for the function and for who reads it here
     Element results;
     MR_RETURN_IF_ERROR(dataset_->params().predicate.Run(ctx, *element, &results));
     if (results.size() != 1 || results[0].dtype() != DType::kBool || results[0].num_elements() != 1) {

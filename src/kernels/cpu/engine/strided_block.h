@@ -77,6 +77,7 @@ inline void CopyRun(char* dst, const char* src, int64_t n) {
   WithCopyOfRuns(n, [&](auto copy) { copy(dst, src); });
 }
 
+constexpr int64_t kStreamBytes = 8 << 20;  // from here on, what an op writes goes past the caches
 // n bytes past the caches, as far as they fill whole lines; FinishStreams() before another thread reads them.
 inline void StreamRun(char* dst, const char* src, int64_t n) {
 #if HWY_ARCH_X86

@@ -19,7 +19,6 @@ using namespace strided;
 
 constexpr int64_t kBlockBytes = 64 << 10;  // what one unit of parallel work moves, about
 constexpr double kNanosecondsPerByte = 0.1;
-constexpr int64_t kStreamBytes = 8 << 20;  // from here on, what is written goes past the caches
 
 void CopyRuns(char* dst, const char* src, const Block& b) {
   if (b.streams) {
@@ -300,8 +299,14 @@ bool Streams(const Nest& nest, const Cut& cut, const char* dst) {
   for (const CopyDim& d : nest.outer) bytes *= d.size;
   if (bytes < kStreamBytes) return false;
   bool at_lines = (reinterpret_cast<uintptr_t>(dst) | static_cast<uintptr_t>(nest.block.dst_row)) % 64 == 0;
-  for (const CopyDim& d : nest.outer) at_lines &= d.dst_stride % 64 == 0;
-  if (!nest.transposes) return nest.block.dst_row != nest.block.n && RunStreams(nest.block.n, at_lines);
+  // Repeated sources do not wait for memory, and memcpy takes care of long runs one after another.
+  constexpr int64_t kLongRun = 4096;
+  bool pays = nest.block.src_row != 0 && (nest.block.dst_row != nest.block.n || nest.block.n < kLongRun);
+  for (const CopyDim& d : nest.outer) {
+    at_lines &= d.dst_stride % 64 == 0;
+    pays &= d.src_stride != 0;
+  }
+  if (!nest.transposes) return pays && RunStreams(nest.block.n, at_lines);
   return at_lines && cut.columns * nest.item_bytes % 64 == 0 && nest.block.n * nest.item_bytes % 64 == 0;
 }
 

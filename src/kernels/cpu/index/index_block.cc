@@ -3,19 +3,24 @@
 //
 // The "big" side of a space <-> batch move has full spatial dimensions, the "small" side has one batch entry per block
 // offset: small[offset * batch + b, pos..., :] = big[b, pos * block + offset - edge..., :]. For each offset the
-// positions that fall inside `big` are a box; the box is walked row by row.
+// positions that fall inside `big` are a box, and offsets that are neighbours have the same one up to two times in each
+// dimension: a strided copy moves the boxes of all offsets of such a group.
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/index/index_kernels.h"
 
 namespace millrace {
 namespace {
 
 using Dims = std::vector<int64_t>;
+
+constexpr int64_t kItemBytes = 16;  // up to here the strided copy takes a run for one number
 
 struct BlockMove {
   Dims block, edge;  // edge: padding or crop before
@@ -24,46 +29,88 @@ struct BlockMove {
   size_t m() const { return block.size(); }
 };
 
-// Positions p in [*lo, *hi) of dimension d of `small` have p * block + offset - edge inside `big`.
-void ValidPositions(const BlockMove& v, size_t d, int64_t offset, int64_t* lo, int64_t* hi) {
-  const int64_t shift = v.edge[d] - offset;
-  *lo = shift > 0 ? (shift + v.block[d] - 1) / v.block[d] : 0;
-  const int64_t reach = v.big[d] + shift;  // p * block < reach
-  *hi = reach > 0 ? (reach - 1) / v.block[d] + 1 : 0;
-  *hi = std::min(*hi, v.small[d]);
-  *lo = std::min(*lo, *hi);
+// Neighbouring offsets in one dimension, for which positions [lo, hi) of `small` lie inside `big`.
+struct OffsetGroup {
+  int64_t first = 0, count = 0;
+  int64_t lo = 0, hi = 0;
+};
+
+std::vector<OffsetGroup> OffsetGroups(const BlockMove& v, size_t d) {
+  std::vector<OffsetGroup> groups;
+  for (int64_t offset = 0; offset < v.block[d]; ++offset) {
+    const int64_t shift = v.edge[d] - offset;
+    const int64_t reach = v.big[d] + shift;  // p * block < reach
+    const int64_t hi = std::min(reach > 0 ? (reach - 1) / v.block[d] + 1 : 0, v.small[d]);
+    const int64_t lo = std::min(shift > 0 ? (shift + v.block[d] - 1) / v.block[d] : 0, hi);
+    if (groups.empty() || groups.back().lo != lo || groups.back().hi != hi) groups.push_back({offset, 0, lo, hi});
+    ++groups.back().count;
+  }
+  return groups;
 }
 
-// Moves one small batch entry: `each(small_at, big_at, n, big_stride)` for every row of n positions, in elements.
-template <typename F>
-void WalkEntry(const BlockMove& v, int64_t entry, const F& each) {
-  const size_t m = v.m();
-  int64_t offset_number = entry / v.batch;
-  const int64_t b = entry % v.batch;
-  Dims lo(m), hi(m), offset(m);
-  for (size_t d = m; d-- > 0;) {
-    offset[d] = offset_number % v.block[d];
-    offset_number /= v.block[d];
-    ValidPositions(v, d, offset[d], &lo[d], &hi[d]);
-    if (lo[d] >= hi[d]) return;
+// Elements that one step in a dimension is apart.
+struct BlockStrides {
+  explicit BlockStrides(const BlockMove& v)
+      : big(v.m()), small(v.m()), offset(v.m()), big_batch(v.depth), small_batch(v.depth) {
+    for (size_t d = v.m(); d-- > 0;) {
+      big[d] = big_batch;
+      small[d] = small_batch;
+      big_batch *= v.big[d];
+      small_batch *= v.small[d];
+    }
+    int64_t entries = v.batch * small_batch;
+    for (size_t d = v.m(); d-- > 0;) {
+      offset[d] = entries;
+      entries *= v.block[d];
+    }
   }
-  Dims p = lo;
-  const size_t last = m - 1;
-  for (;;) {
-    int64_t small_at = entry, big_at = b;
-    for (size_t d = 0; d < m; ++d) {
-      small_at = small_at * v.small[d] + p[d];
-      big_at = big_at * v.big[d] + p[d] * v.block[d] + offset[d] - v.edge[d];
+  Dims big, small, offset;  // offset: in `small`, of the offset in a dimension
+  int64_t big_batch, small_batch;
+};
+
+struct Range {
+  int64_t begin, end;
+};
+
+// The elements of `small` at positions `ranges` for the offsets of `groups`, beside those of `big`.
+struct BlockBox {
+  CopyDims dims;  // dst: small, src: big
+  int64_t small_at = 0, big_at = 0;
+};
+BlockBox BoxOf(const BlockMove& v, const BlockStrides& strides, const std::vector<OffsetGroup>& groups,
+               const std::vector<Range>& ranges, bool offsets_inside) {
+  BlockBox box;
+  box.dims.push_back({v.batch, strides.small_batch, strides.big_batch});
+  for (size_t d = 0; d < v.m(); ++d) {
+    const OffsetGroup& g = groups[d];
+    const Range& r = ranges[d];
+    box.small_at += r.begin * strides.small[d] + g.first * strides.offset[d];
+    box.big_at += (r.begin * v.block[d] + g.first - v.edge[d]) * strides.big[d];
+    const CopyDim at = {r.end - r.begin, strides.small[d], v.block[d] * strides.big[d]};
+    const CopyDim offset = {g.count, strides.offset[d], strides.big[d]};
+    const bool inside = offsets_inside || d + 1 < v.m();
+    box.dims.push_back(inside ? at : offset);
+    box.dims.push_back(inside ? offset : at);
+  }
+  box.dims.push_back({v.depth, 1, 1});
+  return box;
+}
+
+// Zeroes what has no place in `big`: in each dimension what lies beside the box, within those before it.
+void ZeroBeside(KernelContext& ctx, const BlockMove& v, const BlockStrides& strides,
+                const std::vector<OffsetGroup>& groups, Tensor* small) {
+  static constexpr char kZero[16] = {};
+  std::vector<Range> ranges;
+  for (size_t d = 0; d < v.m(); ++d) ranges.push_back({0, v.small[d]});
+  for (size_t d = 0; d < v.m(); ++d) {
+    for (const Range beside : {Range{0, groups[d].lo}, Range{groups[d].hi, v.small[d]}}) {
+      if (beside.begin == beside.end) continue;
+      ranges[d] = beside;
+      BlockBox box = BoxOf(v, strides, groups, ranges, false);
+      for (CopyDim& dim : box.dims) dim.src_stride = 0;
+      StridedCopy(&ctx, small->dtype(), ElementAt(small->mutable_raw(), small->dtype(), box.small_at), kZero, box.dims);
     }
-    each(small_at * v.depth, big_at * v.depth, hi[last] - lo[last], v.block[last] * v.depth);
-    size_t d = last;
-    while (d > 0) {
-      --d;
-      if (++p[d] < hi[d]) break;
-      p[d] = lo[d];
-      if (d == 0) return;
-    }
-    if (last == 0) return;
+    ranges[d] = {groups[d].lo, groups[d].hi};
   }
 }
 
@@ -137,22 +184,40 @@ Status MoveBlocks(KernelContext& ctx, const BlockArgs& args, bool to_batch) {
   if (v.m() == 0) return ctx.ForwardReshaped(0, 0, shape);
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
-  const int64_t entries = to_batch ? shape.dim(0) : in.dim(0);
-  int64_t slab = v.depth;
-  for (int64_t s : v.small) slab *= s;
-  const RunCopier copier(in.dtype(), v.depth);
-  ctx.ParallelFor(entries, static_cast<double>(slab) * 0.5 + 50, [&](int64_t begin, int64_t end) {
-    if (to_batch) ZeroElements(in.dtype(), out->mutable_raw(), begin * slab, (end - begin) * slab);
-    for (int64_t e = begin; e < end; ++e) {
-      WalkEntry(v, e, [&](int64_t small_at, int64_t big_at, int64_t n, int64_t stride) {
-        if (to_batch) {
-          copier.Copy(out->mutable_raw(), small_at, v.depth, in.raw(), big_at, stride, n);
-        } else {
-          copier.Copy(out->mutable_raw(), big_at, stride, in.raw(), small_at, v.depth, n);
-        }
-      });
+  const DType dtype = in.dtype();
+  const BlockStrides strides(v);
+  std::vector<std::vector<OffsetGroup>> choices;
+  for (size_t d = 0; d < v.m(); ++d) choices.push_back(OffsetGroups(v, d));
+  std::vector<size_t> chosen(v.m());
+  // Long runs are best read in order; those as short as a number are copied fast where the innermost steps in the
+  // output are to neighbours.
+  constexpr int64_t kLongBytes = 256;
+  const int64_t run = v.depth * static_cast<int64_t>(DTypeSize(dtype));
+  const bool offsets_inside = to_batch ? run >= kLongBytes : run <= kItemBytes;
+  for (bool more = true; more;) {
+    std::vector<OffsetGroup> groups;
+    std::vector<Range> inside;
+    for (size_t d = 0; d < v.m(); ++d) {
+      groups.push_back(choices[d][chosen[d]]);
+      inside.push_back({groups[d].lo, groups[d].hi});
     }
-  });
+    if (to_batch && IsPlain(dtype)) ZeroBeside(ctx, v, strides, groups, out);  // others are empty from the start
+    BlockBox box = BoxOf(v, strides, groups, inside, offsets_inside);
+    if (!to_batch) {
+      std::swap(box.small_at, box.big_at);
+      for (CopyDim& dim : box.dims) std::swap(dim.dst_stride, dim.src_stride);
+    }
+    const bool empty = absl::c_any_of(box.dims, [](const CopyDim& dim) { return dim.size == 0; });
+    if (!empty) {
+      StridedCopy(&ctx, dtype, ElementAt(out->mutable_raw(), dtype, box.small_at),
+                  ElementAt(in.raw(), dtype, box.big_at), box.dims);
+    }
+    more = false;
+    for (size_t d = v.m(); d-- > 0 && !more;) {
+      more = ++chosen[d] < choices[d].size();
+      if (!more) chosen[d] = 0;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -182,8 +247,6 @@ Status NdBlockKernel(KernelContext& ctx) {
   return MoveBlocks(ctx, args, kToBatch);
 }
 
-// Rows of pixels of an image and of its blocked form, NHWC: within a row of blocks, the pixels of one block row are
-// contiguous in the blocked form.
 template <bool kToDepth>
 class DepthKernel : public Kernel {
  public:
@@ -219,51 +282,40 @@ class DepthKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const Shape& image = kToDepth ? in.shape() : shape;  // full resolution
-    if (channels_last_) {
-      ChannelsLast(ctx, in, image, out);
-    } else {
-      ChannelsFirst(ctx, in, image, out);
+    CopyDims moved =
+        channels_last_ ? ChannelsLast(image, in.dtype()) : ChannelsFirst(image);  // dst: blocks, src: image
+    if (!kToDepth) {
+      for (CopyDim& d : moved) std::swap(d.dst_stride, d.src_stride);
     }
+    StridedCopy(&ctx, in.dtype(), out->mutable_raw(), in.raw(), moved);
     return absl::OkStatus();
   }
 
  private:
-  void ChannelsLast(KernelContext& ctx, const Tensor& in, const Shape& image, Tensor* out) const {
-    const int64_t rows = image.dim(0) * image.dim(1), blocks = image.dim(2) / block_, depth = image.dim(3);
-    const int64_t run = block_ * depth, row = image.dim(2) * depth;
-    const RunCopier copier(in.dtype(), run);
-    ctx.ParallelFor(rows, copier.cost() * static_cast<double>(blocks) + 10, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const int64_t image_at = r * row;
-        const int64_t blocked_at = r / block_ * block_ * row + r % block_ * run;
-        if (kToDepth) {
-          copier.Copy(out->mutable_raw(), blocked_at, run * block_, in.raw(), image_at, run, blocks);
-        } else {
-          copier.Copy(out->mutable_raw(), image_at, run, in.raw(), blocked_at, run * block_, blocks);
-        }
-      }
-    });
+  CopyDims ChannelsLast(const Shape& image, DType dtype) const {
+    const int64_t run = block_ * image.dim(3), row = image.dim(2) * image.dim(3);
+    const CopyDim down = {block_, run, row}, across = {image.dim(2) / block_, run * block_, run};
+    const bool single = run * static_cast<int64_t>(DTypeSize(dtype)) <= kItemBytes;
+    CopyDims dims = {{image.dim(0) * image.dim(1) / block_, row * block_, row * block_}};
+    dims.push_back(kToDepth && single ? across : down);  // inside are neighbours in the output, as above
+    dims.push_back(kToDepth && single ? down : across);
+    dims.push_back({run, 1, 1});
+    return dims;
   }
 
-  void ChannelsFirst(KernelContext& ctx, const Tensor& in, const Shape& image, Tensor* out) const {
-    const int64_t depth = image.dim(1), height = image.dim(2), width = image.dim(3);
-    const int64_t bh = height / block_, bw = width / block_;
-    const RunCopier copier(in.dtype(), 1);
-    ctx.ParallelFor(
-        image.dim(0) * depth * height, copier.cost() * static_cast<double>(width), [&](int64_t b, int64_t e) {
-          for (int64_t r = b; r < e; ++r) {
-            const int64_t y = r % height, channel = r / height % depth, n = r / height / depth;
-            for (int64_t x = 0; x < block_; ++x) {
-              const int64_t plane = (n * block_ * block_ + y % block_ * block_ + x) * depth + channel;
-              const int64_t blocked_at = (plane * bh + y / block_) * bw;
-              if (kToDepth) {
-                copier.Copy(out->mutable_raw(), blocked_at, 1, in.raw(), r * width + x, block_, bw);
-              } else {
-                copier.Copy(out->mutable_raw(), r * width + x, block_, in.raw(), blocked_at, 1, bw);
-              }
-            }
-          }
-        });
+  // The channels of the blocks are row in a block, column in a block, channel of the image.
+  CopyDims ChannelsFirst(const Shape& image) const {
+    const int64_t depth = image.dim(1), width = image.dim(3), plane = image.dim(2) * width;
+    const int64_t bw = width / block_, small = plane / (block_ * block_);
+    CopyDims dims = {
+        {image.dim(0), depth * plane, depth * plane},
+        {depth, small, plane},
+        {image.dim(2) / block_, bw, block_ * width},
+        {block_, block_ * depth * small, width}};
+    const CopyDim column = {block_, depth * small, 1}, across = {bw, 1, block_};
+    dims.push_back(kToDepth ? column : across);
+    dims.push_back(kToDepth ? across : column);
+    return dims;
   }
 
   int64_t block_ = 2;

@@ -32,6 +32,8 @@ constexpr char kSpaceToBatch[] =
 constexpr char kBatchToSpace[] =
     "BatchToSpaceND(input:T, block_shape:B, crops:P) -> (output:T) | T:type; B in IDX=i32; P in IDX=i32";
 constexpr char kStitch[] = "DynamicStitch(indices:N*i32, data:N*T) -> (merged:T) | N:int>=1; T:type";
+constexpr char kPartition[] =
+    "DynamicPartition(data:T, partitions:i32) -> (outputs:num_partitions*T) | num_partitions:int>=1; T:type";
 constexpr char kInvert[] = "InvertPermutation(x:T) -> (y:T) | T in IDX=i32";
 constexpr char kReverse[] =
     "ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; Tlen in IDX=i64";
@@ -256,6 +258,28 @@ TEST(SpaceToBatch, UndoneByBatchToSpace) {
   EXPECT_EQ(Values<float>((*back)[0]), Values<float>(in));
 }
 
+// As large as is written past the caches, with edges that make the boxes of offsets differ.
+TEST(SpaceToBatch, LargeOnesToo) {
+  const AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+  const Ints dims = {2, 131, 70, 128};
+  const std::vector<float> values = Random(2 * 131 * 70 * 128, 9);
+  const Tensor in = Make<float>(dims, values), block = Make<int32_t>({2}, {2, 2});
+  const Tensor edges = Make<int32_t>({2, 2}, {1, 2, 1, 1});
+  auto moved = Runner(4).Run(kSpaceToBatch, attrs, {in, block, edges});
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  ASSERT_EQ((*moved)[0].shape().ToString(), "[8,67,36,128]");
+  const float* const got = (*moved)[0].data<float>();
+  for (int64_t i = 0; i < (*moved)[0].num_elements(); ++i) {
+    const int64_t c = i % 128, x = i / 128 % 36, y = i / 128 / 36 % 67, entry = i / 128 / 36 / 67;
+    const int64_t bx = 2 * x + entry / 2 % 2 - 1, by = 2 * y + entry / 4 - 1, b = entry % 2;
+    const bool inside = bx >= 0 && bx < 70 && by >= 0 && by < 131;
+    ASSERT_EQ(got[i], inside ? values[static_cast<size_t>(((b * 131 + by) * 70 + bx) * 128 + c)] : 0.0f) << i;
+  }
+  auto back = Runner(4).Run(kBatchToSpace, attrs, {(*moved)[0], block, edges});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(Values<float>((*back)[0]), values);
+}
+
 TEST(SpaceToBatch, RefusesHostileBlocks) {
   const AttrMap attrs = TypesOf({{"T", DType::kFloat}});
   const Tensor in = Make<float>({10, 19, 22}, Random(4180, 9));
@@ -275,6 +299,56 @@ TEST(DynamicStitch, RefusesNegativeIndicesAndZeroesGaps) {
   r = Runner().Run(kStitch, attrs, {Make<int32_t>({3}, {3, 0, 3}), Make<float>({3}, {1, 2, 3})});
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(Values<float>((*r)[0]), (std::vector<float>{2, 0, 0, 3}));
+}
+
+TEST(DynamicStitch, TakesTheLastOfSlicesOfOneNumber) {
+  constexpr int64_t kRows = 700, kWidth = 5;
+  std::mt19937 gen(7);
+  AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+  attrs.emplace("N", 3);
+  std::vector<Tensor> ids, inputs;
+  std::vector<float> want(kRows * kWidth);
+  for (uint32_t i = 0; i < 3; ++i) {
+    std::vector<int32_t> rows(400);
+    for (int32_t& r : rows) r = static_cast<int32_t>(gen() % (kRows - 1));
+    if (i == 1) rows.back() = kRows - 1;
+    const std::vector<float> data = Random(400 * kWidth, i);
+    for (size_t k = 0; k < rows.size(); ++k) {
+      std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(k) * kWidth, kWidth, want.begin() + rows[k] * kWidth);
+    }
+    ids.push_back(Make<int32_t>({20, 20}, rows));
+    inputs.push_back(Make<float>({20, 20, kWidth}, data));
+  }
+  ids.insert(ids.end(), inputs.begin(), inputs.end());
+  for (int threads : {1, 4}) {
+    auto r = Runner(threads).Run(kStitch, attrs, ids);
+    ASSERT_TRUE(r.ok()) << r.status();
+    EXPECT_EQ(Values<float>((*r)[0]), want);
+  }
+}
+
+// Chunks of slices are moved side by side: the order within a partition is that of the input all the same.
+TEST(DynamicPartition, KeepsTheOrder) {
+  for (const int64_t n : {0, 1, 4096, 4097, 30000}) {
+    for (const int64_t width : {1, 3}) {
+      const int count = n == 30000 ? 1500 : 5;
+      std::mt19937 gen(8);
+      std::vector<int32_t> where(static_cast<size_t>(n));
+      for (int32_t& w : where) w = static_cast<int32_t>(gen() % static_cast<uint32_t>(count));
+      const std::vector<float> data = Random(n * width, 5);
+      std::vector<std::vector<float>> want(static_cast<size_t>(count));
+      for (int64_t i = 0; i < n * width; ++i) {
+        want[static_cast<size_t>(where[static_cast<size_t>(i / width)])].push_back(data[static_cast<size_t>(i)]);
+      }
+      AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+      attrs.emplace("num_partitions", count);
+      for (int threads : {1, 4}) {
+        auto r = Runner(threads).Run(kPartition, attrs, {Make<float>({n, width}, data), Make<int32_t>({n}, where)});
+        ASSERT_TRUE(r.ok()) << r.status();
+        for (size_t k = 0; k < want.size(); ++k) ASSERT_EQ(Values<float>((*r)[k]), want[k]) << n << " " << k;
+      }
+    }
+  }
 }
 
 TEST(ReverseSequence, RefusesDimensionsOutsideAndWrongLengths) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -49,34 +50,71 @@ Status DynamicPartition(KernelContext& ctx) {
                            ", must begin with the shape of partitions, ", parts.shape().ToString());
   }
   MR_RETURN_IF_ERROR(CheckIndices("partitions", parts, count));
-  std::vector<int64_t> sizes(static_cast<size_t>(count));
-  for (int32_t p : parts.flat<int32_t>()) ++sizes[static_cast<size_t>(p)];
+  // Each chunk of slices counts what it has for each partition; where its own begin in the outputs is then known, and
+  // chunks are moved side by side.
+  const int64_t n = parts.num_elements(), chunk = std::max<int64_t>(4096, int64_t{8} * count);
+  const int64_t chunks = std::max<int64_t>((n + chunk - 1) / chunk, 1);
+  const int32_t* const ids = parts.data<int32_t>();
+  std::vector<int64_t> places(static_cast<size_t>(chunks * count));  // [chunk, partition]
+  ctx.ParallelFor(chunks, 1.0 * static_cast<double>(chunk), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t* const counts = places.data() + c * count;
+      for (int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) ++counts[ids[i]];
+    }
+  });
   std::vector<void*> outputs(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    const size_t k = static_cast<size_t>(i);
-    MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(sizes[k], data.shape(), parts.rank()));
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, shape));
-    outputs[k] = out->mutable_raw();
+  for (int k = 0; k < count; ++k) {
+    int64_t size = 0;
+    for (int64_t c = 0; c < chunks; ++c) {
+      size += std::exchange(places[static_cast<size_t>(c * count + k)], size);
+    }
+    MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(size, data.shape(), parts.rank()));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(k, shape));
+    outputs[static_cast<size_t>(k)] = out->mutable_raw();
   }
   const int64_t width = DimProduct(data.shape(), parts.rank(), data.rank());
   if (data.num_elements() == 0) return absl::OkStatus();
-  const bool done = ForOneElement(data.dtype(), width, [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T*> next(static_cast<size_t>(count));
-    for (size_t k = 0; k < next.size(); ++k) next[k] = static_cast<T*>(outputs[k]);
-    const T* from = static_cast<const T*>(data.raw());
-    for (int32_t p : parts.flat<int32_t>()) *next[static_cast<size_t>(p)]++ = *from++;
-  });
-  if (done) return absl::OkStatus();
   const RunCopier copier(data.dtype(), width);
-  std::vector<int64_t> next(static_cast<size_t>(count));
-  int64_t from = 0;
-  for (int32_t p : parts.flat<int32_t>()) {
-    const size_t k = static_cast<size_t>(p);
-    copier.CopyOne(outputs[k], next[k] * width, data.raw(), from * width);
-    ++next[k];
-    ++from;
+  ctx.ParallelFor(chunks, copier.cost() * static_cast<double>(chunk), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t* const next = places.data() + c * count;
+      const int64_t first = c * chunk, last = std::min(n, first + chunk);
+      const bool done = ForOneElement(data.dtype(), width, [&](auto zero) {
+        using T = decltype(zero);
+        const T* const from = static_cast<const T*>(data.raw());
+        for (int64_t i = first; i < last; ++i)
+          static_cast<T*>(outputs[static_cast<size_t>(ids[i])])[next[ids[i]]++] = from[i];
+      });
+      for (int64_t i = first; i < last && !done; ++i) {
+        copier.CopyOne(outputs[static_cast<size_t>(ids[i])], next[ids[i]]++ * width, data.raw(), i * width);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+// The slice that each row of the output is: the last one that has its number. Then rows are copied side by side.
+Status StitchSlices(KernelContext& ctx, int n, int64_t rows, int64_t width, Tensor* out) {
+  const DType dtype = out->dtype();
+  const int64_t slice = width * static_cast<int64_t>(DTypeSize(dtype));
+  std::vector<const char*> sources(static_cast<size_t>(rows));
+  for (int i = 0; i < n; ++i) {
+    const char* from = ctx.input(n + i).data<char>();
+    for (const int32_t v : ctx.input(i).flat<int32_t>())
+      sources[static_cast<size_t>(v)] = std::exchange(from, from + slice);
   }
+  const RunCopier copier(dtype, width);
+  ctx.ParallelFor(rows, copier.cost(), [&](int64_t begin, int64_t end) {
+    constexpr int64_t kAhead = 8;
+    for (int64_t r = begin; r < end; ++r) {
+      if (r + kAhead < end) __builtin_prefetch(sources[static_cast<size_t>(r + kAhead)]);
+      if (const char* const from = sources[static_cast<size_t>(r)]; from != nullptr) {
+        copier.CopyOne(out->mutable_raw(), r * width, from, 0);
+      } else {
+        ZeroElements(dtype, out->mutable_raw(), r * width, width);
+      }
+    }
+  });
   return absl::OkStatus();
 }
 
@@ -117,12 +155,13 @@ Status DynamicStitch(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
   const int64_t width = shape.num_elements() / rows;
-  const RunCopier copier(out->dtype(), width);
-  std::vector<uint8_t> written(static_cast<size_t>(rows));
+  const DType dtype = out->dtype();
+  std::vector<uint8_t> written;
   for (int i = 0; i < n; ++i) {
     const Tensor& data = ctx.input(n + i);
-    const bool done = ForOneElement(out->dtype(), width, [&](auto zero) {
+    const bool done = ForOneElement(dtype, width, [&](auto zero) {
       using T = decltype(zero);
+      written.resize(static_cast<size_t>(rows));
       T* const to = static_cast<T*>(out->mutable_raw());
       const T* from = static_cast<const T*>(data.raw());
       for (int32_t v : ctx.input(i).flat<int32_t>()) {
@@ -130,15 +169,10 @@ Status DynamicStitch(KernelContext& ctx) {
         written[static_cast<size_t>(v)] = 1;
       }
     });
-    if (done) continue;
-    int64_t from = 0;
-    for (int32_t v : ctx.input(i).flat<int32_t>()) {
-      copier.CopyOne(out->mutable_raw(), v * width, data.raw(), from++ * width);
-      written[static_cast<size_t>(v)] = 1;
-    }
+    if (!done) return StitchSlices(ctx, n, rows, width, out);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    if (written[static_cast<size_t>(r)] == 0) ZeroElements(out->dtype(), out->mutable_raw(), r * width, width);
+    if (written[static_cast<size_t>(r)] == 0) ZeroElements(dtype, out->mutable_raw(), r, 1);
   }
   return absl::OkStatus();
 }

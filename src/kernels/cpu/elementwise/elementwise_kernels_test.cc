@@ -170,6 +170,19 @@ TEST_F(ElementwiseKernels, AddNSumsInOrderWhateverItReuses) {
   for (int64_t i = 0; i < shape.num_elements(); ++i) ASSERT_EQ(a->data<float>()[i], b->data<float>()[i]);
 }
 
+// Sums that caches would not keep are made aside.
+TEST_F(ElementwiseKernels, AddNOfLargeTensors) {
+  const Shape shape = *Shape::Make({1099, 1913});
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 3; ++i) parts.push_back(Random<float>(shape));
+  auto sum = Run("AddN(inputs:N*T) -> (sum:T) | N:int>=1; T:type", {{"N", 3}, {"T", DType::kFloat}}, parts);
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    ASSERT_EQ(
+        sum->data<float>()[i], (parts[0].data<float>()[i] + parts[1].data<float>()[i]) + parts[2].data<float>()[i]);
+  }
+}
+
 // Long rows are cut among threads, also where a row is all there is.
 TEST_F(ElementwiseKernels, SelectCutsLongRows) {
   const Shape whole = *Shape::Make({3, 20011}), column = *Shape::Make({3, 1}), row = *Shape::Make({1, 20011}), number;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/engine/strided_block.h"
 
 namespace millrace {
 namespace {
@@ -44,29 +45,31 @@ class AddNKernel final : public Kernel {
       return absl::OkStatus();
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0, 1}, 0, first.shape()));
-    const int64_t size = add_.in_size;
-    char* o = out->mutable_data<char>();
-    ForSmallBlocks(ctx, first.num_elements(), 0.3 * count, [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * size;
-      // Each operand is on its way while the one before is added: they are read by turns, in short runs.
-      const auto fetch = [&](int i) {
-        if (i >= count) return;
-        const char* p = ctx.input(i).data<char>() + at;
-        for (int64_t k = 0; k < (end - begin) * size; k += 64) __builtin_prefetch(p + k);
-      };
-      fetch(2);
-      RunBinary(
-          add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at, end - begin);
-      for (int i = 2; i < count; ++i) {
-        fetch(i + 1);
-        RunBinary(add_, BinaryForm::kVV, o + at, ctx.input(i).data<char>() + at, o + at, end - begin);
+    const int64_t size = add_.in_size, n = first.num_elements(), block = kBlockBytes / size;
+    char* const o = out->mutable_data<char>();
+    // Where caches would not keep the output, sums are made aside, and only they go to memory.
+    const bool streams =
+        n * size >= strided::kStreamBytes && !out->SharesBufferWith(first) && !out->SharesBufferWith(ctx.input(1));
+    ctx.ParallelFor((n + block - 1) / block, 0.3 * count * static_cast<double>(block), [&](int64_t begin, int64_t end) {
+      alignas(64) char aside[kBlockBytes];
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t items = std::min(block, n - b * block), at = b * block * size;
+        char* const sum = streams ? aside : o + at;
+        RunBinary(add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, sum, items);
+        for (int i = 2; i < count; ++i) {
+          RunBinary(add_, BinaryForm::kVV, sum, ctx.input(i).data<char>() + at, sum, items);
+        }
+        if (streams) strided::StreamRun(o + at, aside, items * size);
       }
+      if (streams) strided::FinishStreams();
     });
     return absl::OkStatus();
   }
   bool IsExpensive() const override { return false; }
 
  private:
+  // Inputs are read by turns, in runs so short that the processor fetches all of them ahead.
+  static constexpr int64_t kBlockBytes = 2048;
   TileOp add_;
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensorflow.python.debug: the filter for bad values; the debugger itself is not provided."""
+"""Where bad values come from; and of tensorflow.python.debug the filter for them: the debugger itself is not provided."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from millrace.debug.numerics import BadValue, check_values, find_bad_value
 from millrace.framework import missing as _missing
 
 
@@ -25,7 +26,7 @@ _missing.fill(
     globals(),
     "python.debug.",
     {
-        n: "tf.add_check_numerics_ops, tf.Print or sess.run of the tensors themselves"
+        n: "millrace.debug.find_bad_value, tf.Print or sess.run of the tensors themselves"
         for n in (
             "LocalCLIDebugWrapperSession",
             "LocalCLIDebugHook",

@@ -91,6 +91,9 @@ def images(centers: bool) -> Any:
                 if centers:
                     attrs["half_pixel_centers"] = middle
                 yield Case([d.uniform((2, *size, 3)), np.array(wanted)], attrs)
+        for channels in (1, 2, 4, 5, 12, 64):
+            placing = {"half_pixel_centers": False} if centers else {}
+            yield Case([d.uniform((1, 2, 3, channels)), np.array((4, 6))], {"align_corners": False, **placing})
 
     return cases
 

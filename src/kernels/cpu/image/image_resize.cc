@@ -6,10 +6,13 @@
 // all.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
-#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/strided_block.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/cpu/image/image_simd.h"
@@ -135,6 +138,7 @@ void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, co
   const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
   const ConvertRoute widen = FindConvert(images.dtype(), DType::kFloat);
   const ConvertRoute narrow = FindConvert(DType::kFloat, out->dtype());
+  const bool streams = narrow.steps == 0 && e.batch * rows.size() * out_line * 4 >= strided::kStreamBytes;
   size_t most = 0;
   for (int64_t r = 0; r < rows.size(); ++r) most = std::max(most, rows.At(r).size());
   ctx.ParallelFor(e.batch * rows.size(), 0.3 * CostOfRow(e, rows, columns), [&](int64_t begin, int64_t end) {
@@ -155,13 +159,14 @@ void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, co
         lines[t] = static_cast<const float*>(source);
       }
       void* to = ElementAt(out->mutable_raw(), out->dtype(), r * out_line);
-      PrefetchRow(to, static_cast<size_t>(out_line) * DTypeSize(out->dtype()));
+      if (!streams) PrefetchRow(to, static_cast<size_t>(out_line) * DTypeSize(out->dtype()));
       MixLines(lines.data(), taps.data(), taps.size(), static_cast<size_t>(line), sums.data());
       float* pixels = narrow.steps > 0 ? result.data() : static_cast<float*>(to);
       MixPixels(sums.data(), columns.taps.data(), columns.first.data(), static_cast<size_t>(columns.size()),
-                static_cast<size_t>(e.channels), pixels);
+                static_cast<size_t>(e.channels), streams, pixels);
       if (narrow.steps > 0) narrow.Run(pixels, to, out_line);
     }
+    if (streams) strided::FinishStreams();
   });
 }
 
@@ -191,6 +196,25 @@ void Resample(KernelContext& ctx, const In* from, const Extent& e, const Samplin
       }
     }
   });
+}
+
+// Calls fn(copy), which copies pixels of so many bytes.
+template <typename Fn>
+void WithCopyOfPixels(int64_t bytes, const Fn& fn) {
+  const auto fixed = [&]<size_t kBytes>(std::integral_constant<size_t, kBytes>) {
+    fn([](char* to, const char* from) { std::memcpy(to, from, kBytes); });
+  };
+  switch (bytes) {
+    case 1: return fixed(std::integral_constant<size_t, 1>());
+    case 2: return fixed(std::integral_constant<size_t, 2>());
+    case 3: return fixed(std::integral_constant<size_t, 3>());
+    case 4: return fixed(std::integral_constant<size_t, 4>());
+    case 6: return fixed(std::integral_constant<size_t, 6>());
+    case 8: return fixed(std::integral_constant<size_t, 8>());
+    case 12: return fixed(std::integral_constant<size_t, 12>());
+    case 16: return fixed(std::integral_constant<size_t, 16>());
+    default: return strided::WithCopyOfRuns(bytes, fn);
+  }
 }
 
 class ResizeBase : public Kernel {
@@ -252,18 +276,29 @@ class ResizeKernel final : public ResizeBase {
  private:
   static void CopyPixels(KernelContext& ctx, const Tensor& images, const Extent& e, const Sampling& rows,
                          const Sampling& columns, Tensor* out) {
-    const RunCopier copier(images.dtype(), e.channels);
-    const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
-    ctx.ParallelFor(
-        e.batch * rows.size(), static_cast<double>(columns.size()) * copier.cost(), [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            const int64_t from = (r / rows.size() * e.height + rows.At(r % rows.size())[0].at) * line;
-            for (int64_t x = 0; x < columns.size(); ++x) {
-              copier.CopyOne(out->mutable_raw(), r * out_line + x * e.channels, images.raw(),
-                             from + columns.At(x)[0].at * e.channels);
-            }
+    const int64_t pixel = e.channels * static_cast<int64_t>(DTypeSize(images.dtype()));
+    const int64_t line = e.width * pixel, out_line = columns.size() * pixel;
+    std::vector<int64_t> from;  // of each pixel of a line
+    for (const Tap& t : columns.taps) from.push_back(t.at * pixel);
+    const double cost = static_cast<double>(out_line) * 0.1 + static_cast<double>(from.size());
+    ctx.ParallelFor(e.batch * rows.size(), cost, [&](int64_t begin, int64_t end) {
+      WithCopyOfPixels(pixel, [&](auto copy) {
+        const char* above = nullptr;  // what the line above in the result was made of
+        for (int64_t r = begin; r < end; ++r) {
+          const char* const source =
+              images.data<char>() + (r / rows.size() * e.height + rows.At(r % rows.size())[0].at) * line;
+          char* to = out->mutable_data<char>() + r * out_line;
+          if (std::exchange(above, source) == source) {
+            std::memcpy(to, to - out_line, static_cast<size_t>(out_line));
+            continue;
           }
-        });
+          for (const int64_t at : from) {
+            copy(to, source + at);
+            to += pixel;
+          }
+        }
+      });
+    });
   }
 };
 

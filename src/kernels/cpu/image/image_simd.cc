@@ -65,28 +65,38 @@ void MixFewChannels(const float* line, const Tap* taps, const size_t* first, siz
 }
 
 // to = a * from_a + b * from_b
+template <bool kStreams>
 HWY_INLINE void MixTwo(const float* from_a, float a, const float* from_b, float b, size_t n, float* to) {
   const hn::ScalableTag<float> d;
   const auto wa = hn::Set(d, a), wb = hn::Set(d, b);
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::MulAdd(wb, hn::LoadU(d, from_b + i), hn::Mul(wa, hn::LoadU(d, from_a + i))), d, to + i);
+    const auto sum = hn::MulAdd(wb, hn::LoadU(d, from_b + i), hn::Mul(wa, hn::LoadU(d, from_a + i)));
+    if (kStreams) {
+      hn::Stream(sum, d, to + i);
+    } else {
+      hn::StoreU(sum, d, to + i);
+    }
   }
   for (; i < n; ++i) to[i] = a * from_a[i] + b * from_b[i];
 }
 
-void MixPixelsT(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to) {
+void MixPixelsT(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, bool streams,
+                float* to) {
   if (hn::Lanes(hn::CappedTag<float, 4>()) == 4 && channels <= 4) {
     return MixFewChannels(line, taps, first, pixels, channels, to);
   }
+  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
+  streams = streams && channels % lanes == 0 && reinterpret_cast<uintptr_t>(to) % (lanes * sizeof(float)) == 0;
   for (size_t x = 0; x < pixels; ++x) {
     float* pixel = to + x * channels;
     if (first[x] == first[x + 1]) std::fill_n(pixel, channels, 0.0f);
     if (first[x] + 2 == first[x + 1]) {
       const Tap* two = taps + first[x];
-      MixTwo(line + static_cast<size_t>(two[0].at) * channels, two[0].weight,
-             line + static_cast<size_t>(two[1].at) * channels, two[1].weight, channels, pixel);
+      (streams ? MixTwo<true>
+               : MixTwo<false>)(line + static_cast<size_t>(two[0].at) * channels, two[0].weight,
+                                line + static_cast<size_t>(two[1].at) * channels, two[1].weight, channels, pixel);
       continue;
     }
     for (size_t t = first[x]; t < first[x + 1]; ++t) {
@@ -269,8 +279,9 @@ HWY_EXPORT(ScaleAroundT);
 void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(MixLinesT)(lines, taps, num_taps, n, to);
 }
-void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to) {
-  HWY_DYNAMIC_DISPATCH(MixPixelsT)(line, taps, first, pixels, channels, to);
+void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, bool streams,
+               float* to) {
+  HWY_DYNAMIC_DISPATCH(MixPixelsT)(line, taps, first, pixels, channels, streams, to);
 }
 void BlendPixels(const float* top, const float* bottom, float part, const Place* places, size_t pixels, size_t channels,
                  float outside, float* to) {

@@ -17,9 +17,11 @@ struct Tap {
 void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_t n, float* to);
 
 // Pixel x of `to` is the sum over taps[first[x], first[x + 1]) of weight * pixel `at` of `line`. Where there are at
-// most four channels, up to kPixelSlack values behind `line` are read.
+// most four channels, up to kPixelSlack values behind `line` are read. With `streams` whole vectors may go past the
+// caches: FinishStreams (engine/strided_block.h) before another thread reads them.
 inline constexpr size_t kPixelSlack = 3;
-void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to);
+void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, bool streams,
+               float* to);
 
 // Where a pixel of a crop lies along one axis of the image.
 struct Place {

@@ -21,15 +21,19 @@ inline void ConvertElements(const KernelContext& ctx, DType from, DType to, cons
   });
 }
 
-// Rows of n > 0 narrow floats, block by block: fn(values, count) changes `count` rows in float; `out` may be `in`.
+// Rows of n > 0 narrow floats, block by block: fn(values, count) changes `count` rows in float; `out` may be `in`. Rows
+// are cut at multiples of `together` only.
 template <typename Fn>
 Status ForWideRows(const KernelContext& ctx, DType dtype, const void* in, void* out, int64_t rows, int64_t n,
-                   double cost, const Fn& fn) {
+                   int64_t together, double cost, const Fn& fn) {
   constexpr int64_t kBlock = 4096;
   const ConvertRoute widen = FindConvert(dtype, DType::kFloat), narrow = FindConvert(DType::kFloat, dtype);
-  const int64_t row_bytes = n * static_cast<int64_t>(DTypeSize(dtype)), at_once = std::max<int64_t>(1, kBlock / n);
+  const int64_t row_bytes = n * static_cast<int64_t>(DTypeSize(dtype)),
+                at_once = std::max<int64_t>(1, kBlock / n / together) * together;
   std::atomic<bool> exhausted = false;
-  ctx.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+  const int64_t units = (rows + together - 1) / together;
+  ctx.ParallelFor(units, cost * static_cast<double>(together), [&](int64_t first, int64_t last) {
+    const int64_t begin = first * together, end = std::min(rows, last * together);
     auto memory = AllocateBuffer(
         HostAllocator(), static_cast<size_t>(std::min(at_once, end - begin)) * static_cast<size_t>(n) * sizeof(float));
     if (!memory.ok()) {

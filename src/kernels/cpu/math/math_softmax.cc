@@ -54,6 +54,15 @@ class WideOutput {
 
 double CostOfRow(int64_t n) { return 20 + 0.6 * static_cast<double>(n); }
 
+// fn(begin, end) over rows of n.
+template <typename Fn>
+void ForRows(const KernelContext& ctx, int64_t rows, int64_t n, const Fn& fn) {
+  const int64_t units = (rows + kRowsTogether - 1) / kRowsTogether;
+  ctx.ParallelFor(units, CostOfRow(n) * kRowsTogether, [&](int64_t begin, int64_t end) {
+    fn(begin * kRowsTogether, std::min(rows, end * kRowsTogether));
+  });
+}
+
 template <bool kLog>
 class SoftmaxKernel : public Kernel {
  public:
@@ -66,7 +75,7 @@ class SoftmaxKernel : public Kernel {
     const int64_t n = shape.dim(shape.rank() - 1), rows = shape.num_elements() / n;
     if (IsNarrow(x.dtype())) {
       const auto softmax = kLog ? FloatSoftmaxRows().log_softmax : FloatSoftmaxRows().softmax;
-      return ForWideRows(ctx, x.dtype(), x.raw(), out->mutable_raw(), rows, n, CostOfRow(n),
+      return ForWideRows(ctx, x.dtype(), x.raw(), out->mutable_raw(), rows, n, kRowsTogether, CostOfRow(n),
                          [&](float* values, int64_t count) { softmax(values, count, n, values); });
     }
     if (x.dtype() == DType::kDouble) {
@@ -84,9 +93,8 @@ class SoftmaxKernel : public Kernel {
     const T* in = x.data<T>();
     T* out = static_cast<T*>(out_raw);
     const auto rows = kLog ? RowsOf<T>().log_softmax : RowsOf<T>().softmax;
-    ctx.ParallelFor(x.num_elements() / n, CostOfRow(n), [&](int64_t begin, int64_t end) {
-      rows(in + begin * n, end - begin, n, out + begin * n);
-    });
+    ForRows(ctx, x.num_elements() / n, n,
+            [&](int64_t begin, int64_t end) { rows(in + begin * n, end - begin, n, out + begin * n); });
   }
 };
 
@@ -107,6 +115,7 @@ class BroadcastRows {
     return buffer;
   }
   bool repeats_columns() const { return column_stride_ == 0 && shape_.dim(1) > 1; }
+  bool repeats_rows() const { return row_stride_ == 0 && shape_.dim(0) > 1; }
 
  private:
   const T* data_;
@@ -160,13 +169,15 @@ class CrossEntropyKernel : public Kernel {
       MR_ASSIGN_OR_RETURN(Tensor buffer, ctx.AllocateTemp(DTypeOf<T>::value, Shape::Vector(2 * n)));
       T* spare = buffer.mutable_data<T>();
       for (int64_t r = 0; r < rows; ++r) {
-        loss[r] = RowsOf<T>().cross_entropy(logits.Row(r, spare), labels.Row(r, spare + n), n, backprop + r * n);
+        RowsOf<T>().cross_entropy(logits.Row(r, spare), labels.Row(r, spare + n), 1, n, loss + r, backprop + r * n);
       }
       return absl::OkStatus();
     }
-    ctx.ParallelFor(rows, CostOfRow(n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        loss[r] = RowsOf<T>().cross_entropy(logits.Row(r, nullptr), labels.Row(r, nullptr), n, backprop + r * n);
+    const int64_t at_once = logits.repeats_rows() || labels.repeats_rows() ? 1 : rows;
+    ForRows(ctx, rows, n, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r += at_once) {
+        RowsOf<T>().cross_entropy(
+            logits.Row(r, nullptr), labels.Row(r, nullptr), std::min(at_once, end - r), n, loss + r, backprop + r * n);
       }
     });
     return absl::OkStatus();
@@ -225,10 +236,9 @@ class SparseCrossEntropyKernel : public Kernel {
     const T* in = x.data<T>();
     T* loss = static_cast<T*>(loss_raw);
     T* backprop = static_cast<T*>(backprop_raw);
-    ctx.ParallelFor(x.dim(0), CostOfRow(n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        loss[r] = RowsOf<T>().sparse_cross_entropy(in + r * n, classes[static_cast<size_t>(r)], n, backprop + r * n);
-      }
+    ForRows(ctx, x.dim(0), n, [&](int64_t begin, int64_t end) {
+      RowsOf<T>().sparse_cross_entropy(
+          in + begin * n, classes.data() + begin, end - begin, n, loss + begin, backprop + begin * n);
     });
   }
 };

@@ -134,6 +134,7 @@ struct Rows {
 
   // Short rows: kAtOnce of them side by side, so that all loops run over rows.
   static constexpr int kAtOnce = static_cast<int>(64 / sizeof(T));
+  static_assert(kRowsTogether % kAtOnce == 0);
   static constexpr int64_t kShort = 64;
   // Up to which length that pays: less where the last elements can be masked.
   static constexpr int64_t kShortPays = HWY_TARGET == HWY_AVX3 && sizeof(T) == sizeof(float) ? 12 : kShort;
@@ -141,38 +142,78 @@ struct Rows {
     T at[kShort][kAtOnce];
   };
 
-  template <bool kLog>
-  static void ShortRows(const T* x, int64_t n, T* out) {
-    Block v, sums;
+  static void ReadRows(const T* x, int64_t n, Block* v) {
     for (int l = 0; l < kAtOnce; ++l) {
-      for (int64_t j = 0; j < n; ++j) v.at[j][l] = x[l * n + j];
+      for (int64_t j = 0; j < n; ++j) v->at[j][l] = x[l * n + j];
     }
+  }
+  static void WriteRows(const Block& v, int64_t n, T* out) {
+    for (int l = 0; l < kAtOnce; ++l) {
+      for (int64_t j = 0; j < n; ++j) out[l * n + j] = v.at[j][l];
+    }
+  }
+  // *v less the greatest of each row; its exponentials in *exps.
+  static void ExpsOfRows(int64_t n, Block* v, Block* exps) {
     T max[kAtOnce];
-    for (int l = 0; l < kAtOnce; ++l) max[l] = v.at[0][l];
+    for (int l = 0; l < kAtOnce; ++l) max[l] = v->at[0][l];
     for (int64_t j = 1; j < n; ++j) {
-      for (int l = 0; l < kAtOnce; ++l) max[l] = v.at[j][l] > max[l] ? v.at[j][l] : max[l];
+      for (int l = 0; l < kAtOnce; ++l) max[l] = v->at[j][l] > max[l] ? v->at[j][l] : max[l];
     }
     for (int64_t j = 0; j < n; ++j) {
 #pragma GCC ivdep
       for (int l = 0; l < kAtOnce; ++l) {
-        const T d = v.at[j][l] - max[l], e = Exp(d);
-        sums.at[j][l] = e;
-        v.at[j][l] = kLog ? d : e;
+        const T d = v->at[j][l] - max[l];
+        exps->at[j][l] = Exp(d);
+        v->at[j][l] = d;
       }
     }
-    for (int64_t m = n; m > 1; m = (m + 1) / 2) {  // pairwise
+  }
+  // Pairwise, into row 0.
+  static void SumOfRows(int64_t n, Block* sums) {
+    for (int64_t m = n; m > 1; m = (m + 1) / 2) {
       for (int64_t j = 0; j < m / 2; ++j) {
-        for (int l = 0; l < kAtOnce; ++l) sums.at[j][l] += sums.at[m - 1 - j][l];
+        for (int l = 0; l < kAtOnce; ++l) sums->at[j][l] += sums->at[m - 1 - j][l];
       }
     }
+  }
+
+  template <bool kLog>
+  static void ShortRows(const T* x, int64_t n, T* out) {
+    Block v, sums;
+    ReadRows(x, n, &v);
+    ExpsOfRows(n, &v, &sums);
+    if (!kLog) std::copy_n(sums.at[0], n * kAtOnce, v.at[0]);
+    SumOfRows(n, &sums);
     T last[kAtOnce];
     for (int l = 0; l < kAtOnce; ++l) last[l] = kLog ? Log(sums.at[0][l]) : T(1) / sums.at[0][l];
     for (int64_t j = 0; j < n; ++j) {
       for (int l = 0; l < kAtOnce; ++l) v.at[j][l] = kLog ? v.at[j][l] - last[l] : v.at[j][l] * last[l];
     }
-    for (int l = 0; l < kAtOnce; ++l) {
-      for (int64_t j = 0; j < n; ++j) out[l * n + j] = v.at[j][l];
+    WriteRows(v, n, out);
+  }
+
+  // label(l, j): what the labels say of class j in row l.
+  template <typename Label>
+  static void ShortEntropies(const T* x, int64_t n, Label label, T* losses, T* out) {
+    Block v, exps, sums;
+    ReadRows(x, n, &v);
+    ExpsOfRows(n, &v, &exps);
+    std::copy_n(exps.at[0], n * kAtOnce, sums.at[0]);
+    SumOfRows(n, &sums);
+    double log_sum[kAtOnce], loss[kAtOnce] = {};
+    for (int l = 0; l < kAtOnce; ++l) log_sum[l] = static_cast<double>(sums.at[0][l]);
+#pragma GCC ivdep
+    for (int l = 0; l < kAtOnce; ++l) log_sum[l] = Log(log_sum[l]);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int l = 0; l < kAtOnce; ++l) {
+        // A class that the labels exclude adds nothing, however impossible the logits make it.
+        const T y = label(l, j);
+        loss[l] += y == T(0) ? 0.0 : static_cast<double>(y * (static_cast<T>(log_sum[l]) - v.at[j][l]));
+        v.at[j][l] = exps.at[j][l] * (T(1) / sums.at[0][l]) - y;
+      }
     }
+    for (int l = 0; l < kAtOnce; ++l) losses[l] = static_cast<T>(loss[l]);
+    WriteRows(v, n, out);
   }
 
   static void SoftmaxRow(const T* x, int64_t n, T* out) {
@@ -200,7 +241,7 @@ struct Rows {
     for (; r < rows; ++r) (kLog ? LogSoftmaxRow : SoftmaxRow)(x + r * n, n, out + r * n);
   }
 
-  static T CrossEntropy(const T* x, const T* labels, int64_t n, T* out) {
+  static T EntropyOfRow(const T* x, const T* labels, int64_t n, T* out) {
     const T max = Max(x, n);
     const double sum = Exps(x, max, n, out);
     const T log_sum = static_cast<T>(std::log(sum)), scale = static_cast<T>(1 / sum);
@@ -218,7 +259,7 @@ struct Rows {
     return static_cast<T>(loss);
   }
 
-  static T SparseCrossEntropy(const T* x, int64_t label, int64_t n, T* out) {
+  static T SparseEntropyOfRow(const T* x, int64_t label, int64_t n, T* out) {
     const T max = Max(x, n);
     const T chosen = x[label] - max;
     const double sum = Exps(x, max, n, out);
@@ -227,6 +268,30 @@ struct Rows {
     for (int64_t i = 0; i < n; ++i) out[i] *= scale;
     out[label] -= T(1);
     return static_cast<T>(std::log(sum)) - chosen;
+  }
+
+  static void CrossEntropy(const T* x, const T* labels, int64_t rows, int64_t n, T* loss, T* out) {
+    int64_t r = 0;
+    if (n <= kShortPays) {
+      for (; r + kAtOnce <= rows; r += kAtOnce) {
+        Block y;
+        ReadRows(labels + r * n, n, &y);
+        ShortEntropies(x + r * n, n, [&](int l, int64_t j) { return y.at[j][l]; }, loss + r, out + r * n);
+      }
+    }
+    for (; r < rows; ++r) loss[r] = EntropyOfRow(x + r * n, labels + r * n, n, out + r * n);
+  }
+
+  static void SparseCrossEntropy(const T* x, const int64_t* labels, int64_t rows, int64_t n, T* loss, T* out) {
+    int64_t r = 0;
+    if (n <= kShortPays) {
+      for (; r + kAtOnce <= rows; r += kAtOnce) {
+        const int64_t* const chosen = labels + r;
+        ShortEntropies(
+            x + r * n, n, [=](int l, int64_t j) { return chosen[l] == j ? T(1) : T(0); }, loss + r, out + r * n);
+      }
+    }
+    for (; r < rows; ++r) loss[r] = SparseEntropyOfRow(x + r * n, labels[r], n, out + r * n);
   }
 
   static constexpr SoftmaxRows<T> kRows = {&AllRows<false>, &AllRows<true>, &CrossEntropy, &SparseCrossEntropy};

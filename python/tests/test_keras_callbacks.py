@@ -61,6 +61,22 @@ def test_a_data_set_without_end_needs_a_number_of_steps(call, what):
     getattr(model, call)(batches().repeat(), verbose=0, **{what: 3})
 
 
+def test_metrics_count_over_the_batches_of_an_epoch():
+    seen = []
+    model = doubling()
+    model.compile(keras.optimizers.SGD(0.0), "mse", ["mae", lambda truth, made: K.mean(made)])
+    by_batches = C.LambdaCallback(on_batch_end=lambda batch, logs: seen.append(logs["mean_absolute_error"]))
+    made = model.fit(X, Y, batch_size=2, shuffle=False, verbose=0, callbacks=[by_batches]).history
+    assert seen == [2.0, pytest.approx(10 / 3)] and made["mean_absolute_error"] == [pytest.approx(10 / 3)] and made["<lambda>"] == [4.0]
+    assert model.fit(batches(), verbose=0).history["mean_absolute_error"] == [pytest.approx(10 / 3)]
+    assert model.train_on_batch(X[2:], Y[2:])[1] == 6.0 and all(isinstance(m, keras.metrics.Metric) for m in model.metrics)
+    x = keras.Input((1,))
+    both = keras.Model(x, [L.Lambda(lambda x: x * 2.0, name="a")(x), L.Lambda(lambda x: x, name="b")(x)])
+    both.compile("sgd", "mse")
+    made = both.fit(X, [Y, Y], batch_size=2, shuffle=False, verbose=0).history
+    assert made["a_loss"] == [20.0] and made["b_loss"] == [5.0] and made["loss"] == [pytest.approx(55 / 3)]
+
+
 def test_what_is_printed(capsys):
     model = doubling()
     model.fit(X, Y, epochs=2, verbose=2, validation_data=(X[:2], Y[:2]))

@@ -68,7 +68,7 @@ class _Recipe:
 
 def _model_fn(recipe: _Recipe) -> Any:
     def model_fn(features: Any, labels: Any, mode: Any) -> Any:
-        from millrace import estimator, metrics
+        from millrace import estimator
         from millrace.train.global_step import get_or_create_global_step
 
         training = mode == estimator.ModeKeys.TRAIN
@@ -91,9 +91,9 @@ def _model_fn(recipe: _Recipe) -> Any:
                     name = "%s_%s" % (names.get(end, end), start)
                 else:
                     name = names.get(name, name)
-                counted = model._counting.get(at)
-                measures[name] = metrics.mean(value) if counted is None else (counted.result(), value)
-                for variable in [] if counted is None else counted.variables:
+                counted = model._counting[at]
+                measures[name] = counted.result(), value
+                for variable in counted.variables:
                     add_to_collection(GraphKeys.LOCAL_VARIABLES, variable)
             given = [m for m in listed(recipe.metrics) if isinstance(m, str)] if not isinstance(recipe.metrics, dict) else []
             measures.update((m, measures[_long(m)]) for m in given if m not in measures and _long(m) in measures)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
@@ -66,7 +67,7 @@ class Metric(Layer):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """What was counted with this batch."""
-        with name_scope(self.name):
+        with name_scope(re.sub(r"[^A-Za-z0-9_.\-/]", "", self.name)):  # of a lambda too
             with control_dependencies([self._update(*args, **kwargs)]):
                 counted = self.result()
                 made = array_ops.identity(counted.read_value() if isinstance(counted, Variable) else counted)
@@ -133,7 +134,7 @@ class _Total(Metric):
             if have and want is not None and want > have:  # one weight for many values: their mean, or their sum
                 join = math_ops.reduce_mean if self._mean else math_ops.reduce_sum
                 values = join(values, list(range(have, want)))
-            weights = spread_weights(weights, values)
+            weights = weights if want == 0 else spread_weights(weights, values)  # one value counts for all
             values = values * weights
             number = math_ops.reduce_sum(weights)
         else:

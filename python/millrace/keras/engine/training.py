@@ -51,17 +51,6 @@ def _loss_of(function: Any, y_true: Any, y_pred: Any, weights: Any, mask: Any) -
     return reduce_weighted_loss(each * _as_wide(weights, each), losses.Reduction.SUM_OVER_BATCH_SIZE if reduction == losses.Reduction.AUTO else reduction)
 
 
-def _masked_metric(function: Any) -> Any:
-    def of(y_true: Any, y_pred: Any, mask: Any) -> Any:
-        each = function(y_true, y_pred)
-        if mask is None or K.ndim(each) != K.ndim(mask):
-            return math_ops.reduce_mean(each)
-        mask = math_ops.cast(mask, each.dtype.base_dtype)
-        return math_ops.reduce_mean(each * mask) / math_ops.reduce_mean(mask)
-
-    return of
-
-
 def _accuracy_for(loss: Any, shape: Any) -> Callable[..., Any]:
     """Which accuracy goes with a loss and the outputs' shape."""
     if loss is losses.sparse_categorical_crossentropy or isinstance(loss, losses.SparseCategoricalCrossentropy):
@@ -243,6 +232,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._feed_names: List[str] = []
         parts, total = [], None
         self.metrics_names, self._measures = ["loss"], []
+        self._counting: Dict[int, Any] = {}  # metrics, which count over batches, by their place among the measures: all but the loss
         with name_scope("loss"):
             for i, (y, name, function, share, mode) in enumerate(zip(outputs, names, functions, shares, modes)):
                 if function is None:
@@ -274,7 +264,8 @@ class Model(TrainingLoops, SavedWeights, Network):
                 parts.append(part)
                 if len(outputs) > 1:
                     self.metrics_names.append(name + "_loss")
-                    self._measures.append(part)
+                    self._counting[len(self._measures) + 1] = mean = metrics_module.Mean(name + "_loss")
+                    self._measures.append(mean(part))
                 part = part if share == 1.0 else part * share
                 total = part if total is None else total + part
             for penalty in self.losses:
@@ -283,7 +274,6 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         self.total_loss = total
         self._chosen_metrics: List[Any] = []
-        self._counting: Dict[int, Any] = {}  # metrics that count themselves, by their place among the measures
         with name_scope("metrics"):
             for i, name in enumerate(names):
                 if functions[i] is None:
@@ -319,8 +309,11 @@ class Model(TrainingLoops, SavedWeights, Network):
         """Lets metrics that count over batches start again."""
         if getattr(self, "_counting", None):
             K.get_session()  # they have first values
+            plain = [m for m in self._counting.values() if type(m).reset_states is metrics_module.Metric.reset_states]
+            K.batch_set_value([(v, np.zeros(v.get_shape().as_list(), v.dtype.base_dtype.as_numpy_dtype)) for m in plain for v in m.weights])
             for metric in self._counting.values():
-                metric.reset_states()
+                if not any(metric is m for m in plain):
+                    metric.reset_states()
 
     def _measure(self, metric: Any, i: int, name: str, loss: Any, mask: Any, weights: Any) -> None:
         if metric in ("accuracy", "acc", "crossentropy", "ce"):
@@ -341,14 +334,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                 return
             label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
             label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
-        if weights is not None:
-            self._count_over_batches(MeanMetricWrapper(function, label), i, name, mask, weights)
-            return
-        with name_scope(label):
-            value = _masked_metric(function)(self.targets[i], self.outputs[i], mask)
-        self._chosen_metrics.append(metric)
-        self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
-        self._measures.append(value)
+        self._count_over_batches(MeanMetricWrapper(function, label), i, name, mask, weights)
 
     def _count_over_batches(self, metric: Any, i: int, name: str, mask: Any, weights: Any) -> None:
         """Adds a metric that counts over batches itself."""

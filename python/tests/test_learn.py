@@ -28,7 +28,11 @@ def columns():
         lambda: learn.DNNClassifier([10], columns(), n_classes=2, optimizer="Adam", gradient_clip_norm=5.0),
         lambda: learn.DNNClassifier([10], columns(), n_classes=3, optimizer=tf.train.AdamOptimizer(0.05), dropout=0.1),
         lambda: learn.DNNLinearCombinedClassifier(
-            linear_feature_columns=columns(), dnn_feature_columns=columns(), dnn_hidden_units=[4], dnn_optimizer=tf.train.AdamOptimizer(0.05)
+            linear_feature_columns=columns(),
+            dnn_feature_columns=columns(),
+            dnn_hidden_units=[4],
+            dnn_optimizer=tf.train.AdamOptimizer(0.05),
+            fix_global_step_increment_bug=True,
         ),
     ],
 )
@@ -80,7 +84,7 @@ def test_input_functions_that_never_end():
 
 def test_words_as_labels_and_weights():
     words, weights = np.where(Y, "yes", "no"), np.where(Y, 1.0, 0.0)
-    made = learn.LinearClassifier([layers.real_valued_column("x", 2)], label_keys=["no", "yes"], weight_column_name="w")
+    made = learn.LinearClassifier([layers.real_valued_column("x", 2)], n_classes=3, label_keys=["no", "yes", "both"], weight_column_name="w")
     made.fit({"x": X, "w": weights}, words, batch_size=50, steps=100)
     assert np.mean(np.array(list(made.predict({"x": X, "w": weights}))) == b"yes") > 0.8  # the others did not count
 
@@ -147,7 +151,7 @@ def test_metric_specs(monkeypatch):
 def test_a_monitor_stops_training():
     made = learn.DNNClassifier([5], columns(), config=learn.RunConfig(save_checkpoints_steps=10), optimizer=tf.train.GradientDescentOptimizer(0.0))
     monitor = learn.monitors.ValidationMonitor(
-        X, Y, every_n_steps=10, early_stopping_rounds=30, metrics={"c": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "classes")}
+        X, Y, every_n_steps=10, early_stopping_rounds=30, check_interval_secs=None, metrics={"c": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "classes")}
     )
     made.fit(X, Y, steps=1000, batch_size=20, monitors=[monitor, learn.monitors.StopAtStep(last_step=900)])
     step = made.evaluate(X, Y)["global_step"]
@@ -222,7 +226,6 @@ def test_mistakes():
         (lambda: made.fit(X, Y, input_fn=lambda: None, steps=1), ValueError, "both input_fn and x or y"),
         (lambda: made.fit(steps=1), ValueError, "Either x or input_fn"),
         (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
-        (lambda: learn.LinearRegressor(columns(), enable_centered_bias=True), NotImplementedError, "leave it out"),
         (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
         (lambda: next(iter(made.predict(X))), ValueError, "Could not find trained model"),
     ):

@@ -32,7 +32,7 @@ from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSessi
 from millrace.train.saver import NewCheckpointReader, Saver
 
 _MODEL_FN_ARGUMENTS = {"features", "labels", "mode", "params", "self", "config"}
-_MAY_BE_OVERRIDDEN = {"_call_input_fn", "_create_global_step", "_convert_train_steps_to_hooks", "_convert_eval_steps_to_hooks", "_tf_api_names"}
+_MAY_BE_OVERRIDDEN = {"_loss_metric", "_call_input_fn", "_create_global_step", "_convert_train_steps_to_hooks", "_convert_eval_steps_to_hooks", "_tf_api_names"}
 
 
 def _examples(batch: Any) -> Iterator[Any]:
@@ -147,7 +147,7 @@ class Estimator:
                     raise at_user_line(
                         ValueError("Metric with name %s is not allowed, because Estimator already defines a default metric with the same name." % quoted)
                     )
-            measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: metrics.mean(spec.loss)}
+            measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: self._loss_metric(spec)}
             values: Dict[str, Any] = {key: value for key, (value, _) in sorted(measures.items())}
             results: Dict[str, Any] = _evaluate_once(
                 path,
@@ -160,6 +160,10 @@ class Estimator:
             )
             _write_summary(results, os.path.join(self._model_dir, "eval_" + name if name else "eval"), results[GraphKeys.GLOBAL_STEP])
         return results
+
+    def _loss_metric(self, spec: EstimatorSpec) -> Any:
+        """The loss that an evaluation tells: the mean over batches."""
+        return metrics.mean(spec.loss)
 
     def predict(
         self,

@@ -8,61 +8,33 @@ from millrace.framework import not_provided as _not_provided
 from millrace.contrib.learn import datasets, experiment, graph_actions, io, learn_runner, monitors, ops, preprocessing
 from millrace.contrib.learn.canned import (
     DNNClassifier,
+    DNNEstimator,
     DNNLinearCombinedClassifier,
+    DNNLinearCombinedEstimator,
     DNNLinearCombinedRegressor,
     DNNRegressor,
     LinearClassifier,
+    LinearEstimator,
     LinearRegressor,
     infer_real_valued_columns_from_input,
     infer_real_valued_columns_from_input_fn,
 )
-from millrace.contrib.learn.estimators import BaseEstimator, Estimator, ModelFnOps, SKCompat
+from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment
 from millrace.contrib.learn.graph_actions import run_feeds, run_n
 from millrace.contrib.learn.io import ExportStrategy, InputFnOps, make_export_strategy, read_batch_examples, read_batch_features, utils
-from millrace.contrib.learn.metric_spec import MetricSpec, PredictionKey
+from millrace.contrib.learn.head import Head, loss_only_head, multi_head, no_op_train_fn, poisson_regression_head, regression_head
+from millrace.contrib.learn.head_classes import binary_svm_head, multi_class_head, multi_label_head
+from millrace.contrib.learn.keys import MetricKey, ModeKeys, PredictionKey, ProblemType, TaskType
+from millrace.contrib.learn.metric_spec import MetricSpec
+from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.ops import models
 from millrace.contrib.learn.run_config import RunConfig
 from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
 from millrace.framework import missing as _missing
 
 
-class ModeKeys:
-    """What a model is built for."""
-
-    TRAIN, EVAL, INFER = "train", "eval", "infer"
-
-
-class ProblemType:
-    """What a model tells."""
-
-    UNSPECIFIED, CLASSIFICATION, LINEAR_REGRESSION, LOGISTIC_REGRESSION = range(4)
-
-
-class TaskType:
-    """What a task of a cluster does."""
-
-    MASTER, PS, WORKER = "master", "ps", "worker"
-
-
-_missing.fill(
-    globals(),
-    "contrib.learn.",
-    {
-        n: "tf.estimator"
-        for n in (
-            "KMeansClustering",
-            "DynamicRnnEstimator",
-            "SVM",
-            "LogisticRegressor",
-            "DNNEstimator",
-            "LinearEstimator",
-            "DNNLinearCombinedEstimator",
-            "multi_class_head",
-            "regression_head",
-        )
-    },
-)
+_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("KMeansClustering", "DynamicRnnEstimator", "SVM", "LogisticRegressor")})
 
 
 def _later(name: str) -> _Any:

@@ -3,70 +3,28 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Optional
 
-from millrace.framework import arguments
-from millrace import losses
-from millrace.contrib.learn.estimators import BaseEstimator, ModelFnOps, as_array
-from millrace.contrib.learn.metric_spec import PredictionKey
-from millrace.estimator import canned
-from millrace.estimator.heads import _regression_head_with_mean_squared_error_loss, class_head
-from millrace.estimator.optimizers import get_optimizer_instance
+from millrace.contrib.learn.estimators import BaseEstimator, as_array
+from millrace.contrib.learn.head import Head, regression_head
+from millrace.contrib.learn.head_classes import multi_class_head
+from millrace.contrib.learn.keys import PredictionKey
+from millrace.contrib.learn.model_builders import combined_model_fn, dnn_model_fn, linear_model_fn
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph
-from millrace.ops import array_ops, math_ops, nn_ops
-from millrace.train.optimizer import Optimizer
-
-
-class _Clipping(Optimizer):
-    """An optimizer whose gradients have a norm of at most so much."""
-
-    def __init__(self, optimizer: Any, norm: float) -> None:
-        super().__init__(False, optimizer.get_name())
-        self._given, self._norm = optimizer, norm
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """Those of the optimizer, clipped."""
-        pairs = [(g, v) for g, v in self._given.compute_gradients(*args, **kwargs) if g is not None]
-        clipped, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], self._norm)
-        return list(zip(clipped, [v for _, v in pairs]))
-
-    def apply_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """That of the optimizer."""
-        return self._given.apply_gradients(*args, **kwargs)
-
-
-def _clipped(optimizer: Any, rate: float, norm: Optional[float]) -> Any:
-    """An optimizer, as tf.estimator takes it, whose gradients are clipped where there is a norm."""
-    return optimizer if norm is None else lambda: _Clipping(get_optimizer_instance(optimizer, rate), norm)
+from millrace.ops import nn_ops
 
 
 class _Canned(BaseEstimator):
-    """What `build`, a model function of tf.estimator, makes with a head."""
+    """What a model function of model_builders makes with a head."""
 
-    def __init__(self, head: Any, build: Any, model_dir: Any, config: Any, feature_engineering_fn: Any, **options: Any) -> None:
-        self._head, self._build = head, functools.partial(build, head=head, **options)
-        super().__init__(model_dir, config, None, feature_engineering_fn)
+    def __init__(self, build: Any, head: Head, model_dir: Any, config: Any, feature_engineering_fn: Any, **params: Any) -> None:
+        self._build, self._head = build, head
+        super().__init__(model_dir, config, {"head": head, **params}, feature_engineering_fn)
 
     def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
-        """The model, with the names of predictions that tf.contrib.learn has."""
-        made = self._build(features if isinstance(features, dict) else {"": features}, labels, mode, config=config)
-        return (
-            ModelFnOps(mode, self._named(made.predictions), made.loss, made.train_op, made.eval_metric_ops)
-            if mode != "infer"
-            else made._replace(predictions=self._named(made.predictions))
-        )
-
-    def _named(self, predictions: Any) -> Any:
-        if "predictions" in predictions:
-            scores = predictions["predictions"]
-            return {PredictionKey.SCORES: array_ops.squeeze(scores, [1]) if self._head.logits_dimension == 1 else scores}
-        names = {"class_ids": PredictionKey.CLASSES}
-        kept = {names.get(key, key): value for key, value in predictions.items() if key != "classes"}
-        classes = predictions["classes"] if self._head._label_vocabulary else predictions["class_ids"]
-        kept[PredictionKey.CLASSES] = array_ops.squeeze(classes, [1])
-        return kept
+        """The model."""
+        return self._build(features, labels, mode, params, config)
 
 
 class _Classifier(_Canned):
@@ -113,65 +71,39 @@ class _Regressor(_Canned):
         return super().predict(x, input_fn, batch_size, outputs, as_iterable, iterate_batches)
 
 
-_MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE  # of losses times weights
+def _checked_units(hidden_units: Any) -> Any:
+    if isinstance(hidden_units, (str, bytes)):
+        raise at_user_line(ValueError("hidden_units must be a list of numbers, got %r" % (hidden_units,)))
+    return hidden_units
 
 
-def _classes(n_classes: int, weight_column_name: Any, label_keys: Any, centered: bool) -> Any:
-    _not_centered(centered)
-    if n_classes < 2:
-        raise at_user_line(ValueError("n_classes should be greater than 1. Given: %s" % n_classes))
-    return class_head(n_classes, weight_column_name, label_keys, _MEAN)
+class LinearEstimator(_Canned):
+    """A linear model below a head."""
 
-
-def _numbers(label_dimension: int, weight_column_name: Any, centered: bool) -> Any:
-    _not_centered(centered)
-    return _regression_head_with_mean_squared_error_loss(weight_column_name, label_dimension, _MEAN)
-
-
-def _not_centered(centered: bool) -> None:
-    if centered:
-        raise at_user_line(NotImplementedError("enable_centered_bias is not provided: leave it out."))
-
-
-def _columns(given: Optional[Iterable[Any]]) -> Any:
-    """Columns of models' inputs; in a deep model every column has to be one of numbers."""
-    return list(given) if given is not None else None
-
-
-def _linear(feature_columns: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
-    columns = _columns(feature_columns)
-    return {
-        "build": canned._linear_model_fn,
-        "feature_columns": columns,
-        "partitioner": None,
-        "optimizer": _clipped(optimizer or "Ftrl", canned._linear_learning_rate(max(len(columns), 1)), gradient_clip_norm),
-    }
-
-
-def _deep(hidden_units: Any, feature_columns: Any, activation_fn: Any, dropout: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
-    return {
-        "build": canned._dnn_model_fn,
-        "hidden_units": hidden_units,
-        "feature_columns": _columns(feature_columns),
-        "activation_fn": activation_fn,
-        "dropout": dropout,
-        "optimizer": _clipped(optimizer or "Adagrad", canned._DEEP_RATE, gradient_clip_norm),
-    }
-
-
-def _both(linear: Any, linear_optimizer: Any, deep: Any, dnn_optimizer: Any, hidden_units: Any, activation_fn: Any, dropout: Any, norm: Any) -> Dict[str, Any]:
-    linear, deep = _columns(linear), _columns(deep)
-    canned._check_columns(linear, deep)
-    return {
-        "build": canned._dnn_linear_combined_model_fn,
-        "linear_feature_columns": linear,
-        "dnn_feature_columns": deep,
-        "dnn_hidden_units": hidden_units,
-        "dnn_activation_fn": activation_fn,
-        "dnn_dropout": dropout,
-        "linear_optimizer": _clipped(linear_optimizer or "Ftrl", canned._linear_learning_rate(max(len(linear or ()), 1)), norm),
-        "dnn_optimizer": _clipped(dnn_optimizer or "Adagrad", canned._DEEP_RATE, norm),
-    }
+    def __init__(
+        self,
+        feature_columns: Any,
+        head: Head,
+        model_dir: Optional[str] = None,
+        weight_column_name: Optional[str] = None,
+        optimizer: Any = None,
+        gradient_clip_norm: Optional[float] = None,
+        _joint_weights: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+    ) -> None:
+        del weight_column_name  # the head has one
+        super().__init__(
+            linear_model_fn,
+            head,
+            model_dir,
+            config,
+            feature_engineering_fn,
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            gradient_clip_norm=gradient_clip_norm,
+            joint_weights=_joint_weights,
+        )
 
 
 class LinearClassifier(_Classifier):
@@ -191,12 +123,18 @@ class LinearClassifier(_Classifier):
         feature_engineering_fn: Any = None,
         label_keys: Any = None,
     ) -> None:
+        if n_classes < 2:
+            raise at_user_line(ValueError("n_classes should be greater than 1. Given: %s" % n_classes))
         super().__init__(
-            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_linear(feature_columns, optimizer, gradient_clip_norm),
+            linear_model_fn,
+            multi_class_head(n_classes, weight_column_name=weight_column_name, enable_centered_bias=enable_centered_bias, label_keys=label_keys),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            gradient_clip_norm=gradient_clip_norm,
+            joint_weights=_joint_weight,
         )
 
 
@@ -217,11 +155,50 @@ class LinearRegressor(_Regressor):
         feature_engineering_fn: Any = None,
     ) -> None:
         super().__init__(
-            _numbers(label_dimension, weight_column_name, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_linear(feature_columns, optimizer, gradient_clip_norm),
+            linear_model_fn,
+            regression_head(weight_column_name=weight_column_name, label_dimension=label_dimension, enable_centered_bias=enable_centered_bias),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            gradient_clip_norm=gradient_clip_norm,
+            joint_weights=_joint_weights,
+        )
+
+
+class DNNEstimator(_Canned):
+    """A deep network below a head."""
+
+    def __init__(
+        self,
+        head: Head,
+        hidden_units: Any,
+        feature_columns: Any,
+        model_dir: Optional[str] = None,
+        optimizer: Any = None,
+        activation_fn: Any = nn_ops.relu,
+        dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+    ) -> None:
+        del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
+        super().__init__(
+            dnn_model_fn,
+            head,
+            model_dir,
+            config,
+            feature_engineering_fn,
+            hidden_units=_checked_units(hidden_units),
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            activation_fn=activation_fn,
+            dropout=dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
         )
 
 
@@ -246,14 +223,20 @@ class DNNClassifier(_Classifier):
         input_layer_min_slice_size: Any = None,
         label_keys: Any = None,
     ) -> None:
-        del input_layer_min_slice_size  # partitions are those of the variable scope
-        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
+        del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
         super().__init__(
-            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm),
+            dnn_model_fn,
+            multi_class_head(n_classes, weight_column_name=weight_column_name, enable_centered_bias=enable_centered_bias, label_keys=label_keys),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            hidden_units=_checked_units(hidden_units),
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            activation_fn=activation_fn,
+            dropout=dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
         )
 
 
@@ -277,14 +260,63 @@ class DNNRegressor(_Regressor):
         embedding_lr_multipliers: Any = None,
         input_layer_min_slice_size: Any = None,
     ) -> None:
-        del input_layer_min_slice_size  # partitions are those of the variable scope
-        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
+        del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
         super().__init__(
-            _numbers(label_dimension, weight_column_name, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm),
+            dnn_model_fn,
+            regression_head(weight_column_name=weight_column_name, label_dimension=label_dimension, enable_centered_bias=enable_centered_bias),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            hidden_units=_checked_units(hidden_units),
+            feature_columns=feature_columns,
+            optimizer=optimizer,
+            activation_fn=activation_fn,
+            dropout=dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+        )
+
+
+class DNNLinearCombinedEstimator(_Canned):
+    """A linear and a deep model together, below a head."""
+
+    def __init__(
+        self,
+        head: Head,
+        model_dir: Optional[str] = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = None,
+        _joint_linear_weights: bool = False,
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = None,
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = None,
+        dnn_dropout: Optional[float] = None,
+        gradient_clip_norm: Optional[float] = None,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        fix_global_step_increment_bug: bool = False,
+        input_layer_partitioner: Any = None,
+    ) -> None:
+        del input_layer_partitioner  # there is one parameter server at most: nothing is cut
+        super().__init__(
+            combined_model_fn,
+            head,
+            model_dir,
+            config,
+            feature_engineering_fn,
+            linear_feature_columns=linear_feature_columns,
+            linear_optimizer=linear_optimizer,
+            joint_linear_weights=_joint_linear_weights,
+            dnn_feature_columns=dnn_feature_columns,
+            dnn_optimizer=dnn_optimizer,
+            dnn_hidden_units=_checked_units(dnn_hidden_units),
+            dnn_activation_fn=dnn_activation_fn or nn_ops.relu,
+            dnn_dropout=dnn_dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            fix_global_step_increment_bug=fix_global_step_increment_bug,
         )
 
 
@@ -311,26 +343,26 @@ class DNNLinearCombinedClassifier(_Classifier):
         embedding_lr_multipliers: Any = None,
         input_layer_min_slice_size: Any = None,
         label_keys: Any = None,
-        fix_global_step_increment_bug: bool = True,
+        fix_global_step_increment_bug: bool = False,
     ) -> None:
-        del input_layer_min_slice_size  # partitions are those of the variable scope
-        del fix_global_step_increment_bug  # the step grows by one
-        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
+        del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
         super().__init__(
-            _classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_both(
-                linear_feature_columns,
-                linear_optimizer,
-                dnn_feature_columns,
-                dnn_optimizer,
-                dnn_hidden_units,
-                dnn_activation_fn,
-                dnn_dropout,
-                gradient_clip_norm,
-            ),
+            combined_model_fn,
+            multi_class_head(n_classes, weight_column_name=weight_column_name, enable_centered_bias=enable_centered_bias, label_keys=label_keys),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            linear_feature_columns=linear_feature_columns,
+            linear_optimizer=linear_optimizer,
+            joint_linear_weights=_joint_linear_weights,
+            dnn_feature_columns=dnn_feature_columns,
+            dnn_optimizer=dnn_optimizer,
+            dnn_hidden_units=_checked_units(dnn_hidden_units),
+            dnn_activation_fn=dnn_activation_fn,
+            dnn_dropout=dnn_dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            fix_global_step_increment_bug=fix_global_step_increment_bug,
         )
 
 
@@ -356,26 +388,26 @@ class DNNLinearCombinedRegressor(_Regressor):
         feature_engineering_fn: Any = None,
         embedding_lr_multipliers: Any = None,
         input_layer_min_slice_size: Any = None,
-        fix_global_step_increment_bug: bool = True,
+        fix_global_step_increment_bug: bool = False,
     ) -> None:
-        del input_layer_min_slice_size  # partitions are those of the variable scope
-        del fix_global_step_increment_bug  # the step grows by one
-        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
+        del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
         super().__init__(
-            _numbers(label_dimension, weight_column_name, enable_centered_bias),
-            model_dir=model_dir,
-            config=config,
-            feature_engineering_fn=feature_engineering_fn,
-            **_both(
-                linear_feature_columns,
-                linear_optimizer,
-                dnn_feature_columns,
-                dnn_optimizer,
-                dnn_hidden_units,
-                dnn_activation_fn,
-                dnn_dropout,
-                gradient_clip_norm,
-            ),
+            combined_model_fn,
+            regression_head(weight_column_name=weight_column_name, label_dimension=label_dimension, enable_centered_bias=enable_centered_bias),
+            model_dir,
+            config,
+            feature_engineering_fn,
+            linear_feature_columns=linear_feature_columns,
+            linear_optimizer=linear_optimizer,
+            joint_linear_weights=_joint_linear_weights,
+            dnn_feature_columns=dnn_feature_columns,
+            dnn_optimizer=dnn_optimizer,
+            dnn_hidden_units=_checked_units(dnn_hidden_units),
+            dnn_activation_fn=dnn_activation_fn,
+            dnn_dropout=dnn_dropout,
+            gradient_clip_norm=gradient_clip_norm,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            fix_global_step_increment_bug=fix_global_step_increment_bug,
         )
 
 

@@ -4,33 +4,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
 from millrace.framework import arguments
 from millrace import estimator as _estimator
 from millrace.contrib.learn.metric_spec import as_metric_ops
+from millrace.contrib.learn.model_fn import ModelFnOps
+from millrace.contrib.learn.monitors import replace_monitors_with_hooks
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, get_default_graph
 from millrace.ops import array_ops
-from millrace.train.hooks import SessionRunHook
-
-
-class ModelFnOps(NamedTuple):
-    """What a model function of tf.contrib.learn answers."""
-
-    mode: Any
-    predictions: Any = None
-    loss: Any = None
-    train_op: Any = None
-    eval_metric_ops: Any = None
-    output_alternatives: Any = None
-    training_chief_hooks: Any = None
-    training_hooks: Any = None
-    scaffold: Any = None
 
 
 def as_array(values: Any) -> Any:
@@ -81,13 +68,23 @@ def _call(function: Callable[..., Any], features: Any, given: Dict[str, Any]) ->
     return function(features, **{key: value for key, value in given.items() if every or key in names})
 
 
+class _Inner(_estimator.Estimator):
+    """tf.estimator's, whose loss is the one that the model tells, where it does."""
+
+    told_loss: Any = None
+
+    def _loss_metric(self, spec: EstimatorSpec) -> Any:
+        return self.told_loss or super()._loss_metric(spec)
+
+
 class BaseEstimator:
     """Trains, evaluates and asks a model."""
 
     def __init__(self, model_dir: Optional[str] = None, config: Any = None, params: Any = None, feature_engineering_fn: Any = None) -> None:
         self._engineer, self._metrics, self._input_ends = feature_engineering_fn, {}, True  # type: Any, Dict[Any, Any], bool
         self._labels: Any = None
-        self._inner = _estimator.Estimator(self._spec, model_dir, config, params)
+        self._default_output: Optional[str] = None
+        self._inner = _Inner(self._spec, model_dir, config, params)
 
     model_dir = property(lambda self: self._inner.model_dir, doc="The folder of checkpoints and event files.")
     config = property(lambda self: self._inner.config, doc="Its RunConfig.")
@@ -110,19 +107,11 @@ class BaseEstimator:
                 raise at_user_line(ValueError("Unrecognized value returned by model_fn, please return ModelFnOps."))
             made = ModelFnOps(mode, *made)
         measures = dict(made.eval_metric_ops or {})
+        self._inner.told_loss = measures.pop("loss", None)
         if mode == ModeKeys.EVAL:
             measures.update(as_metric_ops(self._metrics, features, labels, made.predictions))
-        return EstimatorSpec(
-            mode,
-            made.predictions,
-            made.loss,
-            made.train_op,
-            measures,
-            getattr(made, "export_outputs", None),
-            made.training_chief_hooks,
-            made.training_hooks,
-            made.scaffold,
-        )
+        outputs = made.export_outputs(self._default_output) if isinstance(made, ModelFnOps) else made.export_outputs
+        return EstimatorSpec(mode, made.predictions, made.loss, made.train_op, measures, outputs, made.training_chief_hooks, made.training_hooks, made.scaffold)
 
     def _input(self, x: Any, y: Any, input_fn: Any, batch_size: Optional[int], epochs: Optional[int], shuffle: bool) -> Any:
         if input_fn is None:
@@ -154,10 +143,7 @@ class BaseEstimator:
         max_steps: Optional[int] = None,
     ) -> Any:
         """Trains on arrays, or on what an input function gives."""
-        hooks = [m if isinstance(m, SessionRunHook) else m() for m in monitors or ()]
-        for hook in hooks:
-            if hasattr(hook, "set_estimator"):
-                hook.set_estimator(self)
+        hooks = replace_monitors_with_hooks(monitors, self)
         self._inner.train(self._input(x, y, input_fn, batch_size, None, True), hooks, steps, max_steps)
         return self
 
@@ -241,7 +227,7 @@ class BaseEstimator:
         checkpoint_path: Optional[str] = None,
     ) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
-        arguments.only(None, default_output_alternative_key=default_output_alternative_key)
+        self._default_output = default_output_alternative_key
 
         def receiver() -> Any:
             made = serving_input_fn()

@@ -7,13 +7,8 @@ import inspect
 from typing import Any, Callable, Dict, Optional
 
 from millrace import metrics
+from millrace.contrib.learn.keys import PredictionKey
 from millrace.framework.errors import at_user_line
-
-
-class PredictionKey:
-    """The names of predictions of estimators that are made already."""
-
-    CLASSES, PROBABILITIES, LOGITS, LOGISTIC, SCORES, TOP_K, GENERIC = "classes", "probabilities", "logits", "logistic", "scores", "top_k", "output"
 
 
 _ROLES = {"predictions": ("predictions", "prediction", "pred", "values"), "labels": ("labels", "label", "targets", "target"), "weights": ("weights", "weight")}

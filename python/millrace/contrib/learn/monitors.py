@@ -1,118 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.learn.monitors: what is done while an estimator trains."""
+"""tf.contrib.learn.monitors: what is done while an estimator trains, and how sessions run it."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+import inspect
+from typing import Any, List, Optional
 
-from millrace.framework import arguments
-from millrace import tf_logging
-from millrace.train.hooks import CheckpointSaverHook, LoggingTensorHook, NanTensorHook, SessionRunHook, StopAtStepHook
-from millrace.train.hooks import NanLossDuringTrainingError, StepCounterHook  # noqa: F401
-
-
-def PrintTensor(tensor_names: Any, every_n: int = 100, first_n: int = 1) -> SessionRunHook:
-    """Logs tensors."""
-    arguments.only(1, first_n=first_n)
-    return LoggingTensorHook(tensor_names, every_n_iter=every_n)
-
-
-def StopAtStep(num_steps: Optional[int] = None, last_step: Optional[int] = None) -> SessionRunHook:
-    """Ends the training."""
-    return StopAtStepHook(num_steps, last_step)
-
-
-def NanLoss(loss_tensor: Any, every_n_steps: int = 100, fail_on_nan_loss: bool = True) -> SessionRunHook:
-    """Ends the training where the loss is no number."""
-    del every_n_steps  # every step is looked at
-    return NanTensorHook(loss_tensor, fail_on_nan_loss)
-
-
-def CheckpointSaver(
-    checkpoint_dir: str,
-    save_secs: Optional[float] = None,
-    save_steps: Optional[int] = None,
-    saver: Any = None,
-    checkpoint_basename: str = "model.ckpt",
-    scaffold: Any = None,
-) -> SessionRunHook:
-    """Saves."""
-    return CheckpointSaverHook(checkpoint_dir, save_secs, save_steps, saver, checkpoint_basename, scaffold)
+from millrace.contrib.learn.monitor_kinds import (  # noqa: F401
+    BaseMonitor,
+    CaptureVariable,
+    EveryN,
+    LoggingTrainable,
+    NanLoss,
+    PrintTensor,
+    StopAtStep,
+)
+from millrace.contrib.learn.monitors_of_models import (  # noqa: F401
+    CheckpointSaver,
+    ExportMonitor,
+    GraphDump,
+    StepCounter,
+    SummarySaver,
+    ValidationMonitor,
+)
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation, get_default_graph
+from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
+from millrace.train.global_step import get_global_step
+from millrace.train.hooks import NanLossDuringTrainingError, SessionRunArgs, SessionRunHook  # noqa: F401
 
 
-class ValidationMonitor(SessionRunHook):
-    """Evaluates new checkpoints while the estimator trains, and may stop it when a metric no longer gets better."""
+def _fetched(wanted: Any) -> Any:
+    made = get_default_graph().as_graph_element(wanted)
+    if isinstance(made, Operation):
+        if len(made.outputs) != 1:
+            raise at_user_line(ValueError("the operation %s has %d outputs: name the tensor" % (made.name, len(made.outputs))))
+        return made.outputs[0]
+    return made
 
-    def __init__(
-        self,
-        x: Any = None,
-        y: Any = None,
-        input_fn: Any = None,
-        batch_size: Optional[int] = None,
-        eval_steps: Optional[int] = None,
-        every_n_steps: int = 100,
-        metrics: Any = None,
-        hooks: Any = None,
-        early_stopping_rounds: Optional[int] = None,
-        early_stopping_metric: str = "loss",
-        early_stopping_metric_minimize: bool = True,
-        name: Optional[str] = None,
-        check_interval_secs: float = 5,
-    ) -> None:
-        del check_interval_secs  # checkpoints are looked at each time
-        self._given: Dict[str, Any] = {
-            "x": x,
-            "y": y,
-            "input_fn": input_fn,
-            "batch_size": batch_size,
-            "steps": eval_steps,
-            "metrics": metrics,
-            "hooks": hooks,
-            "name": name or "validation",
-        }
-        self._every, self._rounds, self._metric, self._less = every_n_steps, early_stopping_rounds, early_stopping_metric, early_stopping_metric_minimize
-        self._estimator: Any = None
-        self._seen: Optional[str] = None
-        self._step: Any = None
-        self.early_stopped, self.best_step, self.best_value = False, None, None  # type: bool, Any, Any
 
-    def set_estimator(self, estimator: Any) -> None:
-        """The estimator that trains."""
-        self._estimator = estimator
+class RunHookAdapterForMonitors(SessionRunHook):
+    """Monitors as a hook of sessions."""
+
+    def __init__(self, monitors: Any) -> None:
+        self._monitors = list(monitors)
+        self._last_step: Optional[int] = None
+        self._step_tensor: Any = None
 
     def begin(self) -> None:
-        """Finds the step."""
-        from millrace.train.global_step import get_global_step
-
-        self._step = get_global_step()
+        """Tells the monitors."""
+        self._last_step, self._step_tensor = None, get_global_step()
+        for monitor in self._monitors:
+            monitor.begin(max_steps=None)
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for the step."""
-        from millrace.train.hooks import SessionRunArgs
-
-        return SessionRunArgs(self._step)
+        """Asks for what the monitors want."""
+        self._last_step = step = int(run_context.session.run(self._step_tensor)) + 1
+        wanted = [fetch for monitor in self._monitors for fetch in monitor.step_begin(step) or []]
+        return SessionRunArgs({fetch if isinstance(fetch, str) else fetch.name: _fetched(fetch) for fetch in wanted})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Every so many steps, evaluates a checkpoint that is new."""
-        step = int(run_values.results)
-        if step % self._every:
-            return
-        latest = self._estimator.latest_checkpoint()
-        if latest is None or latest == self._seen:
-            tf_logging.debug("Skipping evaluation since there is no new checkpoint.")
-            return
-        self._seen = latest
-        results = self._estimator.evaluate(**self._given)
-        tf_logging.info("Validation (step %d): %s", step, ", ".join("%s = %s" % item for item in sorted(results.items())))
-        if self._rounds is None:
-            return
-        if self._metric not in results:
-            raise ValueError("Metric %s missing from outputs %s." % (self._metric, sorted(results)))
-        value = results[self._metric]
-        if self.best_value is None or (value < self.best_value if self._less else value > self.best_value):
-            self.best_value, self.best_step = value, step
-        elif step - self.best_step >= self._rounds:
-            tf_logging.info("Stopping. Best step: %d with %s = %s.", self.best_step, self._metric, self.best_value)
-            self.early_stopped = True
+        """Tells the monitors, and stops where one says so."""
+        assert self._last_step is not None  # before_run was called
+        stops = [monitor.step_end(self._last_step, run_values.results or {}) for monitor in self._monitors]
+        for monitor in self._monitors:
+            monitor.post_step(self._last_step, run_context.session)
+        if any(stops):
             run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        """Tells the monitors."""
+        self._last_step = None
+        for monitor in self._monitors:
+            if "session" in inspect.signature(monitor.end).parameters:
+                monitor.end(session=session)
+            else:
+                monitor.end()
+
+
+def replace_monitors_with_hooks(monitors_or_hooks: Any, estimator: Any) -> List[SessionRunHook]:
+    """Hooks as they are, and monitors of an estimator as one hook."""
+    given = list(monitors_or_hooks or [])
+    hooks = [each for each in given if isinstance(each, SessionRunHook)]
+    others = [each for each in given if not isinstance(each, SessionRunHook)]
+    if not getattr(estimator.config, "is_chief", True):
+        others = [monitor for monitor in others if monitor.run_on_all_workers]
+    for each in given:
+        if hasattr(each, "set_estimator"):
+            each.set_estimator(estimator)
+    if others:
+        hooks.append(RunHookAdapterForMonitors(others))
+    return hooks
+
+
+def get_default_monitors(loss_op: Any = None, summary_op: Any = None, save_summary_steps: int = 100, output_dir: Any = None, summary_writer: Any = None) -> Any:
+    """Monitors that log a loss and write summaries."""
+    made: List[BaseMonitor] = []
+    if loss_op is not None:
+        made.append(PrintTensor({"loss": loss_op.name}))
+    if summary_op is not None:
+        made.append(SummarySaver(summary_op, save_steps=save_summary_steps, output_dir=output_dir, summary_writer=summary_writer))
+    return made

@@ -467,8 +467,11 @@ def test_data_sets_by_name(tmp_path):
     assert made.data.tolist() == [[1.5, 2.5], [3, 4]] and made.target.tolist() == [0, 1]
     with pytest.raises(ValueError, match="Name of dataset is not found: none"):
         tf.contrib.learn.datasets.load_dataset("none")
-    with pytest.raises(NotImplementedError, match="load_csv_with_header"):
-        tf.contrib.learn.datasets.load_dataset("boston")
+    with pytest.raises(NotImplementedError, match="load_csv_without_header"):
+        tf.contrib.learn.datasets.load_dataset("dbpedia")
+    irises, houses = tf.contrib.learn.datasets.load_iris(), tf.contrib.learn.datasets.load_dataset("boston")
+    assert irises.data[[0, 149]].tolist() == [[5.1, 3.5, 1.4, 0.2], [5.9, 3, 5.1, 1.8]] and np.bincount(irises.target).tolist() == [50, 50, 50]
+    assert houses.data.shape == (506, 13) and houses.data[0, :3].tolist() == [0.00632, 18, 2.31] and houses.target[[0, -1]].tolist() == [24, 11.9]
 
 
 def test_summaries_of_collections(sess):

@@ -65,8 +65,8 @@ def test_generators():
             yield {"n": i, "letters": np.arange(i + 1)}
 
     found = rows_of(feeding_functions.enqueue_data(words, 10, num_epochs=2, pad_value=-1, enqueue_size=2), 5)
-    assert [batch[2].tolist() for batch in found] == 2 * [[0, 1, 2, 3, 4]]  # the columns are in the order of their names
-    assert found[0][1].shape == (5, 5) and found[0][1].tolist()[:2] == [[0, -1, 0, 0, 0], [0, 1, 0, 0, 0]]  # the queue fills up with zeros
+    assert [batch[1].tolist() for batch in found] == 2 * [[0, 1, 2, 3, 4]]  # the columns are in the order of their names
+    assert found[0][0].shape == (5, 5) and found[0][0].tolist()[:2] == [[0, -1, 0, 0, 0], [0, 1, 0, 0, 0]]  # the queue fills up with zeros
 
 
 def test_what_is_refused():

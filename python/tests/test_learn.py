@@ -151,7 +151,12 @@ def test_metric_specs(monkeypatch):
 def test_a_monitor_stops_training():
     made = learn.DNNClassifier([5], columns(), config=learn.RunConfig(save_checkpoints_steps=10), optimizer=tf.train.GradientDescentOptimizer(0.0))
     monitor = learn.monitors.ValidationMonitor(
-        X, Y, every_n_steps=10, early_stopping_rounds=30, check_interval_secs=None, metrics={"c": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "classes")}
+        X,
+        Y,
+        every_n_steps=10,
+        early_stopping_rounds=30,
+        check_interval_secs=None,
+        metrics={"c": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "classes")},
     )
     made.fit(X, Y, steps=1000, batch_size=20, monitors=[monitor, learn.monitors.StopAtStep(last_step=900)])
     step = made.evaluate(X, Y)["global_step"]
@@ -213,7 +218,7 @@ def test_experiments_obey_delays(tmp_path, monkeypatch):
     assert empty.continuous_eval(delay_secs=0, continuous_eval_predicate_fn=lambda r: len(slept) < 2) is None and len(slept) == 2  # waits for a checkpoint
     made.train()
     assert len(slept) == 2
-    for refused in ({"export_strategies": [1]}, {"saving_listeners": [1]}):
+    for refused in ({"delay_workers_by_global_step": True}, {"saving_listeners": [1]}):
         with pytest.raises(NotImplementedError):
             make("c", **refused)
     with pytest.raises(ValueError):

@@ -53,7 +53,7 @@ def _padded(rows: List[np.ndarray], value: Any) -> np.ndarray:
     return np.stack([np.concatenate([r, np.full([longest - len(r), *r.shape[1:]], value, r.dtype)]) for r in rows])
 
 
-def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad: Any) -> Tuple[Callable[[], Any], List[np.ndarray], List[str]]:
+def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad: Any) -> Tuple[Callable[[], Any], List[np.ndarray]]:
     first = next(data())
     if not isinstance(first, dict):
         raise at_user_line(TypeError("data generator must yield dicts, got %s" % type(first).__name__))
@@ -76,11 +76,14 @@ def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad
         chosen = [row for _, row in zip(range(size), source)]
         if not chosen:
             raise StopIteration
+        for row in chosen:
+            if sorted(row) != names:
+                called = getattr(data, "__name__", data)
+                raise KeyError("key mismatch between dicts emitted by %s. Expected %s keys; got %s" % (called, names, sorted(row)))
         columns = [[np.asarray(row[name]) for row in chosen] for name in names]
-        made = [_padded(column, pad) if pad is not None and column[0].ndim else np.stack(column) for column in columns]
-        return [np.arange(len(chosen)), *made]
+        return [_padded(column, pad) if pad is not None and column[0].ndim else np.stack(column) for column in columns]
 
-    return take, [np.zeros([1], np.int64), *(np.asarray(first[name])[None] for name in names)], names
+    return take, [np.asarray(first[name])[None] for name in names]
 
 
 def enqueue_data(
@@ -95,8 +98,8 @@ def enqueue_data(
     num_epochs: Optional[int] = None,
     pad_value: Any = None,
 ) -> Any:
-    """A queue of rows (the row's number, then its values) that threads of a QueueRunner fill: of an array, an OrderedDict of arrays, a pandas table,
-    or a function that makes a generator of dicts, whose rows may have different lengths where pad_value is given."""
+    """A queue of rows that threads of a QueueRunner fill: the row's number, then its values, of an array, an OrderedDict of arrays, or a pandas table;
+    or the values, by sorted keys, of a function that makes a generator of dicts, whose rows may have different lengths where pad_value is given."""
     with name_scope(name):
         if pad_value is not None and not callable(data):
             raise at_user_line(NotImplementedError("pad_value is only supported for generators"))
@@ -104,7 +107,7 @@ def enqueue_data(
         if generated:
             if pad_value is not None and shuffle:
                 raise at_user_line(NotImplementedError("padding and shuffling not yet supported"))
-            taken, samples, _ = _of_generator(data, enqueue_size, num_epochs, pad_value)
+            taken, samples = _of_generator(data, enqueue_size, num_epochs, pad_value)
             sources = [taken] * num_threads
         else:
             arrays, _ = _columns(data)

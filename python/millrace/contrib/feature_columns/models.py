@@ -233,7 +233,12 @@ def infer_real_valued_columns(features: Any) -> List[_RealValuedColumn]:
         tensor = convert_to_tensor(named[name])
         dtype = tensor.dtype.base_dtype
         if not (dtype.is_integer or dtype.is_floating):
-            raise at_user_line(ValueError("Features of columns of numbers must be integer or floating. Tensor %s has type %s" % (tensor.name, dtype.name)))
+            raise at_user_line(
+                ValueError(
+                    "Auto detection on integer or non floating types are not supported. Please define corresponding FeatureColumn for tensor %s of type %s."
+                    % (tensor.name, dtype.name)
+                )
+            )
         shape: Any = tensor.get_shape().as_list()
         made.append(real_valued_column(name, dimension=shape[1] if len(shape) > 1 else 1, dtype=dtype))
     return made

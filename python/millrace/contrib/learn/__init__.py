@@ -22,7 +22,12 @@ from millrace.contrib.learn.canned import (
 from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment
 from millrace.contrib.learn.graph_actions import run_feeds, run_n
-from millrace.contrib.learn.io import ExportStrategy, InputFnOps, make_export_strategy, read_batch_examples, read_batch_features, utils
+from millrace.contrib.learn.contracts import Evaluable, Trainable
+from millrace.contrib.learn.export_strategy import ExportStrategy
+from millrace.contrib.learn.io import InputFnOps, build_parsing_serving_input_fn, make_export_strategy, read_batch_examples, read_batch_features, utils
+from millrace.contrib.learn.learn_io import extract_dask_data, extract_dask_labels, extract_pandas_data, extract_pandas_labels, extract_pandas_matrix
+from millrace.contrib.learn.sklearn_like import NotFittedError
+from millrace.train.hooks import NanLossDuringTrainingError
 from millrace.contrib.learn.head import Head, loss_only_head, multi_head, no_op_train_fn, poisson_regression_head, regression_head
 from millrace.contrib.learn.head_classes import binary_svm_head, multi_class_head, multi_label_head
 from millrace.contrib.learn.keys import MetricKey, ModeKeys, PredictionKey, ProblemType, TaskType

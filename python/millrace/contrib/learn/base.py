@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from millrace.contrib.learn import tables
+
 Dataset = collections.namedtuple("Dataset", ["data", "target"])
 Datasets = collections.namedtuple("Datasets", ["train", "validation", "test"])
 
@@ -42,6 +44,26 @@ def load_csv(filename: Any, target_dtype: Any, target_column: int = -1, has_head
     """A table of float64 features."""
     load = load_csv_with_header if has_header else load_csv_without_header
     return load(filename, target_dtype, np.float64, target_column)
+
+
+def load_iris(data_path: Any = None) -> Dataset:
+    """Measures of 150 irises of three kinds: Fisher's, or those of a file."""
+    if data_path is not None:
+        return load_csv_with_header(data_path, np.int64, np.float64)
+    return Dataset(*tables.irises())
+
+
+def load_boston(data_path: Any = None) -> Dataset:
+    """What 506 houses of Boston cost, and what is known of them: Harrison's and Rubinfeld's, or those of a file."""
+    if data_path is not None:
+        return load_csv_with_header(data_path, np.float64, np.float64)
+    return Dataset(*tables.houses())
+
+
+def shrink_csv(filename: Any, ratio: int) -> None:
+    """Writes every ratio-th row of a table into a file beside it, x_small.csv of x.csv."""
+    with open(filename, newline="", encoding="utf-8") as file, open(str(filename).replace(".csv", "_small.csv"), "w", newline="", encoding="utf-8") as small:
+        csv.writer(small).writerows(row for i, row in enumerate(csv.reader(file)) if i % ratio == 0)
 
 
 def maybe_download(filename: str, work_directory: Any, source_url: str) -> str:

@@ -71,6 +71,11 @@ class _Regressor(_Canned):
         return super().predict(x, input_fn, batch_size, outputs, as_iterable, iterate_batches)
 
 
+def _check_columns(linear: Any, deep: Any) -> None:
+    if not linear and not deep:
+        raise at_user_line(ValueError("Either linear_feature_columns or dnn_feature_columns must be defined."))
+
+
 def _checked_units(hidden_units: Any) -> Any:
     if isinstance(hidden_units, (str, bytes)):
         raise at_user_line(ValueError("hidden_units must be a list of numbers, got %r" % (hidden_units,)))
@@ -300,6 +305,7 @@ class DNNLinearCombinedEstimator(_Canned):
         input_layer_partitioner: Any = None,
     ) -> None:
         del input_layer_partitioner  # there is one parameter server at most: nothing is cut
+        _check_columns(linear_feature_columns, dnn_feature_columns)
         super().__init__(
             combined_model_fn,
             head,
@@ -346,6 +352,7 @@ class DNNLinearCombinedClassifier(_Classifier):
         fix_global_step_increment_bug: bool = False,
     ) -> None:
         del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
+        _check_columns(linear_feature_columns, dnn_feature_columns)
         super().__init__(
             combined_model_fn,
             multi_class_head(n_classes, weight_column_name=weight_column_name, enable_centered_bias=enable_centered_bias, label_keys=label_keys),
@@ -391,6 +398,7 @@ class DNNLinearCombinedRegressor(_Regressor):
         fix_global_step_increment_bug: bool = False,
     ) -> None:
         del input_layer_min_slice_size  # there is one parameter server at most: nothing is cut
+        _check_columns(linear_feature_columns, dnn_feature_columns)
         super().__init__(
             combined_model_fn,
             regression_head(weight_column_name=weight_column_name, label_dimension=label_dimension, enable_centered_bias=enable_centered_bias),

@@ -10,6 +10,7 @@ import numpy as np
 
 from millrace.framework import arguments
 from millrace import estimator as _estimator
+from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.metric_spec import as_metric_ops
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.monitors import replace_monitors_with_hooks
@@ -77,7 +78,7 @@ class _Inner(_estimator.Estimator):
         return self.told_loss or super()._loss_metric(spec)
 
 
-class BaseEstimator:
+class BaseEstimator(Evaluable, Trainable):
     """Trains, evaluates and asks a model."""
 
     def __init__(self, model_dir: Optional[str] = None, config: Any = None, params: Any = None, feature_engineering_fn: Any = None) -> None:
@@ -86,7 +87,7 @@ class BaseEstimator:
         self._default_output: Optional[str] = None
         self._inner = _Inner(self._spec, model_dir, config, params)
 
-    model_dir = property(lambda self: self._inner.model_dir, doc="The folder of checkpoints and event files.")
+    model_dir = property(lambda self: self._inner.model_dir, doc="The folder of checkpoints and event files.")  # type: ignore[assignment]
     config = property(lambda self: self._inner.config, doc="Its RunConfig.")
     params = property(lambda self: self._inner.params, doc="What the model function gets as params.")
 
@@ -216,6 +217,10 @@ class BaseEstimator:
     def latest_checkpoint(self) -> Optional[str]:
         """The newest checkpoint, or None."""
         return self._inner.latest_checkpoint()
+
+    def export(self, *args: Any, **kwargs: Any) -> Any:
+        """Is not there: it wrote exports of a form that came before SavedModels."""
+        raise at_user_line(NotImplementedError("export is not provided: call export_savedmodel."))
 
     def export_savedmodel(
         self,

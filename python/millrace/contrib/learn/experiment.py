@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from typing import Any, Callable, Optional
 
 from millrace import tf_logging
+from millrace.contrib.learn.export_strategy import ExportStrategy
 from millrace.framework.errors import at_user_line
 from millrace.train.checkpoint_management import latest_checkpoint
 
@@ -48,10 +50,6 @@ class Experiment:
         checkpoint_and_export: bool = False,
         saving_listeners: Any = None,
     ) -> None:
-        if export_strategies:
-            raise at_user_line(
-                NotImplementedError("export_strategies is not provided: call export_savedmodel after training, or tf.estimator.train_and_evaluate")
-            )
         refused = {
             "delay_workers_by_global_step": delay_workers_by_global_step,
             "checkpoint_and_export": checkpoint_and_export,
@@ -67,6 +65,7 @@ class Experiment:
         self._per_iteration = int(train_steps_per_iteration) if train_steps_per_iteration else None
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
+        self._set_export_strategies(export_strategies)
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
         self._train_steps, self._eval_steps, self._eval_hooks = train_steps, eval_steps, list(eval_hooks or [])
         self._monitors, self._every = list(train_monitors or []), int(min_eval_frequency or local_eval_frequency or 0)
@@ -74,6 +73,29 @@ class Experiment:
     estimator = property(lambda self: self._estimator, doc="The estimator.")
     train_steps = property(lambda self: self._train_steps, doc="The step at which training ends, or None.")
     eval_steps = property(lambda self: self._eval_steps, doc="How many batches an evaluation takes.")
+
+    def _set_export_strategies(self, given: Any) -> None:
+        made = [given] if isinstance(given, ExportStrategy) else list(given or [])
+        if not all(isinstance(each, ExportStrategy) for each in made):
+            raise at_user_line(ValueError("`export_strategies` must be an ExportStrategy, an iterable of ExportStrategy, or `None`, found %s." % (given,)))
+        if len({each.name for each in made}) < len(made):
+            raise at_user_line(ValueError("export_strategies must have different names, got %s" % [each.name for each in made]))
+        self._export_strategies = made
+
+    def reset_export_strategies(self, new_export_strategies: Any = None) -> Any:
+        """Exports by others from now on; the ones before."""
+        before = self._export_strategies
+        self._set_export_strategies(new_export_strategies)
+        return before
+
+    def extend_train_hooks(self, additional_hooks: Any) -> None:
+        """Trains with more hooks."""
+        self._monitors.extend(additional_hooks)
+
+    def _exported(self, results: Any) -> Any:
+        """What the export strategies have made of the newest checkpoint."""
+        base = os.path.join(self._estimator.model_dir, "export") if self._export_strategies else ""
+        return [each.export(self._estimator, os.path.join(base, each.name), eval_result=results) for each in self._export_strategies]
 
     def train(self, delay_secs: Any = None) -> Any:
         """Trains up to train_steps, delay_secs from now on: without them a worker of a cluster begins 5 seconds after the one before it, 60 at most."""
@@ -139,7 +161,7 @@ class Experiment:
 
     def continuous_train_and_eval(self, continuous_eval_predicate_fn: Optional[Callable[..., bool]] = None) -> Any:
         """Trains train_steps_per_iteration steps (without them a tenth of train_steps, or 1000) and evaluates, until train_steps are done or the predicate
-        of the results says no; (the last results, nothing exported)."""
+        of the results says no; (the last results, what was exported)."""
         if continuous_eval_predicate_fn is not None and not callable(continuous_eval_predicate_fn):
             raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
         each = self._per_iteration if self._per_iteration else max(1, self._train_steps // 10) if self._train_steps else 1000
@@ -154,10 +176,10 @@ class Experiment:
             before, step = step, int(results["global_step"])
             if step == before:
                 break
-        return results, []
+        return results, self._exported(results)
 
     def train_and_evaluate(self) -> Any:
-        """Trains, with an evaluation every min_eval_frequency steps where that is given; (the metrics at the end, nothing exported)."""
+        """Trains, with an evaluation every min_eval_frequency steps where that is given; (the metrics at the end, what was exported)."""
         results, step = None, 0
         if self._every and self._train_steps:
             while step < self._train_steps:
@@ -169,11 +191,12 @@ class Experiment:
         else:
             self.train(delay_secs=0)
             results = self.evaluate(delay_secs=0)
-        return results, []
+        return results, self._exported(results)
 
     local_run = train_and_evaluate
 
     def test(self) -> Any:
         """One step of training and one evaluation."""
         self._train(1)
-        return self.evaluate(delay_secs=0), []
+        results = self.evaluate(delay_secs=0)
+        return results, self._exported(results)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Tuple
 
 from millrace import losses as _losses
-from millrace import metrics, nn, sparse
+from millrace import metrics, nn
 from millrace.contrib.learn import head_measures as measures
 from millrace.contrib.learn.head import BinaryLogisticHead, Head, SingleHead, as_column, custom_loss, served
 from millrace.contrib.learn.keys import MetricKey, ProblemType
@@ -16,6 +16,7 @@ from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.ops import array_ops, gen_ops, lookup_ops, math_ops
+from millrace.ops.sparse_ops import sparse_to_indicator
 
 
 class MultiClassHead(SingleHead):
@@ -117,7 +118,7 @@ class MultiLabelHead(SingleHead):
             raise at_user_line(ValueError("Must set num_classes >= 2 when passing labels as a SparseTensor."))
         labels = labels if isinstance(labels, SparseTensor) else SparseTensor(*labels)
         numbers = SparseTensor(labels.indices, math_ops.to_int64(labels.values), labels.dense_shape)
-        return math_ops.to_int64(sparse.to_indicator(numbers, self._logits_dimension))
+        return math_ops.to_int64(sparse_to_indicator(numbers, self._logits_dimension))
 
     def losses(self, labels: Any, logits: Any, weights: Any) -> Tuple[Any, Any]:
         """Cross entropies, unless the user has a loss."""

@@ -97,8 +97,9 @@ def of_many_labels(predictions: Dict[str, Any], labels: Any, weights: Any, class
         M.AUC: _auc(labels, probabilities, weights, "ROC"),
         M.AUC_PR: _auc(labels, probabilities, weights, "PR"),
     }
-    of_one = _flat(weights)
+    per_class = weights is not None and weights.get_shape().ndims == 2 and weights.get_shape()[1].value not in (None, 1)
     for i in class_ids or ():
+        of_one = weights[:, i] if per_class else _flat(weights)
         made[M.CLASS_PREDICTION_MEAN % i] = _mean(classes[:, i], of_one)
         made[M.CLASS_LABEL_MEAN % i] = _mean(labels[:, i], of_one)
         made[M.CLASS_PROBABILITY_MEAN % i] = _mean(probabilities[:, i], of_one)

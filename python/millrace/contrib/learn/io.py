@@ -11,15 +11,25 @@ import types
 from typing import Any, Callable, Dict, Optional
 
 from millrace import train
-from millrace.estimator.inputs import numpy_input_fn, pandas_input_fn  # noqa: F401
-from millrace.framework.arguments import only
+from millrace.contrib.learn.export_strategy import ExportStrategy
+from millrace.contrib.learn.learn_io import (  # noqa: F401
+    HAS_DASK,
+    HAS_PANDAS,
+    extract_dask_data,
+    extract_dask_labels,
+    extract_pandas_data,
+    extract_pandas_labels,
+    extract_pandas_matrix,
+    generator_input_fn,
+    numpy_input_fn,
+    pandas_input_fn,
+)
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.ops import array_ops, parsing_ops
 
 InputFnOps = collections.namedtuple("InputFnOps", ["features", "labels", "default_inputs"])
-ExportStrategy = collections.namedtuple("ExportStrategy", ["name", "export_fn", "strip_default_attrs"], defaults=(None,))
 
 
 def read_batch_examples(
@@ -109,19 +119,18 @@ def make_export_strategy(
     strip_default_attrs: Any = None,
 ) -> Any:
     """How an Experiment exports SavedModels; it keeps the last exports_to_keep."""
-    only(None, default_output_alternative_key=default_output_alternative_key)
     if exports_to_keep is not None and exports_to_keep <= 0:
         raise at_user_line(ValueError("`exports_to_keep`, if provided, must be positive number"))
 
     def export_fn(estimator: Any, export_dir_base: str, checkpoint_path: Optional[str] = None, strip_default_attrs: Any = None) -> Any:
         del strip_default_attrs  # exports are read by this release
-        from millrace.estimator.export import ServingInputReceiver
-
-        def receiver() -> Any:
-            made = serving_input_fn()
-            return made if hasattr(made, "receiver_tensors") else ServingInputReceiver(made.features, made.default_inputs)
-
-        path = estimator.export_savedmodel(export_dir_base, receiver, assets_extra=assets_extra, as_text=as_text, checkpoint_path=checkpoint_path)
+        options: Dict[str, Any] = {"assets_extra": assets_extra, "as_text": as_text, "checkpoint_path": checkpoint_path}
+        if hasattr(estimator, "fit"):
+            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, default_output_alternative_key, **options)
+        elif default_output_alternative_key is not None:
+            raise at_user_line(ValueError("default_output_alternative_key is not supported in core Estimator. Given: %s" % default_output_alternative_key))
+        else:
+            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, **options)
         exports = sorted(d for d in os.listdir(export_dir_base) if d.isdigit())
         for old in exports[:-exports_to_keep] if exports_to_keep is not None else []:
             shutil.rmtree(os.path.join(export_dir_base, old))

@@ -98,6 +98,12 @@ def _trained(loss: Any, optimizer: Any, rate: float, norm: Optional[float], name
     )
 
 
+def _below(scope: str, head: Head, features: Any, mode: str, labels: Any, train_op: Any, logits: Any) -> ModelFnOps:
+    """The head on logits; its variables are those of the scope, whose names are absolute."""
+    with variable_scope(scope, auxiliary_name_scope=False):
+        return head.create_model_fn_ops(features, mode, labels, train_op, logits)
+
+
 def linear_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any], config: Any = None) -> ModelFnOps:
     """A linear model. params: head, feature_columns, optimizer, gradient_clip_norm, joint_weights."""
     del config  # nothing of it is asked
@@ -109,7 +115,7 @@ def linear_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any
     def train_op(loss: Any) -> Any:
         return _trained(loss, optimizer, _LINEAR_RATE, params.get("gradient_clip_norm"), "linear")
 
-    return head.create_model_fn_ops(features, mode, labels, train_op, logits)
+    return _below("linear", head, features, mode, labels, train_op, logits)
 
 
 def dnn_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any], config: Any = None) -> ModelFnOps:
@@ -126,7 +132,7 @@ def dnn_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any], 
             loss, params.get("optimizer") or "Adagrad", _DEEP_RATE, params.get("gradient_clip_norm"), "dnn", multipliers=_multipliers(params, columns)
         )
 
-    return head.create_model_fn_ops(features, mode, labels, train_op, logits)
+    return _below("dnn", head, features, mode, labels, train_op, logits)
 
 
 def _multipliers(params: Dict[str, Any], columns: List[Any]) -> Any:

@@ -78,10 +78,12 @@ class ModelFnOps(_Fields):
         )
 
     def export_outputs(self, default_key: Optional[str] = None) -> Optional[Dict[str, Any]]:
-        """The signatures of output_alternatives, or None."""
+        """The signatures of output_alternatives; of all predictions where there are none."""
         alternatives = dict(self.output_alternatives or {})
         if not alternatives:
-            return None
+            if self.predictions is None or isinstance(self.predictions, dict) and not all(isinstance(key, str) for key in self.predictions):
+                return None
+            alternatives = {"default_output_alternative": (ProblemType.UNSPECIFIED, self.predictions)}
         made = {name: _output(kind, tensors) for name, (kind, tensors) in alternatives.items() if name is not None}
         if default_key is None and len(alternatives) == 1:
             default_key = next(iter(alternatives))

@@ -159,4 +159,19 @@ def logistic_regression(x: Any, y: Any, class_weight: Any = None, init_mean: Any
     return softmax_classifier(x, y, weights, bias, class_weight)
 
 
-models = types.SimpleNamespace(linear_regression=linear_regression, logistic_regression=logistic_regression)
+def linear_regression_zero_init(x: Any, y: Any) -> Tuple[Tensor, Tensor]:
+    """linear_regression that begins with zeros."""
+    return linear_regression(x, y, init_mean=0.0, init_stddev=0.0)
+
+
+def logistic_regression_zero_init(x: Any, y: Any) -> Tuple[Tensor, Tensor]:
+    """logistic_regression that begins with zeros."""
+    return logistic_regression(x, y, init_mean=0.0, init_stddev=0.0)
+
+
+models = types.SimpleNamespace(
+    linear_regression=linear_regression,
+    linear_regression_zero_init=linear_regression_zero_init,
+    logistic_regression=logistic_regression,
+    logistic_regression_zero_init=logistic_regression_zero_init,
+)

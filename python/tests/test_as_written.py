@@ -357,7 +357,7 @@ def test_the_debugger_says_what_to_use():
     from millrace import names
 
     debug = names.module("python.debug")
-    with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession is not provided yet: use tf.add_check_numerics_ops"):
+    with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession is not provided yet: use millrace.debug.find_bad_value"):
         debug.LocalCLIDebugWrapperSession(None)
     assert names.module("python.debug.wrappers.hooks").has_inf_or_nan is debug.hooks.has_inf_or_nan is debug.has_inf_or_nan
     values = {"inf": np.array([1.0, np.inf]), "nan": np.float32("nan"), "good": np.ones(3), "int": np.array([1]), "text": np.array(["nan"]), "none": None}

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "autodiff/gradients.h"
+#include "base/exceptions.h"
 #include "client/interruptible.h"
 #include "client/random_state.h"
 #include "kernel/device_env.h"
@@ -43,12 +44,25 @@ struct SessionCore {
       w->Reset({}, {containers, /*closes_all=*/true}, [](const StatusOr<ResetResponse>&) {});
   }
 
+  Coordinator& coordinator() const { return session->coordinator(); }
+
   const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's
   Env& env;                                // that of the devices
   LocalDirectory directory;
   std::vector<std::unique_ptr<Worker>> workers;
   std::unique_ptr<MasterSession> session;
 };
+
+// When nobody holds it any more, which may be inside something that one of its own steps called. What still runs is
+// waited for by a thread of its own then; where there can be none, the session is never freed.
+void EndSession(SessionCore* core) {
+  if (!core->session || (!core->coordinator().IsInside() && core->coordinator().Close(absl::ZeroDuration()).ok())) {
+    delete core;
+    return;
+  }
+  Env& env = core->env;
+  WithoutExceptions([&] { return env.StartThread([core] { delete core; }); }).IgnoreError();
+}
 
 struct LiveSessions {
   absl::Mutex mu;
@@ -64,7 +78,7 @@ class LocalSession final : public Session, public Interruptible {
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, CoordinatorOptions options,
                std::vector<DeviceList> workers, const KernelRegistry* kernels, const Determinism& determinism,
                std::unique_ptr<ThreadPool> pool, TraceFiles trace_files)
-      : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)) {
+      : core_(new SessionCore(std::move(pool), std::move(workers), kernels), &EndSession) {
     options.env = &core_->env;
     options.has_own_workers = true;
     options.deterministic = determinism.on;
@@ -80,55 +94,58 @@ class LocalSession final : public Session, public Interruptible {
     LiveSessions::Get().all.emplace(core_.get(), core_);
   }
   // Once, before all else.
-  Status Connect() { return coordinator().Connect(); }
+  Status Connect() { return core_->coordinator().Connect(); }
 
   ~LocalSession() override {
     {
       absl::MutexLock lock(&LiveSessions::Get().mu);
       LiveSessions::Get().all.erase(core_.get());
     }
-    // Here, also when somebody resets the session just now.
-    coordinator().Close(absl::InfiniteDuration()).IgnoreError();
+    // Here, also when a step of the session deletes it, or somebody resets it just now: they hold the core.
+    core_->coordinator().Close(kClosePatience).IgnoreError();
   }
 
   Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs,
              wire::RunMetadata* metadata) override {
-    return core_->session->Run({}, options, feeds, feed_values, fetches, targets, outputs, metadata);
+    return held()->session->Run({}, options, feeds, feed_values, fetches, targets, outputs, metadata);
   }
 
   StatusOr<std::string> PartialRunSetup(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets) override {
-    return coordinator().PartialRunSetup(
+    return held()->coordinator().PartialRunSetup(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }
   Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
                     absl::Span<const Output> fetches, std::vector<Tensor>* outputs) override {
-    return coordinator().PartialRun(handle, feeds, feed_values, fetches, outputs);
+    return held()->coordinator().PartialRun(handle, feeds, feed_values, fetches, outputs);
   }
-  Status ReleasePartialRun(const std::string& handle) override { return coordinator().ReleasePartialRun(handle); }
+  Status ReleasePartialRun(const std::string& handle) override {
+    return held()->coordinator().ReleasePartialRun(handle);
+  }
 
-  StatusOr<std::vector<DeviceInfo>> ListDevices() override { return coordinator().ListDevices(); }
+  StatusOr<std::vector<DeviceInfo>> ListDevices() override { return held()->coordinator().ListDevices(); }
 
   StatusOr<Explanation> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                 absl::Span<Node* const> targets) override {
-    return coordinator().Explain(
+    return held()->coordinator().Explain(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }
   StatusOr<std::string> RandomState() override {
-    MR_ASSIGN_OR_RETURN(const RandomPositions positions, coordinator().GetRandomPositions());
+    MR_ASSIGN_OR_RETURN(const RandomPositions positions, held()->coordinator().GetRandomPositions());
     return EncodeRandomPositions(positions);
   }
   Status SetRandomState(absl::string_view state) override {
     MR_ASSIGN_OR_RETURN(const RandomPositions positions, DecodeRandomPositions(state));
-    return coordinator().SetRandomPositions(positions);
+    return held()->coordinator().SetRandomPositions(positions);
   }
 
-  void SetInterruptCheck(const InterruptCheck& check) override { coordinator().SetInterruptCheck(check); }
-  Status Close() override { return coordinator().Close(kClosePatience); }
+  void SetInterruptCheck(const InterruptCheck& check) override { core_->coordinator().SetInterruptCheck(check); }
+  Status Close() override { return held()->coordinator().Close(kClosePatience); }
 
  private:
-  Coordinator& coordinator() const { return core_->session->coordinator(); }
+  // For one call, in which a step may delete the session.
+  std::shared_ptr<SessionCore> held() const { return core_; }
 
   const std::shared_ptr<SessionCore> core_;
 };
@@ -167,7 +184,7 @@ Status ResetLocalSessions(const std::vector<std::string>& containers) {
     }
   }
   Status first;
-  for (const auto& core : live) first.Update(core->session->coordinator().Close(kClosePatience));
+  for (const auto& core : live) first.Update(core->coordinator().Close(kClosePatience));
   for (const auto& core : live) core->ResetWorkers(containers);
   return first;
 }

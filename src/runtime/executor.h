@@ -37,6 +37,7 @@ struct ExecutorOptions {
   StepThread* caller = nullptr;  // waits for the step and helps to run it; may be null
   StepWatch* watch = nullptr;    // for RunByReadiness: told what is under way; may be null
   StopScope* stop = nullptr;     // for RunInOrder: one over the step that the caller has open; null: it opens its own
+  uint64_t session = 0;          // of threads that join it, as of SessionScope
 };
 
 // Runs nodes [begin, end), which are a segment; `frame` holds what they need in its slots.

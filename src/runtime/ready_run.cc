@@ -16,6 +16,7 @@
 #include "base/help_point.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
+#include "kernel/session_scope.h"
 #include "runtime/blocked_nodes.h"
 #include "runtime/interrupt.h"
 #include "runtime/loop_state.h"
@@ -144,6 +145,7 @@ class ReadyRun final : public StepWatch::Part {
   }
 
   void RunUntilEmpty() ABSL_LOCKS_EXCLUDED(mu_) {
+    const SessionScope session(options_.session);
     const WorkFor caller(options_.caller ? options_.caller->help_point() : nullptr);
     Inputs inputs;
     Slot aside;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/current_thread.h"
 #include "service/awaited.h"
 #include "service/coordinator.h"
 
@@ -18,9 +19,11 @@ struct Coordinator::CallInFlight {
   virtual void Describe(std::vector<std::string>*) const {}
   // The last thing that Close does for a call that has left while it was being stopped.
   virtual void Answer() {}
+  bool IsOnStackOf(uint32_t of) const { return !self && thread == of; }
 
   Interrupt* interrupt = nullptr;  // null: nothing interrupts it; constant
   std::shared_ptr<CallInFlight> self;
+  const uint32_t thread = CurrentThread();  // that made it
   bool entered = false;
   bool changes_variables = false;    // has a turn to do so
   bool is_being_stopped = false;     // it must not leave

@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/exceptions.h"
+#include "kernel/session_scope.h"
 #include "kernel/stop_node.h"
 #include "runtime/node_run.h"
 #include "runtime/trace.h"
@@ -60,12 +61,13 @@ static SessionSettings SettingsOf(const CoordinatorOptions& options) {
 Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
                          CoordinatorOptions options)
     : graph_(std::move(graph)),
+      session_(session),
       options_(Completed(std::move(options))),
       workers_(std::move(workers), session, options_.lease, options_.isolates_state, SettingsOf(options_)),
       cache_(options_.max_cached_nodes) {}
 
 Coordinator::~Coordinator() {
-  Close(absl::InfiniteDuration()).IgnoreError();
+  StopAll(absl::InfiniteDuration()).IgnoreError();
   std::unique_ptr<Ticks> ticks;
   std::list<CompiledPtr> compiled;
   std::map<std::string, std::shared_ptr<PartialStep>> partial;
@@ -429,7 +431,21 @@ Status CheckFeed(const Output& o, const Tensor& value) {
   return absl::OkStatus();
 }
 
+bool Coordinator::IsInside() const {
+  if (SessionScope::Has(session_)) return true;
+  absl::MutexLock lock(&mu_);
+  const CallInFlight* call = running_;
+  while (call && !call->IsOnStackOf(CurrentThread())) call = call->next;
+  return call != nullptr || NumCompilingHere() > 0;
+}
+
 Status Coordinator::Close(absl::Duration patience) {
+  if (!SessionScope::Has(session_)) return StopAll(patience);
+  StopAll(absl::ZeroDuration()).IgnoreError();
+  return absl::OkStatus();
+}
+
+Status Coordinator::StopAll(absl::Duration patience) {
   const int64_t start = env().MonotonicNanos();
   const auto left = [&] { return patience - absl::Nanoseconds(env().MonotonicNanos() - start); };
   const Status why = WithoutExceptions([] { return Cancelled("the session was closed"); });
@@ -466,10 +482,12 @@ Status Coordinator::Close(absl::Duration patience) {
   {
     absl::MutexLock lock(&mu_);
     late_partial_.merge(partial);
-    auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    // Any thread may look. What is on this one's stack stays there meanwhile.
+    auto idle = [this, here = CurrentThread(),
+                 compiling_here = NumCompilingHere()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       const CallInFlight* call = running_;
-      while (call && own && call->interrupt == own) call = call->next;
-      return call == nullptr && !CompilesElsewhere();
+      while (call && call->IsOnStackOf(here)) call = call->next;
+      return call == nullptr && all_compiling_.size() == compiling_here;
     };
     if (!env().Await(mu_, absl::Condition(&idle), left())) {
       for (const CallInFlight* call = running_; call; call = call->next) ++still;

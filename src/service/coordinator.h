@@ -65,7 +65,8 @@ class Coordinator {
   // has the same. The first worker's first device is the client's own.
   Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
               CoordinatorOptions options);
-  // Closes it. Steps have ended then; answers that nobody waits for may come later, to what they own.
+  // Closes it. REQUIRES: !IsInside(). Steps have ended then; answers that nobody waits for may come later, to what they
+  // own.
   ~Coordinator();
 
   // Makes the session known to all workers that do not know it. Steps do that too.
@@ -110,9 +111,12 @@ class Coordinator {
   void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
 
   // Cancels what runs, partial runs and compilation included, waits for it (at most `patience`), refuses what comes
-  // later. Runs no callback under a lock. A step or compilation further up on this stack, which an interrupt check left
-  // to come here, is not waited for.
+  // later. Runs no callback under a lock. Where IsInside, what is further up on this stack is not waited for; if that
+  // is a part of a step, of which others may wait for this one, nothing is.
   Status Close(absl::Duration patience);
+  // Whether a call, compilation or part of a step is further up on this stack, which comes back to the coordinator:
+  // what a step called, or an interrupt check.
+  bool IsInside() const;
 
  private:
   struct CallInFlight;
@@ -157,7 +161,7 @@ class Coordinator {
   void Registered(Registration& registration, size_t worker, StatusOr<RegisterPartitionsResponse> response);
   void EndCompilation(const std::shared_ptr<Compilation>& mine, StatusOr<CompiledPtr> result);
   void CancelCompilations(const Status& why);
-  bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // than further up on this stack
+  size_t NumCompilingHere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // further up on this stack
   // `worker` has refused a message: if it does not know the session any more, nothing that was compiled is of use.
   void NoteRefusal(const WorkerView::Of& worker, const Status& refusal);
 
@@ -170,6 +174,7 @@ class Coordinator {
   // Returns what holds the call, to be let go outside of the lock.
   std::shared_ptr<CallInFlight> Unlink(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePartial(PartialCall* call);
+  Status StopAll(absl::Duration patience);  // see Close
   // Waits for it with `keep_going`, which is asked under no lock.
   Status TakeTurn(CallInFlight* call, bool changes_variables, bool between_steps,
                   absl::FunctionRef<Status()> keep_going) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -200,6 +205,7 @@ class Coordinator {
                             std::vector<Tensor>* outputs, CancellationManager* cancellation);
 
   const RefPtr<SharedGraph> graph_;
+  const uint64_t session_;
   const CoordinatorOptions options_;
   WorkerGroup workers_;
   InterruptCheck interrupt_check_;

@@ -434,9 +434,9 @@ void Coordinator::CancelCompilations(const Status& why) {
   }
 }
 
-bool Coordinator::CompilesElsewhere() const {
-  return std::any_of(
-      all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return !CompilingHere::Has(c.get()); });
+size_t Coordinator::NumCompilingHere() const {
+  return static_cast<size_t>(std::count_if(
+      all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return CompilingHere::Has(c.get()); }));
 }
 
 void Coordinator::NoteRefusal(const WorkerView::Of& worker, const Status& refusal) {

@@ -13,6 +13,7 @@ class InlinePlan final : public InlinePartition {
   InlinePlan(RegisteredPartition partition, const WorkerSession& session)
       : partition_(std::move(partition)),
         steps_(session.inline_steps()),
+        session_(session.id()),
         session_threads_(session.settings().inter_op_threads) {}
   Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
              std::vector<Tensor>* retvals) override {
@@ -22,7 +23,7 @@ class InlinePlan final : public InlinePartition {
       MR_RETURN_IF_ERROR(StepThreads::Attach(inter_op_threads, *step.step_resources));
     }
     Status s = partition_.width->Run(
-        step, {.trace = step.trace, .inter_op_threads = inter_op_threads},
+        step, {.trace = step.trace, .inter_op_threads = inter_op_threads, .session = session_},
         [&](const Plan& plan, Frame& frame) { return FillArgs(plan, args, frame); },
         [&](const Plan& plan, Frame& frame) { return TakeRetvals(plan, frame, retvals); });
     return s.ok() || !running.is_stopped() ? s : CausedBy(steps_->closed(), s);
@@ -32,6 +33,7 @@ class InlinePlan final : public InlinePartition {
  private:
   const RegisteredPartition partition_;
   const std::shared_ptr<InlineSteps> steps_;
+  const uint64_t session_;
   const int session_threads_;
 };
 

@@ -14,6 +14,7 @@
 #include "graph/graph_def.h"
 #include "graph/verify.h"
 #include "kernel/device_env.h"
+#include "kernel/session_scope.h"
 #include "kernel/step_threads.h"
 #include "kernel/wake_on_cancel.h"
 #include "passes/compile.h"
@@ -127,6 +128,7 @@ class CompiledFunction final : public StepFunction {
     MR_RETURN_IF_ERROR(depth.Check(name_));
     const Inside inside(calls_->gate);
     MR_RETURN_IF_ERROR(inside.Check(name_));
+    const SessionScope scope(calls_->session);
     return WithoutExceptions([&] { return RunInside(args, call, results); });
   }
 
@@ -159,6 +161,7 @@ class CompiledFunction final : public StepFunction {
     const SessionSettings& session = calls_->settings;
     ExecutorOptions options;
     options.trace = call.trace;
+    options.session = calls_->session;
     options.inter_op_threads = call.inter_op_threads.value_or(session.inter_op_threads);
     options.single_thread = session.deterministic || options.inter_op_threads == 1;
     if (session.deterministic && session.order_seed != 0) {

@@ -41,8 +41,10 @@ class CallGate {
 
 // What the functions of a session, which may outlive it, have of it.
 struct SessionCalls {
-  SessionCalls(Env& env, SessionSettings of_session) : gate(env), settings(std::move(of_session)) {}
+  SessionCalls(Env& env, uint64_t of, SessionSettings of_session)
+      : gate(env), session(of), settings(std::move(of_session)) {}
   CallGate gate;
+  const uint64_t session;  // as of SessionScope
   const SessionSettings settings;
 };
 

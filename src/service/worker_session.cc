@@ -43,7 +43,7 @@ WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, std::unique_ptr<Worker
     : ground_(new Ground{WorkerEnv::Hold(env), std::move(own)}),
       env_(ground_->own ? *ground_->own : env),
       id_(id),
-      calls_(std::make_shared<SessionCalls>(EnvOf(env.pool()), std::move(settings))),
+      calls_(std::make_shared<SessionCalls>(EnvOf(env.pool()), id, std::move(settings))),
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
 WorkerSession::~WorkerSession() { calls_->gate.CloseWithoutWait(ground_); }

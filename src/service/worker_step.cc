@@ -3,6 +3,7 @@
 
 #include "base/exceptions.h"
 #include "base/pool_env.h"
+#include "kernel/session_scope.h"
 #include "kernel/step_threads.h"
 #include "kernel/stop_node.h"
 #include "runtime/node_run.h"
@@ -76,7 +77,8 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
       .order_seed = request.deterministic ? request.order_seed : 0,
       .inter_op_threads = request.inter_op_threads,
       .caller = call.caller,
-      .watch = &watch_};
+      .watch = &watch_,
+      .session = session_->id()};
   if (request.inter_op_threads != session_->settings().inter_op_threads) {
     MR_RETURN_IF_ERROR(StepThreads::Attach(request.inter_op_threads, resources_));
   }
@@ -154,7 +156,10 @@ void WorkerStep::StartPart(size_t p) {
   if (!plan.is_one_line()) {
     return RunByReadiness(plan, *part.frame, context_, options_, [this, p](Status s) { EndPart(p, std::move(s)); });
   }
-  EndPart(p, WithoutExceptions([&] { return part.turn.RunInOrder(plan, *part.frame, context_, options_); }));
+  EndPart(p, WithoutExceptions([&] {
+            const SessionScope scope(session_->id());
+            return part.turn.RunInOrder(plan, *part.frame, context_, options_);
+          }));
 }
 
 // What a partition has queued on a device belongs to the step: that is over when the device has done it all, also when
@@ -186,8 +191,11 @@ Status WorkerStep::TakeResults(size_t p) {
 }
 
 void WorkerStep::FinishPart(size_t p, Status s) {
-  if (s.ok()) s = WithoutExceptions([&] { return TakeResults(p); });
-  parts_[p].frame.reset();
+  {
+    const SessionScope scope(session_->id());  // values are freed
+    if (s.ok()) s = WithoutExceptions([&] { return TakeResults(p); });
+    parts_[p].frame.reset();
+  }
   if (!s.ok()) Fail(s);
   {
     absl::MutexLock lock(&mu_);

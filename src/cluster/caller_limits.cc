@@ -25,9 +25,11 @@ StatusOr<CallerLimits::Hold> CallerLimits::Begin(absl::string_view caller, bool 
   absl::MutexLock lock(&mu_);
   auto at = under_way_.find(caller);
   if (at == under_way_.end()) at = under_way_.emplace(caller, 0).first;
-  if (at->second >= most_ + (ends_something ? kReserve : 0)) {
+  if (at->second >= value_ + others_ + (ends_something ? kReserve : 0)) {
+    const std::string others = others_ > 0 ? absl::StrCat(", and ", others_, " other calls") : "";
     return ResourceExhausted(
-        caller, " has ", at->second, " calls under way here, its limit is ", most_, " (", setting_, ")");
+        caller, " has ", at->second, " calls under way here, which is its limit (", setting_, "=", value_, others,
+        "): wait until some have ended, or start this server with a larger ", setting_);
   }
   ++at->second;
   hold.limits_ = this;

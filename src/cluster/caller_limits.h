@@ -22,8 +22,9 @@ class CallerLimits {
   // What ends steps and sessions may go beyond the limit by so much, so that those who are at it can be freed.
   static constexpr int64_t kReserve = 1000;
 
-  // `setting`: what refusals name, by which the limit is set.
-  CallerLimits(int64_t most, std::string setting) : most_(most), setting_(std::move(setting)) {}
+  // `setting`: what refusals name, by which the limit is set to `value`; `others`: calls that come on top of it.
+  CallerLimits(std::string setting, int64_t value, int64_t others = 0)
+      : setting_(std::move(setting)), value_(value), others_(others) {}
 
   // A call, until it is destroyed or Over. Its CallerLimits outlives it.
   class Hold {
@@ -43,8 +44,8 @@ class CallerLimits {
   StatusOr<Hold> Begin(absl::string_view caller, bool ends_something);
 
  private:
-  const int64_t most_;
   const std::string setting_;
+  const int64_t value_, others_;
   absl::Mutex mu_;
   Counts under_way_ ABSL_GUARDED_BY(mu_);  // those that have some
 };

@@ -11,7 +11,7 @@ namespace millrace {
 namespace {
 
 TEST(CallerLimitsTest, HoldAtTheLimitAndOneMore) {
-  CallerLimits limits(2, "MILLRACE_MAX_CALLS");
+  CallerLimits limits("MILLRACE_MAX_CALLS", 2);
   std::vector<CallerLimits::Hold> held;
   for (int i = 0; i < 2; ++i) {
     auto one = limits.Begin("a", false);
@@ -20,7 +20,9 @@ TEST(CallerLimitsTest, HoldAtTheLimitAndOneMore) {
   }
   const Status s = limits.Begin("a", false).status();
   EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
-  EXPECT_EQ(s.message(), "a has 2 calls under way here, its limit is 2 (MILLRACE_MAX_CALLS)");
+  EXPECT_EQ(s.message(),
+            "a has 2 calls under way here, which is its limit (MILLRACE_MAX_CALLS=2): wait until some have ended, or "
+            "start this server with a larger MILLRACE_MAX_CALLS");
   EXPECT_TRUE(limits.Begin("b", false).ok()) << "each has its own";
   held.front().Over();
   held.front().Over();  // nothing more
@@ -31,8 +33,18 @@ TEST(CallerLimitsTest, HoldAtTheLimitAndOneMore) {
   EXPECT_TRUE(limits.Begin("a", false).ok()) << "the one that was let go at once counts no more";
 }
 
+TEST(CallerLimitsTest, SomeCallsComeOnTopOfASetting) {
+  CallerLimits limits("MILLRACE_MAX_STEPS", 1, 1);
+  const auto first = limits.Begin("a", false), second = limits.Begin("a", false);
+  EXPECT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(
+      limits.Begin("a", false).status().message(),
+      "a has 2 calls under way here, which is its limit (MILLRACE_MAX_STEPS=1, and 1 other calls): wait until some "
+      "have ended, or start this server with a larger MILLRACE_MAX_STEPS");
+}
+
 TEST(CallerLimitsTest, WhatEndsStepsComesThrough) {
-  CallerLimits limits(1, "MILLRACE_MAX_CALLS");
+  CallerLimits limits("MILLRACE_MAX_CALLS", 1);
   const auto step = limits.Begin("a", false);
   ASSERT_TRUE(step.ok());
   std::vector<CallerLimits::Hold> ends;

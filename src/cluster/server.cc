@@ -41,9 +41,9 @@ class Server::Handler final : public RpcHandler {
         own_worker_(worker),
         meter_(meter),
         by_certificate_(parts.roles_by_certificate),
-        of_tasks_(parts.max_calls, "MILLRACE_MAX_CALLS"),
+        of_tasks_("MILLRACE_MAX_CALLS", parts.max_calls),
         // The steps that it may run, and as many calls that make, change and end sessions; each has a thread.
-        of_clients_(parts.max_steps + CallerLimits::kReserve, "MILLRACE_MAX_STEPS and some"),
+        of_clients_("MILLRACE_MAX_STEPS", parts.max_steps, CallerLimits::kReserve),
         guard_(parts.master.env, worker->task()),
         task_(worker->task()) {}
   void SetOpen(bool is_open) { is_open_.store(is_open); }

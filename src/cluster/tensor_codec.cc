@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tensor/allocator.h"
+#include "tensor/shared_memory.h"
 
 namespace millrace {
 namespace {
@@ -94,6 +95,7 @@ Status AppendElements(const Tensor& t, absl::Cord* out) {
   if (bytes.size() < kWorthSharing) {
     out->Append(bytes);
   } else {
+    if (bytes.size() >= SharedMemory::kLeastOfTensor) NoteSent(*t.buffer());
     out->Append(absl::MakeCordFromExternal(bytes, [held = t] {}));
   }
   return absl::OkStatus();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/kernel.h"
 
+#include "tensor/shared_memory.h"
+
 namespace millrace {
 
 Status Kernel::Init(const KernelInit&) { return absl::OkStatus(); }
@@ -17,8 +19,14 @@ ArgRange KernelContext::input_arg(absl::string_view name) const {
   return {};
 }
 
+bool KernelContext::MakeOutputToSend(int o, const Shape& shape) {
+  return o < 64 && (node_.sent_outputs >> o & 1) != 0 &&
+         SharedMemory::Instance().MakeTensor(output_dtype(o), shape, &outputs_[o].tensor);
+}
+
 StatusOr<Tensor*> KernelContext::AllocateOutput(int o, const Shape& shape) {
   Tensor& out = outputs_[o].tensor;
+  if (node_.sent_outputs != 0 && MakeOutputToSend(o, shape)) return &out;
   MR_RETURN_IF_ERROR(Tensor::MakeIn(&out, output_dtype(o), shape, node_.device->allocator()));
   return &out;
 }
@@ -32,6 +40,7 @@ Tensor KernelContext::TakeInput(int i) {
 
 StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> candidates, int o, const Shape& shape) {
   Tensor& out = outputs_[o].tensor;
+  if (node_.sent_outputs != 0 && MakeOutputToSend(o, shape)) return &out;
   const DType want = output_dtype(o);
   for (int i : candidates) {
     if (i >= 64 || ((forwardable_ >> i) & 1) == 0) continue;

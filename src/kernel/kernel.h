@@ -75,6 +75,7 @@ struct NodeInfo {
   NodeSignature signature;
   std::string location;
   Device* device = nullptr;
+  uint64_t sent_outputs = 0;  // bits of those that a transfer takes from host memory
 };
 
 class KernelContext {
@@ -110,7 +111,8 @@ class KernelContext {
   void set_output_ref(int o, RefPtr<Variable> v) { outputs_[o].ref = std::move(v); }
   bool has_ref_input(int i) const { return static_cast<bool>(inputs_[i]->ref); }
 
-  // Output o as fresh memory of the device. The pointer is valid until Compute returns.
+  // Output o as fresh memory of the device, where other processes can read it if it is large and for them. The pointer
+  // is valid until Compute returns.
   StatusOr<Tensor*> AllocateOutput(int o, const Shape& shape);
   // Reuses the buffer of the first input in `candidates` that dies here and has as many bytes; else allocates. The
   // kernel must then cope with reading and writing the same memory, element by element.
@@ -144,6 +146,8 @@ class KernelContext {
   StepContext& step() const { return step_; }
 
  private:
+  bool MakeOutputToSend(int o, const Shape& shape);
+
   const NodeInfo& node_;
   Slot* const* inputs_;
   Slot* outputs_;

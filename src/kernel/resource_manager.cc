@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tensor/prepared.h"
+#include "tensor/shared_memory.h"
 
 namespace millrace {
 
@@ -112,7 +113,9 @@ StatusOr<Tensor*> Variable::ExclusiveLocked() {
   CloseGate();  // until somebody reads under the lock
   if (!value_.IsInitialized()) return FailedPrecondition("the variable has no value yet");
   ReleasePrepared(value_.buffer());
-  if (!value_.OwnsBufferAlone()) {
+  const bool is_alone = value_.OwnsBufferAlone();
+  if (is_alone && !SharedMemory::Instance().WantsToMove(value_)) return &value_;
+  if (!SharedMemory::Instance().CopyOf(value_, &value_) && !is_alone) {
     MR_ASSIGN_OR_RETURN(value_, value_.Clone());
   }
   return &value_;

@@ -72,7 +72,8 @@ class ResourceManager {
 // A variable, behind reference edges and resource handles alike.
 //
 // The tensor's buffer is shared with readers. Update() gives a writer the tensor with a buffer nobody else holds (a
-// copy is made when readers still hold the old one), so a reader never sees half an update.
+// copy is made when readers still hold the old one), so a reader never sees half an update. A large value that has been
+// sent to other processes moves, with its next update, to where they can read it.
 //
 // Reading is one atomic exchange while nobody writes: a gate stands before the value. Writers hold the mutex and close
 // the gate; who finds it closed, or another reader in it, takes the mutex, and opens it again for the next.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernel/resource_manager.h"
+#include "tensor/shared_memory.h"
 
 namespace millrace {
 namespace {
@@ -44,6 +45,33 @@ TEST(Variable, AValueReadDoesNotChange) {
   EXPECT_EQ(*before.data<int32_t>(), 1);
   EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
   EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
+}
+
+// So that it need not be copied when it is sent again.
+TEST(Variable, WhatIsSentToOtherProcessesMovesWhereTheyCanReadIt) {
+  SharedMemory::Instance().BeginToServe();
+  const auto is_shared = [](const Tensor& t) {
+    return static_cast<bool>(SharedMemory::Instance().Find({t.data<char>(), t.TotalBytes()}));
+  };
+  const auto add_one = [](Tensor* t) {
+    for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
+    return absl::OkStatus();
+  };
+  Variable v(DType::kInt32, PartialShape::Unknown());
+  v.Assign(*Tensor::Zeros(DType::kInt32, Shape::Vector(1 << 18)));
+  ASSERT_TRUE(v.Update(add_one).ok());
+  EXPECT_FALSE(is_shared(v.ReadOrEmpty()));
+  NoteSent(*v.ReadOrEmpty().buffer());
+  ASSERT_TRUE(v.Update(add_one).ok());
+  ASSERT_TRUE(is_shared(v.ReadOrEmpty()));
+  const void* const place = v.ReadOrEmpty().raw();
+  ASSERT_TRUE(v.Update(add_one).ok());
+  EXPECT_EQ(v.ReadOrEmpty().raw(), place) << "it is updated in place";
+  const Tensor lent = v.ReadOrEmpty();
+  ASSERT_TRUE(v.Update(add_one).ok());
+  EXPECT_EQ(*lent.data<int32_t>(), 3) << "but not while somebody reads it";
+  EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 4);
+  EXPECT_TRUE(is_shared(v.ReadOrEmpty()));
 }
 
 TEST(Variable, NobodySeesHalfAnUpdate) {

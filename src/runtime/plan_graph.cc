@@ -6,6 +6,7 @@
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
 #include "kernel/device.h"
+#include "kernel/device_memory.h"
 #include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "runtime/node_run.h"
@@ -34,11 +35,12 @@ StateUse StateUseOf(const Node& n, const Kernel& kernel) {
   return n.Is(OpTrait::kReadsVariable) ? StateUse::kReads : StateUse::kChanges;
 }
 
+bool IsSend(const Node& n) { return n.Is(OpTrait::kTransfer) && n.num_outputs() == 0; }
+
 // What leads to a Send goes first: another device waits for it. No read passes a change that stood before it, no change
 // passes a read or a change of the same state: values are those of one device.
 void MoveSendsUp(std::vector<Node*>& order, int num_ids, const StateNumbers& states) {
-  const auto is_send = [](const Node* n) { return n->Is(OpTrait::kTransfer) && n->num_outputs() == 0; };
-  if (std::none_of(order.begin(), order.end(), is_send)) return;
+  if (std::none_of(order.begin(), order.end(), [](const Node* n) { return IsSend(*n); })) return;
   std::vector<bool> leads(static_cast<size_t>(num_ids));
   const auto leads_to_send = [&](const Node* n) -> std::vector<bool>::reference {
     return leads[static_cast<size_t>(n->id())];
@@ -52,7 +54,7 @@ void MoveSendsUp(std::vector<Node*>& order, int num_ids, const StateNumbers& sta
     const StateUse use = n->op() ? UseOfInputs(*n) : StateUse::kNone;
     const bool changes = use == StateUse::kChanges;
     Uses* const later = use != StateUse::kNone ? &going_first[states.Of(*n)] : nullptr;
-    if (is_send(n) || (later && (later->changes || (changes && later->reads)))) leads_to_send(n) = true;
+    if (IsSend(*n) || (later && (later->changes || (changes && later->reads)))) leads_to_send(n) = true;
     if (!leads_to_send(n)) continue;
     if (later) (changes ? later->changes : later->reads) = true;
     for (const Output in : n->inputs()) {
@@ -122,6 +124,11 @@ class GraphReader {
     return absl::OkStatus();
   }
 
+  void NoteSent(Output from) {
+    const auto at = static_cast<size_t>(index_.at(from.node));
+    if (at < to_->nodes.size() && from.index < 64) to_->nodes[at].info.sent_outputs |= uint64_t{1} << from.index;
+  }
+
   Status Describe(const Node& n, PlannedNode* p) {
     if (!n.op()) {
       return Unimplemented(
@@ -135,6 +142,7 @@ class GraphReader {
     p->state_use = StateUseOf(n, *p->kernel);
     p->is_transfer = n.Is(OpTrait::kTransfer);
     if (p->is_transfer) p->edge = n.Attr<int64_t>(kEdgeAttr).value_or(-1);
+    if (IsSend(n) && SpaceOf(*device_) == nullptr) NoteSent(n.input(0));
     p->enters_constant = n.IsConstantEnter();
     const bool needs_nothing = n.num_inputs() == 0 && n.control_inputs().empty();
     if (needs_nothing && p->kernel->OutputsNeverChange()) p->kind = PlannedNode::Kind::kOnce;

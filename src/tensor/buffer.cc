@@ -4,6 +4,7 @@
 
 #include "tensor/allocator.h"
 #include "tensor/prepared.h"
+#include "tensor/shared_memory.h"
 
 namespace millrace {
 namespace {
@@ -17,6 +18,7 @@ class OwnedBuffer final : public Buffer {
       : Buffer(reinterpret_cast<char*>(this) + kHeaderBytes, size, true), allocator_(allocator) {}
 
   PreparedState& prepared() const { return prepared_; }
+  std::atomic<bool>& was_sent() const { return was_sent_; }
 
  private:
   void Destroy() override {
@@ -26,6 +28,7 @@ class OwnedBuffer final : public Buffer {
     allocator.Deallocate(this, total);
   }
 
+  mutable std::atomic<bool> was_sent_{false};
   Allocator& allocator_;
   mutable PreparedState prepared_;
 };
@@ -49,8 +52,17 @@ class ForeignBuffer final : public Buffer {
 }  // namespace
 
 PreparedState* PreparedStateOf(const Buffer& buffer) {
+  if (const auto* const owned = dynamic_cast<const OwnedBuffer*>(&buffer)) return &owned->prepared();
+  const auto* const shared = dynamic_cast<const SharedBuffer*>(&buffer);
+  return shared != nullptr ? &shared->prepared() : nullptr;
+}
+
+void NoteSent(const Buffer& buffer) {
+  if (const auto* const owned = dynamic_cast<const OwnedBuffer*>(&buffer)) owned->was_sent() = true;
+}
+bool WasSent(const Buffer& buffer) {
   const auto* const owned = dynamic_cast<const OwnedBuffer*>(&buffer);
-  return owned != nullptr ? &owned->prepared() : nullptr;
+  return owned != nullptr && owned->was_sent();
 }
 
 Buffer* TryAllocateSpareBuffer(Allocator& allocator, size_t bytes) {

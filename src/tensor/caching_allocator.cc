@@ -327,6 +327,13 @@ void CachingAllocator::DeallocateLarge(void* p, size_t bytes) {
   if (cache->unsettled.get() < -kUnsettled) SettleUse(*cache);
 }
 
+bool CachingAllocator::Charge(size_t bytes) {
+  if (!MayUse(bytes)) return false;
+  AddUse(static_cast<int64_t>(bytes));
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 // One object for the caller and up to a batch less one for the cache.
 void* CachingAllocator::Refill(Cache& cache, size_t size_class) {
   if (!MayUse(ClassBytes(size_class))) return nullptr;

@@ -11,10 +11,11 @@
 
 #include "tensor/allocator.h"
 #include "tensor/arena.h"
+#include "tensor/host_charge.h"
 
 namespace millrace {
 
-class CachingAllocator final : public Allocator {
+class CachingAllocator final : public Allocator, public HostCharge {
  public:
   static constexpr size_t kMaxSmall = 32 << 10;
 
@@ -24,6 +25,8 @@ class CachingAllocator final : public Allocator {
   std::string name() const override { return "host"; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* p, size_t bytes) override;
+  bool Charge(size_t bytes) override;
+  void Discharge(size_t bytes) override { AddUse(-static_cast<int64_t>(bytes)); }
   AllocatorStats Stats() const override;
   void ResetPeak() override;
   const Arena& arena() const { return arena_; }

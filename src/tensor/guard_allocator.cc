@@ -30,25 +30,34 @@ struct Layout {
 
 void* GuardAllocator::Allocate(size_t bytes) {
   if (bytes > kMaxBytes) return nullptr;
-  const auto size = static_cast<int64_t>(bytes);
-  if (limit_ > 0 && size > limit_ - in_use_.load()) return nullptr;
+  if (!Charge(bytes)) return nullptr;
   const Layout layout(bytes);
   void* const mapped =
       mmap(nullptr, layout.pages + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
+  if (mapped == MAP_FAILED) {
+    Discharge(bytes);
+    return nullptr;
+  }
   unsigned char* const guard = static_cast<unsigned char*>(mapped) + layout.pages;
   if (mprotect(guard, kPage, PROT_NONE) != 0) {
     munmap(mapped, layout.pages + kPage);
+    Discharge(bytes);
     return nullptr;
   }
   unsigned char* const p = guard - layout.used;
   std::memset(p, kFill, std::min(bytes, kMostFilled));
   std::memset(p + bytes, kFill, layout.used - bytes);
+  allocations_.fetch_add(1);
+  return p;
+}
+
+bool GuardAllocator::Charge(size_t bytes) {
+  const auto size = static_cast<int64_t>(bytes);
+  if (limit_ > 0 && size > limit_ - in_use_.load()) return false;
   const int64_t in_use = in_use_.fetch_add(size) + size;
   for (int64_t peak = peak_.load(); in_use > peak && !peak_.compare_exchange_weak(peak, in_use);) {
   }
-  allocations_.fetch_add(1);
-  return p;
+  return true;
 }
 
 void GuardAllocator::Deallocate(void* p, size_t bytes) {
@@ -60,7 +69,7 @@ void GuardAllocator::Deallocate(void* p, size_t bytes) {
     LogError("something wrote past the end of an allocation of ", bytes, " bytes");
     *static_cast<volatile unsigned char*>(guard) = 0;  // ends here, as it does where the page itself is hit
   }
-  in_use_.fetch_sub(static_cast<int64_t>(bytes));
+  Discharge(bytes);
   munmap(guard - layout.pages, layout.pages + kPage);
 }
 

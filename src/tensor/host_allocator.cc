@@ -19,21 +19,34 @@ constexpr bool kCaching = false;
 constexpr bool kCaching = true;
 #endif
 
-Allocator& MakeHostAllocator() {
+struct Host {
+  Allocator& allocator;
+  HostCharge& charges;
+};
+
+template <typename T>
+Host Of(T& allocator) {
+  return {allocator, allocator};
+}
+
+Host MakeHost() {
   const int64_t limit = NumberOr("MILLRACE_MEMORY_LIMIT_BYTES");
-  if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return *new GuardAllocator(limit);
+  if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return Of(*new GuardAllocator(limit));
   if constexpr (kCaching) {
-    return CachingAllocator::Instance(limit);
+    return Of(CachingAllocator::Instance(limit));
   } else {
-    return *new PlainAllocator(limit);
+    return Of(*new PlainAllocator(limit));
   }
+}
+
+const Host& TheHost() {
+  static const Host host = MakeHost();
+  return host;
 }
 
 }  // namespace
 
-Allocator& HostAllocator() {
-  static Allocator& allocator = MakeHostAllocator();
-  return allocator;
-}
+Allocator& HostAllocator() { return TheHost().allocator; }
+HostCharge& HostCharges() { return TheHost().charges; }
 
 }  // namespace millrace

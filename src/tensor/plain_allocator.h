@@ -7,15 +7,18 @@
 #include <string>
 
 #include "tensor/allocator.h"
+#include "tensor/host_charge.h"
 
 namespace millrace {
 
-class PlainAllocator final : public Allocator {
+class PlainAllocator final : public Allocator, public HostCharge {
  public:
   explicit PlainAllocator(int64_t bytes_limit = 0) : limit_(bytes_limit) {}
   std::string name() const override { return "host"; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* p, size_t bytes) override;
+  bool Charge(size_t bytes) override;
+  void Discharge(size_t bytes) override { in_use_.fetch_sub(static_cast<int64_t>(bytes)); }
   AllocatorStats Stats() const override;
   void ResetPeak() override;
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/status.h"
-#include "cluster/shm/descriptor.h"
 
 namespace millrace::shm {
 

@@ -15,7 +15,7 @@ constexpr int kFramesAtOnce = 64;  // then others have their turn
 // then is copied, so that the peer has segments left.
 constexpr size_t kMostHeld = kMaxSegments / 4;
 constexpr size_t kMostHeldBytes = size_t{1} << 30;
-constexpr absl::Duration kIdleSegments = absl::Seconds(10);  // then their memory is given back
+constexpr size_t kWorthLending = size_t{64} << 10;
 
 absl::string_view BytesOf(const FrameHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
@@ -42,15 +42,26 @@ StatusOr<std::shared_ptr<Connection>> Connection::Start(
   return connection;
 }
 
+Connection::~Connection() { Abandon(std::move(lent_)); }
+
+void Connection::Abandon(Lent lent) {
+  for (auto& [id, buffer] : lent) SharedMemory::Instance().Abandon(std::move(buffer));
+}
+
 void Connection::Close() {
   Users users;  // end outside of the lock
-  absl::MutexLock lock(&mu_);
-  if (!open_) return;
-  open_ = false;
-  loop_.Forget(key_, socket_.get());
-  loop_.Drop(timer_);
-  shutdown(socket_.get(), SHUT_RDWR);
-  std::swap(users, users_);
+  Lent lent;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!open_) return;
+    open_ = false;
+    loop_.Forget(key_, socket_.get());
+    loop_.Drop(timer_);
+    shutdown(socket_.get(), SHUT_RDWR);
+    std::swap(users, users_);
+    lent.swap(lent_);
+  }
+  Abandon(std::move(lent));
 }
 
 void Connection::Break(const Status& why) {
@@ -65,15 +76,11 @@ void Connection::Break(const Status& why) {
 
 void Connection::Tick() {
   const int64_t now = loop_.env().MonotonicNanos();
+  SharedMemory::Instance().Trim();
   {
     absl::MutexLock lock(&mu_);
     if (!open_) return;
-    for (const uint64_t id : pool_.Trim(now - absl::ToInt64Nanoseconds(kIdleSegments))) {
-      FrameHeader header;
-      header.type = FrameType::kDrop;
-      header.id = id;
-      Enqueue({std::string(BytesOf(header)), nullptr}).IgnoreError();
-    }
+    TellOfDropped();
     if (now - heard_ < absl::ToInt64Nanoseconds(pings_.timeout + pings_.interval)) {
       FrameHeader header;
       header.type = FrameType::kPing;
@@ -99,33 +106,64 @@ Status Connection::Send(const Frame& frame) {
     header.timeout_nanos = std::max(int64_t{0}, absl::ToInt64Nanoseconds(frame.timeout));
   }
   header.method_bytes = static_cast<uint32_t>(frame.method.size());
-  std::string behind = frame.method;
-  std::shared_ptr<Segment> fresh;
-  MR_RETURN_IF_ERROR(Place(frame.payload, &header, &behind, &fresh));
+  header.payload_bytes = frame.payload.size();
+  Placed placed;
+  MR_RETURN_IF_ERROR(Place(frame.payload, &placed));
   absl::MutexLock lock(&mu_);
-  return Enqueue({absl::StrCat(BytesOf(header), behind), std::move(fresh)});
+  if (!open_) return Unavailable("the connection is closed");
+  std::shared_ptr<Segment> fresh = placed.buffer ? Lend(placed, &header) : nullptr;
+  return Enqueue({absl::StrCat(BytesOf(header), frame.method, placed.start), std::move(fresh)});
 }
 
-Status Connection::Place(const absl::Cord& payload, FrameHeader* header, std::string* behind,
-                         std::shared_ptr<Segment>* fresh) {
-  header->payload_bytes = payload.size();
+Status Connection::Place(const absl::Cord& payload, Placed* placed) {
   if (payload.size() <= kMaxInline) {
-    for (absl::string_view chunk : payload.Chunks()) behind->append(chunk.data(), chunk.size());
+    absl::CopyCordToString(payload, &placed->start);
     return absl::OkStatus();
   }
-  SegmentPool::Lent lent;
-  {
-    absl::MutexLock lock(&mu_);
-    if (!open_) return Unavailable("the connection is closed");
-    MR_ASSIGN_OR_RETURN(lent, pool_.Take(payload.size(), loop_.env().MonotonicNanos()));
+  size_t before = 0;
+  for (absl::string_view chunk : payload.Chunks()) {
+    const bool is_last = before + chunk.size() == payload.size();
+    if (is_last && before <= kMaxInline && chunk.size() >= kWorthLending) {
+      placed->buffer = SharedMemory::Instance().Find(chunk);
+      if (!placed->buffer) break;
+      placed->offset = static_cast<size_t>(chunk.data() - static_cast<const char*>(placed->buffer->data()));
+      absl::CopyCordToString(payload.Subcord(0, before), &placed->start);
+      return absl::OkStatus();
+    }
+    before += chunk.size();
   }
-  lent.segment->Write(payload);  // nobody else has it
-  header->segment = lent.id;
-  if (lent.is_new) {
-    header->segment_capacity = lent.segment->capacity();
-    *fresh = lent.segment;
+  MR_ASSIGN_OR_RETURN(placed->buffer, SharedMemory::Instance().Allocate(payload.size()));
+  char* to = static_cast<char*>(placed->buffer->data());
+  for (absl::string_view chunk : payload.Chunks()) {
+    memcpy(to, chunk.data(), chunk.size());
+    to += chunk.size();
   }
   return absl::OkStatus();
+}
+
+// Together with the sending: what comes first brings the descriptor.
+std::shared_ptr<Segment> Connection::Lend(const Placed& placed, FrameHeader* header) {
+  const uint64_t id = placed.buffer->id();
+  if (known_.size() >= kMaxSegments) TellOfDropped();
+  const bool is_new = known_.emplace(id, placed.buffer->segment()).second;
+  lent_.emplace(id, placed.buffer);
+  header->segment = id;
+  header->segment_offset = placed.offset;
+  if (!is_new) return nullptr;
+  header->segment_capacity = placed.buffer->segment()->capacity();
+  return placed.buffer->segment();
+}
+
+void Connection::TellOfDropped() {
+  for (auto it = known_.begin(); it != known_.end();) {
+    const auto here = it++;
+    if (!here->second.expired()) continue;
+    FrameHeader header;
+    header.type = FrameType::kDrop;
+    header.id = here->first;
+    Enqueue({std::string(BytesOf(header)), nullptr}).IgnoreError();
+    known_.erase(here);
+  }
 }
 
 Status Connection::Enqueue(Packet packet) {
@@ -238,8 +276,12 @@ Status Connection::Take(absl::string_view packet, Descriptor descriptor) {
     case FrameType::kPing: return Send({.type = FrameType::kPong});
     case FrameType::kDrop: mapped_.erase(header.id); return absl::OkStatus();
     case FrameType::kRelease: {
+      RefPtr<SharedBuffer> released;  // ends outside of the lock
       absl::MutexLock lock(&mu_);
-      pool_.GiveBack(header.id, loop_.env().MonotonicNanos());
+      const auto lent = lent_.find(header.id);
+      if (lent == lent_.end()) return absl::OkStatus();
+      released = std::move(lent->second);
+      lent_.erase(lent);
       return absl::OkStatus();
     }
     default: break;
@@ -271,19 +313,24 @@ StatusOr<absl::Cord> Connection::Payload(const FrameHeader& header, absl::string
     MR_ASSIGN_OR_RETURN(segment, Segment::Map(std::move(descriptor), header.segment_capacity));
   }
   if (segment == nullptr) return InvalidArgument("the peer spoke of segment ", header.segment, ", which never came");
-  if (header.payload_bytes > segment->capacity()) {
-    return InvalidArgument("a payload of ", header.payload_bytes, " bytes in a segment of ", segment->capacity());
+  const uint64_t size = header.payload_bytes - rest.size();
+  if (header.payload_bytes < rest.size() || header.segment_offset > segment->capacity() ||
+      size > segment->capacity() - header.segment_offset) {
+    return InvalidArgument("a payload of ", header.payload_bytes, " bytes, ", rest.size(),
+                           " of them not in a segment of ", segment->capacity(), " but at ", header.segment_offset);
   }
-  const absl::string_view bytes = segment->bytes().substr(0, header.payload_bytes);
+  const absl::string_view bytes = segment->bytes().substr(header.segment_offset, size);
+  absl::Cord payload(rest);
   if (!MayHold(bytes.size())) {
-    absl::Cord copy(bytes);
+    payload.Append(bytes);
     Released(header.segment, 0);
-    return copy;
+    return payload;
   }
-  return absl::MakeCordFromExternal(
+  payload.Append(absl::MakeCordFromExternal(
       bytes, [weak = weak_from_this(), held = segment, id = header.segment, size = bytes.size()] {
         if (auto self = weak.lock()) self->Released(id, size);
-      });
+      }));
+  return payload;
 }
 
 bool Connection::MayHold(size_t bytes) {

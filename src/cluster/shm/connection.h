@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "cluster/shm/frame.h"
 #include "cluster/shm/loop.h"
-#include "cluster/shm/segment_pool.h"
+#include "tensor/shared_memory.h"
 
 namespace millrace::shm {
 
@@ -42,9 +42,12 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   // `socket` is connected and does not block. The loop outlives the connection.
   static StatusOr<std::shared_ptr<Connection>> Start(Loop& loop, Descriptor socket, const Pings& pings, Users users);
 
-  // Copies a long payload into shared memory. Frames arrive in their order. Unavailable when the connection is closed.
+  // A long payload is lent to the peer if its end is one piece of shared memory; else it is copied there. Frames arrive
+  // in their order. Unavailable when the connection is closed.
   Status Send(const Frame& frame);
-  // From now on it sends nothing, and calls nobody but those who are running. `closed` is not called.
+  ~Connection() override;
+  // From now on it sends nothing, and calls nobody but those who are running. `closed` is not called. What the peer has
+  // not given back is abandoned: it may still be read.
   void Close();
 
   void OnReady(uint32_t events) override;
@@ -54,8 +57,18 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
     std::string bytes;
     std::shared_ptr<Segment> segment;  // whose descriptor goes with it; may be null
   };
+  // Where a payload is.
+  struct Placed {
+    std::string start;
+    RefPtr<SharedBuffer> buffer;  // the rest; null: there is none
+    size_t offset = 0;
+  };
+  using Lent = std::multimap<uint64_t, RefPtr<SharedBuffer>>;
   Connection(Loop& loop, Descriptor socket, const Pings& pings, Users users);
-  Status Place(const absl::Cord& payload, FrameHeader* header, std::string* behind, std::shared_ptr<Segment>* fresh);
+  static void Abandon(Lent lent);
+  static Status Place(const absl::Cord& payload, Placed* placed);
+  std::shared_ptr<Segment> Lend(const Placed& placed, FrameHeader* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellOfDropped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status Enqueue(Packet packet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TrySend(const Packet& packet, bool* would_block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Flush();
@@ -75,8 +88,9 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   Users users_ ABSL_GUARDED_BY(mu_);
   Loop::Key key_ ABSL_GUARDED_BY(mu_) = 0;
   Loop::Timer timer_ ABSL_GUARDED_BY(mu_) = {};
-  std::deque<Packet> waiting_ ABSL_GUARDED_BY(mu_);  // until the socket takes them
-  SegmentPool pool_ ABSL_GUARDED_BY(mu_);
+  std::deque<Packet> waiting_ ABSL_GUARDED_BY(mu_);                        // until the socket takes them
+  std::map<uint64_t, std::weak_ptr<Segment>> known_ ABSL_GUARDED_BY(mu_);  // segments that the peer has
+  Lent lent_ ABSL_GUARDED_BY(mu_);                                         // by segment, until they are given back
   int64_t heard_ ABSL_GUARDED_BY(mu_);
   size_t num_held_ ABSL_GUARDED_BY(mu_) = 0;  // payloads in the peer's segments that somebody here still reads
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;

@@ -10,10 +10,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+#include "base/descriptor.h"
 #include "base/env.h"
 #include "base/hash_map.h"
 #include "base/status.h"
-#include "cluster/shm/descriptor.h"
 
 namespace millrace::shm {
 

@@ -65,6 +65,7 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
     struct stat info{};
     if (HasFile(path) && stat(path.c_str(), &info) == 0) inode_ = info.st_ino;
     MR_ASSIGN_OR_RETURN(loop_, Loop::New(env));
+    SharedMemory::Instance().BeginToServe();
     // The loop does not own the server, which forgets itself there first.
     MR_ASSIGN_OR_RETURN(key_, loop_->Watch(listening_.get(), std::shared_ptr<Watcher>(std::shared_ptr<void>(), this)));
     return absl::OkStatus();

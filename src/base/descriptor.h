@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace millrace::shm {
+namespace millrace {
 
 // Owns a file descriptor.
 class Descriptor {
@@ -36,4 +36,4 @@ inline Status SystemError(absl::StatusCode code, absl::string_view what) {
   return Status(code, absl::StrCat(what, ": ", std::generic_category().message(errno)));
 }
 
-}  // namespace millrace::shm
+}  // namespace millrace

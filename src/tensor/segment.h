@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that two processes see. It has no name: it is gone when the last of them lets go, however that happens.
+// Memory that several processes see. It has no name: it is gone when the last of them lets go, however that happens.
 #pragma once
 
 #include <sys/types.h>
@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "base/descriptor.h"
 #include "base/status.h"
-#include "cluster/shm/descriptor.h"
 
-namespace millrace::shm {
+namespace millrace {
 
 class Segment {
  public:
-  // To be written. All of it is there (or ResourceExhausted), and nobody can make it shorter, sealed as it is.
+  // To be written, by this process alone. All of it is there (or ResourceExhausted), and nobody can make it shorter,
+  // sealed as it is.
   static StatusOr<std::unique_ptr<Segment>> Create(size_t capacity);
   // Of another process, to be read. InvalidArgument unless it has `capacity` bytes and keeps them.
   static StatusOr<std::unique_ptr<Segment>> Map(Descriptor memory, size_t capacity);
@@ -24,7 +24,7 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  void Write(const absl::Cord& bytes);  // at its start
+  char* data() const { return data_; }
   absl::string_view bytes() const { return {data_, capacity_}; }
   size_t capacity() const { return capacity_; }
   int descriptor() const { return memory_.get(); }
@@ -38,4 +38,4 @@ class Segment {
   const size_t capacity_;
 };
 
-}  // namespace millrace::shm
+}  // namespace millrace

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/shm/segment.h"
+#include "tensor/segment.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cstring>
-
-namespace millrace::shm {
+namespace millrace {
 
 StatusOr<std::unique_ptr<Segment>> Segment::Create(size_t capacity) {
   const auto failed = [&](absl::string_view what) {
@@ -19,10 +17,16 @@ StatusOr<std::unique_ptr<Segment>> Segment::Create(size_t capacity) {
   const auto size = static_cast<off_t>(capacity);
   // Without it a full machine would show in a signal when the memory is touched.
   if (fallocate(memory.get(), 0, 0, size) != 0) return failed("fallocate");
-  if (fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed("sealing");
   void* const data = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory.get(), 0);
   if (data == MAP_FAILED) return failed("mmap");
-  return std::unique_ptr<Segment>(new Segment(std::move(memory), static_cast<char*>(data), capacity));
+  std::unique_ptr<Segment> segment(new Segment(std::move(memory), static_cast<char*>(data), capacity));
+  // Older kernels than 5.1 cannot keep others from writing.
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (fcntl(segment->descriptor(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0 &&
+      fcntl(segment->descriptor(), F_ADD_SEALS, kSeals) != 0) {
+    return failed("sealing");
+  }
+  return segment;
 }
 
 StatusOr<std::unique_ptr<Segment>> Segment::Map(Descriptor memory, size_t capacity) {
@@ -42,12 +46,4 @@ StatusOr<std::unique_ptr<Segment>> Segment::Map(Descriptor memory, size_t capaci
 
 Segment::~Segment() { munmap(data_, capacity_); }
 
-void Segment::Write(const absl::Cord& bytes) {
-  char* to = data_;
-  for (absl::string_view chunk : bytes.Chunks()) {
-    memcpy(to, chunk.data(), chunk.size());
-    to += chunk.size();
-  }
-}
-
-}  // namespace millrace::shm
+}  // namespace millrace

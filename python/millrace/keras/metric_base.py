@@ -222,6 +222,7 @@ class MeanTensor(Metric):
         if self._shape is None:
             self._shape = shape
             self._total, self._count = self.add_weight("total", shape.as_list()), self.add_weight("count", shape.as_list())
+            K.get_session()  # it gives them their first values: no initializer of before knows them
         elif shape != self._shape:
             raise at_user_line(
                 ValueError(

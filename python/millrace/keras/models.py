@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
@@ -52,7 +53,7 @@ class Sequential(Model):
             raise at_user_line(TypeError("The added layer must be an instance of class Layer. Found: %s" % (layer,)))
         if self.outputs:
             made = layer(self.outputs[0])
-            if isinstance(made, list):
+            if nest.is_sequence(made):
                 raise at_user_line(
                     TypeError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API.")
                 )
@@ -83,7 +84,7 @@ class Sequential(Model):
             return
         start = Input(batch_shape=shape, dtype=dtype, name=layer.name + "_input")
         made = layer(start)
-        if isinstance(made, list):
+        if nest.is_sequence(made):
             raise at_user_line(
                 ValueError("All layers in a Sequential model should have a single output tensor. For multi-output layers, use the functional API.")
             )
@@ -289,8 +290,9 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = 
             copies[id(layer)] = clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer)
         values = [known[id(t)] for t in node.input_tensors]
         made = copies[id(layer)](arranged(values, node.form), **with_leaves(lambda x: known.get(id(x), x), node.arguments))
-        known.update((id(t), x) for t, x in zip(node.output_tensors, listed(made)))
-    return Model(inputs, [known[id(t)] for t in model.outputs], name=model.name)
+        known.update((id(t), x) for t, x in zip(node.output_tensors, nest.flatten(made)))
+    outputs = [known[id(t)] for t in model.outputs]
+    return Model(arranged(inputs, model._input_form or True), arranged(outputs, model._output_form or True), name=model.name)
 
 
 def _clone_sequential_model(model: Any, input_tensors: Any = None, clone: Any = None) -> Any:

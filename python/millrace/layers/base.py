@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -21,7 +21,7 @@ from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.layers import casting
-from millrace.layers.nodes import History, Node, arranged, listed, one_or_all
+from millrace.layers.nodes import History, Node, Places, arranged, is_deep, listed, one_or_all
 from millrace.layers.parts import Parts
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
@@ -164,7 +164,7 @@ class Layer(Parts):
         **unused: Any,
     ) -> Any:
         """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call."""
-        name, sizes = name or "weight", [int(d) for d in (() if shape is None else shape)]
+        name, sizes = name or "weight", [int(d) for d in TensorShape(() if shape is None else shape)]
         kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
         if initializer is None:
             initializer = "glorot_uniform" if kind.is_floating else "zeros" if kind.is_integer or kind == dtypes.bool_ else None
@@ -257,7 +257,9 @@ class Layer(Parts):
 
     def _build_and_call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         form: Any = isinstance(inputs, (list, tuple))
-        if isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
+        if is_deep(inputs):
+            form, inputs = Places(inputs), nest.flatten(inputs)
+        elif isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
             form, inputs = list(inputs), list(inputs.values())
         taken = arguments_of(self.call)
         arguments = {**dict(zip(taken[1:], args)), **kwargs}
@@ -281,7 +283,7 @@ class Layer(Parts):
             made = self.call(given, *args, **kwargs)
             if made is None:
                 raise at_user_line(ValueError("A layer's `call` method should return a Tensor or a list of Tensors, not None (layer: %s)." % self.name))
-            outputs = listed(made)
+            outputs = nest.flatten(made)
             self._regularize(outputs, tensors)
             if self._tracks(tensors):
                 outputs = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
@@ -293,7 +295,7 @@ class Layer(Parts):
                         t._uses_learning_phase = while_training
                     t._keras_mask = new_masks[i] if i < len(new_masks) else None
                 self._connect(tensors, outputs, arguments, form)
-                return outputs if isinstance(made, (list, tuple)) else outputs[0]
+                return nest.pack_sequence_as(made, outputs)
         return made
 
     def _training_of_parent(self) -> Dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
 from millrace.framework.tensor_shape import TensorShape
@@ -106,8 +106,22 @@ def with_leaves(function: Callable[[Any], Any], arguments: Any) -> Any:
     return function(arguments)
 
 
+def is_deep(values: Any) -> bool:
+    """Whether values lie in more than one list or tuple."""
+    return nest.is_sequence(values) and any(nest.is_sequence(x) for x in (values.values() if isinstance(values, dict) else values))
+
+
+class Places:
+    """How values lie in each other: a structure of their numbers."""
+
+    def __init__(self, structure: Any) -> None:
+        self.structure = nest.pack_sequence_as(structure, list(range(len(nest.flatten(structure)))))
+
+
 def arranged(values: List[Any], form: Any) -> Any:
-    """Values as a call takes them: a list for True, one for False, a dictionary for a list of names."""
+    """Values as a call takes them: a list for True, one for False, a dictionary for a list of names, in each other for Places."""
+    if isinstance(form, Places):
+        return nest.pack_sequence_as(form.structure, values)
     return dict(zip(form, values)) if isinstance(form, list) else values if form else values[0]
 
 

@@ -382,6 +382,7 @@ class RNN(SettingsLayer):
 
     settings: Tuple[str, ...] = _LOOP
     supports_masking = True
+    _num_constants = 0  # how many of the inputs' last ones go to the cell with each step
 
     def __init__(
         self,
@@ -426,6 +427,8 @@ class RNN(SettingsLayer):
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes. `constants` go to the cell with each step."""
         given = listed(initial_state)
+        if kwargs.get("constants") is not None:
+            self._num_constants = len(listed(kwargs["constants"]))
         if given and all(is_keras_tensor(s) for s in given):
             return super().__call__([*listed(inputs), *given], *args, **kwargs)
         if given:
@@ -451,7 +454,10 @@ class RNN(SettingsLayer):
     def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
-        x, given = tensors[0], tensors[1:] or listed(initial_state)
+        x, further = tensors[0], tensors[1:]
+        if further and constants is None and self._num_constants:
+            further, constants = further[: -self._num_constants], further[-self._num_constants :]
+        given = further or listed(initial_state)
         mask = listed(mask)[0] if listed(mask) else None
         if self.time_major:
             x, mask = _swapped(x), None if mask is None else _swapped(mask)
@@ -561,7 +567,8 @@ class RNN(SettingsLayer):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         cell = {"class_name": type(self.cell).__name__, "config": self.cell.get_config()}
-        return {**super().get_config(), **self._flags(), "cell": cell}
+        constants = {"num_constants": self._num_constants} if self._num_constants else {}
+        return {**super().get_config(), **self._flags(), **constants, "cell": cell}
 
     def _flags(self) -> Dict[str, Any]:
         return {name: True for name in ("zero_output_for_mask", "time_major") if getattr(self, name)}
@@ -570,7 +577,10 @@ class RNN(SettingsLayer):
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
         config = dict(config)
-        return cls(deserialize(config.pop("cell"), custom_objects=custom_objects), **config)
+        constants = config.pop("num_constants", 0)
+        made = cls(deserialize(config.pop("cell"), custom_objects=custom_objects), **config)
+        made._num_constants = constants
+        return made
 
 
 class _OwnCell(RNN):

@@ -8,12 +8,13 @@ import itertools
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
+from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.base import Layer, arguments_of, is_inside_call, is_keras_tensor
-from millrace.layers.nodes import arranged, listed, one_or_all, shape_tuple, with_leaves
+from millrace.layers.nodes import Places, arranged, is_deep, listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
 from millrace.layers.operations import AddLoss, AddMetric, comes_from_layers, layers_of_operations
 from millrace.layers.serialization import deserialize
@@ -48,13 +49,17 @@ def _each_its_own(names: List[str]) -> List[str]:
 
 
 class Network(Layer):
-    """What leads from inputs to outputs."""
+    """What leads from inputs to outputs, which may lie in lists and dictionaries."""
+
+    _input_form: Any = None  # Places, where inputs are neither one nor a list
+    _output_form: Any = None
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, trainable: bool = True, **kwargs: Any) -> None:
         super().__init__(name=name, trainable=trainable, **kwargs)
         self._is_graph_network = inputs is not None
         if inputs is not None:
-            self._set_graph(listed(inputs), listed(outputs))
+            self._input_form, self._output_form = (Places(x) if isinstance(x, dict) or is_deep(x) else None for x in (inputs, outputs))
+            self._set_graph(nest.flatten(inputs), nest.flatten(outputs))
 
     # ---- the graph of layers ----
 
@@ -189,9 +194,12 @@ class Network(Layer):
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs; `training` goes to the layers that ask for it and were not told."""
-        values = [inputs[name] for name in self.input_names] if isinstance(inputs, dict) else listed(inputs)
-        masks = listed(mask) if mask is not None else [None] * len(values)
-        return one_or_all(self._run(values, masks, training)[0])
+        names = self._input_form.structure if self._input_form is not None else ()
+        by_layer = isinstance(inputs, dict) and not (isinstance(names, dict) and set(names) == set(inputs))
+        values = [inputs[name] for name in self.input_names] if by_layer else nest.flatten(inputs)
+        masks = nest.flatten(mask) if mask is not None else [None] * len(values)
+        made = self._run(values, masks, training)[0]
+        return one_or_all(made) if self._output_form is None else arranged(made, self._output_form)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The masks of the outputs."""
@@ -201,8 +209,9 @@ class Network(Layer):
             layer.supports_masking and hasattr(layer, "mask_value") or getattr(layer, "mask_zero", False) for layer in self._deep_layers()
         ):
             return one_or_all([None] * len(self.outputs))
-        masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
-        return one_or_all(self._run(listed(inputs), masks)[1])
+        values = nest.flatten(inputs)
+        masks = nest.flatten(mask) if mask is not None else [None] * len(values)
+        return one_or_all(self._run(values, masks)[1])
 
     def _run(self, inputs: List[Any], masks: List[Any], training: Any = None) -> Tuple[List[Any], List[Any]]:
         known: Dict[int, Any] = {id(t): (x, m) for t, x, m in zip(self.inputs, inputs, masks)}
@@ -219,7 +228,7 @@ class Network(Layer):
                 arguments.update({"training": training} if training is not None else layer._training_of_parent())
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name):
-                made = listed(layer.call(arranged(tensors, node.form), **arguments))
+                made = nest.flatten(layer.call(arranged(tensors, node.form), **arguments))
                 after = listed(layer.compute_mask(arranged(tensors, node.form), arranged(before, node.form) if any(m is not None for m in before) else None))
                 layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
@@ -433,7 +442,9 @@ class Network(Layer):
                     json.dumps(arguments)
                 except TypeError:
                     arguments = {}
-                keys = [[key] for key in node.form] if isinstance(node.form, list) else [[]] * len(node.inbound_layers)  # of inputs in a dictionary
+                form: Any = node.form  # of inputs in a dictionary, or in each other
+                keys = [[key] for key in form] if isinstance(form, list) else [[]] * len(node.inbound_layers)
+                keys = [[{"places": form.structure}]] * len(node.inbound_layers) if isinstance(form, Places) else keys
                 calls.append(
                     [
                         [before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments, *key]
@@ -445,6 +456,8 @@ class Network(Layer):
             [[h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index] for h in coordinates]
             for coordinates in (self._input_coordinates, self._output_coordinates)
         ]
+        forms = (self._input_form, self._output_form)
+        ends = [end if form is None else nest.map_structure(lambda i, at=end: at[i], form.structure) for end, form in zip(ends, forms)]
         return copy.deepcopy({"name": self.name, "layers": entries, "input_layers": ends[0], "output_layers": ends[1]})
 
     @classmethod
@@ -482,15 +495,16 @@ class Network(Layer):
                     rest.append((layer, base, i, call))
                     continue
                 keys = [entry[4] for entry in call if len(entry) > 4]
-                layer(arranged(inputs, keys or len(inputs) > 1 or isinstance(layer, _Merge)), **arguments)
+                form: Any = keys or len(inputs) > 1 or isinstance(layer, _Merge)
+                layer(arranged(inputs, Places(keys[0]["places"]) if keys and isinstance(keys[0], dict) else form), **arguments)
             if len(rest) == len(waiting):
                 raise at_user_line(ValueError("The config names inputs that no layer of it makes: %s" % [entry[3] for entry in rest]))
             waiting = rest
 
         def of(entries: Any) -> Any:
-            if entries and isinstance(entries[0], str):
-                entries = [entries]
-            return [output(*entry[:3]) for entry in entries]
+            if isinstance(entries, dict):
+                return {key: of(value) for key, value in entries.items()}
+            return output(*entries[:3]) if entries and isinstance(entries[0], str) else [of(entry) for entry in entries]
 
         model = cls(inputs=of(config["input_layers"]), outputs=of(config["output_layers"]), name=config.get("name"))
         for layer in made.values():

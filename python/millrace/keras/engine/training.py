@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 import numpy as np
 
 from millrace import tf_logging
-from millrace.framework import tensor_shape
+from millrace.framework import nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -133,10 +133,10 @@ class Model(TrainingLoops, SavedWeights, Network):
             return
         if isinstance(x, dict):
             by_name = {name: input_like(x[name], name) for name in sorted(x)}
-            inputs, outputs = list(by_name.values()), listed(self(by_name))
+            inputs, outputs = list(by_name.values()), nest.flatten(self(by_name))
         else:
             inputs = [input_like(a) for a in listed(x)]
-            outputs = listed(self(one_or_all(inputs)))
+            outputs = nest.flatten(self(one_or_all(inputs)))
         self.inputs, self.outputs = inputs, outputs
         self._input_layers = [t._keras_history.layer for t in inputs]
         self.input_names = self._feed_input_names = [layer.name for layer in self._input_layers]
@@ -231,7 +231,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._feed_weights: List[Any] = []
         self._feed_names: List[str] = []
         parts, total = [], None
-        self.metrics_names, self._measures = ["loss"], []
+        self.metrics_names: List[str] = ["loss"]
+        self._measures: List[Any] = []
         self._counting: Dict[int, Any] = {}  # metrics, which count over batches, by their place among the measures: all but the loss
         with name_scope("loss"):
             for i, (y, name, function, share, mode) in enumerate(zip(outputs, names, functions, shares, modes)):

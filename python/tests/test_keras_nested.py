@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and outputs of tf.keras that lie in dictionaries and in each other."""
+
+import json
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+keras = tf.keras
+K, L = keras.backend, keras.layers
+
+
+@pytest.fixture(autouse=True)
+def session():
+    K.clear_session()
+    yield
+    K.clear_session()
+
+
+def values(structure):
+    return K.get_session().run(structure)
+
+
+def test_a_model_of_dictionaries():
+    a, b = keras.Input((1,), name="first"), keras.Input((1,), name="second")
+    model = keras.Model({"b": b, "a": a}, {"sum": L.add([a, b]), "more": [L.subtract([a, b])]})
+    one, two = tf.constant([[5.0]]), tf.constant([[2.0]])
+    for each in (model, keras.Model.from_config(json.loads(json.dumps(model.get_config()))), keras.models.clone_model(model)):
+        made = values(each({"a": one, "b": two}))
+        assert made["sum"] == [[7.0]] and made["more"][0] == [[3.0]]
+        assert values(each({"first": one, "second": two}))["more"][0] == [[3.0]]  # by the names of layers
+        made = each.predict({"first": np.array([[5.0]]), "second": np.array([[2.0]])})
+        assert [m.tolist() for m in made] == [[[3.0]], [[7.0]]]  # in the order of sorted keys
+    x = keras.Input((1,))
+    outer = keras.Model(x, model({"a": x, "b": x})["sum"])
+    assert outer.predict(np.array([[4.0]])) == [[8.0]]
+    outer.compile("sgd", "mse")
+    assert outer.train_on_batch(np.array([[4.0]]), np.array([[8.0]])) == 0.0
+
+
+class Deep(L.Layer):
+    def call(self, inputs):
+        pair, further = inputs
+        return {"all": pair[0] + pair[1] + further["x"], "two": (pair[0], pair[1] * 2.0)}
+
+
+def test_a_layer_of_values_in_each_other():
+    a, b, c = (keras.Input((1,)) for _ in range(3))
+    made = Deep()([(a, b), {"x": c}])
+    assert set(made) == {"all", "two"} and isinstance(made["two"], tuple)
+    model = keras.Model([a, b, c], [made["all"], made["two"][1]])
+    with keras.utils.custom_object_scope({"Deep": Deep}):
+        again = keras.Model.from_config(json.loads(json.dumps(model.get_config())))
+    for each in (model, again):
+        assert [m.tolist() for m in each.predict([np.full((1, 1), v) for v in (1.0, 2.0, 4.0)])] == [[[7.0]], [[4.0]]]
+
+    class Whole(keras.Model):
+        def call(self, inputs):
+            return {"twice": inputs * 2.0, "same": inputs}
+
+    whole = Whole()
+    assert sorted(whole(tf.ones([1, 1]))) == ["same", "twice"]
+    assert [m.tolist() for m in whole.predict(np.ones((1, 1)))] == [[[1.0]], [[2.0]]]
+
+
+class WithConstants(L.Layer):
+    state_size = 1
+
+    def call(self, inputs, states, constants):
+        made = inputs + states[0] * constants[0]
+        return made, [made]
+
+
+def test_constants_of_cells_are_the_last_inputs():
+    x, c = keras.Input((3, 1)), keras.Input((1,))
+    layer = L.RNN(WithConstants())
+    layer(x, constants=c)
+    with keras.utils.custom_object_scope({"WithConstants": WithConstants}):
+        again = L.RNN.from_config(layer.get_config())
+    model = keras.Model([x, c], again([x, c]))
+    assert model.predict([np.ones((1, 3, 1)), np.full((1, 1), 2.0)]) == [[7.0]]
+
+
+def test_shapes_of_weights_are_sizes_or_one_size():
+    class Scaled(L.Layer):
+        def build(self, input_shape):
+            self.scale = self.add_weight("scale", input_shape[-1], initializer="ones")
+
+        def call(self, inputs):
+            return inputs * self.scale
+
+    assert keras.Sequential([Scaled(input_shape=(3,))]).get_weights()[0].shape == (3,)
+
+
+def test_a_mean_of_tensors_has_values_from_the_start():
+    mean = keras.metrics.MeanTensor()
+    with tf.Session() as session, session.as_default():
+        result = mean([1.0, 3.0])
+        assert session.run(result).tolist() == [1.0, 3.0]

@@ -14,8 +14,10 @@ from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
 from millrace.data.grouping import (  # noqa: F401
     RandomDataset,
+    Reducer,
     bucket_by_sequence_length,
     choose_from_datasets,
+    group_by_reducer,
     group_by_window,
     ignore_errors,
     rejection_resample,
@@ -105,25 +107,6 @@ def copy_to_device(target_device: Any, source_device: Any = "/cpu:0", buffer_siz
         if kind not in (None, "CPU"):
             raise at_user_line(NotImplementedError("data sets are on CPU devices, not on %r" % (device,)))
     return lambda dataset: dataset if buffer_size == 0 else dataset.prefetch(buffer_size)
-
-
-class Reducer:
-    """A state of the elements of a key: init_func(key) begins it, reduce_func(state, element) goes on, finalize_func(state) is the result."""
-
-    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
-        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
-
-
-def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
-    """The result of a reducer for each key_func(element)."""
-    if not isinstance(reducer, Reducer):
-        raise at_user_line(ValueError("`reducer` must be an instance of Reducer."))
-
-    def whole(key: Any, window: Dataset) -> Dataset:
-        state = window.reduce(reducer.init_func(key), reducer.reduce_func)
-        return Dataset.from_tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state))
-
-    return group_by_window(key_func, whole, 2**63 - 1)
 
 
 def cardinality(dataset: Dataset) -> Tensor:

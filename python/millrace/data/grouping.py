@@ -49,6 +49,25 @@ def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any
     return apply
 
 
+class Reducer:
+    """A state of the elements of a key: init_func(key) begins it, reduce_func(state, element) goes on, finalize_func(state) is the result."""
+
+    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
+        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
+
+
+def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
+    """The result of a reducer for each key_func(element)."""
+    if not isinstance(reducer, Reducer):
+        raise at_user_line(ValueError("`reducer` must be an instance of Reducer."))
+
+    def whole(key: Any, window: Dataset) -> Dataset:
+        state = window.reduce(reducer.init_func(key), reducer.reduce_func)
+        return Dataset.from_tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state))
+
+    return group_by_window(key_func, whole, 2**63 - 1)
+
+
 def bucket_by_sequence_length(
     element_length_func: Callable[..., Any],
     bucket_boundaries: Any,

@@ -153,6 +153,8 @@ sparse: bincount
     tf.bincount
 contrib.training: batch_sequences_with_states NextQueuedSequenceBatch SequenceQueueingStateSaver
     tf.contrib.training.bucket_by_sequence_length, and tf.nn.dynamic_rnn with the state of the step before, fed or in a variable
+contrib.optimizer_v2: RMSPropOptimizer
+    tf.train.RMSPropOptimizer, which adds epsilon in each step: there it was where the mean square began
 contrib.distributions: PoissonLogNormalQuadratureCompound VectorDiffeomixture
     tf.contrib.distributions.MixtureSameFamily
 contrib.distributions: quadrature_scheme_softmaxnormal_gauss_hermite quadrature_scheme_softmaxnormal_quantiles

@@ -34,7 +34,7 @@ from millrace.contrib.learn.keys import MetricKey, ModeKeys, PredictionKey, Prob
 from millrace.contrib.learn.metric_spec import MetricSpec
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.ops import models
-from millrace.contrib.learn.run_config import RunConfig
+from millrace.contrib.learn.run_config import Environment, RunConfig
 from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
 from millrace.framework import missing as _missing
 

@@ -107,7 +107,7 @@ class Experiment:
     def _train(self, max_steps: Optional[int]) -> Any:
         if hasattr(self._estimator, "fit"):
             return self._estimator.fit(input_fn=self._train_input, max_steps=max_steps, monitors=self._monitors)
-        return self._estimator.train(self._train_input, hooks=self._monitors, max_steps=max_steps)
+        return self._estimator.train(input_fn=self._train_input, hooks=self._monitors, max_steps=max_steps)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
         """The metrics, delay_secs (without them eval_delay_secs) from now on."""
@@ -119,7 +119,7 @@ class Experiment:
             return self._estimator.evaluate(
                 input_fn=input_fn, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks, checkpoint_path=checkpoint_path
             )
-        return self._estimator.evaluate(input_fn, steps=self._eval_steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path)
+        return self._estimator.evaluate(input_fn=input_fn, steps=self._eval_steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path)
 
     def continuous_eval(
         self,

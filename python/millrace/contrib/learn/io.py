@@ -126,7 +126,7 @@ def make_export_strategy(
         del strip_default_attrs  # exports are read by this release
         options: Dict[str, Any] = {"assets_extra": assets_extra, "as_text": as_text, "checkpoint_path": checkpoint_path}
         if hasattr(estimator, "fit"):
-            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, default_output_alternative_key, **options)
+            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, default_output_alternative_key=default_output_alternative_key, **options)
         elif default_output_alternative_key is not None:
             raise at_user_line(ValueError("default_output_alternative_key is not supported in core Estimator. Given: %s" % default_output_alternative_key))
         else:

@@ -3,10 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import json
+import os
+from typing import Any, Dict, Optional
 
-from millrace.framework import arguments
+from millrace.contrib.learn.keys import TaskType
 from millrace.estimator import run_config
+from millrace.estimator.run_config import _master
+from millrace.framework.errors import at_user_line
+from millrace.train.cluster import ClusterSpec
+
+
+class Environment:
+    """Where a cluster runs."""
+
+    CLOUD, GOOGLE, LOCAL = "cloud", "google", "local"
 
 
 class RunConfig(run_config.RunConfig):
@@ -30,8 +41,11 @@ class RunConfig(run_config.RunConfig):
         session_config: Any = None,
         **unused: Any,
     ) -> None:
-        arguments.only("", master=master or "")
-        arguments.only("", evaluation_master=evaluation_master or "")
+        del unused  # of other releases
+        self._given_master, self._given_evaluation_master = master, evaluation_master or ""
+        if save_checkpoints_secs == 0:  # the default, as it was said once
+            save_checkpoints_secs = run_config._UNSET if save_checkpoints_steps in (None, run_config._UNSET) else None
+            save_checkpoints_steps = run_config._UNSET if save_checkpoints_steps is None else save_checkpoints_steps
         if session_config is None:
             from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
 
@@ -50,3 +64,38 @@ class RunConfig(run_config.RunConfig):
             keep_checkpoint_every_n_hours,
             log_step_count_steps,
         )
+
+    environment = property(lambda self: self._environment, doc="Where it runs: one of Environment.")
+    tf_config = property(lambda self: self.session_config, doc="The ConfigProto of sessions, under its older name.")
+
+    @staticmethod
+    def get_task_id() -> int:
+        """The number of this process, of TF_CONFIG."""
+        return int(json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {}).get("index", 0))
+
+    def _set_cluster(self, given: Dict[str, Any]) -> None:
+        """As tf.contrib.learn has it: no chief is asked for, and workers beside a master, or the first worker, write checkpoints."""
+        task, cluster = given.get("task", {}), ClusterSpec(given.get("cluster", {}))
+        self._service, self._cluster_spec, self._evaluation_master = None, cluster, self._given_evaluation_master
+        self._environment = given.get("environment", Environment.LOCAL)
+        self._task_type, self._task_id = task.get("type"), int(task.get("index", 0))
+        tasks = cluster.as_dict()
+        alone = len(tasks) == 1 and len(next(iter(tasks.values()))) == 1
+        found = _master(cluster, self._task_type, self._task_id) if tasks and not alone and self._task_type and self._given_master is None else ""
+        self._master = found if self._given_master is None else self._given_master
+        self._num_ps_replicas, self._num_worker_replicas = (
+            len(tasks.get(TaskType.PS, ())),
+            sum(len(tasks.get(job, ())) for job in (TaskType.WORKER, TaskType.MASTER)),
+        )
+        chief = TaskType.MASTER if self._environment == Environment.CLOUD else TaskType.WORKER
+        self._is_chief = self._task_id == 0 and self._task_type in (None, chief)
+        self._global_id_in_cluster = None
+        folder = given.get("model_dir")
+        if folder and self._model_dir not in (None, folder):
+            raise at_user_line(
+                ValueError(
+                    "`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in TF_CONFIG: %s and %s."
+                    % (self._model_dir, folder)
+                )
+            )
+        self._model_dir = folder or self._model_dir

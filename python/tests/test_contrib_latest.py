@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of tf.contrib that came late in 1.x: sparsemax, scaled losses, windows of data sets, clusters of tf.contrib.learn."""
+
+import json
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with tf.Graph().as_default():
+        yield
+
+
+def nearest(row):
+    """The point of the simplex nearest to a row, by bisection of the threshold."""
+    low, high = row.min() - 1, row.max()
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(row - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(row - low, 0)
+
+
+def test_sparsemax_and_its_loss():
+    rows = np.random.RandomState(0).randn(6, 5) * 2
+    wanted = np.stack([nearest(row) for row in rows])
+    logits, labels = tf.constant(rows), np.eye(5)[[0, 1, 2, 3, 4, 0]]
+    made = tf.contrib.sparsemax.sparsemax(logits)
+    loss = tf.contrib.sparsemax.sparsemax_loss(logits, made, tf.constant(labels))
+    edges = tf.contrib.sparsemax.sparsemax([[0.0, -np.inf, 0.0], [-np.inf] * 3, [np.nan, 0, 0]])
+    with tf.Session() as session:
+        p, gradient, edge = session.run([made, tf.gradients(loss, logits)[0], edges])
+    np.testing.assert_allclose(p, wanted, atol=1e-9)
+    np.testing.assert_allclose(gradient, wanted - labels, atol=1e-9)
+    assert edge[0].tolist() == [0.5, 0, 0.5] and np.isnan(edge[1:]).all()
+
+
+def test_scaled_losses():
+    mixed = tf.contrib.mixed_precision
+    manager = mixed.ExponentialUpdateLossScaleManager(8.0, incr_every_n_steps=2, decr_every_n_nan_or_inf=1)
+    optimizer = mixed.LossScaleOptimizer(tf.train.GradientDescentOptimizer(0.5), manager)
+    x, factor = tf.Variable(1.0), tf.placeholder(tf.float32, [])
+    gradients = optimizer.compute_gradients(x * factor, [x])
+    train = optimizer.apply_gradients(gradients)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(gradients[0][0], {factor: 3.0}) == 3
+        seen = []
+        for value in (1.0, np.inf, 1.0, 1.0, 1.0):
+            session.run(train, {factor: value})
+            seen.append(session.run([x, manager.get_loss_scale()]))
+    np.testing.assert_allclose(seen, [[0.5, 8], [0.5, 6.4], [0, 6.4], [-0.5, 12.8], [-1, 12.8]], rtol=1e-6)
+    with pytest.raises(ValueError, match="at least 1"):
+        mixed.FixedLossScaleManager(0.5)
+
+
+def read(dataset):
+    element, found = dataset.make_one_shot_iterator().get_next(), []
+    with tf.Session() as session:
+        while True:
+            try:
+                found.append(session.run(element))
+            except tf.errors.OutOfRangeError:
+                return found
+
+
+def test_windows_and_shapes_of_elements():
+    data = tf.contrib.data
+    numbers = tf.data.Dataset.range(7)
+    assert [w.tolist() for w in read(numbers.apply(data.sliding_window_batch(3, window_shift=2)))] == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
+    pairs = read(numbers.map(lambda i: {"a": i, "b": -i}).apply(data.sliding_window_batch(2, stride=3, window_stride=2)))
+    assert [w["b"].tolist() for w in pairs] == [[0, -2], [-3, -5]]
+    with pytest.raises(ValueError, match="both `stride` and `window_shift`"):
+        data.sliding_window_batch(2, 1, 1)
+    unknown = tf.data.Dataset.range(2).map(lambda i: tf.py_func(lambda n: np.zeros(n + 1, np.float32), [i], tf.float32))
+    checked = unknown.apply(data.assert_element_shape(tf.TensorShape([1])))
+    assert checked.output_shapes.as_list() == [1]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        read(checked)
+    with pytest.raises(ValueError, match="not compatible"):
+        checked.apply(data.assert_element_shape(tf.TensorShape([2])))
+    assert data.Reducer is tf.data.experimental.Reducer and data.group_by_reducer is tf.data.experimental.group_by_reducer
+
+
+def test_older_paths_of_optimizers_and_numbers():
+    assert tf.contrib.optimizer_v2.AdamOptimizer is tf.train.AdamOptimizer
+    with pytest.raises(NotImplementedError, match="where the mean square began"):
+        tf.contrib.optimizer_v2.RMSPropOptimizer(0.1)
+    draws = tf.contrib.stateless.stateless_random_uniform([3], [1, 2])
+    with tf.Session() as session:
+        assert np.array_equal(*session.run([draws, tf.random.stateless_uniform([3], [1, 2])]))
+
+
+def test_clusters_of_learn(monkeypatch):
+    cluster = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 1}, "model_dir": "/tmp/m"}))
+    config = tf.contrib.learn.RunConfig()
+    assert config.master == "grpc://c:1" and not config.is_chief and config.num_worker_replicas == 2 and config.num_ps_replicas == 1
+    assert config.model_dir == "/tmp/m" and config.task_id == 1 == tf.contrib.learn.RunConfig.get_task_id() and config.environment == "local"
+    with pytest.raises(ValueError, match="must have the same value"):
+        tf.contrib.learn.RunConfig(model_dir="/tmp/n")
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {**cluster, "master": ["d:1"]}, "task": {"type": "master"}, "environment": "cloud"}))
+    assert tf.contrib.learn.RunConfig().is_chief and tf.contrib.learn.RunConfig(master="e:1").master == "e:1"
+    monkeypatch.delenv("TF_CONFIG")
+    assert tf.contrib.learn.RunConfig(save_checkpoints_secs=0).save_checkpoints_secs == 600 and tf.contrib.learn.RunConfig().is_chief

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/linalg_small_simd.h"
 #include "kernels/cpu/engine/linalg_thin_simd.h"
 #include "kernels/cpu/engine/onednn_scope.h"
@@ -213,6 +214,50 @@ class PackedFactor {
   RefPtr<Buffer> kept_;
 };
 
+// A product whose sums are long: parts of them, as many as the shape says, are made side by side and then added up.
+// False where there is no memory for that.
+bool SplitSums(const KernelContext* ctx, DType dtype, const GemmArgs& g) {
+  constexpr int64_t kLeast = 4096, kLonger = 8, kPart = 1024, kMostParts = 16, kMostNumbers = 1 << 16;
+  if (g.k < kLeast || g.k / kLonger < std::max(g.m, g.n) || g.m * g.n > kMostNumbers) return false;
+  if (dtype == DType::kBFloat16) return false;
+  const bool thin = IsThinSum(dtype, g);
+  const int64_t parts = std::min(kMostParts, g.k / kPart), part = RoundUp(CeilDiv(g.k, parts), 8), numbers = g.m * g.n;
+  auto memory = AllocateBuffer(HostAllocator(), static_cast<size_t>(parts * numbers) * DTypeSize(dtype));
+  if (!memory.ok()) return false;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      GemmArgs one = g;
+      const int64_t first = i * part;
+      one.k = std::clamp<int64_t>(g.k - first, 0, part);
+      one.a = At(g.a, dtype, g.transpose_a ? first * g.lda : first);
+      one.b = At(g.b, dtype, g.transpose_b ? first : first * g.ldb);
+      one.c = At((*memory)->data(), dtype, i * numbers);
+      one.ldc = g.n;
+      one.mode = GemmMode::kSet;
+      thin ? ThinGemm(dtype, one) : SerialGemm(dtype, one);
+    }
+  };
+  const double flops = 2.0 * static_cast<double>(numbers) * static_cast<double>(part);
+  if (ctx) {
+    ctx->ParallelFor(parts, 200 + flops * (dtype == DType::kFloat ? 0.02 : 0.03), run);
+  } else {
+    run(0, parts);
+  }
+  VisitTypes<float, double, int32_t, int64_t>(dtype, [&]<typename T>() {
+    using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+    const Sum* const sums = static_cast<const Sum*>((*memory)->data());
+    for (int64_t row = 0; row < g.m; ++row) {
+      Sum* const c = static_cast<Sum*>(g.c) + row * g.ldc;
+      for (int64_t column = 0; column < g.n; ++column) {
+        Sum sum = 0;
+        for (int64_t i = 0; i < parts; ++i) sum += sums[i * numbers + row * g.n + column];
+        c[column] = g.mode == GemmMode::kSet ? sum : g.mode == GemmMode::kAdd ? c[column] + sum : c[column] - sum;
+      }
+    }
+  });
+  return true;
+}
+
 }  // namespace
 
 GemmTiling TileGemm(int64_t m, int64_t n, int64_t k) {
@@ -312,6 +357,7 @@ void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
 
 void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args, const Epilogue* epilogue, float* finished) {
   if (args.m == 0 || args.n == 0) return;
+  if (epilogue == nullptr && SplitSums(ctx, dtype, args)) return;
   const GemmTiling tiling = TileGemm(args.m, args.n, args.k);
   const int64_t tiles = tiling.down * tiling.across;
   const PackedFactor packed(ctx, dtype, args, tiling);

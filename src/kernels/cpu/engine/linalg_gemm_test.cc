@@ -85,14 +85,15 @@ TYPED_TEST_SUITE(GemmTest, GemmTypes);
 TYPED_TEST(GemmTest, EqualsTheDefinition) {
   using T = TypeParam;
   const int64_t shapes[][3] = {
-      {1, 1, 1},     {1, 17, 5},    {13, 1, 9},    {12, 16, 256}, {25, 33, 300}, {130, 70, 40}, {3, 4, 0},
-      {6, 6, 6},     {5, 7, 3},     {1, 12, 9},    {7, 24, 8},    {8, 29, 17},   {4, 63, 5},    {1, 5000, 19},
-      {1, 37, 1000}, {3, 17, 1030}, {8, 1100, 21}, {1100, 2, 19}, {31, 7, 1027}, {1, 30, 30},   {40, 1, 33}};
+      {1, 1, 1},     {1, 17, 5},    {13, 1, 9},    {12, 16, 256},  {25, 33, 300}, {130, 70, 40},
+      {3, 4, 0},     {6, 6, 6},     {5, 7, 3},     {1, 12, 9},     {7, 24, 8},    {8, 29, 17},
+      {4, 63, 5},    {1, 5000, 19}, {1, 37, 1000}, {3, 17, 1030},  {8, 1100, 21}, {1100, 2, 19},
+      {31, 7, 1027}, {1, 30, 30},   {40, 1, 33},   {33, 10, 4999}, {5, 40, 9001}, {37, 20, 4100}};
   for (const auto& [m, n, k] : shapes) {
-    for (int flags = 0; flags < 12; ++flags) {
-      const bool ta = flags & 1, tb = flags & 2;
+    for (int flags = 0; flags < 24; ++flags) {
+      const bool ta = flags & 1, tb = flags & 2, whole = flags >= 12;
       GemmArgs g;
-      g.mode = static_cast<GemmMode>(flags / 4);
+      g.mode = static_cast<GemmMode>(flags % 12 / 4);
       const std::vector<T> a = Numbers<T>(m * k, 1), b = Numbers<T>(k * n, 2), before = Numbers<T>(m * n, 3);
       std::vector<T> c = before;
       g.m = m;
@@ -106,7 +107,11 @@ TYPED_TEST(GemmTest, EqualsTheDefinition) {
       g.transpose_b = tb;
       g.c = c.data();
       g.ldc = n;
-      SerialGemm(DTypeOf<T>::value, g);
+      if (whole) {
+        Gemm(nullptr, DTypeOf<T>::value, g);
+      } else {
+        SerialGemm(DTypeOf<T>::value, g);
+      }
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           double sum = 0;

@@ -170,6 +170,32 @@ void DotsOf(const Thin<T>& t, int64_t vector) {
   }
 }
 
+// All vectors with some rows of a matrix that has a row for each k.
+template <typename T>
+void AllRowsOf(const Thin<T>& t) {
+  int64_t v = 0;
+  for (; v + 4 <= t.count; v += 4) RowsOf<4>(t, v);
+  if (t.count - v == 3) RowsOf<3>(t, v);
+  if (t.count - v == 2) RowsOf<2>(t, v);
+  if (t.count - v == 1) RowsOf<1>(t, v);
+}
+
+// More vectors than are multiplied at once take the rows by blocks that the second-level cache keeps.
+template <typename T>
+void ByRows(Thin<T> t) {
+  if (t.count <= 4) return AllRowsOf(t);
+  constexpr int64_t kBlockBytes = 256 << 10;
+  const int64_t block = std::max<int64_t>(kBlockBytes / (t.length * static_cast<int64_t>(sizeof(T))), 8) / 8 * 8;
+  const int64_t k = t.k;
+  for (int64_t p = 0; p < k; p += block) {
+    t.k = std::min(block, k - p);
+    AllRowsOf(t);
+    t.vectors += block * t.step;
+    t.matrix += block * t.ld;
+    if (t.mode == GemmMode::kSet) t.mode = GemmMode::kAdd;
+  }
+}
+
 template <typename T>
 void Run(const GemmArgs& g, bool few_rows) {
   Thin<T> t;
@@ -186,12 +212,12 @@ void Run(const GemmArgs& g, bool few_rows) {
     t.matrix = a, t.ld = g.lda, t.length = g.m;
     t.c_vector = 1, t.c_step = g.ldc;
   }
-  const bool by_rows = few_rows ? !g.transpose_b : g.transpose_a;  // the matrix has a row for each k
+  if (few_rows ? !g.transpose_b : g.transpose_a) return ByRows(t);  // the matrix has a row for each k
   int64_t v = 0;
-  for (; v + 4 <= t.count; v += 4) by_rows ? RowsOf<4>(t, v) : DotsOf<4>(t, v);
-  if (t.count - v == 3) by_rows ? RowsOf<3>(t, v) : DotsOf<3>(t, v);
-  if (t.count - v == 2) by_rows ? RowsOf<2>(t, v) : DotsOf<2>(t, v);
-  if (t.count - v == 1) by_rows ? RowsOf<1>(t, v) : DotsOf<1>(t, v);
+  for (; v + 4 <= t.count; v += 4) DotsOf<4>(t, v);
+  if (t.count - v == 3) DotsOf<3>(t, v);
+  if (t.count - v == 2) DotsOf<2>(t, v);
+  if (t.count - v == 1) DotsOf<1>(t, v);
 }
 
 void RunThin(DType dtype, const GemmArgs& g, bool few_rows) {
@@ -228,6 +254,11 @@ bool IsThinGemm(DType dtype, const GemmArgs& g) {
     return few_rows && count == 1 && (by_rows ? length >= kLeast : g.k >= kLeast && g.k * length <= kSmall);
   }
   return count <= kMost && (by_rows ? length : g.k) >= kLeast;
+}
+
+bool IsThinSum(DType dtype, const GemmArgs& g) {
+  const bool few_rows = HasFewRows(g), by_rows = few_rows ? !g.transpose_b : g.transpose_a;
+  return dtype == DType::kFloat && by_rows && std::min(g.m, g.n) <= 16 && std::max(g.m, g.n) >= 16;
 }
 
 void ThinGemm(DType dtype, const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunThin)(dtype, g, HasFewRows(g)); }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad indices of every kind are refused, and sums over repeated indices neither lose updates nor depend on threads.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "gtest/gtest.h"
 #include "kernels/cpu/engine/kernel_runner.h"
@@ -366,6 +369,55 @@ TEST(ReverseSequence, RefusesDimensionsOutsideAndWrongLengths) {
   EXPECT_FALSE(run(1, 0, Make<int64_t>({3}, {1, 1, 1})).ok());
   EXPECT_FALSE(run(1, 0, Make<int64_t>({2}, {4, 1})).ok());
   EXPECT_EQ(Values<float>((*run(1, 0, lengths))[0]), (std::vector<float>{3, 2, 1, 5, 4, 6}));
+}
+
+// Many keys are dealt out by their hash, and numbered in the order of their first occurrence all the same.
+TEST(Unique, ManyKeys) {
+  for (const int64_t n : {32767, 32768, 200000}) {
+    std::mt19937 gen(9);
+    std::vector<float> x(static_cast<size_t>(n));
+    for (float& v : x) v = static_cast<float>(gen() % 50000);
+    x[17] = x[20000] = NAN;
+    x[18] = 0.0f, x[30000] = -0.0f;
+    std::map<float, int32_t> numbers;
+    std::vector<float> values;
+    std::vector<int32_t> places;
+    for (const float v : x) {
+      const auto fresh = static_cast<int32_t>(values.size());
+      const int32_t number = std::isnan(v) ? fresh : numbers.emplace(v, fresh).first->second;
+      if (number == fresh) values.push_back(v);
+      places.push_back(number);
+    }
+    for (int threads : {1, 4}) {
+      auto r = Runner(threads).Run(kUnique, TypesOf({{"T", DType::kFloat}}), {Make<float>({n}, x)});
+      ASSERT_TRUE(r.ok()) << r.status();
+      ASSERT_EQ((*r)[0].num_elements(), static_cast<int64_t>(values.size()));
+      EXPECT_EQ(std::memcmp((*r)[0].raw(), values.data(), values.size() * sizeof(float)), 0);
+      EXPECT_EQ(Values<int32_t>((*r)[1]), places);
+    }
+  }
+}
+
+TEST(ListDiff, OfManyKeys) {
+  std::mt19937 gen(10);
+  std::vector<int64_t> x(70000), y(50000), want;
+  for (int64_t& v : x) v = static_cast<int64_t>(gen() % 100000) << 32;
+  for (int64_t& v : y) v = static_cast<int64_t>(gen() % 100000) << 32;
+  const std::set<int64_t> excluded(y.begin(), y.end());
+  std::vector<int32_t> places;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (excluded.count(x[i]) > 0) continue;
+    want.push_back(x[i]);
+    places.push_back(static_cast<int32_t>(i));
+  }
+  for (int threads : {1, 4}) {
+    auto r = Runner(threads).Run(
+        "ListDiff(x:T, y:T) -> (out:T, idx:out_idx) | T:type; out_idx in IDX=i32", TypesOf({{"T", DType::kInt64}}),
+        {Make<int64_t>({70000}, x), Make<int64_t>({50000}, y)});
+    ASSERT_TRUE(r.ok()) << r.status();
+    EXPECT_EQ(Values<int64_t>((*r)[0]), want);
+    EXPECT_EQ(Values<int32_t>((*r)[1]), places);
+  }
 }
 
 TEST(Unique, OneZeroAndEveryNanOnItsOwn) {

@@ -3,14 +3,17 @@
 //
 // Every element becomes a 64-bit key such that keys are equal exactly when elements are: integers widen, floats become
 // doubles with one zero (and every NaN a key of its own, since NaN equals nothing), strings get the number of their
-// first occurrence. Slices along an axis are rows of keys.
+// first occurrence. Slices along an axis are rows of keys. Many keys are dealt out by their hash first, so that the
+// maps of all parts are small and are made side by side.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
@@ -24,9 +27,9 @@ namespace {
 class KeyMaker {
  public:
   // Appends the keys of t to *keys; Unimplemented for other dtypes. Strings must outlive the maker.
-  Status Append(const Tensor& t, std::vector<uint64_t>* keys) {
-    keys->reserve(keys->size() + static_cast<size_t>(t.num_elements()));
+  Status Append(KernelContext& ctx, const Tensor& t, std::vector<uint64_t>* keys) {
     if (t.dtype() == DType::kString) {
+      keys->reserve(keys->size() + static_cast<size_t>(t.num_elements()));
       for (const TString& s : t.flat<TString>()) {
         pause_();
         const int64_t number = strings_.Insert(s.view(), static_cast<int64_t>(strings_.size())).first;
@@ -34,26 +37,32 @@ class KeyMaker {
       }
       return absl::OkStatus();
     }
-    const int64_t n = t.num_elements();
+    const int64_t n = t.num_elements(), before = static_cast<int64_t>(keys->size());
+    keys->resize(static_cast<size_t>(before + n));
+    uint64_t* const to = keys->data() + before;
+    const auto convert = [&](auto key_of) {
+      ctx.ParallelFor(n, 1.0, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = key_of(i);
+      });
+    };
     const bool is_float = VisitTypes<float, double, Half, BFloat16>(t.dtype(), [&]<typename T>() {
-      const T* p = t.data<T>();
-      for (int64_t i = 0; i < n; ++i) keys->push_back(FloatKey(static_cast<double>(static_cast<Accumulator<T>>(p[i]))));
+      const T* const p = t.data<T>();
+      convert([=](int64_t i) { return FloatKey(static_cast<double>(static_cast<Accumulator<T>>(p[i])), before + i); });
     });
     if (is_float) return absl::OkStatus();
     const bool known = VisitTypes<int32_t, int64_t, int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t, bool>(
         t.dtype(), [&]<typename T>() {
-          const T* p = t.data<T>();
-          for (int64_t i = 0; i < n; ++i) keys->push_back(static_cast<uint64_t>(p[i]));
+          const T* const p = t.data<T>();
+          convert([=](int64_t i) { return static_cast<uint64_t>(p[i]); });
         });
     return known ? absl::OkStatus() : Unimplemented("values of type ", DTypeName(t.dtype()), " cannot be compared");
   }
 
  private:
-  uint64_t FloatKey(double v) {
-    if (std::isnan(v)) return 0x7ff8000000000000u + ++nans_;
+  static uint64_t FloatKey(double v, int64_t place) {
+    if (std::isnan(v)) return 0x7ff8000000000001u + static_cast<uint64_t>(place);
     return std::bit_cast<uint64_t>(v == 0 ? 0.0 : v);
   }
-  uint64_t nans_ = 0;
   StopNowAndThen pause_;
   KeyMap<absl::string_view> strings_;
 };
@@ -74,16 +83,82 @@ Groups GroupNumbered(const std::vector<uint64_t>& keys) {
   return g;
 }
 
-Groups GroupScalars(const std::vector<uint64_t>& keys) {
+// For each key the place of the first one that is equal.
+StatusOr<std::vector<int64_t>> FirstPlaces(KernelContext& ctx, const std::vector<uint64_t>& keys) {
+  constexpr int64_t kChunk = 1 << 14, kKeysOfPart = 4096, kMostParts = 256;
+  const int64_t n = static_cast<int64_t>(keys.size());
+  std::vector<int64_t> places(keys.size());
+  if (n < 2 * kChunk || n > int64_t{std::numeric_limits<uint32_t>::max()}) {
+    KeyMap<uint64_t> seen;
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < n; ++i) {
+      pause();
+      places[static_cast<size_t>(i)] = seen.Insert(keys[static_cast<size_t>(i)], i).first;
+    }
+    return places;
+  }
+  struct Entry {
+    uint64_t key;
+    uint32_t place, hash;
+  };
+  const int64_t parts = std::min(n / kKeysOfPart, kMostParts), chunks = (n + kChunk - 1) / kChunk;
+  MR_ASSIGN_OR_RETURN(Tensor hash_memory, ctx.AllocateTemp(DType::kUInt32, Shape::Vector(n)));
+  uint32_t* const hashes = hash_memory.mutable_data<uint32_t>();
+  std::vector<uint8_t> part(keys.size());
+  std::vector<int64_t> next(static_cast<size_t>(chunks * parts));  // of a chunk's keys in each part, then their places
+  ctx.ParallelFor(chunks, 4.0 * kChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * kChunk; i < std::min(n, end * kChunk); ++i) {
+      const uint64_t hash = absl::HashOf(keys[static_cast<size_t>(i)]);
+      hashes[i] = static_cast<uint32_t>(hash);
+      const auto p = static_cast<int64_t>(((hash >> 32) * static_cast<uint64_t>(parts)) >> 32);  // by other bits
+      part[static_cast<size_t>(i)] = static_cast<uint8_t>(p);
+      ++next[static_cast<size_t>(i / kChunk * parts + p)];
+    }
+  });
+  std::vector<int64_t> bounds = {0};
+  int64_t total = 0;
+  for (int64_t p = 0; p < parts; ++p) {
+    for (int64_t c = 0; c < chunks; ++c) total += std::exchange(next[static_cast<size_t>(c * parts + p)], total);
+    bounds.push_back(total);
+  }
+  MR_ASSIGN_OR_RETURN(Tensor memory, ctx.AllocateTemp(DType::kUInt64, Shape::Vector(2 * n)));
+  static_assert(sizeof(Entry) == 2 * sizeof(uint64_t));
+  Entry* const entries = reinterpret_cast<Entry*>(memory.mutable_raw());
+  ctx.ParallelFor(chunks, 4.0 * kChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * kChunk; i < std::min(n, end * kChunk); ++i) {
+      int64_t& at = next[static_cast<size_t>(i / kChunk * parts + part[static_cast<size_t>(i)])];
+      entries[at++] = {keys[static_cast<size_t>(i)], static_cast<uint32_t>(i), hashes[i]};
+    }
+  });
+  ctx.ParallelFor(parts, 10.0 * static_cast<double>(n / parts), [&](int64_t begin, int64_t end) {
+    std::vector<uint32_t> slots;  // which entry of a part, plus one; at least half of them are free
+    for (int64_t p = begin; p < end; ++p) {
+      const Entry* const some = entries + bounds[static_cast<size_t>(p)];
+      const auto count = static_cast<uint32_t>(bounds[static_cast<size_t>(p) + 1] - bounds[static_cast<size_t>(p)]);
+      slots.assign(std::bit_ceil(size_t{2} * count + 1), 0);
+      const size_t mask = slots.size() - 1;
+      StopNowAndThen pause;
+      for (uint32_t i = 0; i < count; ++i) {
+        pause();
+        const Entry& e = some[i];
+        size_t at = e.hash & mask;
+        while (slots[at] != 0 && some[slots[at] - 1].key != e.key) at = (at + 1) & mask;
+        if (slots[at] == 0) slots[at] = i + 1;
+        places[e.place] = some[slots[at] - 1].place;
+      }
+    }
+  });
+  return places;
+}
+
+StatusOr<Groups> GroupScalars(KernelContext& ctx, const std::vector<uint64_t>& keys) {
   Groups g;
-  g.group.resize(keys.size());
-  KeyMap<uint64_t> seen;
-  StopNowAndThen pause;
+  MR_ASSIGN_OR_RETURN(g.group, FirstPlaces(ctx, keys));
+  // A first key gives its group its number, which all that come later find there.
   for (size_t i = 0; i < keys.size(); ++i) {
-    pause();
-    const auto [group, fresh] = seen.Insert(keys[i], static_cast<int64_t>(g.first.size()));
-    if (fresh) g.first.push_back(static_cast<int64_t>(i));
-    g.group[i] = group;
+    const size_t first = static_cast<size_t>(g.group[i]);
+    if (first == i) g.first.push_back(static_cast<int64_t>(i));
+    g.group[i] = first == i ? static_cast<int64_t>(g.first.size()) - 1 : g.group[first];
   }
   return g;
 }
@@ -113,13 +188,14 @@ Groups GroupSlices(const std::vector<uint64_t>& keys, int64_t outer, int64_t n, 
 }
 
 Status WriteInts(KernelContext& ctx, int output, const std::vector<int64_t>& values) {
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(output, Shape::Vector(static_cast<int64_t>(values.size()))));
-  if (out->dtype() == DType::kInt64) {
-    std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
-  } else {
-    std::transform(
-        values.begin(), values.end(), out->mutable_data<int32_t>(), [](int64_t v) { return static_cast<int32_t>(v); });
-  }
+  const int64_t n = static_cast<int64_t>(values.size());
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(output, Shape::Vector(n)));
+  VisitTypes<int32_t, int64_t>(out->dtype(), [&]<typename T>() {
+    T* const to = out->mutable_data<T>();
+    ctx.ParallelFor(n, 0.5, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(values[static_cast<size_t>(i)]);
+    });
+  });
   return absl::OkStatus();
 }
 
@@ -134,10 +210,14 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
   const int64_t outer = DimProduct(x.shape(), 0, axis), inner = DimProduct(x.shape(), axis + 1, x.rank());
   KeyMaker maker;
   std::vector<uint64_t> keys;
-  MR_RETURN_IF_ERROR(maker.Append(x, &keys));
+  MR_RETURN_IF_ERROR(maker.Append(ctx, x, &keys));
   Groups g;
   if (outer == 1 && inner == 1) {
-    g = x.dtype() == DType::kString ? GroupNumbered(keys) : GroupScalars(keys);
+    if (x.dtype() == DType::kString) {
+      g = GroupNumbered(keys);
+    } else {
+      MR_ASSIGN_OR_RETURN(g, GroupScalars(ctx, keys));
+    }
   } else if (x.num_elements() > 0) {
     g = GroupSlices(keys, outer, n, inner);
   } else if (n > 0) {  // n slices without elements are all alike
@@ -149,14 +229,12 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
   MR_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() > 0) {
     const RunCopier copier(x.dtype(), inner);
-    StopNowAndThen pause;
-    for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t i = 0; i < count; ++i) {
-        pause();
-        copier.CopyOne(
-            y->mutable_raw(), (o * count + i) * inner, x.raw(), (o * n + g.first[static_cast<size_t>(i)]) * inner);
+    ctx.ParallelFor(outer * count, copier.cost(), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin, o = begin / count, i = begin % count; r < end; ++r) {
+        copier.CopyOne(y->mutable_raw(), r * inner, x.raw(), (o * n + g.first[static_cast<size_t>(i)]) * inner);
+        if (++i == count) i = 0, ++o;
       }
-    }
+    });
   }
   MR_RETURN_IF_ERROR(WriteInts(ctx, 1, g.group));
   if (ctx.num_outputs() < 3) return absl::OkStatus();
@@ -190,24 +268,20 @@ Status ListDiff(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireVector("y", y));
   MR_RETURN_IF_ERROR(CheckCount(x.num_elements(), ctx.output_dtype(1)));
   KeyMaker maker;
-  std::vector<uint64_t> y_keys, x_keys;
-  MR_RETURN_IF_ERROR(maker.Append(y, &y_keys));
-  MR_RETURN_IF_ERROR(maker.Append(x, &x_keys));
-  StopNowAndThen pause;
-  KeyMap<uint64_t> excluded;
-  for (const uint64_t key : y_keys) {
-    pause();
-    excluded.Insert(key, 0);
-  }
+  std::vector<uint64_t> keys;  // of y, then of x: what is first there is not in y
+  MR_RETURN_IF_ERROR(maker.Append(ctx, y, &keys));
+  MR_RETURN_IF_ERROR(maker.Append(ctx, x, &keys));
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> places, FirstPlaces(ctx, keys));
+  const int64_t excluded = y.num_elements();
   std::vector<int64_t> kept;
-  for (size_t i = 0; i < x_keys.size(); ++i) {
-    pause();
-    if (!excluded.Contains(x_keys[i])) kept.push_back(static_cast<int64_t>(i));
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    if (places[static_cast<size_t>(excluded + i)] >= excluded) kept.push_back(i);
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(kept.size()))));
   const RunCopier copier(x.dtype(), 1);
-  for (size_t i = 0; i < kept.size(); ++i)
+  for (size_t i = 0; i < kept.size(); ++i) {
     copier.CopyOne(out->mutable_raw(), static_cast<int64_t>(i), x.raw(), kept[i]);
+  }
   return WriteInts(ctx, 1, kept);
 }
 

@@ -179,13 +179,14 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
-crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 = %
+crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 linear_optimizer = %
 nccl = contrib.all_reduce
 layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
 predictor predictor.python.predictor = contrib.predictor
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision
+linear_optimizer.python.sdca_optimizer = contrib.linear_optimizer
 stateless.stateless_random_uniform = ops.stateless_random_ops:stateless_uniform
 stateless.stateless_random_normal = ops.stateless_random_ops:stateless_normal
 stateless.stateless_truncated_normal = ops.stateless_random_ops:stateless_truncated_normal

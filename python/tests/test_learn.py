@@ -2,6 +2,7 @@
 """tf.contrib.learn: estimators with fit and predict, metrics, monitors and experiments."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -183,7 +184,7 @@ def test_experiments(tmp_path):
     assert results["global_step"] == 40 and results["right"] > 0.8
     results = learn.learn_runner.run(make, str(tmp_path), schedule="evaluate")
     assert results["global_step"] == 40
-    with pytest.raises(ValueError, match="exactly one of output_dir and run_config"):
+    with pytest.raises(ValueError, match="Must set value for `output_dir` or `run_config`"):
         learn.learn_runner.run(make)
     with pytest.raises(ValueError, match="non-existent task fly"):
         learn.learn_runner.run(make, str(tmp_path), schedule="fly")
@@ -218,9 +219,10 @@ def test_experiments_obey_delays(tmp_path, monkeypatch):
     assert empty.continuous_eval(delay_secs=0, continuous_eval_predicate_fn=lambda r: len(slept) < 2) is None and len(slept) == 2  # waits for a checkpoint
     made.train()
     assert len(slept) == 2
-    for refused in ({"delay_workers_by_global_step": True}, {"saving_listeners": [1]}):
-        with pytest.raises(NotImplementedError):
-            make("c", **refused)
+    with pytest.raises(NotImplementedError):
+        make("c", delay_workers_by_global_step=True)
+    with pytest.raises(ValueError, match="saving_listeners"):
+        make("c", saving_listeners=[1])
     with pytest.raises(ValueError):
         make("c", train_steps_per_iteration=1.5)
 
@@ -246,3 +248,34 @@ def test_paths():
     assert names.module("contrib.learn.python.learn.learn_runner") is learn.learn_runner
     assert names.module("contrib.learn.python.learn.monitors") is learn.monitors
     assert names.module("contrib.layers.python.layers.feature_column").real_valued_column is layers.real_valued_column
+
+
+def test_schedules_of_clusters(tmp_path, monkeypatch):
+    class Said(learn.Experiment):
+        def train(self):
+            return "train"
+
+        def train_and_evaluate(self):
+            return "both"
+
+        def run_std_server(self):
+            return "serve"
+
+        size = 3
+
+    def make(run_config, hparams):
+        return Said(learn.Estimator(model_fn, config=run_config), None, None)
+
+    def ran(task, **more):
+        config = {"cluster": {"ps": ["a:1"], "worker": ["b:1"], "master": ["c:1"], "other": ["d:1"]}, "task": {"type": task, "index": 0}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(config) if task is not None else "{}")
+        return learn.learn_runner.run(make, run_config=learn.RunConfig(model_dir=str(tmp_path)), **more)
+
+    assert [ran(task) for task in ("ps", "worker", "master", None)] == ["serve", "train", "both", "both"]
+    for task, more, error, message in (
+        ("other", {}, ValueError, "No default schedule for task type: other"),
+        ("ps", {"schedule": "size"}, TypeError, "non-callable member size"),
+        ("ps", {"hparams": [1]}, ValueError, "must be `HParams` instance"),
+    ):
+        with pytest.raises(error, match=message):
+            ran(task, **more)

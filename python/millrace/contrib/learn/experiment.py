@@ -10,13 +10,20 @@ from typing import Any, Callable, Optional
 
 from millrace import tf_logging
 from millrace.contrib.learn.export_strategy import ExportStrategy
+from millrace.contrib.learn.run_config import Environment
 from millrace.framework.errors import at_user_line
+from millrace.train import server as _servers
 from millrace.train.checkpoint_management import latest_checkpoint
 
 
 def _sleep(seconds: Any) -> None:
     if seconds and seconds > 0:
         time.sleep(seconds)
+
+
+def _step_of(results: Any, otherwise: int) -> int:
+    """The step of an evaluation, where it tells."""
+    return int(results["global_step"]) if isinstance(results, dict) and "global_step" in results else otherwise
 
 
 def _takes_path(predicate: Callable[..., bool]) -> bool:
@@ -50,11 +57,7 @@ class Experiment:
         checkpoint_and_export: bool = False,
         saving_listeners: Any = None,
     ) -> None:
-        refused = {
-            "delay_workers_by_global_step": delay_workers_by_global_step,
-            "checkpoint_and_export": checkpoint_and_export,
-            "saving_listeners": saving_listeners,
-        }
+        refused = {"delay_workers_by_global_step": delay_workers_by_global_step, "checkpoint_and_export": checkpoint_and_export}
         for name, value in refused.items():
             if value:
                 raise at_user_line(NotImplementedError("%s of Experiment is not provided: tf.estimator.train_and_evaluate" % name))
@@ -66,9 +69,12 @@ class Experiment:
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
         self._set_export_strategies(export_strategies)
+        if saving_listeners is not None and hasattr(estimator, "fit"):
+            raise at_user_line(ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`."))
+        self._saving_listeners = saving_listeners
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
         self._train_steps, self._eval_steps, self._eval_hooks = train_steps, eval_steps, list(eval_hooks or [])
-        self._monitors, self._every = list(train_monitors or []), int(min_eval_frequency or local_eval_frequency or 0)
+        self._train_monitors, self._every = list(train_monitors or []), int(min_eval_frequency or local_eval_frequency or 0)
 
     estimator = property(lambda self: self._estimator, doc="The estimator.")
     train_steps = property(lambda self: self._train_steps, doc="The step at which training ends, or None.")
@@ -78,8 +84,6 @@ class Experiment:
         made = [given] if isinstance(given, ExportStrategy) else list(given or [])
         if not all(isinstance(each, ExportStrategy) for each in made):
             raise at_user_line(ValueError("`export_strategies` must be an ExportStrategy, an iterable of ExportStrategy, or `None`, found %s." % (given,)))
-        if len({each.name for each in made}) < len(made):
-            raise at_user_line(ValueError("export_strategies must have different names, got %s" % [each.name for each in made]))
         self._export_strategies = made
 
     def reset_export_strategies(self, new_export_strategies: Any = None) -> Any:
@@ -90,24 +94,40 @@ class Experiment:
 
     def extend_train_hooks(self, additional_hooks: Any) -> None:
         """Trains with more hooks."""
-        self._monitors.extend(additional_hooks)
+        self._train_monitors.extend(additional_hooks)
 
-    def _exported(self, results: Any) -> Any:
-        """What the export strategies have made of the newest checkpoint."""
+    def _exported(self, results: Any, checkpoint_path: Optional[str] = None) -> Any:
+        """What the export strategies have made of a checkpoint, the newest unless it is given."""
         base = os.path.join(self._estimator.model_dir, "export") if self._export_strategies else ""
-        return [each.export(self._estimator, os.path.join(base, each.name), eval_result=results) for each in self._export_strategies]
+        return [each.export(self._estimator, os.path.join(base, each.name), checkpoint_path, results) for each in self._export_strategies]
 
     def train(self, delay_secs: Any = None) -> Any:
         """Trains up to train_steps, delay_secs from now on: without them a worker of a cluster begins 5 seconds after the one before it, 60 at most."""
         if delay_secs is None:
             delay_secs = min(60, 5 * (getattr(getattr(self._estimator, "config", None), "task_id", 0) or 0))
-        _sleep(delay_secs)
+        begun = time.time()
+        config = getattr(self._estimator, "config", None)
+        if config is not None and config.cluster_spec and config.master and getattr(config, "environment", None) == Environment.CLOUD:
+            self._start_server()
+        _sleep(delay_secs - (time.time() - begun))
         return self._train(self._train_steps)
+
+    def _start_server(self) -> Any:
+        config = self._estimator.config
+        if not config.cluster_spec or not config.task_type or config.master is None:
+            raise at_user_line(ValueError("Could not start server; be sure to specify cluster_spec, task_type and master, or set TF_CONFIG."))
+        server = _servers.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.session_config, start=False)
+        server.start()
+        return server
+
+    def run_std_server(self) -> None:
+        """Serves the cluster, and does not end."""
+        self._start_server().join()
 
     def _train(self, max_steps: Optional[int]) -> Any:
         if hasattr(self._estimator, "fit"):
-            return self._estimator.fit(input_fn=self._train_input, max_steps=max_steps, monitors=self._monitors)
-        return self._estimator.train(input_fn=self._train_input, hooks=self._monitors, max_steps=max_steps)
+            return self._estimator.fit(input_fn=self._train_input, max_steps=max_steps, monitors=self._train_monitors)
+        return self._estimator.train(input_fn=self._train_input, hooks=self._train_monitors, max_steps=max_steps, saving_listeners=self._saving_listeners)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
         """The metrics, delay_secs (without them eval_delay_secs) from now on."""
@@ -148,14 +168,17 @@ class Experiment:
         throttle = self._throttle if throttle_secs is None else throttle_secs
         _sleep(self._eval_delay if delay_secs is None else delay_secs)
         results, evaluated = None, None
-        while predicate is None or predicate(*((results, evaluated) if _takes_path(predicate) else (results,))):
+        while predicate is None or predicate(*((results, evaluated if results is not None else None) if _takes_path(predicate) else (results,))):
             if results and self._train_steps and results.get("global_step", 0) >= self._train_steps:
                 break
             begun, newest = time.time(), latest_checkpoint(self._estimator.model_dir)
             if newest is None:
                 tf_logging.log_every_n(tf_logging.WARN, "%s is not trained yet: evaluation waits for a checkpoint.", 10, self._estimator)
-            elif newest != evaluated or not only_once:
+            if newest is None or newest == evaluated and only_once:
+                results = None  # nothing is new
+            else:
                 results, evaluated = self._evaluate(input_fn, name, newest), newest
+                self._exported(results, newest)
             _sleep(throttle - (time.time() - begun))
         return results
 
@@ -173,7 +196,7 @@ class Experiment:
                 break
             self._train(step + each if self._train_steps is None else min(step + each, self._train_steps))
             results = self.evaluate(delay_secs=0)
-            before, step = step, int(results["global_step"])
+            before, step = step, _step_of(results, step + each)
             if step == before:
                 break
         return results, self._exported(results)
@@ -185,7 +208,7 @@ class Experiment:
             while step < self._train_steps:
                 self._train(min(step + self._every, self._train_steps))
                 results = self.evaluate(delay_secs=0)
-                before, step = step, int(results["global_step"])
+                before, step = step, _step_of(results, step + self._every)
                 if step == before:
                     break
         else:

@@ -131,7 +131,7 @@ def make_export_strategy(
             raise at_user_line(ValueError("default_output_alternative_key is not supported in core Estimator. Given: %s" % default_output_alternative_key))
         else:
             path = estimator.export_savedmodel(export_dir_base, serving_input_fn, **options)
-        exports = sorted(d for d in os.listdir(export_dir_base) if d.isdigit())
+        exports = sorted(d for d in os.listdir(export_dir_base) if d.isdigit()) if os.path.isdir(export_dir_base) else []
         for old in exports[:-exports_to_keep] if exports_to_keep is not None else []:
             shutil.rmtree(os.path.join(export_dir_base, old))
         return path

@@ -557,7 +557,8 @@ _impl.keras = keras
 mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_optimizer mixed_precision.experimental.autocast_variable = @
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
 applications = @
-premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saved_model_experimental saving.saving_utils = @
+premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saving_utils = @
+saving.saved_model_experimental = keras.exporting
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
 [python.distribute]

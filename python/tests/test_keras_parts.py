@@ -268,3 +268,21 @@ def test_layers_of_both_directions_may_be_given():
         np.testing.assert_allclose(*session.run([made[:, :, 2:], backward(x)[:, ::-1]]), rtol=1e-5)
     with pytest.raises(ValueError, match="different `go_backwards`"):
         tf.keras.layers.Bidirectional(forward, backward_layer=tf.keras.layers.LSTM(2, return_sequences=True))
+
+
+def test_masks_of_steps_go_through_layers_at_each_step():
+    model = tf.keras.Sequential(
+        [
+            L.TimeDistributed(L.Embedding(5, 2, mask_zero=True), input_shape=(None, None)),
+            L.TimeDistributed(L.Dense(3)),
+            L.TimeDistributed(L.LSTM(2, return_sequences=True)),
+            L.TimeDistributed(L.LSTM(2)),
+        ]
+    )
+    words = np.array([[[1, 2], [3, 0], [0, 0]]])
+    masks = [layer.output_mask for layer in model.layers]
+    assert all(mask.get_shape().ndims == rank for mask, rank in zip(masks, (3, 3, 3, 2)))
+    found = tf.keras.backend.function([model.input], masks)([words])
+    assert [m.tolist() for m in found] == [(words > 0).tolist()] * 3 + [[[True, True, False]]]
+    steps = tf.keras.Sequential([L.TimeDistributed(L.Masking(), input_shape=(None, 2))])
+    assert tf.keras.backend.function([steps.input], [steps.output_mask])([np.array([[[1.0, 0.0], [0.0, 0.0]]])])[0].tolist() == [[True, False]]

@@ -103,8 +103,6 @@ keras: applications
     tf.contrib.slim.nets
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
-keras.experimental: export_saved_model load_from_saved_model
-    Model.save and tf.keras.models.load_model, or tf.saved_model.simple_save
 keras.utils: model_to_dot plot_model
     Model.summary
 keras.utils: multi_gpu_model

@@ -19,15 +19,17 @@ from millrace.ops import control_flow_ops, math_ops
 from millrace.ops.variables import global_variables_initializer
 
 
-class _Recipe:
+class Recipe:
     """How a model is made again in another graph."""
 
     def __init__(self, model: Any, custom_objects: Any) -> None:
         self.kind, self.config, self.name = type(model), model.get_config(), model.name
-        self.loss, self.metrics, self.weighted = model.loss, model._given_metrics, model._given_weighted
-        self.loss_weights, self.modes = model.loss_weights, model.sample_weight_mode
-        self.tf_optimizer = model.optimizer.optimizer if isinstance(model.optimizer, TFOptimizer) else None
-        self.optimizer = (type(model.optimizer), None if self.tf_optimizer is not None else model.optimizer.get_config())
+        self.tf_optimizer: Any = None
+        if model.optimizer is not None:
+            self.loss, self.metrics, self.weighted = model.loss, model._given_metrics, model._given_weighted
+            self.loss_weights, self.modes = model.loss_weights, model.sample_weight_mode
+            self.tf_optimizer = model.optimizer.optimizer if isinstance(model.optimizer, TFOptimizer) else None
+            self.optimizer = (type(model.optimizer), None if self.tf_optimizer is not None else model.optimizer.get_config())
         self.custom_objects = custom_objects
         self.input_names, self.output_names = list(model.input_names), list(model.output_names)
 
@@ -66,7 +68,7 @@ class _Recipe:
         return [math_ops.cast(t, K.floatx()) if t.dtype.is_floating else t for t in tensors]
 
 
-def _model_fn(recipe: _Recipe) -> Any:
+def _model_fn(recipe: Recipe) -> Any:
     def model_fn(features: Any, labels: Any, mode: Any) -> Any:
         from millrace import estimator
         from millrace.train.global_step import get_or_create_global_step
@@ -110,7 +112,7 @@ def _long(name: str) -> str:
     return str(getattr(metrics.get(name), "__name__", name)) if name not in ("accuracy", "acc") else "accuracy"
 
 
-def _write_first_checkpoint(recipe: _Recipe, model: Any, folder: str, weights: List[Any]) -> None:
+def _write_first_checkpoint(recipe: Recipe, model: Any, folder: str, weights: List[Any]) -> None:
     """A checkpoint with the model's weights, and first values of what training adds."""
     from millrace.ops import array_ops
     from millrace.train.global_step import create_global_step
@@ -157,7 +159,7 @@ def model_to_estimator(
         raise at_user_line(ValueError("The model needs inputs of known shapes"))
     from millrace import estimator
 
-    recipe = _Recipe(keras_model, custom_objects)
+    recipe = Recipe(keras_model, custom_objects)
     made = estimator.Estimator(_model_fn(recipe), model_dir=model_dir, config=config)
     from millrace.train.saver import latest_checkpoint
 

@@ -2,6 +2,7 @@
 # mypy: implicit-reexport
 """tf.keras.experimental: schedules that tf.keras.optimizers.schedules does not list, linear models, columns of sequences."""
 
+import importlib
 from typing import Any, Optional
 
 from millrace.framework import not_provided as _not_provided
@@ -49,4 +50,10 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
     del grace_period, use_sigkill  # there are no processes to end
 
 
-__getattr__ = _not_provided.getter("keras.experimental")
+_missing = _not_provided.getter("keras.experimental")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("export_saved_model", "load_from_saved_model"):
+        return getattr(importlib.import_module("millrace.keras.exporting"), name)
+    return _missing(name)

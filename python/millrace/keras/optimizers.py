@@ -509,6 +509,10 @@ class TFOptimizer(Optimizer):
         super().__init__()
         self.optimizer = optimizer
 
+    def numbers(self) -> Dict[str, Any]:
+        """The optimizer, whose variables and slots checkpoints have, and the steps."""
+        return {"optimizer": self.optimizer, **({"global_step": self._variables["iterations"]} if "iterations" in self._variables else {})}
+
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
         """An operation that changes variables by gradients."""
         return self.optimizer.apply_gradients(grads_and_vars, name=name)

@@ -14,7 +14,7 @@ from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed
 from millrace.layers.serialization import deserialize
 from millrace.layers.nodes import InputSpec
-from millrace.ops import array_ops
+from millrace.ops import array_ops, math_ops
 
 
 class Wrapper(Layer):
@@ -81,6 +81,26 @@ class TimeDistributed(Wrapper):
         result.set_shape([*static[:2], *inner])
         if getattr(self.layer, "activity_regularizer", None) is not None:
             self.add_loss(self.layer.activity_regularizer(result), inputs=[inputs])
+        return result
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """What the layer makes of the mask of each step; where it makes none, whether a step has any part that counts."""
+        if inputs.get_shape()[0].value is not None:  # as TensorFlow 1.15 has it
+            return mask
+        dynamic = array_ops.shape(inputs)
+        flat = self._input_map.get(id(inputs))
+        if flat is None:
+            flat = array_ops.reshape(inputs, array_ops.concat([[-1], dynamic[2:]], 0))
+            flat.set_shape([None, *inputs.get_shape().as_list()[2:]])
+        deep = mask is not None and (mask.get_shape().ndims or 0) > 2
+        of_steps = array_ops.reshape(mask, array_ops.concat([[-1], array_ops.shape(mask)[2:]], 0)) if mask is not None else None
+        if of_steps is not None:
+            of_steps.set_shape([None, *mask.get_shape().as_list()[2:]])
+        made = self.layer.compute_mask(flat, of_steps)
+        if made is None:
+            return math_ops.reduce_any(mask, list(range(2, mask.get_shape().ndims))) if deep else mask
+        result = array_ops.reshape(made, array_ops.concat([dynamic[:2], array_ops.shape(made)[1:]], 0))
+        result.set_shape([*inputs.get_shape().as_list()[:2], *made.get_shape().as_list()[1:]])
         return result
 
 

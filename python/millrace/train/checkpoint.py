@@ -462,6 +462,11 @@ class CheckpointOf(Checkpoint, TrackedByName):
         return children_of(self._root())
 
 
+def variables_by_key(checkpoint: Checkpoint) -> Dict[str, Variable]:
+    """The variables of a checkpoint by the names that files have for them."""
+    return _Tree(checkpoint).variables()
+
+
 def _check(path: str, saved: Any) -> None:
     """ValueError where a graph of objects names one that it does not have."""
     count = len(saved.nodes)

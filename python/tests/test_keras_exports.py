@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of tf.keras as SavedModels that train, evaluate and predict."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+keras = tf.keras
+K, L = keras.backend, keras.layers
+
+
+@pytest.fixture(autouse=True)
+def session():
+    K.clear_session()
+    yield
+    K.clear_session()
+
+
+X, Y = np.random.RandomState(0).randn(6, 3).astype("f"), np.random.RandomState(1).randn(6, 2).astype("f")
+
+
+def built(optimizer=None):
+    model = keras.Sequential([L.Dense(4, activation="relu", input_shape=(3,), name="first"), L.Dropout(0.5), L.Dense(2, name="last")])
+    if optimizer is not None:
+        model.compile(optimizer, "mse", ["mae"])
+        model.train_on_batch(X, Y)
+    return model
+
+
+class Loaded:
+    """A graph of a SavedModel in a session of its own."""
+
+    def __init__(self, path, tag, key):
+        self.session = tf.Session(graph=tf.Graph())
+        with self.session.graph.as_default():
+            self.graph = tf.saved_model.loader.load(self.session, [tag], path)
+        signature = self.graph.signature_def[key]
+        self.inputs, self.outputs = ({k: v.name for k, v in infos.items()} for infos in (signature.inputs, signature.outputs))
+
+    def run(self, name, x, y=None):
+        """An output for inputs, and targets."""
+        feeds = {self.inputs["first_input"]: x, **({} if y is None else {self.inputs["last_target"]: y})}
+        return self.session.run(self.outputs[name], feeds)
+
+
+@pytest.mark.parametrize("optimizer", [lambda: keras.optimizers.Adam(0.01), lambda: tf.train.AdamOptimizer(0.01)])
+def test_a_compiled_model_has_three_graphs(tmp_path, optimizer):
+    model, path = built(optimizer()), str(tmp_path / "model")
+    keras.experimental.export_saved_model(model, path)
+    loss, error = model.evaluate(X, Y, verbose=0)
+    np.testing.assert_allclose(Loaded(path, "serve", "serving_default").run("last", X), model.predict(X), rtol=1e-5)
+    judge = Loaded(path, "eval", "eval")
+    assert judge.run("loss", X, Y) == pytest.approx(loss, rel=1e-5)
+    judge.run("metrics/mean_absolute_error/update_op", X, Y)
+    assert judge.session.run(judge.outputs["metrics/mean_absolute_error/value"]) == pytest.approx(error, rel=1e-5)
+    np.testing.assert_allclose(judge.run("predictions/last", X), model.predict(X), rtol=1e-5)
+    trainer = Loaded(path, "train", "train")
+    step = trainer.session.graph.get_operation_by_name(trainer.graph.signature_def["__saved_model_train_op"].outputs["__saved_model_train_op"].name)
+    feeds = {trainer.inputs["first_input"]: X, trainer.inputs["last_target"]: Y}
+    for _ in range(50):
+        trainer.session.run(step, feeds)
+    assert np.mean([trainer.run("loss", X, Y) for _ in range(20)]) < loss
+    again = keras.experimental.load_from_saved_model(path)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-5)
+
+
+def test_what_is_not_compiled_only_predicts(tmp_path):
+    model = built()
+    keras.experimental.export_saved_model(model, str(tmp_path / "model"), input_signature=[tf.TensorSpec([2, 3], tf.float32)])
+    served = Loaded(str(tmp_path / "model"), "serve", "serving_default")
+    np.testing.assert_allclose(served.run("last", X[:2]), model.predict(X[:2]), rtol=1e-5)
+    assert served.session.graph.get_tensor_by_name(served.inputs["first_input"]).shape == [2, 3]
+    with pytest.raises(RuntimeError):
+        Loaded(str(tmp_path / "model"), "train", "train")
+
+
+def test_what_cannot_be_exported(tmp_path):
+    class Own(keras.Model):
+        def call(self, x):
+            return x
+
+    with pytest.raises(NotImplementedError, match="Subclassed models"):
+        keras.experimental.export_saved_model(Own(), str(tmp_path / "own"))
+    with pytest.raises(ValueError, match="have not yet been created"):
+        keras.experimental.export_saved_model(keras.Sequential([L.Dense(1)]), str(tmp_path / "late"))

@@ -378,3 +378,19 @@ def test_a_head_of_1_15_trains_the_variables_it_is_given():
         session.run(spec.train_op)
         assert session.run([moved, kept, counted, tf.train.get_global_step()])[1:] == [[[0.0]], [[1.0]], 1]
         np.testing.assert_allclose(session.run(moved), [[0.5]])  # -0.1 * d/dw mean((wx - x)^2)
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda c, d: tf.estimator.LinearClassifier([c], d), ["linear/linear_model/x/weights/part_0/Ftrl_1", "linear/linear_model/bias_weights/part_0/Ftrl"]),
+        (lambda c, d: tf.estimator.DNNRegressor([2], [c], d), ["dnn/hiddenlayer_0/kernel/t_0/Adagrad", "dnn/logits/bias/t_0/Adagrad"]),
+        (lambda c, d: tf.estimator.BaselineClassifier(d), ["baseline/bias/Ftrl", "baseline/bias/Ftrl_1"]),
+    ],
+)
+def test_slots_are_saved_by_the_names_of_1_15(make, names, tmp_path):
+    """Whose training goes on from checkpoints of TensorFlow's estimators."""
+    column = tf.feature_column.numeric_column("x")
+    make(column, str(tmp_path)).train(lambda: ({"x": tf.constant([[1.0], [2.0]])}, tf.constant([[0], [1]])), steps=1)
+    saved = [name for name, _ in tf.train.list_variables(str(tmp_path))]
+    assert set(names) <= set(saved)

@@ -258,9 +258,9 @@ def _baseline_model_fn(features: Any, labels: Any, mode: str, head: _Head, optim
         some = convert_to_tensor_or_sparse_tensor(next(iter(features.values())))
         batch = array_ops.shape(some)[0] if not hasattr(some, "dense_shape") else some.dense_shape[0]
         logits = array_ops.tile(array_ops.expand_dims(bias, 0), array_ops.stack([batch, 1]))
-        return head.create_estimator_spec(
-            features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
-        )
+    return head.create_estimator_spec(
+        features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
+    )
 
 
 # ---- the estimators ----

@@ -24,13 +24,12 @@ def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, 
 
 
 def save_as_part(slot: Variable, primary: Any) -> None:
-    """A part's slot is saved as a part of the whole's slot."""
+    """A part's slot is saved as a part of the whole's slot. The slot's name is cut by the length of the part's, as in TensorFlow: one made
+    within a scope `linear` is saved as `linear/w/part_0/Ftrl`, and checkpoints of estimators have such names."""
     info = primary._get_save_slice_info() if isinstance(primary, Variable) else None
     if info is None:
         return
-    _, found, name = slot.op.name.rpartition(primary.op.name + "/")
-    if not found:
-        name = slot.op.name.rsplit("/", 1)[-1]
+    name = slot.op.name[len(primary.op.name + "/") :]
     slot._set_save_slice_info(Variable.SaveSliceInfo(info.full_name + "/" + name, list(info.full_shape), list(info.var_offset), list(info.var_shape)))
 
 

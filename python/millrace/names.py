@@ -732,6 +732,8 @@ class Joined(types.ModuleType):
     def __init__(self, path: str, parts: List[Any]) -> None:
         super().__init__("tensorflow." + path if path else "tensorflow", parts[0].__doc__ if parts else "Names of the package under those of TensorFlow.")
         self.__dict__.update(_parts=parts, _path=path, _replaced={}, __path__=[])  # replaced: by name, whose it is and what it was before it was set
+        if not path and parts:
+            self.__dict__["__file__"] = parts[0].__file__
 
     def _inner(self, name: str) -> str:
         return self._path + "." + name if self._path else name

@@ -163,3 +163,20 @@ def test_cells_of_keras_in_loops_of_tf_nn(kind, states):
         assert not made[0][1, 2].any()
         for a, b in zip(sess.run(last if states == 2 else [last]), sess.run(end if states == 2 else [end])):
             np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_two_cells_of_a_class_have_variables_of_their_own():
+    with tf.Graph().as_default():
+        x = tf.ones([1, 2])
+        cells = [tf.nn.rnn_cell.GRUCell(2), tf.nn.rnn_cell.GRUCell(2)]
+        for cell in cells * 2:
+            cell(x, x)
+        assert [v.op.name for c in cells for v in c.trainable_weights] == [
+            "%s/%s/%s" % (cell, part, v) for cell in ("gru_cell", "gru_cell_1") for part in ("gates", "candidate") for v in ("kernel", "bias")
+        ]
+        for reuse in (None, True):  # what a scope names it names again when it is reused
+            with tf.variable_scope("again", reuse=reuse):
+                tf.nn.rnn_cell.GRUCell(2)(x, x)
+                tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(2), tf.ones([1, 3, 2]), dtype=tf.float32)
+        assert len(tf.trainable_variables("again/gru_cell/")) == len(tf.trainable_variables("again/rnn/gru_cell/")) == 4
+        assert len(tf.global_variables()) == 16

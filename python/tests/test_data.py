@@ -223,6 +223,8 @@ def test_files(tmp_path):
     assert read(tf.data.FixedLengthRecordDataset(str(fixed), 2, header_bytes=4, footer_bytes=1)) == [b"aa", b"bb", b"cc"]
     found = read(tf.data.Dataset.list_files(str(tmp_path / "lines*")))
     assert sorted(found) == sorted(str(tmp_path / n).encode() for n in ("lines.txt", "lines.gz"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"No files matched pattern: .*/\*\.none, b\?"):
+        read(tf.data.Dataset.list_files([str(tmp_path / "*.none"), "b?"]))
     with pytest.raises(tf.errors.NotFoundError):
         read(tf.data.TextLineDataset(str(tmp_path / "nothing")))
 

@@ -263,7 +263,7 @@ def test_buckets():
 
 def test_buckets_by_length():
     n = numbers(20)
-    lengths, batch = tf.contrib.training.bucket_by_sequence_length(
+    lengths, (batch,) = tf.contrib.training.bucket_by_sequence_length(
         n % 10 + 1, [tf.fill([n % 10 + 1], n)], 2, [4, 7], dynamic_pad=True, allow_smaller_final_batch=True
     )
     found = until_the_end([lengths, batch])

@@ -233,6 +233,17 @@ def test_dlpack_out():
     assert other.sum() == 4096
 
 
+def test_truths_are_numbers_and_words_are_not():
+    for dtype in (tf.int32, tf.uint8, tf.float16, tf.complex64):
+        assert tf.constant([True, False], dtype).eval(session=session).tolist() == [1, 0]
+    for wrong, dtype in ((True, tf.string), (1, tf.bool), (1.5, tf.int32)):
+        with pytest.raises(TypeError, match="Expected"):
+            tf.constant(wrong, dtype)
+    for wrong in ([1, "a"], (1.5, "a"), [[1], ["a"]], [True, b"a"]):  # NumPy makes words of all
+        with pytest.raises(TypeError, match="Failed to convert object of type .* to Tensor. Contents: .*"):
+            tf.constant(wrong)
+
+
 TORCH = os.environ.get("MILLRACE_TORCH_PYTHON")
 
 

@@ -267,3 +267,12 @@ def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):
             tf.get_variable("f", [4, 3], initializer=begin)
         with pytest.raises(ValueError, match="must both be specified"):
             checkpoint_ops._load_and_remap_matrix(path, "w", 0, 2, 2, begin, new_row_vocab_file="x")
+
+
+def test_a_path_without_a_checkpoint_is_an_error_of_both_kinds(tmp_path):
+    tf.get_variable("v", [])
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        for kind, text in ((ValueError, "is not a valid checkpoint: .*none"), (tf.errors.NotFoundError, "Failed to find any matching files for .*none")):
+            with pytest.raises(kind, match=text):
+                saver.restore(session, str(tmp_path / "none"))

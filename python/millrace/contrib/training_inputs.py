@@ -16,7 +16,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, QueueBase
 from millrace.train import sparse_batching
-from millrace.train.batching import as_given, known_keep_input, listed, shapes_of, types_of
+from millrace.train.batching import as_given, in_form_of, known_keep_input, listed, shapes_of, types_of
 from millrace.train.input import fullness
 from millrace.train.queue_runner import QueueRunner, add_queue_runner
 
@@ -152,4 +152,4 @@ def bucket_by_sequence_length(
             keep_input,
             shared_name,
         )
-        return batch[0], as_given(tensors, batch[1:])
+        return batch[0], in_form_of(tensors, batch[1:])

@@ -13,7 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, random_ops
 from millrace.ops.variables import Variable
-from millrace.train.batching import as_given, batch, listed, maybe_batch
+from millrace.train.batching import batch, in_form_of, listed, maybe_batch
 
 _SEEN_BEFORE = 10  # of each class, when the frequencies of classes are counted
 
@@ -47,7 +47,7 @@ def rejection_sample(
             inside = gen_ops.logical_and(gen_ops.less_equal(0.0, chance), gen_ops.less_equal(chance, 1.0))
             chance = control_flow_ops.with_dependencies([control_flow_ops.Assert(inside, [chance])], chance)
         made = maybe_batch(each, gen_ops.less(random_ops.random_uniform([]), chance), batch_size, queue_threads)
-        return as_given(tensors, made if isinstance(made, list) else [made])
+        return in_form_of(tensors, made if isinstance(made, list) else [made])
 
 
 def _frequencies(labels: Tensor, classes: int) -> Tensor:

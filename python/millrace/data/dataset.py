@@ -16,12 +16,12 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import DatasetSpec, RaggedTensorSpec, TensorSpec
-from millrace.ops import gen_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, string_ops
 
 
 def _int64(value: Any) -> Tensor:
@@ -145,12 +145,15 @@ class Dataset:
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: Optional[bool] = None, seed: Optional[int] = None) -> "Dataset":
-        """The names of files that match a pattern, in random order unless shuffle is False."""
-        names = Dataset.from_tensor_slices(gen_ops.matching_files(convert_to_tensor(file_pattern, dtypes.string)))
-        if shuffle is False:
-            return names
-        # All of them: there are no more files than that.
-        return names.shuffle(1 << 30, seed=seed)
+        """The names of files that match a pattern, or several, in random order unless shuffle is False. A step that finds none fails."""
+        with name_scope("list_files"):
+            patterns = convert_to_tensor(file_pattern, dtypes.string, "file_pattern")
+            found = gen_ops.matching_files(patterns)
+            message = gen_ops.add("No files matched pattern: ", string_ops.reduce_join(patterns, separator=", "))
+            with control_dependencies([control_flow_ops.Assert(gen_ops.greater(array_ops.shape(found)[0], 0), [message], name="assert_not_empty")]):
+                names = Dataset.from_tensor_slices(array_ops.identity(found))
+            # All of them: there are no more files than that.
+            return names if shuffle is False else names.shuffle(1 << 30, seed=seed)
 
     @staticmethod
     def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = None) -> "Dataset":

@@ -70,11 +70,17 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         )
     if isinstance(value, Operation):
         raise at_user_line(TypeError("Can't convert Operation '%s' to Tensor (target dtype=%r)" % (value.name, dtype)))
-    if array.dtype == object:
-        hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
+    is_array = hasattr(value, "__array__") or _has_arrays(value)  # its elements have a type of their own
+    if (
+        array.dtype == object or dtype is None and array.dtype.kind in "SU" and not is_array and not _has_string(value)
+    ):  # NumPy makes words of numbers beside words
+        hint = (
+            "In a shape, say -1 or tf.shape(x)[0] instead of None."
+            if array.dtype == object and None in array
+            else "Consider casting elements to a supported type."
+        )
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))
     if dtype is None:
-        is_array = hasattr(value, "__array__") or _has_arrays(value)  # its elements have a type of their own
         if array.dtype == np.float64 and not is_array:
             return array.astype(np.float32)
         if array.dtype == np.int64 and not is_array:
@@ -85,7 +91,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         return array
     if array.dtype.kind in "fc" and dtype.is_integer and array.size:
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
-    if array.dtype.kind == "b" and not dtype.is_bool or dtype.is_bool and array.dtype.kind != "b" and array.size:
+    if array.dtype.kind == "b" and not dtype.is_bool and is_array or dtype.is_bool and array.dtype.kind != "b" and array.size:
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind in "SU":
         raise at_user_line(TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value)))

@@ -44,6 +44,7 @@ class RNNCell(Layer):
     _given_name: Any = None
     _making = False
     _made: Any = frozenset()
+    _prepared_in: Any = None  # the scope of what make_variables made, and its name in there
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **kwargs: Any) -> None:
         super().__init__(trainable, name, dtype, _reuse=_reuse, **kwargs)
@@ -81,7 +82,7 @@ class RNNCell(Layer):
         if stored is not None and scope is None:
             with variable_scope(stored, reuse=True, auxiliary_name_scope=False), name_scope(stored.original_name_scope or stored.name.split("/")[-1]):
                 return self.call(inputs, state)
-        with variable_scope(scope if scope is not None else self._scope_name, reuse=self._reuse) as captured:
+        with self._opened(scope) as captured:
             self._scope = captured
             if not self.built:
                 self._graph = captured_graph(inputs)
@@ -93,6 +94,14 @@ class RNNCell(Layer):
             result = self.call(inputs, state)
         self.built = True
         return result
+
+    def _opened(self, scope: Any = None, **options: Any) -> Any:
+        """The variable scope of the first call: a given one, or one that no other cell has where it is called; under `reuse` the one of its name."""
+        if scope is None and self._prepared_in is not None and self._prepared_in[0] == get_variable_scope().name:
+            scope = self._prepared_in[1]
+        if scope is None and self._reuse:
+            scope = self._scope_name
+        return variable_scope(scope, self._scope_name, reuse=self._reuse, **options)
 
     def _build_inside(self, inputs: Any) -> None:
         """Calls a build of a subclass, in the scope of the first call."""
@@ -113,7 +122,7 @@ class RNNCell(Layer):
         if width is None:
             raise at_user_line(ValueError("Expected inputs.shape[-1] to be known, saw shape: %s" % (inputs_shape,)))
         self._dtype = self._dtype or dtypes.float32
-        with variable_scope(self._scope_name, reuse=self._reuse) as captured:
+        with self._opened() as captured:
             self._scope = captured
             self._parameters(int(width), self._dtype)
         self.built = True
@@ -546,7 +555,9 @@ class MultiRNNCell(RNNCell):
 def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
     if type(cell) not in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._scope is not None or get_variable_scope().reuse:
         return None
-    with variable_scope(cell._scope_name, reuse=cell._reuse, auxiliary_name_scope=False) as scope:
+    around = get_variable_scope().name
+    with cell._opened(auxiliary_name_scope=False) as scope:
+        cell._prepared_in = around, scope.name.split("/")[-1]
         if scope.reuse:
             return None
         if type(cell) is not MultiRNNCell:

@@ -57,11 +57,14 @@ def listed(tensors: Any) -> List[Any]:
     return [tensors[k] for k in sorted(tensors, key=str)] if isinstance(tensors, dict) else list(tensors)
 
 
+def in_form_of(given: Any, made: Any) -> Any:
+    """Tensors in the structure that was given: a dict or a list."""
+    return dict(zip(sorted(given, key=str), made)) if isinstance(given, dict) else list(made)
+
+
 def as_given(given: Any, made: Any) -> Any:
-    """Tensors in the structure that was given: a dict or a list; one tensor alone has no list around it."""
-    if isinstance(given, dict):
-        return dict(zip(sorted(given, key=str), made))
-    return made[0] if len(made) == 1 else made
+    """Tensors in the structure that was given; of a list of one tensor it alone, as a queue hands it out."""
+    return made[0] if len(made) == 1 and not isinstance(given, dict) else in_form_of(given, made)
 
 
 _as_tensor_list, _as_original_type = listed, as_given

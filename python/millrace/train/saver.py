@@ -40,6 +40,14 @@ from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1,
 _update_checkpoint_state = update_checkpoint_state
 
 
+class NoCheckpointError(ValueError, errors.NotFoundError):
+    """A path without a checkpoint. Programs from TensorFlow 1.9 on expect a ValueError, those before it what the operation said."""
+
+    def __init__(self, path: str) -> None:
+        text = "The passed save_path is not a valid checkpoint: %s. Failed to find any matching files for %s" % (path, path)
+        errors.NotFoundError.__init__(self, None, None, text)
+
+
 class Saver:
     """Saves variables and restores them.
 
@@ -213,8 +221,10 @@ class Saver:
         if save_path is None:
             raise at_user_line(ValueError("Can't load save_path when it is None."))
         self.wait()
-        tf_logging.info("Restoring parameters from %s", save_path)
         session, path = _raw(sess), gfile.as_path(save_path)
+        if not checkpoint_exists(path):
+            raise at_user_line(NoCheckpointError(path))
+        tf_logging.info("Restoring parameters from %s", save_path)
         if path.endswith(".safetensors"):
             self._restore_arrays(session, path, SafetensorsFile(path))
             return

@@ -234,7 +234,7 @@ def test_mistakes():
         (lambda: made.fit(steps=1), ValueError, "Either x or input_fn"),
         (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
         (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
-        (lambda: next(iter(made.predict(X))), ValueError, "Could not find trained model"),
+        (lambda: made.predict(X), learn.NotFittedError, "Couldn't find trained model"),
     ):
         with pytest.raises(error, match=message + ".*test_learn.py"):
             call()

@@ -172,6 +172,21 @@ def test_generators_as_input():
         learn.io.generator_input_fn(rows, target_key="z")
 
 
+def test_a_probability_of_ones_own_is_measured():
+    def model(features, labels, mode):
+        predictions = tf.sigmoid(layers.fully_connected(features["x"], 1, activation_fn=None))
+        if mode == learn.ModeKeys.INFER:
+            return predictions, None, None
+        loss = tf.losses.log_loss(labels, predictions)
+        return predictions, loss, tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+
+    estimator = learn.LogisticRegressor(model, thresholds=[0.25])
+    with pytest.raises(learn.NotFittedError):
+        estimator.evaluate(input_fn=inputs, steps=1)
+    results = estimator.fit(input_fn=inputs, steps=60).evaluate(input_fn=inputs, steps=1)
+    assert results["accuracy"] > 0.9 and results["auc"] > 0.95 and 0 < results["precision/positive_threshold_0.250000_mean"] <= 1
+
+
 def test_points_that_no_line_tells_apart():
     circles, again = (learn.datasets.make_dataset("circles", 60, 0.1, 3) for _ in range(2))
     assert np.array_equal(circles.data, again.data) and np.bincount(circles.target).tolist() == [30, 30]

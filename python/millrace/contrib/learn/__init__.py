@@ -31,6 +31,7 @@ from millrace.train.hooks import NanLossDuringTrainingError
 from millrace.contrib.learn.head import Head, loss_only_head, multi_head, no_op_train_fn, poisson_regression_head, regression_head
 from millrace.contrib.learn.head_classes import binary_svm_head, multi_class_head, multi_label_head
 from millrace.contrib.learn.keys import MetricKey, ModeKeys, PredictionKey, ProblemType, TaskType
+from millrace.contrib.learn.logistic_regressor import LogisticRegressor
 from millrace.contrib.learn.metric_spec import MetricSpec
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.ops import models

@@ -14,6 +14,7 @@ from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.metric_spec import as_metric_ops
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.monitors import replace_monitors_with_hooks
+from millrace.contrib.learn.sklearn_like import NotFittedError
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -166,6 +167,7 @@ class BaseEstimator(Evaluable, Trainable):
     ) -> Dict[str, Any]:
         """The loss and metrics over `steps` batches, or all. Of an input that never ends one batch is taken."""
         del log_progress  # it is logged
+        self._check_fitted(checkpoint_path)
         arguments.only(None, feed_fn=feed_fn)
         self._metrics = dict(metrics or {})
         source = self._input(x, y, input_fn, batch_size, 1, False)
@@ -178,6 +180,10 @@ class BaseEstimator(Evaluable, Trainable):
         finally:
             self._metrics = {}
 
+    def _check_fitted(self, checkpoint_path: Optional[str] = None) -> None:
+        if not checkpoint_path and self.latest_checkpoint() is None:
+            raise at_user_line(NotFittedError("Couldn't find trained model at %s." % self.model_dir))
+
     def _batches(self, x: Any, input_fn: Any, batch_size: Optional[int], outputs: Any) -> Iterator[Any]:
         if x is not None and isinstance(outputs, str):
             outputs = [outputs]
@@ -187,6 +193,7 @@ class BaseEstimator(Evaluable, Trainable):
                 return
 
     def _predicted(self, x: Any, input_fn: Any, batch_size: Optional[int], outputs: Any, as_iterable: bool, only: Optional[str] = None) -> Any:
+        self._check_fitted()
         batches = ((b[only] if only else b) for b in self._batches(x, input_fn, batch_size, outputs))
         if as_iterable:
             return (row for batch in batches for row in _rows(batch))
@@ -202,6 +209,7 @@ class BaseEstimator(Evaluable, Trainable):
         iterate_batches: bool = False,
     ) -> Any:
         """The predictions, one example at a time, or (as_iterable=False) arrays of all."""
+        self._check_fitted()
         if iterate_batches:
             return self._batches(x, input_fn, batch_size, outputs)
         return self._predicted(x, input_fn, batch_size, outputs, as_iterable)

@@ -261,11 +261,12 @@ def test_estimators_take_columns_of_ones_own():
         return tf.data.Dataset.from_tensor_slices((features, y[:, None])).repeat(20).batch(20)
 
     columns = [Doubled("n"), fc.embedding_column(fc.categorical_column_with_vocabulary_list("w", ["x", "y"]), 2)]
-    deep = tf.estimator.DNNRegressor([4], columns, optimizer=tf.train.AdamOptimizer(0.1), input_layer_partitioner=tf.fixed_size_partitioner(2))
+    seeded = tf.estimator.RunConfig(tf_random_seed=2)  # a start from which few units are 0 for every example
+    deep = tf.estimator.DNNRegressor([16], columns, optimizer=tf.train.AdamOptimizer(0.1), input_layer_partitioner=tf.fixed_size_partitioner(2), config=seeded)
     deep.train(data)
     made = ["dnn/input_from_feature_columns/input_layer/" + name for name in ("n_doubled/shift", "w_embedding/embedding_weights")]
     assert set(made) <= set(deep.get_variable_names()) and deep.evaluate(data)["average_loss"] < 0.1
-    wide = tf.estimator.LinearRegressor([Doubled("n"), columns[1].categorical_column], optimizer=tf.train.AdamOptimizer(0.5))
+    wide = tf.estimator.LinearRegressor([Doubled("n"), columns[1].categorical_column], optimizer=tf.train.AdamOptimizer(0.5), config=seeded)
     wide.train(data)
     assert {"linear/linear_model/n_doubled/weights", "linear/linear_model/w/weights"} <= set(wide.get_variable_names())
     assert wide.evaluate(data)["average_loss"] < 0.1

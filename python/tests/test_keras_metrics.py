@@ -408,3 +408,17 @@ def test_metrics_at_another_are_layers_too(kind):
     metric([0, 1], [0.2, 0.7])
     assert metric.get_losses_for(None) == [] and metric.losses == []
     assert len(metric.updates) >= 1 and metric.get_updates_for(None) is not None
+
+
+def test_a_step_without_input_counts_nothing():
+    mean = M.Mean()
+    following = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
+    update = mean(tf.add(tf.cast(following, tf.float32), 1.0)[tf.newaxis][0])  # one number: how many there are depends on no input
+    with tf.Session() as session, session.as_default():
+        keras.backend.get_session()
+        for _ in range(2):
+            session.run(update)
+        for _ in range(3):
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(update)
+        assert session.run(mean.result()) == 1.5

@@ -139,10 +139,11 @@ class _Total(Metric):
             number = math_ops.reduce_sum(weights)
         else:
             number = math_ops.cast(array_ops.size(values), self.dtype)
-        steps = [self.total.assign_add(math_ops.reduce_sum(values))]
+        done = self.total.assign_add(math_ops.reduce_sum(values))
         if self._mean:
-            steps.append(self.count.assign_add(number))
-        return control_flow_ops.group(*[getattr(s, "op", s) for s in steps])
+            with control_dependencies([done]):  # a step that finds no more input counts nothing
+                done = self.count.assign_add(number)
+        return control_flow_ops.group(getattr(done, "op", done))
 
     def result(self) -> Tensor:
         """The sum, or the mean."""
@@ -233,7 +234,8 @@ class MeanTensor(Metric):
         if sample_weight is not None:
             number = spread_weights(sample_weight, values)
             values = values * number
-        return control_flow_ops.group(self._total.assign_add(values).op, self._count.assign_add(number).op)
+        with control_dependencies([self._total.assign_add(values)]):
+            return control_flow_ops.group(self._count.assign_add(number).op)
 
     def result(self) -> Tensor:
         """The means."""

@@ -86,9 +86,49 @@ Status RemoteWorker::Annotated(const Status& s) const {
   return Annotate(s, absl::StrCat("task ", task_, " at ", address_, ": "));
 }
 
+Status RemoteWorker::TellLater(CleanUpStepsRequest request) {
+  return WithoutExceptions([&] {
+    absl::MutexLock lock(&mu_);
+    CleanUpStepsRequest& known = to_tell_[request.session.session];
+    if (known.horizon.IsOlderThan(request.horizon)) known = std::move(request);
+    return absl::OkStatus();
+  });
+}
+
+StepHorizon RemoteWorker::TakeToTell(const SessionRef& session) {
+  absl::MutexLock lock(&mu_);
+  const auto known = to_tell_.extract(session.session);
+  return known.empty() ? StepHorizon{} : std::move(known.mapped().horizon);
+}
+
+void RemoteWorker::TellNow() {
+  std::map<uint64_t, CleanUpStepsRequest> all;
+  {
+    absl::MutexLock lock(&mu_);
+    all.swap(to_tell_);
+  }
+  for (auto& [session, request] : all) {
+    SendNow<CleanUpStepsRequest, CleanUpStepsResponse>(
+        "Worker.CleanUpSteps", kControlTimeout, {}, std::move(request), [](const StatusOr<CleanUpStepsResponse>&) {});
+  }
+}
+
 template <typename Request, typename Response>
 void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOptions& options, Request request,
                         Reply<Response> reply) {
+  if constexpr (std::is_same_v<Request, CleanUpStepsRequest>) {
+    const Status s = TellLater(std::move(request));
+    return s.ok() ? std::move(reply)(Response{}) : std::move(reply)(s);
+  }
+  if constexpr (std::is_same_v<Request, RunStepRequest>) request.over = TakeToTell(request.step.session);
+  if constexpr (std::is_same_v<Request, DeleteWorkerSessionRequest>) TakeToTell(request.session);
+  if constexpr (std::is_same_v<Request, HeartbeatRequest>) TellNow();
+  SendNow(method, timeout, options, std::move(request), std::move(reply));
+}
+
+template <typename Request, typename Response>
+void RemoteWorker::SendNow(const char* method, absl::Duration timeout, const CallOptions& options, Request request,
+                           Reply<Response> reply) {
   RpcChannel* channel = nullptr;
   absl::Cord frame;
   std::shared_ptr<CallUnderWay> call;

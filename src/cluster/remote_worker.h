@@ -2,6 +2,7 @@
 // A worker in another process, as messages over a channel.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,6 +35,9 @@ class RemoteWorker final : public WorkerInterface {
   template <typename Request, typename Response>
   void Send(const char* method, absl::Duration timeout, const CallOptions& call, Request request,
             Reply<Response> reply);
+  template <typename Request, typename Response>
+  void SendNow(const char* method, absl::Duration timeout, const CallOptions& call, Request request,
+               Reply<Response> reply);
 
   // A call under way: given up by its caller, by the end of this, or since the worker is dead.
   struct CallUnderWay {
@@ -47,6 +51,10 @@ class RemoteWorker final : public WorkerInterface {
     }
   };
   using CallsUnderWay = std::set<std::shared_ptr<CallUnderWay>, Earlier>;
+  // What is over need not be said at once: the next step's message says it too, or a heartbeat comes with it.
+  Status TellLater(CleanUpStepsRequest request);
+  StepHorizon TakeToTell(const SessionRef& session);
+  void TellNow();
   // Null: it is closed.
   std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller, bool is_heartbeat);
   void End(const std::shared_ptr<CallUnderWay>& call);
@@ -60,6 +68,7 @@ class RemoteWorker final : public WorkerInterface {
   Status dead_ ABSL_GUARDED_BY(mu_);
   int64_t next_call_ ABSL_GUARDED_BY(mu_) = 0;
   CallsUnderWay under_way_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, CleanUpStepsRequest> to_tell_ ABSL_GUARDED_BY(mu_);  // by session
 };
 
 }  // namespace millrace

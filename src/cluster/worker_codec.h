@@ -129,6 +129,7 @@ void VisitFields(V& v, RunStepRequest& m) {
   v(6, m.trace);
   v(7, m.deterministic);
   v(8, m.order_seed);
+  v(9, m.over);
 }
 // The results of a partition.
 struct PartRetvals {

@@ -212,6 +212,9 @@ void Worker::DeregisterPartitions(const CallOptions&, DeregisterPartitionsReques
 void Worker::RunStep(const CallOptions& call, RunStepRequest request, Reply<RunStepResponse> reply) {
   StatusOr<std::shared_ptr<WorkerStep>> step = FindStep(request.step, /*runs=*/true);
   if (!step.ok()) return std::move(reply)(step.status());
+  if (request.over.next > 0) {
+    CleanUpSteps({}, {request.step.session, std::move(request.over)}, [](const StatusOr<CleanUpStepsResponse>&) {});
+  }
   WorkerStep::Run(*std::move(step), call, std::move(request), std::move(reply));
 }
 

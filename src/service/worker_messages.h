@@ -99,6 +99,7 @@ struct RunStepRequest {
   bool trace = false;
   bool deterministic = false;  // one thread, ready nodes in a seeded order
   uint64_t order_seed = 0;
+  StepHorizon over;  // as in CleanUpStepsRequest
 
   bool single_thread() const { return deterministic || inter_op_threads == 1; }
 };

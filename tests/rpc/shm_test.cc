@@ -133,7 +133,7 @@ TEST_F(Shm, ManyMessagesAtOnceHaveMemoryOfTheirOwn) {
 // A queue may hold what came for as long as it likes.
 TEST_F(Shm, WhoHoldsManyMessagesDoesNotKeepOthersBack) {
   std::vector<absl::Cord> kept;
-  const std::string bytes(20'000, 'q');
+  const std::string bytes(40'000, 'q');
   for (size_t i = 0; i < shm::kMaxSegments + 100; ++i) {
     auto got = CallAndWait(*channel_, "Echo", absl::Cord(bytes));
     ASSERT_TRUE(got.ok()) << i << ": " << got.status();
@@ -329,7 +329,7 @@ TEST_F(Shm, RefusesMemoryThatIsNotWhatItSays) {
 TEST_F(Shm, RefusesPacketsThatAreNoFrames) {
   EXPECT_TRUE(IsRefused("x"));
   EXPECT_TRUE(IsRefused(std::string(sizeof(shm::FrameHeader), '\0')));
-  EXPECT_TRUE(IsRefused(std::string(60'000, '\xff'))) << "longer than any may be";
+  EXPECT_TRUE(IsRefused(std::string(100'000, '\xff'))) << "longer than any may be";
   shm::FrameHeader header = Request(0, 0, 0);
   header.method_bytes = 5;
   EXPECT_TRUE(IsRefused(Bytes(header))) << "the method is longer than the packet";

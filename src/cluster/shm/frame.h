@@ -9,7 +9,7 @@
 namespace millrace::shm {
 
 inline constexpr uint32_t kMagic = 0x4d525302;   // the last byte is the version
-inline constexpr size_t kMaxInline = 16 * 1024;  // longer payloads lie in segments, but for their start
+inline constexpr size_t kMaxInline = 32 * 1024;  // longer payloads lie in segments, but for their start
 inline constexpr size_t kMaxMethod = 4 * 1024;
 inline constexpr size_t kMaxSegments = 4096;  // of one peer
 

@@ -235,6 +235,7 @@ def test_mistakes():
         (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
         (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
         (lambda: made.predict(X), learn.NotFittedError, "Couldn't find trained model"),
+        (lambda: learn.SKCompat(made).predict(X), learn.NotFittedError, "Couldn't find trained model"),
     ):
         with pytest.raises(error, match=message + ".*test_learn.py"):
             call()

@@ -306,4 +306,5 @@ class SKCompat:
 
     def predict(self, x: Any, batch_size: int = 128, outputs: Any = None) -> Any:
         """The predictions of all examples."""
+        self._estimator._check_fitted()
         return joined(list(self._estimator._batches(x, None, batch_size, outputs)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused batch normalisation: one pass over x for the moments, one to apply; backward likewise one to reduce, one to
 // apply.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -214,6 +215,11 @@ class FusedBatchNormGradKernel : public Kernel {
     k->gradient.assign(channels, 0);
     k->centred.assign(channels, 0);
     k->mean_g.assign(channels, 0);
+    if (view.rows() == 0) {  // the statistics of nothing are no numbers, but sums over it are
+      std::fill_n(dscale->mutable_data<float>(), channels, 0.0f);
+      std::fill_n(doffset->mutable_data<float>(), channels, 0.0f);
+      return absl::OkStatus();
+    }
     const double n = static_cast<double>(view.rows());
     for (size_t c = 0; c < channels; ++c) {
       const double r = 1 / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon);
@@ -221,7 +227,7 @@ class FusedBatchNormGradKernel : public Kernel {
       dscale->mutable_data<float>()[c] = static_cast<float>(dot[c] * r);
       doffset->mutable_data<float>()[c] = static_cast<float>(sum[c]);
       k->gradient[c] = static_cast<float>(a);
-      if (!attrs_.training || view.rows() == 0) continue;
+      if (!attrs_.training) continue;
       k->centred[c] = static_cast<float>(-a * r * r * dot[c] / n);
       k->mean_g[c] = static_cast<float>(sum[c] / n);
     }

@@ -607,6 +607,25 @@ TEST(FusedBatchNorm, AgreesWithOracle) {
           }
 }
 
+// Whatever the statistics, which are no numbers there.
+TEST(FusedBatchNorm, GradientsOfAnEmptyBatchAreZero) {
+  const Values nan(2, std::nan(""));
+  const auto vec = [](const Values& v) { return MakeTensor(DType::kFloat, {2}, v); };
+  for (const Ints& dims : {Ints{0, 3, 3, 2}, Ints{2, 0, 3, 2}})
+    for (bool training : {true, false}) {
+      const AttrMap attrs = {{"T", DType::kFloat}, {"U", DType::kFloat}, {"is_training", training}};
+      const Tensor nothing = MakeTensor(DType::kFloat, dims, {});
+      auto back = Runner().Run(
+          std::string("FusedBatchNormGradV2(g:T, x:T, a:f32, b:U, c:U) -> (dx:T, ds:U, db:U, r:U, s:U) | ") +
+              kNormAttrs,
+          attrs, {nothing, nothing, vec({1, 1}), vec(nan), vec(nan)});
+      ASSERT_TRUE(back.ok()) << back.status();
+      EXPECT_EQ((*back)[0].shape(), nothing.shape());
+      EXPECT_EQ(ValuesOf((*back)[1]), Values(2, 0));
+      EXPECT_EQ(ValuesOf((*back)[2]), Values(2, 0));
+    }
+}
+
 TEST(FusedBatchNorm, RefusesShortVectors) {
   const auto vec = [](int64_t n) { return MakeTensor(DType::kFloat, {n}, Values(static_cast<size_t>(n), 1)); };
   const auto run = [&](int64_t scale, int64_t mean, bool training) {

@@ -46,7 +46,9 @@ bool ControlFlowStructure::Encloses(const Loop* outer, const Loop* inner) {
 bool ControlFlowStructure::IsLoopMerge(const Node* n) {
   return n->control_op() == ControlOp::kMerge &&
          std::any_of(n->inputs().begin(), n->inputs().end(), [](const Output& o) {
-           return o && o.node->control_op() == ControlOp::kNextIteration;
+           if (!o) return false;
+           const ControlOp from = o.node->control_op();
+           return from == ControlOp::kNextIteration || from == ControlOp::kEnter;
          });
 }
 

@@ -83,7 +83,7 @@ class ControlFlowStructure {
   static bool IsGate(const Node* n) {
     return n->control_op() == ControlOp::kSwitch && n->input(1).node->control_op() == ControlOp::kLoopCond;
   }
-  static bool IsLoopMerge(const Node* n);
+  static bool IsLoopMerge(const Node* n);  // also of a loop whose body is being built
   // Behind nodes that only pass it on.
   static Output StripIdentities(Output o);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "absl/strings/match.h"
 #include "autodiff/gradients.h"
 #include "graph/control_flow.h"
 #include "graph/verify.h"
@@ -404,6 +405,20 @@ TEST_F(LoopGradients, SaysWhatItCannot) {
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
   auto through_invariant = AddGradients(b_, {inside}, {w});
   EXPECT_TRUE(through_invariant.ok() || through_invariant.status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+// While the body is being built nothing goes around the loop yet.
+TEST_F(LoopGradients, NoneThroughAnInitialValueFromInside) {
+  const Output x = Input({}), w = Input({});
+  Repeat(b_, b_.Scalar<int32_t>(3), {x}, [&](const GraphBuilder& b, Output, const Outputs& v) {
+    for (const Output factor : {v[0], x}) {
+      const Status s = AddGradients(b, {b.Mul(v[0], factor)}, {x}).status();
+      EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+      EXPECT_TRUE(absl::StrContains(s.message(), "initial value")) << s;
+    }
+    EXPECT_TRUE(AddGradients(b, {b.Mul(v[0], w)}, {v[0], w}).ok());
+    return v;
+  });
 }
 
 // The stack of a long loop holds one matrix an iteration, and is empty when the backward loop is over.

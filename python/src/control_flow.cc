@@ -134,6 +134,7 @@ nb::list WhileLoop(nb::handle graph, const std::string& name, nb::list variables
                    nb::handle invariants) {
   Flow flow(graph, name, parallel_iterations, no_back_prop, swap_memory);
   if (!maximum.is_none()) flow.options().maximum_iterations = OutputOf(maximum);
+  const std::vector<TF_Output> inputs = OutputsOf(variables);
   std::vector<int> ranks;
   std::vector<std::vector<int64_t>> dims;
   std::vector<const int64_t*> pointers;
@@ -149,11 +150,15 @@ nb::list WhileLoop(nb::handle graph, const std::string& name, nb::list variables
         ranks.push_back(static_cast<int>(sizes.size()));
       }
     }
+    if (ranks.size() != inputs.size()) {
+      const std::string text = "while_loop has " + std::to_string(inputs.size()) + " loop variables, but " +
+                               std::to_string(ranks.size()) + " shape invariants";
+      throw nb::value_error(text.c_str());
+    }
     for (const std::vector<int64_t>& sizes : dims) pointers.push_back(sizes.data());
     flow.options().invariant_ranks = ranks.data();
     flow.options().invariant_dims = pointers.data();
   }
-  const std::vector<TF_Output> inputs = OutputsOf(variables);
   Part first = flow.PartOf(condition), second = flow.PartOf(body);
   Api().WhileLoop(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), &Build, &first, &Build,
                   &second, flow.results(), flow.status());

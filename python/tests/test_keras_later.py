@@ -285,3 +285,10 @@ def test_cudnn_layers_train_and_models_with_them_come_back():
     assert history[-1] < history[0]
     again = keras.models.model_from_json(model.to_json())
     assert type(again.layers[0]) is keras.layers.CuDNNLSTM and again.count_params() == model.count_params()
+
+
+def test_layers_are_activations():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, activation=tf.keras.layers.LeakyReLU(0.25), input_dim=1, kernel_initializer="ones")])
+    with tf.keras.utils.custom_object_scope({"LeakyReLU": tf.keras.layers.LeakyReLU}):
+        again = tf.keras.models.model_from_json(model.to_json())
+    assert again.predict(np.array([[-4.0]])) == [[-1.0]]

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras.utils.generic_utils import deserialize_keras_object
+from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 
@@ -70,12 +70,12 @@ def linear(x: Any) -> Any:
 
 
 def serialize(activation: Any) -> Any:
-    """The name of an activation."""
-    return activation.__name__
+    """The name of an activation; of a layer its class and settings."""
+    return serialize_keras_object(activation) if hasattr(activation, "get_config") else activation.__name__
 
 
 def deserialize(name: Any, custom_objects: Any = None) -> Any:
-    """The activation of a name."""
+    """The activation of a name, or of a class and settings."""
     return deserialize_keras_object(name, globals(), custom_objects, "activation function")
 
 
@@ -83,7 +83,7 @@ def get(identifier: Any) -> Callable[..., Any]:
     """An activation by name; none is the number itself."""
     if identifier is None:
         return linear
-    if isinstance(identifier, str):
+    if isinstance(identifier, (str, dict)):
         return deserialize(identifier)
     if callable(identifier):
         return identifier

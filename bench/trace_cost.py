@@ -6,13 +6,15 @@
 
 Two processes take turns, one that may ask the kernel for its threads' switches and one that may not (it has no file
 left to open), each with steps that are traced and steps that are not. Times are of the whole TF_SessionRun, in
-microseconds: the fastest round of each, and of the differences within a round the median.
+microseconds: the fastest round of each, and of the differences within a round the median. "to files": what
+MILLRACE_TRACE does, which writes behind the step.
 """
 
 import argparse
 import ctypes
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "interop"))
 
-STEPS = {"tiny": 500, "adds1000": 50, "dense": 20}
+STEPS = {"tiny": 500, "adds1000": 50, "dense": 20, "digits": 20}
 FULL_TRACE = bytes([8, 3])  # RunOptions.trace_level
 
 
@@ -41,6 +43,13 @@ def build():
     batch = tf.get_variable("batch", initializer=np.ones([128, 256], np.float32), trainable=False)
     layer = tf.layers.dense(tf.layers.dense(batch, 256, tf.nn.relu), 10)
     tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(tf.square(layer)), name="dense_op")
+    images = tf.get_variable("images", initializer=np.ones([64, 28, 28, 1], np.float32), trainable=False)
+    labels = tf.get_variable("labels", initializer=np.zeros([64], np.int32), trainable=False)
+    with tf.variable_scope("digits"):
+        seen = tf.layers.max_pooling2d(tf.layers.conv2d(images, 16, 5, activation=tf.nn.relu), 2, 2)
+        logits = tf.layers.dense(tf.layers.dense(tf.layers.flatten(seen), 128, tf.nn.relu), 10)
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    tf.train.GradientDescentOptimizer(0.01).minimize(loss, name="digits_op")
     tf.global_variables_initializer()
     return tf.get_default_graph().as_graph_def().SerializeToString(), os.path.join(tf.sysconfig.get_lib(), "libmillrace.so")
 
@@ -76,10 +85,20 @@ class Steps:
         return micros, last if traced else b""
 
 
-def serve(may_record, library, graph):
+def wait_for_files(folder):
+    """The names of its files, when no more come."""
+    seen, files = None, os.listdir(folder)
+    while files != seen or any(f.endswith(".part") for f in files):
+        time.sleep(0.1)
+        seen, files = files, sorted(os.listdir(folder))
+    return files
+
+
+def serve(may_record, library, graph, traces):
     """Runs what each line of the input names, traced or not, and answers with microseconds a step."""
     with open(graph, "rb") as file:
-        steps = Steps(library, file.read())
+        graph_def = file.read()
+    steps = Steps(library, graph_def)
     for name in STEPS:
         steps.run(name, 50, False)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -90,49 +109,67 @@ def serve(may_record, library, graph):
         for _ in range(50):
             recorded |= b"thread switches" in steps.run(name, 1, True)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    os.environ["MILLRACE_TRACE"], os.environ["MILLRACE_TRACE_STEPS"] = traces, "0-999999999"
+    kinds = {"off": steps, "on": steps, "file": Steps(library, graph_def)}
     print("records" if recorded else "records nothing", flush=True)
     for line in sys.stdin:
-        name, traced = line.split()
-        print(steps.run(name, STEPS[name], traced == "on")[0], flush=True)
+        name, kind = line.split()
+        print(kinds[kind].run(name, STEPS[name], kind == "on")[0], flush=True)
+        if kind == "file":  # or the folder grows, and is slower from round to round
+            files = wait_for_files(traces)
+            for file in files:
+                os.remove(os.path.join(traces, file))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
         return serve(given.serve[0] == "with", *given.serve[1:])
     graph_def, library = build()
+    traces = tempfile.mkdtemp()
     with tempfile.NamedTemporaryFile() as file:
         file.write(graph_def)
         file.flush()
         children = {
-            kind: subprocess.Popen([sys.executable, __file__, "--serve", kind, library, file.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            kind: subprocess.Popen(
+                [sys.executable, __file__, "--serve", kind, library, file.name, os.path.join(traces, kind)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             for kind in ("with", "without")
         }
         for kind, child in children.items():
             print("%s switches: %s" % (kind, child.stdout.readline().strip()))
 
-    def ask(kind, name, traced):
-        child = children[kind]
-        child.stdin.write("%s %s\n" % (name, traced))
+    def ask(child, name, kind):
+        child = children[child]
+        child.stdin.write("%s %s\n" % (name, kind))
         child.stdin.flush()
         return float(child.stdout.readline())
 
-    print("%-10s %12s %12s %12s %16s %16s" % ("graph", "no trace", "traced", "and switches", "a trace costs", "switches cost"))
+    columns = {
+        "no trace": ("with", "off"),
+        "traced": ("without", "on"),
+        "and switches": ("with", "on"),
+        "to files": ("without", "file"),
+        "files, switches": ("with", "file"),
+    }
+    print("%-10s" % "graph" + "".join("%16s" % c for c in columns) + "%16s%16s" % ("a trace costs", "files cost"))
     for name in STEPS:
-        times = {key: [] for key in ("off", "without", "with")}
+        times = {column: [] for column in columns}
         for _ in range(given.rounds):
-            times["off"].append(ask("with", name, "off"))
-            times["without"].append(ask("without", name, "on"))
-            times["with"].append(ask("with", name, "on"))
-        trace = statistics.median(b - a for a, b in zip(times["off"], times["without"]))
-        switches = statistics.median(b - a for a, b in zip(times["without"], times["with"]))
-        print("%-10s %12.1f %12.1f %12.1f %16.1f %16.1f" % (name, *(min(times[k]) for k in ("off", "without", "with")), trace, switches))
+            for column, (child, kind) in columns.items():
+                times[column].append(ask(child, name, kind))
+        lost = [statistics.median(b - a for a, b in zip(times["no trace"], times[c])) for c in ("traced", "to files")]
+        print("%-10s" % name + "".join("%16.1f" % min(times[c]) for c in columns) + "".join("%16.1f" % t for t in lost), flush=True)
     for child in children.values():
         child.stdin.close()
         child.wait()
+    shutil.rmtree(traces)
 
 
 if __name__ == "__main__":

@@ -363,6 +363,42 @@ def test_a_program_is_traced_from_outside(tmp_path, capsys):
     assert main(["trace", str(tmp_path / "empty")]) == 2
 
 
+_SESSIONS = """
+import glob, sys, threading
+import millrace as tf
+
+x = tf.placeholder(tf.float32, [])
+y = tf.square(x, name="square")
+
+def train():
+    with tf.Session(graph=y.graph) as session:
+        for i in range(5):
+            session.run(y, {x: i})
+threads = [threading.Thread(target=train) for _ in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(glob.glob(sys.argv[1] + "/*.pb")) == 40, "who closes a session has its traces"
+assert not glob.glob(sys.argv[1] + "/*.part")
+left_open = tf.Session()
+left_open.run(y, {x: 1})
+"""
+
+
+def test_traces_are_whole_when_a_session_is_closed_and_when_the_program_ends(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", _SESSIONS, str(tmp_path / "t")], env={**os.environ, "MILLRACE_TRACE": str(tmp_path / "t")}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    trace = profiler.Trace.read(tmp_path / "t")
+    assert sorted(s.name.split(", ", 1)[1] for s in trace) == sorted(
+        ["session %d, step %d" % (s, i) for s in range(8) for i in range(5)] + ["session 8, step 0"]
+    )
+    for step in trace:
+        assert "square" in [r.name for r in step.runs]
+        by_start = [r.start for r in step.runs]
+        assert by_start == sorted(by_start)
+
+
 def test_traces_that_cannot_be_written_do_not_fail_the_step(tmp_path):
     (tmp_path / "file").write_text("")
     run = subprocess.run([sys.executable, "-c", _PROGRAM], env={**os.environ, "MILLRACE_TRACE": str(tmp_path / "file" / "t")}, capture_output=True, text=True)

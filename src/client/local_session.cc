@@ -141,7 +141,12 @@ class LocalSession final : public Session, public Interruptible {
   }
 
   void SetInterruptCheck(const InterruptCheck& check) override { core_->coordinator().SetInterruptCheck(check); }
-  Status Close() override { return held()->coordinator().Close(kClosePatience); }
+  Status Close() override {
+    const std::shared_ptr<SessionCore> core = held();
+    Status s = core->coordinator().Close(kClosePatience);
+    core->session->FlushTraces(kClosePatience);
+    return s;
+  }
 
  private:
   // For one call, in which a step may delete the session.

@@ -186,6 +186,7 @@ Status Master::Close(OpenPtr open, const Status& why) {
     open->closed = why;
   }
   const Status s = open->session.coordinator().Close(options_.close_patience);
+  open->session.FlushTraces(options_.close_patience);
   absl::MutexLock lock(&mu_);
   if (!s.ok()) unended_.push_back(std::move(open));  // its end would wait for its steps
   return s;

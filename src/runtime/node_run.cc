@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "base/help_point.h"
-#include "base/stopwatch.h"
 #include "kernel/late_work.h"
 #include "runtime/interrupt.h"
 
@@ -80,9 +79,9 @@ Status NoValue(int output) { return Internal("kernel gave output ", output, " no
 Status ComputeTraced(const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step,
                      StepTrace& trace) {
   HelpMeter help;
-  const int64_t start = RealNanos();
+  const int64_t start = TicksNow();
   MR_RETURN_IF_ERROR(ComputeNode(n, inputs, outputs, dies, step));
-  trace.Record({.node = n.info, .start_nanos = start}, {outputs, static_cast<size_t>(n.num_outputs)}, help.Take());
+  trace.Record({.node = n.info, .start_ticks = start}, {outputs, static_cast<size_t>(n.num_outputs)}, help.Take());
   return absl::OkStatus();
 }
 

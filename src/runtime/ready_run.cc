@@ -14,7 +14,6 @@
 #include <deque>
 
 #include "base/help_point.h"
-#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "kernel/session_scope.h"
 #include "runtime/blocked_nodes.h"
@@ -282,7 +281,7 @@ class ReadyRun final : public StepWatch::Part {
           item_(item),
           inputs_(inputs),
           thread_(run.options_.trace ? run.options_.trace->NoteThread() : 0),
-          start_(run.options_.trace ? RealNanos() : 0),
+          start_(run.options_.trace ? TicksNow() : 0),
           context_(
               *run.Node(item.node).info, inputs_.data(), item.iteration->slots_from(run.Node(item.node).output_begin),
               run.Node(item.node).dies, item.iteration->step) {}

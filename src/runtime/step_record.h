@@ -74,6 +74,11 @@ struct StepRecord {
     return absl::MakeConstSpan(parts).subspan(
         run == 0 ? 0 : runs[run - 1].parts_end, runs[run].parts_end - (run == 0 ? 0 : runs[run - 1].parts_end));
   }
+  // How much memory it holds, about.
+  size_t TotalBytes() const {
+    return sizeof(*this) + runs.size() * sizeof(Run) + outputs.size() * sizeof(Output) +
+           parts.size() * sizeof(HelpPart);
+  }
   // It has come from somewhere else. InvalidArgument: a number in it is out of range; ResourceExhausted: to write its
   // statistics would take far too long.
   Status Check() const;

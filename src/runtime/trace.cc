@@ -9,7 +9,6 @@
 
 #include "base/current_thread.h"
 #include "base/logging.h"
-#include "base/stopwatch.h"
 #include "base/thread_switches.h"
 #include "runtime/plan_graph.h"
 
@@ -28,6 +27,22 @@ void AddConstants(const PlanGraph& graph, int32_t plan, int64_t nanos, StepRecor
          .end_nanos = nanos,
          .outputs_end = static_cast<uint32_t>(record->outputs.size()),
          .parts_end = static_cast<uint32_t>(record->parts.size())});
+  }
+}
+
+// What other threads did of a node lies within its time, although they read another clock.
+void ToNanos(TickScale& scale, StepRecord* record) {
+  scale.Stop();
+  uint32_t part = 0;
+  for (StepRecord::Run& run : record->runs) {
+    run.start_nanos = scale.ToNanos(run.start_nanos);
+    run.end_nanos = scale.ToNanos(run.end_nanos);
+    for (; part < run.parts_end; ++part) {
+      for (int64_t HelpPart::* time : {&HelpPart::asked_nanos, &HelpPart::start_nanos, &HelpPart::end_nanos}) {
+        int64_t& t = record->parts[part].*time;
+        t = std::clamp(t, run.start_nanos, run.end_nanos);
+      }
+    }
   }
 }
 
@@ -83,7 +98,7 @@ bool StepTrace::Find(const NodeInfo* node, StepRecord::Run* run) {
 }
 
 void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs, absl::Span<const HelpPart> parts) noexcept {
-  const int64_t now = RealNanos();
+  const int64_t now = TicksNow();
   absl::MutexLock lock(&mu_);
   if (record_.runs.size() >= kMostRuns) {
     ++left_out_;
@@ -91,7 +106,7 @@ void StepTrace::Record(const Run& run, absl::Span<const Slot> outputs, absl::Spa
   }
   StepRecord::Run r;
   if (!Find(run.node, &r)) return;
-  r.start_nanos = run.start_nanos;
+  r.start_nanos = run.start_ticks;
   r.end_nanos = now;
   r.thread = run.thread != 0 ? run.thread : CurrentThread();
   r.is_asynchronous = run.is_asynchronous;
@@ -126,6 +141,7 @@ std::vector<StepRecord> StepTrace::Take() {
   if (!record_.runs.empty()) {
     record_.plans.reserve(graphs_.size());
     std::vector<int64_t> first_starts(graphs_.size(), INT64_MAX);
+    ToNanos(scale_, &record_);
     for (const StepRecord::Run& run : record_.runs) {
       int64_t& first = first_starts[static_cast<size_t>(run.plan)];
       first = std::min(first, run.start_nanos);

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/tick_clock.h"
 #include "kernel/kernel.h"
 #include "runtime/step_record.h"
 
@@ -27,7 +28,7 @@ class StepTrace {
 
   struct Run {
     const NodeInfo* node;  // of a watched graph
-    int64_t start_nanos;
+    int64_t start_ticks;
     uint32_t thread = 0;  // 0: this one
     bool is_asynchronous = false;
   };
@@ -49,8 +50,9 @@ class StepTrace {
   absl::Mutex mu_;
   std::vector<std::shared_ptr<const PlanGraph>> graphs_ ABSL_GUARDED_BY(mu_);
   size_t last_found_ ABSL_GUARDED_BY(mu_) = 0;  // in graphs_
-  StepRecord record_ ABSL_GUARDED_BY(mu_);      // its plans are made by Take
-  int64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;   // runs behind the first kMostRuns
+  StepRecord record_ ABSL_GUARDED_BY(mu_);      // its plans are made by Take, and its runs' times are ticks until then
+  TickScale scale_ ABSL_GUARDED_BY(mu_);
+  int64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;  // runs behind the first kMostRuns
   std::vector<StepRecord> others_ ABSL_GUARDED_BY(mu_);
 };
 

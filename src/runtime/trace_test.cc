@@ -16,15 +16,16 @@ TEST(StepTraceTest, HasTheFirstRunsOfAStepThatGoesOnAndOn) {
   trace.Watch(graph);
   testing::internal::CaptureStderr();
   for (size_t i = 0; i < StepTrace::kMostRuns + 3; ++i) {
-    trace.Record({.node = &graph->nodes[0].info, .start_nanos = static_cast<int64_t>(i), .thread = 1}, {});
+    trace.Record(
+        {.node = &graph->nodes[0].info, .start_ticks = TicksNow(), .thread = static_cast<uint32_t>(i + 1)}, {});
   }
   std::vector<StepRecord> records = trace.Take();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("left out: 3"), std::string::npos);
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].runs.size(), StepTrace::kMostRuns);
-  EXPECT_EQ(records[0].runs.back().start_nanos, static_cast<int64_t>(StepTrace::kMostRuns) - 1);
+  EXPECT_EQ(records[0].runs.back().thread, StepTrace::kMostRuns);
   trace.Watch(graph);  // the next step's is whole again
-  trace.Record({.node = &graph->nodes[0].info, .start_nanos = 0, .thread = 1}, {});
+  trace.Record({.node = &graph->nodes[0].info, .start_ticks = TicksNow(), .thread = 1}, {});
   records = trace.Take();
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].runs.size(), 1u);

@@ -28,6 +28,7 @@ MasterSession::MasterSession(RefPtr<SharedGraph> graph, const wire::ConfigProto&
       placement_(options.passes.placement),
       periods_(config.placement_period),
       trace_files_(std::move(trace_files)),
+      trace_writer_(trace_files_.is_on() ? std::make_unique<TraceWriter>(env_) : nullptr),
       coordinator_(
           std::move(graph), std::move(workers), id, WithThreads(std::move(options), inter_op_threads_.front())) {}
 
@@ -84,25 +85,42 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
     }
     if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
     const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
-    if (measure) measure->Stop();
+    if (measure) measure->Stop(env_.Now());
     if (!step.trace || absl::IsCancelled(s)) return s;
     WithoutExceptions([&] {  // a trace that there is no memory for is left out: the step has ended
       std::vector<StepRecord> records = trace->Take();
       if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(records, *placement_);
       if (!measure) return absl::OkStatus();
       AlignClocks(coordinator_.Sessions(), env_, &records);
-      // No devices: another step has just found that a worker forgot the session.
-      if (const auto devices = coordinator_.ListDevices(); s.ok() && !devices.empty()) {
-        AddUnrun(feeds, fetches, *outputs, devices, &records);
+      size_t bytes = 0;
+      for (const StepRecord& record : records) bytes += record.TotalBytes();
+      auto encode = [records = std::move(records), fetched = FetchedValues(feeds, fetches, *outputs),
+                     devices = s.ok() ? coordinator_.ListDevices() : std::vector<DeviceInfo>(),
+                     measure = *std::move(measure)]() mutable {
+        // No devices: another step has just found that a worker forgot the session.
+        if (!devices.empty()) AddUnrun(fetched, devices, &records);
+        return measure.Write(records, fetched);
+      };
+      const bool is_written = written_as >= 0 && s.ok();
+      if (!is_asked_for) {
+        if (is_written) trace_writer_->Write(trace_files_.PathOf(written_as), bytes, std::move(encode));
+        return absl::OkStatus();
       }
-      const std::string encoded = measure->Write(records, fetches, env_.Now());
-      if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, encoded);
-      if (is_asked_for) metadata->unknown_fields.Append(encoded);  // nobody on the way reads it
+      std::string encoded = encode();
+      metadata->unknown_fields.Append(encoded);  // nobody on the way reads it
+      if (is_written) {
+        trace_writer_->Write(
+            trace_files_.PathOf(written_as), encoded.size(), [encoded = std::move(encoded)] { return encoded; });
+      }
       return absl::OkStatus();
     })
         .IgnoreError();
     return s;
   });
+}
+
+void MasterSession::FlushTraces(absl::Duration patience) {
+  if (trace_writer_) trace_writer_->Flush(patience);
 }
 
 }  // namespace millrace

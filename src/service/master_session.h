@@ -7,6 +7,7 @@
 #include "service/coordinator.h"
 #include "service/placement_periods.h"
 #include "service/trace_files.h"
+#include "service/trace_writer.h"
 #include "wire/config.h"
 
 namespace millrace {
@@ -33,6 +34,9 @@ class MasterSession {
              absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches, absl::Span<Node* const> targets,
              std::vector<Tensor>* outputs, wire::RunMetadata* metadata);
 
+  // Waits until the traces of the steps that have ended are in files, as MILLRACE_TRACE asks for.
+  void FlushTraces(absl::Duration patience);
+
  private:
   StatusOr<StepOptions> OptionsOf(const wire::RunOptions& options) const;
 
@@ -42,6 +46,7 @@ class MasterSession {
   const std::shared_ptr<PlacementState> placement_;
   PlacementPeriods periods_;
   TraceFiles trace_files_;
+  const std::unique_ptr<TraceWriter> trace_writer_;  // null: nobody asks for files
   Coordinator coordinator_;
 };
 

@@ -17,23 +17,24 @@ StepMeasure::StepMeasure() {
   start_nanos_ = RealNanos();
 }
 
-void StepMeasure::Stop() {
+void StepMeasure::Stop(absl::Time now) {
   end_nanos_ = RealNanos();
+  end_ = now;
   after_ = HostAllocator().Stats();
   off_cpu_ = ThreadSwitches::Get().Between(start_nanos_, end_nanos_);
   recording_.reset();
 }
 
-std::string StepMeasure::Write(const std::vector<StepRecord>& records, absl::Span<const Output> fetches,
-                               absl::Time now) const {
+std::string StepMeasure::Write(const std::vector<StepRecord>& records, const std::vector<FetchedValue>& fetched) const {
   if (std::all_of(records.begin(), records.end(), [](const StepRecord& r) { return r.runs.empty(); })) return {};
   WholeStep step;
-  step.now = now;
   step.start_nanos = start_nanos_;
   step.end_nanos = end_nanos_;
-  for (const Output& fetch : fetches) {
-    const absl::string_view name = fetch.node->name();
-    if (std::find(step.fetched.begin(), step.fetched.end(), name) == step.fetched.end()) step.fetched.push_back(name);
+  step.end = end_;
+  for (const FetchedValue& fetch : fetched) {
+    if (std::find(step.fetched.begin(), step.fetched.end(), fetch.name) == step.fetched.end()) {
+      step.fetched.push_back(fetch.name);
+    }
   }
   const std::string allocator(HostAllocator().name());
   step.allocator = allocator;
@@ -46,8 +47,8 @@ std::string StepMeasure::Write(const std::vector<StepRecord>& records, absl::Spa
 
 namespace {
 
-const std::string& DeviceOf(const Node& node, absl::Span<const DeviceInfo> devices) {
-  const StatusOr<DeviceName> wanted = DeviceName::Parse(node.device());
+const std::string& DeviceOf(absl::string_view asked_for, absl::Span<const DeviceInfo> devices) {
+  const StatusOr<DeviceName> wanted = DeviceName::Parse(asked_for);
   for (const DeviceInfo& d : devices) {
     const StatusOr<DeviceName> name = DeviceName::Parse(d.name);
     if (wanted.ok() && name.ok() && wanted->Matches(*name)) return d.name;
@@ -57,11 +58,31 @@ const std::string& DeviceOf(const Node& node, absl::Span<const DeviceInfo> devic
 
 }  // namespace
 
-void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
-              absl::Span<const DeviceInfo> devices, std::vector<StepRecord>* records) {
-  std::vector<absl::string_view> names;  // of what is fetched and not fed
-  for (const Output& fetch : fetches) {
-    if (std::find(feeds.begin(), feeds.end(), fetch) == feeds.end()) names.push_back(fetch.node->name());
+std::vector<FetchedValue> FetchedValues(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+                                        absl::Span<const Tensor> values) {
+  std::vector<FetchedValue> all;
+  all.reserve(fetches.size());
+  const int64_t now = RealNanos();
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const Node& node = *fetches[i].node;
+    FetchedValue& f = all.emplace_back(FetchedValue{
+        .name = std::string(node.name()), .op = std::string(node.op_name()), .device = std::string(node.device())});
+    f.is_fed = std::find(feeds.begin(), feeds.end(), fetches[i]) != feeds.end();
+    f.nanos = now;
+    if (i >= values.size()) continue;
+    f.value = {.dtype = values[i].dtype(),
+               .shape = values[i].shape(),
+               .bytes = static_cast<int64_t>(values[i].TotalBytes()),
+               .is_shared = true};
+  }
+  return all;
+}
+
+void AddUnrun(const std::vector<FetchedValue>& fetched, absl::Span<const DeviceInfo> devices,
+              std::vector<StepRecord>* records) {
+  std::vector<absl::string_view> names;
+  for (const FetchedValue& fetch : fetched) {
+    if (!fetch.is_fed) names.push_back(fetch.name);
   }
   std::sort(names.begin(), names.end());
   std::vector<char> is_told(names.size());
@@ -74,24 +95,18 @@ void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, 
     for (const StepRecord::Run& run : record.runs) tell(record.NodeOf(run).name);
   }
   StepRecord unrun;
-  for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
-    const Output fetch = fetches[i];
-    if (std::find(feeds.begin(), feeds.end(), fetch) != feeds.end() || !tell(fetch.node->name())) continue;
+  for (const FetchedValue& fetch : fetched) {
+    if (fetch.is_fed || !tell(fetch.name)) continue;
     TracedPlan plan;  // each is on a device of its own
-    plan.device = DeviceOf(*fetch.node, devices);
-    plan.nodes.push_back({.name = fetch.node->name(), .op = fetch.node->op_name()});
+    plan.device = DeviceOf(fetch.device, devices);
+    plan.nodes.push_back({.name = fetch.name, .op = fetch.op});
     plan.MakeLabels().IgnoreError();  // it waits for nothing
     unrun.plans.push_back(std::make_shared<const TracedPlan>(std::move(plan)));
-    unrun.outputs.push_back(
-        {.dtype = values[i].dtype(),
-         .shape = values[i].shape(),
-         .bytes = static_cast<int64_t>(values[i].TotalBytes()),
-         .is_shared = true});
-    const int64_t now = RealNanos();
+    unrun.outputs.push_back(fetch.value);
     unrun.runs.push_back(
         {.plan = static_cast<int32_t>(unrun.plans.size()) - 1,
-         .start_nanos = now,
-         .end_nanos = now,
+         .start_nanos = fetch.nanos,
+         .end_nanos = fetch.nanos,
          .outputs_end = static_cast<uint32_t>(unrun.outputs.size())});
   }
   if (!unrun.runs.empty()) records->push_back(std::move(unrun));

@@ -65,9 +65,9 @@ class StepStatsTest : public ::testing::Test {
       record.plans.push_back(std::make_shared<const TracedPlan>(plan));
     }
     StepMeasure measure;
-    measure.Stop();
+    measure.Stop(absl::FromUnixSeconds(1000));
     wire::RunMetadata metadata;
-    ASSERT_TRUE(wire::Decode(measure.Write({record}, {}, absl::FromUnixSeconds(1000)), &metadata).ok());
+    ASSERT_TRUE(wire::Decode(measure.Write({record}, {}), &metadata).ok());
     if (metadata.step_stats) stats_ = *metadata.step_stats;
   }
   static int32_t NodeOf(TracedPlan& plan, const std::string& name) {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/hash_map.h"
-#include "base/stopwatch.h"
 #include "wire/backward_writer.h"
 
 namespace millrace {
@@ -156,7 +155,7 @@ class Writer {
       : records_(records),
         step_(step),
         runs_(records),
-        offset_(absl::ToUnixNanos(step.now) - RealNanos()),
+        offset_(absl::ToUnixNanos(step.end) - step.end_nanos),
         first_start_(INT64_MAX),
         out_(bytes) {
     for (size_t r = 0; r < records.size(); ++r) {

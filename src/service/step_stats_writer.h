@@ -15,8 +15,8 @@ namespace millrace {
 
 // What is told of a step beside its nodes. Times as RealNanos says.
 struct WholeStep {
-  absl::Time now;  // it is now
   int64_t start_nanos = 0, end_nanos = 0;
+  absl::Time end;                          // what the wall said at end_nanos
   std::vector<absl::string_view> fetched;  // names of nodes
   absl::string_view allocator;
   int64_t peak_bytes = 0, kept_bytes = 0, bytes_in_use = 0;  // beyond what was in use; kept; altogether

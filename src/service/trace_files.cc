@@ -8,7 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/logging.h"
 #include "base/settings.h"
 
 namespace millrace {
@@ -28,12 +27,6 @@ StatusOr<std::vector<std::pair<int64_t, int64_t>>> ReadSteps(absl::string_view t
     steps.emplace_back(from, to);
   }
   return steps;
-}
-
-Status WriteWhole(Env& env, const std::string& path, absl::string_view data) {
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
-  MR_RETURN_IF_ERROR(file->Append(data));
-  return file->Close();
 }
 
 }  // namespace
@@ -56,11 +49,8 @@ int64_t TraceFiles::Next() {
   return is_wanted ? step : -1;
 }
 
-void TraceFiles::Write(Env& env, int64_t step, absl::string_view metadata) const {
-  const std::string path = absl::StrFormat("%s/trace-%d-%d-%06d.pb", folder_, ::getpid(), session_, step);
-  Status s = env.CreateDirs(folder_);
-  if (s.ok()) s = WriteWhole(env, path, metadata);
-  if (!s.ok()) LogWarning("the trace of a step is not written: ", s.message());
+std::string TraceFiles::PathOf(int64_t step) const {
+  return absl::StrFormat("%s/trace-%d-%d-%06d.pb", folder_, ::getpid(), session_, step);
 }
 
 }  // namespace millrace

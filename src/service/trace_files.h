@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of a program that knows nothing of them: with MILLRACE_TRACE=DIR in the environment every session writes some
 // of its steps as DIR/trace-PROCESS-SESSION-STEP.pb, RunMetadata messages, which `millrace trace DIR` reads. Steps
-// count from 0 in each session; MILLRACE_TRACE_STEPS says which, as "0-9,100" (default: 0-49). Thread-safe.
+// count from 0 in each session; MILLRACE_TRACE_STEPS says which, as "0-9,100" (default: 0-49). Here are the names and
+// the numbers; TraceWriter writes. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -10,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-#include "base/env.h"
 #include "base/status.h"
 
 namespace millrace {
@@ -28,8 +27,7 @@ class TraceFiles {
   bool is_on() const { return !folder_.empty(); }
   // The number of the step that begins, or -1 when it is not to be written.
   int64_t Next();
-  // `metadata`: encoded. A failure is logged: the step has its values.
-  void Write(Env& env, int64_t step, absl::string_view metadata) const;
+  std::string PathOf(int64_t step) const;
 
  private:
   std::string folder_;

@@ -5,9 +5,6 @@
 
 #include <cstdlib>
 
-#include "simulation/fake_env.h"
-#include "wire/step_stats.h"
-
 namespace millrace {
 namespace {
 
@@ -48,18 +45,12 @@ TEST_F(TraceFilesTest, TakesTheStepsOfAList) {
   }
 }
 
-TEST_F(TraceFilesTest, WritesAMessageAStep) {
+TEST_F(TraceFilesTest, NamesAFileAStep) {
   ::setenv("MILLRACE_TRACE", "/some/folder", 1);
-  FakeEnv env;
-  wire::RunMetadata metadata;
-  metadata.step_stats.Ensure().dev_stats.emplace_back().device = "d";
-  TraceFiles::FromEnvironment()->Write(env, 12, wire::Encode(metadata));
-  const StatusOr<std::vector<std::string>> files = env.ListDir("/some/folder");
-  ASSERT_TRUE(files.ok() && files->size() == 1) << files.status();
-  EXPECT_TRUE(files->front().ends_with("-000012.pb")) << files->front();
-  wire::RunMetadata read;
-  ASSERT_TRUE(wire::Decode(*env.ReadFile("/some/folder/" + files->front()), &read).ok());
-  EXPECT_EQ(read.step_stats->dev_stats[0].device, "d");
+  const StatusOr<TraceFiles> files = TraceFiles::FromEnvironment(), other = TraceFiles::FromEnvironment();
+  const std::string path = files->PathOf(12);
+  EXPECT_TRUE(path.starts_with("/some/folder/trace-") && path.ends_with("-000012.pb")) << path;
+  EXPECT_NE(path, other->PathOf(12)) << "of another session";
 }
 
 }  // namespace

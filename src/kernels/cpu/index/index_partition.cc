@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_deal.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/index/index_kernels.h"
 
@@ -50,45 +51,28 @@ Status DynamicPartition(KernelContext& ctx) {
                            ", must begin with the shape of partitions, ", parts.shape().ToString());
   }
   MR_RETURN_IF_ERROR(CheckIndices("partitions", parts, count));
-  // Each chunk of slices counts what it has for each partition; where its own begin in the outputs is then known, and
-  // chunks are moved side by side.
-  const int64_t n = parts.num_elements(), chunk = std::max<int64_t>(4096, int64_t{8} * count);
-  const int64_t chunks = std::max<int64_t>((n + chunk - 1) / chunk, 1);
+  const int64_t n = parts.num_elements();
   const int32_t* const ids = parts.data<int32_t>();
-  std::vector<int64_t> places(static_cast<size_t>(chunks * count));  // [chunk, partition]
-  ctx.ParallelFor(chunks, 1.0 * static_cast<double>(chunk), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      int64_t* const counts = places.data() + c * count;
-      for (int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) ++counts[ids[i]];
-    }
-  });
+  Deal deal(ctx, n, count, 1.0, [ids](int64_t i) { return ids[i]; });
   std::vector<void*> outputs(static_cast<size_t>(count));
   for (int k = 0; k < count; ++k) {
-    int64_t size = 0;
-    for (int64_t c = 0; c < chunks; ++c) {
-      size += std::exchange(places[static_cast<size_t>(c * count + k)], size);
-    }
-    MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(size, data.shape(), parts.rank()));
+    MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(deal.size(k), data.shape(), parts.rank()));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(k, shape));
     outputs[static_cast<size_t>(k)] = out->mutable_raw();
   }
   const int64_t width = DimProduct(data.shape(), parts.rank(), data.rank());
   if (data.num_elements() == 0) return absl::OkStatus();
   const RunCopier copier(data.dtype(), width);
-  ctx.ParallelFor(chunks, copier.cost() * static_cast<double>(chunk), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      int64_t* const next = places.data() + c * count;
-      const int64_t first = c * chunk, last = std::min(n, first + chunk);
-      const bool done = ForOneElement(data.dtype(), width, [&](auto zero) {
-        using T = decltype(zero);
-        const T* const from = static_cast<const T*>(data.raw());
-        for (int64_t i = first; i < last; ++i)
-          static_cast<T*>(outputs[static_cast<size_t>(ids[i])])[next[ids[i]]++] = from[i];
-      });
-      for (int64_t i = first; i < last && !done; ++i) {
-        copier.CopyOne(outputs[static_cast<size_t>(ids[i])], next[ids[i]]++ * width, data.raw(), i * width);
-      }
-    }
+  const bool done = ForOneElement(data.dtype(), width, [&](auto zero) {
+    using T = decltype(zero);
+    const T* const from = static_cast<const T*>(data.raw());
+    deal.Run(ctx, copier.cost(), [&](int64_t i, int64_t part, int64_t place) {
+      static_cast<T*>(outputs[static_cast<size_t>(part)])[place] = from[i];
+    });
+  });
+  if (done) return absl::OkStatus();
+  deal.Run(ctx, copier.cost(), [&](int64_t i, int64_t part, int64_t place) {
+    copier.CopyOne(outputs[static_cast<size_t>(part)], place * width, data.raw(), i * width);
   });
   return absl::OkStatus();
 }

@@ -17,6 +17,7 @@
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_deal.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/index/index_kernels.h"
@@ -85,10 +86,10 @@ Groups GroupNumbered(const std::vector<uint64_t>& keys) {
 
 // For each key the place of the first one that is equal.
 StatusOr<std::vector<int64_t>> FirstPlaces(KernelContext& ctx, const std::vector<uint64_t>& keys) {
-  constexpr int64_t kChunk = 1 << 14, kKeysOfPart = 4096, kMostParts = 256;
+  constexpr int64_t kMany = 1 << 15, kKeysOfPart = 4096, kMostParts = 256;
   const int64_t n = static_cast<int64_t>(keys.size());
   std::vector<int64_t> places(keys.size());
-  if (n < 2 * kChunk || n > int64_t{std::numeric_limits<uint32_t>::max()}) {
+  if (n < kMany || n > int64_t{std::numeric_limits<uint32_t>::max()}) {
     KeyMap<uint64_t> seen;
     StopNowAndThen pause;
     for (int64_t i = 0; i < n; ++i) {
@@ -101,34 +102,26 @@ StatusOr<std::vector<int64_t>> FirstPlaces(KernelContext& ctx, const std::vector
     uint64_t key;
     uint32_t place, hash;
   };
-  const int64_t parts = std::min(n / kKeysOfPart, kMostParts), chunks = (n + kChunk - 1) / kChunk;
+  const int64_t parts = std::min(n / kKeysOfPart, kMostParts);
   MR_ASSIGN_OR_RETURN(Tensor hash_memory, ctx.AllocateTemp(DType::kUInt32, Shape::Vector(n)));
   uint32_t* const hashes = hash_memory.mutable_data<uint32_t>();
   std::vector<uint8_t> part(keys.size());
-  std::vector<int64_t> next(static_cast<size_t>(chunks * parts));  // of a chunk's keys in each part, then their places
-  ctx.ParallelFor(chunks, 4.0 * kChunk, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * kChunk; i < std::min(n, end * kChunk); ++i) {
+  ctx.ParallelFor(n, 3.0, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       const uint64_t hash = absl::HashOf(keys[static_cast<size_t>(i)]);
       hashes[i] = static_cast<uint32_t>(hash);
-      const auto p = static_cast<int64_t>(((hash >> 32) * static_cast<uint64_t>(parts)) >> 32);  // by other bits
-      part[static_cast<size_t>(i)] = static_cast<uint8_t>(p);
-      ++next[static_cast<size_t>(i / kChunk * parts + p)];
+      part[static_cast<size_t>(i)] = static_cast<uint8_t>(((hash >> 32) * static_cast<uint64_t>(parts)) >> 32);
     }
   });
+  Deal deal(ctx, n, parts, 1.0, [&part](int64_t i) { return part[static_cast<size_t>(i)]; });
   std::vector<int64_t> bounds = {0};
-  int64_t total = 0;
-  for (int64_t p = 0; p < parts; ++p) {
-    for (int64_t c = 0; c < chunks; ++c) total += std::exchange(next[static_cast<size_t>(c * parts + p)], total);
-    bounds.push_back(total);
-  }
+  for (int64_t p = 0; p < parts; ++p) bounds.push_back(bounds.back() + deal.size(p));
   MR_ASSIGN_OR_RETURN(Tensor memory, ctx.AllocateTemp(DType::kUInt64, Shape::Vector(2 * n)));
   static_assert(sizeof(Entry) == 2 * sizeof(uint64_t));
   Entry* const entries = reinterpret_cast<Entry*>(memory.mutable_raw());
-  ctx.ParallelFor(chunks, 4.0 * kChunk, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * kChunk; i < std::min(n, end * kChunk); ++i) {
-      int64_t& at = next[static_cast<size_t>(i / kChunk * parts + part[static_cast<size_t>(i)])];
-      entries[at++] = {keys[static_cast<size_t>(i)], static_cast<uint32_t>(i), hashes[i]};
-    }
+  deal.Run(ctx, 4.0, [&](int64_t i, int64_t p, int64_t place) {
+    entries[bounds[static_cast<size_t>(p)] + place] = {
+        keys[static_cast<size_t>(i)], static_cast<uint32_t>(i), hashes[i]};
   });
   ctx.ParallelFor(parts, 10.0 * static_cast<double>(n / parts), [&](int64_t begin, int64_t end) {
     std::vector<uint32_t> slots;  // which entry of a part, plus one; at least half of them are free

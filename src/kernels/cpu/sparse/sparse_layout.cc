@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_deal.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/sparse/sparse.h"
 
@@ -238,27 +239,37 @@ Status Split(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckInside(s, "indices"));
   const int64_t least = length / count, longer = length % count;
   const auto begin_of = [&](int64_t part) { return part * least + std::min(part, longer); };
-  std::vector<std::vector<int64_t>> members(static_cast<size_t>(count));
-  for (int64_t i = 0; i < s.n; ++i) {
-    const int64_t v = s.at(i)[axis], border = longer * (least + 1);
-    members[static_cast<size_t>(v < border ? v / (least + 1) : longer + (v - border) / least)].push_back(i);
+  const int64_t border = longer * (least + 1), rank = s.rank;
+  const auto part_at = [=](int64_t v) { return v < border ? v / (least + 1) : longer + (v - border) / least; };
+  std::vector<int32_t> known;  // of each place along the axis, where they are few beside the elements
+  if (length <= s.n) {
+    for (int64_t v = 0; v < length; ++v) known.push_back(static_cast<int32_t>(part_at(v)));
   }
-  for (int64_t p = 0; p < count; ++p) {
-    const std::vector<int64_t>& own = members[static_cast<size_t>(p)];
-    const int o = static_cast<int>(p), parts = static_cast<int>(count);
-    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({static_cast<int64_t>(own.size()), s.rank}));
-    MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(o, shape));
-    int64_t* to = indices->mutable_data<int64_t>();
-    for (const int64_t i : own) {
-      std::copy(s.at(i), s.at(i) + s.rank, to);
-      to[axis] -= begin_of(p);
-      to += s.rank;
-    }
-    MR_RETURN_IF_ERROR(GatherValues(ctx, parts + o, *s.values, own));
-    std::vector<int64_t> dims(s.dims(), s.dims() + s.rank);
+  Deal deal(ctx, s.n, count, 2.0, [&](int64_t i) {
+    const int64_t v = s.at(i)[axis];
+    return known.empty() ? part_at(v) : int64_t{known[static_cast<size_t>(v)]};
+  });
+  std::vector<int64_t*> indices;
+  std::vector<void*> values;
+  const int parts = static_cast<int>(count);
+  for (int p = 0; p < parts; ++p) {
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({deal.size(p), rank}));
+    MR_ASSIGN_OR_RETURN(Tensor * own_indices, ctx.AllocateOutput(p, shape));
+    MR_ASSIGN_OR_RETURN(Tensor * own_values, ctx.AllocateOutput(parts + p, Shape::Vector(deal.size(p))));
+    indices.push_back(own_indices->mutable_data<int64_t>());
+    values.push_back(own_values->mutable_raw());
+    std::vector<int64_t> dims(s.dims(), s.dims() + rank);
     dims[static_cast<size_t>(axis)] = least + (p < longer ? 1 : 0);
-    MR_RETURN_IF_ERROR(SetVector(ctx, 2 * parts + o, dims));
+    MR_RETURN_IF_ERROR(SetVector(ctx, 2 * parts + p, dims));
   }
+  const RunCopier copier(s.values->dtype(), 1);
+  deal.Run(ctx, copier.cost() + static_cast<double>(rank), [&](int64_t i, int64_t part, int64_t place) {
+    const int64_t* const from = s.at(i);
+    int64_t* const to = indices[static_cast<size_t>(part)] + place * rank;
+    for (int64_t d = 0; d < rank; ++d) to[d] = from[d];
+    to[axis] -= begin_of(part);
+    copier.CopyOne(values[static_cast<size_t>(part)], place, s.values->raw(), i);
+  });
   return absl::OkStatus();
 }
 

@@ -61,7 +61,7 @@ def _check(graph: Any, tensor: Any) -> Any:
 class BadValue:
     """Where a step has its first NaN or infinity: `tensor` by name, `kind` ("Inf", "NaN" or both), `op`, and `inputs`, names of what it was made from."""
 
-    def __init__(self, graph: Any, name: str, kind: str, error: InvalidArgumentError) -> None:
+    def __init__(self, graph: Any, name: str, kind: str, error: InvalidArgumentError) -> None:  # type: ignore[valid-type]
         self.tensor, self.kind, self.error = name, kind, error
         self.op = graph.get_tensor_by_name(name).op
         self.inputs = [_unchecked(t).name for t in self.op.inputs]

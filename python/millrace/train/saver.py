@@ -40,7 +40,7 @@ from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1,
 _update_checkpoint_state = update_checkpoint_state
 
 
-class NoCheckpointError(ValueError, errors.NotFoundError):
+class NoCheckpointError(ValueError, errors.NotFoundError):  # type: ignore[misc, valid-type]
     """A path without a checkpoint. Programs from TensorFlow 1.9 on expect a ValueError, those before it what the operation said."""
 
     def __init__(self, path: str) -> None:

@@ -16,8 +16,10 @@ TEST(TickClockTest, TellsWhatTheMachinesClockTells) {
     TickScale scale;
     std::vector<std::pair<int64_t, int64_t>> looks;  // clock before, ticks
     const int64_t start = RealNanos();
-    do looks.emplace_back(RealNanos(), TicksNow());
-    while (RealNanos() - start < span);
+    do {
+      const int64_t nanos = RealNanos();  // first: as an argument beside the ticks it may be the later one
+      looks.emplace_back(nanos, TicksNow());
+    } while (RealNanos() - start < span);
     scale.Stop();
     const int64_t after = RealNanos();
     int64_t last = before;

@@ -116,8 +116,6 @@ TEST_P(EveryWayTest, OnAThreadOfThePool) {
 
 // No call of the client is under way then: nobody but the thread that runs the step holds the session.
 TEST_P(EveryWayTest, BetweenTheCallsOfAPartialRun) {
-  // A worker clears containers when its last step has answered, when the worker may be gone.
-  if (what() == Does::kReset) GTEST_SKIP() << "a reset there is not safe yet";
   Build([&](const GraphBuilder& b) {
     return b.Add(x_, b.Op("TestCallsClient", {b.Op("TestOnOtherThread", {b.Scalar(1.0f)})}));
   });

@@ -226,8 +226,8 @@ void WorkerStep::Finish() {
   std::shared_ptr<WorkerStep> self = std::move(self_);
   StepTable::Callbacks idle = session_->steps().End(id_, is_alone_);
   self.reset();  // when the master has its answer it may end the session, and the worker with it
-  std::move(reply)(std::move(response));
   for (auto& callback : idle) std::move(callback)();
+  std::move(reply)(std::move(response));
 }
 
 void WorkerStep::Describe(std::vector<std::string>* lines) {

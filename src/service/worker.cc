@@ -210,6 +210,9 @@ void Worker::DeregisterPartitions(const CallOptions&, DeregisterPartitionsReques
 }
 
 void Worker::RunStep(const CallOptions& call, RunStepRequest request, Reply<RunStepResponse> reply) {
+  if (request.over.IsOver(request.step.step)) {
+    return std::move(reply)(InvalidArgument("step ", request.step.step, " is to run and is said to be over"));
+  }
   StatusOr<std::shared_ptr<WorkerStep>> step = FindStep(request.step, /*runs=*/true);
   if (!step.ok()) return std::move(reply)(step.status());
   if (request.over.next > 0) {

@@ -332,6 +332,14 @@ class FrameFuzzer::Impl {
       StatusOr<absl::Cord> frame = EncodeMessage(request);
       if (frame.ok()) corpus[absl::StrCat("Worker.", method)].push_back(std::string(*frame));
     };
+    // Those that were seen are over, as the later ones say: the same once more, under numbers that come after.
+    for (size_t i = 0, seen = corpus["Worker.RunStep"].size(); i < seen; ++i) {
+      RunStepRequest again;
+      if (!DecodeMessage(absl::Cord(corpus["Worker.RunStep"][i]), nullptr, &again).ok()) continue;
+      again.step.step = next.step + 1 + static_cast<int64_t>(i);
+      again.over = {};
+      add("RunStep", std::move(again));
+    }
     add("DeleteSession", DeleteWorkerSessionRequest{session});
     add("DeregisterPartitions", DeregisterPartitionsRequest{session, {1, 2}});
     add("AbortStep", AbortStepRequest{next, Cancelled("enough")});

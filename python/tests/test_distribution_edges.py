@@ -255,7 +255,7 @@ def test_what_validate_args_refuses():
         (TypeError, "must be Distribution", lambda: ds.Mixture(cat(), [None, None])),
         (TypeError, "same dtype", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0), ds.Normal(np.float64(0), np.float64(1))])),
         (ValueError, "num_classes != len", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0)])),
-        (ValueError, "incompatible", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0), ds.Normal([0.0, 1.0], 1.0)])),
+        (ValueError, "not compatible", lambda: ds.Mixture(cat(), [ds.Normal(0.0, 1.0), ds.Normal([0.0, 1.0], 1.0)])),
     ):
         with tf.Graph().as_default(), pytest.raises(error, match=match):
             make()

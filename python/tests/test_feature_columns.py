@@ -249,7 +249,7 @@ def test_columns_of_arrays(sess):
     (one,) = layers.infer_real_valued_columns(tf.zeros([5, 3]))
     assert (one.name, one.dimension) == ("", 3)
     assert [c.dimension for c in layers.infer_real_valued_columns({"a": tf.zeros([5]), "b": tf.zeros([5, 2], tf.int32)})] == [1, 2]
-    with pytest.raises(ValueError, match="integer or floating"):
+    with pytest.raises(ValueError, match="non floating types are not supported.*of type string"):
         layers.infer_real_valued_columns(tf.constant([["a"]]))
 
 

@@ -444,7 +444,7 @@ def test_a_progress_bar_tells_the_time_left(monkeypatch):
 
 
 def test_a_terminal_sees_how_far_a_fit_is(monkeypatch):
-    model = keras.Sequential([L.Dense(1, input_shape=(2,))])
+    model = keras.Sequential([L.Dense(1, input_shape=(2,), kernel_initializer="zeros")])  # losses of more than the four digits that are shown
     model.compile("sgd", "mse")
     monkeypatch.setattr(sys, "stdout", terminal := _Terminal(True))
     history = model.fit(np.ones([8, 2]), np.ones([8, 1]), batch_size=4, epochs=2, verbose=1, validation_data=(np.ones([8, 2]), np.ones([8, 1]))).history

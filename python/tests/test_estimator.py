@@ -394,3 +394,10 @@ def test_slots_are_saved_by_the_names_of_1_15(make, names, tmp_path):
     make(column, str(tmp_path)).train(lambda: ({"x": tf.constant([[1.0], [2.0]])}, tf.constant([[0], [1]])), steps=1)
     saved = [name for name, _ in tf.train.list_variables(str(tmp_path))]
     assert set(names) <= set(saved)
+
+
+def test_features_may_be_lists_of_numbers(tmp_path):
+    """Each is one value, not as many inputs as it has numbers."""
+    estimator = tf.estimator.LinearRegressor([tf.feature_column.numeric_column("age"), tf.feature_column.numeric_column("size", shape=2)], str(tmp_path))
+    estimator.train(lambda: ({"age": [17, 18.5], "size": [[1, 2.0], [3, 4]]}, [1.0, 0.0]), steps=2)
+    assert estimator.get_variable_value("linear/linear_model/size/weights").shape == (2, 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+import numpy as np
+
 from millrace.framework import dtypes, nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
@@ -106,9 +108,17 @@ def with_leaves(function: Callable[[Any], Any], arguments: Any) -> Any:
     return function(arguments)
 
 
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic)
+
+
+def _is_plain(leaves: List[Any]) -> bool:
+    return bool(leaves) and all(isinstance(leaf, _PLAIN) for leaf in leaves)
+
+
 def is_deep(values: Any) -> bool:
-    """Whether values lie in more than one list or tuple."""
-    return nest.is_sequence(values) and any(nest.is_sequence(x) for x in (values.values() if isinstance(values, dict) else values))
+    """Whether values lie in more than one list or tuple. A list of numbers or words is one value."""
+    inner = (values.values() if isinstance(values, dict) else values) if nest.is_sequence(values) else ()
+    return any(nest.is_sequence(x) and not _is_plain(nest.flatten(x)) for x in inner)
 
 
 class Places:

@@ -292,3 +292,39 @@ def test_layers_are_activations():
     with tf.keras.utils.custom_object_scope({"LeakyReLU": tf.keras.layers.LeakyReLU}):
         again = tf.keras.models.model_from_json(model.to_json())
     assert again.predict(np.array([[-4.0]])) == [[-1.0]]
+
+
+def lines_of_summary(model, **given):
+    lines = []
+    model.summary(print_fn=lines.append, **given)
+    return lines
+
+
+def test_summaries_are_laid_out_as_in_1_15():
+    x = tf.keras.Input((3,))
+    a, b = tf.keras.layers.Dense(2, name="a")(x), tf.keras.layers.Dense(3, name="b")(x)
+    chain, branched = tf.keras.Model(x, a, name="chain"), tf.keras.Model(x, [a, b])
+    assert lines_of_summary(chain) == [
+        'Model: "chain"',
+        "_" * 65,
+        "Layer (type)                 Output Shape              Param #   ",
+        "=" * 65,
+        "%s (InputLayer)         [(None, 3)]               0         " % chain.layers[0].name,
+        "_" * 65,
+        "a (Dense)                    (None, 2)                 8         ",
+        "=" * 65,
+        "Total params: 8",
+        "Trainable params: 8",
+        "Non-trainable params: 0",
+        "_" * 65,
+    ]
+    lines = lines_of_summary(branched)
+    assert lines[2].split()[-2:] == ["Connected", "to"] and lines[8].endswith("%s[0][0]" % chain.layers[0].name + " " * 20) and len(lines[8]) == 98
+    assert chain.layers[0].output_shape == [(None, 3)] and chain.input_shape == (None, 3)
+
+
+def test_a_layers_config_names_glorots_initializers():
+    config = tf.keras.layers.Dense(2).get_config()["kernel_initializer"]
+    assert config == {"class_name": "GlorotUniform", "config": {"seed": None, "dtype": "float32"}}
+    assert isinstance(tf.keras.initializers.get(config), tf.keras.initializers.glorot_uniform)
+    assert tf.glorot_normal_initializer(3).get_config() == {"seed": 3, "dtype": "float32"}

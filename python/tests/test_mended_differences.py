@@ -285,10 +285,10 @@ def test_names_of_what_layers_end_in():
     assert [moving_average(variable, 2.0, 0.9, zero_debias=z).op.name for z in (False, True)] == ["AssignMovingAvg", "AssignMovingAvg_1"]
     layer = tf.layers.BatchNormalization(name="bn")
     layer.apply(x, training=True)
-    assert [u.op.name for u in layer.updates] == ["bn/AssignMovingAvg", "bn/AssignMovingAvg_1"]
+    assert [u.name for u in layer.updates] == ["bn/AssignMovingAvg", "bn/AssignMovingAvg_1"]
     for debias in (False, True):
         tf.contrib.layers.batch_norm(x, scope="norm%d" % debias, zero_debias_moving_mean=debias, updates_collections="mine%d" % debias)
-        assert [u.op.name for u in tf.get_collection("mine%d" % debias)] == ["norm%d/AssignMovingAvg" % debias, "norm%d/AssignMovingAvg_1" % debias]
+        assert [u.name for u in tf.get_collection("mine%d" % debias)] == ["norm%d/AssignMovingAvg" % debias, "norm%d/AssignMovingAvg_1" % debias]
 
 
 def test_scopes_of_contrib_layers():

@@ -534,9 +534,10 @@ class _Normalization(_layers.BatchNormalization):
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that are to be run with each training step."""
-        self._updates.append(updates)
-        if self.collection is not None:
-            add_to_collections(self.collection, updates)
+        del inputs  # the graph tells
+        for update in self._note_updates(updates):
+            if self.collection is not None:
+                add_to_collections(self.collection, update)
 
 
 @add_arg_scope

@@ -10,7 +10,7 @@ from millrace.framework.errors import at_user_line
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
 from millrace.ops import init_ops
 from millrace.ops.init_ops import Initializer as InitializerV2  # noqa: F401
-from millrace.ops.init_ops import Constant, Identity, Initializer, Ones, Orthogonal, VarianceScaling, Zeros  # noqa: F401
+from millrace.ops.init_ops import Constant, GlorotNormal, GlorotUniform, Identity, Initializer, Ones, Orthogonal, VarianceScaling, Zeros  # noqa: F401
 from millrace.ops.init_ops_v2 import (  # noqa: F401
     Constant as ConstantV2,
     GlorotNormal as GlorotNormalV2,
@@ -63,15 +63,13 @@ he_normal = _scaling("he_normal", "He and others, normally distributed.", 2.0, "
 he_uniform = _scaling("he_uniform", "He and others, evenly distributed.", 2.0, "fan_in", "uniform")
 lecun_normal = _scaling("lecun_normal", "LeCun, normally distributed.", 1.0, "fan_in", "truncated_normal")
 lecun_uniform = _scaling("lecun_uniform", "LeCun, evenly distributed.", 1.0, "fan_in", "uniform")
-glorot_normal = _scaling("glorot_normal", "Glorot and Bengio, normally distributed.", 1.0, "fan_avg", "truncated_normal")
-glorot_uniform = _scaling("glorot_uniform", "Glorot and Bengio, evenly distributed.", 1.0, "fan_avg", "uniform")
+glorot_normal, glorot_uniform = GlorotNormal, GlorotUniform
 zero = zeros = Zeros
 one = ones = Ones
 constant, identity, orthogonal = Constant, Identity, Orthogonal
 uniform = random_uniform = RandomUniform
 normal = random_normal = RandomNormal
 truncated_normal = TruncatedNormal
-GlorotUniform, GlorotNormal = glorot_uniform, glorot_normal
 
 
 def serialize(initializer: Any) -> Any:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 from typing import Any, Dict, List, Optional
@@ -25,7 +24,7 @@ from millrace.keras.engine.inputs import Input, InputLayer, input_like
 from millrace.keras.engine.saving import h5py, load_weights_from_hdf5_group, save_model  # noqa: F401
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
-from millrace.layers.base import Layer, is_inside_call
+from millrace.layers.base import Layer
 
 
 def _input_of(tensor: Any, name: str) -> Any:
@@ -130,21 +129,22 @@ class Sequential(Model):
         waiting, self._stack, self.layers = self._stack, [], []
         if not waiting:
             raise at_user_line(TypeError("Sequential model cannot be built: model is empty. Add some layers first."))
-        with contextlib.nullcontext() if is_inside_call() else name_scope(self.name):
-            if isinstance(shape, dict):
-                first = waiting.pop(0)
-                self._become(list(shape.values()), [first(shape)], [first])
-            else:
-                self._build_input_shape = (None, *tuple(shape)[1:])
-                start = Input(batch_shape=self._build_input_shape)
-                self._become([start], [start], [])
-            for layer in waiting:
-                self.add(layer)
+        if isinstance(shape, dict):
+            first = waiting.pop(0)
+            self._become(list(shape.values()), [first(shape)], [first])
+        else:
+            self._build_input_shape = (None, *tuple(shape)[1:])
+            start = Input(batch_shape=self._build_input_shape, name="input_1")
+            self._become([start], [start], [])
+        for layer in waiting:
+            self.add(layer)
         if self._late is not None:
             self.compile(**self._late)
 
     def _build_for(self, x: Any) -> None:
-        if not self.outputs:
+        if self.outputs:
+            return
+        with name_scope(self.name):
             self._begin({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else np.shape(listed(x)[0]))
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import threading
 from typing import Any, Dict, List, Optional
 
 import numpy as np
@@ -22,7 +21,7 @@ from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.layers import casting
 from millrace.layers.nodes import History, Node, Places, arranged, is_deep, listed, one_or_all
-from millrace.layers.parts import Parts
+from millrace.layers.parts import Parts, calls
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
 
@@ -43,19 +42,6 @@ def is_keras_tensor(x: Any) -> bool:
 def as_tensor(x: Any) -> Any:
     """An input of a layer: a tensor; what has parts stays as it is."""
     return x if isinstance(x, (Tensor, SparseTensor, tuple, list, dict)) or hasattr(x, "indices") else convert_to_tensor(x)
-
-
-class _Calls(threading.local):
-    inside = False
-    training: Any = None  # what the layer that is being called was told
-
-
-_calls = _Calls()
-
-
-def is_inside_call() -> bool:
-    """Whether a layer is being called."""
-    return _calls.inside
 
 
 class Layer(Parts):
@@ -247,13 +233,13 @@ class Layer(Parts):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes."""
-        outermost, _calls.inside, training = not _calls.inside, True, _calls.training
+        outermost, calls.inside, around = not calls.inside, True, (calls.training, calls.inputs)
         try:
             if outermost:
                 self._layers_of_operations([inputs, args, kwargs])
             return self._build_and_call(inputs, *args, **kwargs)
         finally:
-            _calls.inside, _calls.training = not outermost, training
+            calls.inside, (calls.training, calls.inputs) = not outermost, around
 
     def _build_and_call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         form: Any = isinstance(inputs, (list, tuple))
@@ -264,11 +250,11 @@ class Layer(Parts):
         taken = arguments_of(self.call)
         arguments = {**dict(zip(taken[1:], args)), **kwargs}
         if "training" in arguments:
-            _calls.training = arguments["training"]
+            calls.training = arguments["training"]
         elif "training" in taken:
             kwargs.update(self._training_of_parent())
         with self._around_call():
-            tensors = [as_tensor(x) for x in listed(inputs)]
+            calls.inputs = tensors = [as_tensor(x) for x in listed(inputs)]
             tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
             given = arranged(tensors, form)
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
@@ -300,7 +286,7 @@ class Layer(Parts):
 
     def _training_of_parent(self) -> Dict[str, Any]:
         """The argument `training` of a call that was not given one: what a layer around was told, if any."""
-        return {} if _calls.training is None else {"training": _calls.training}
+        return {} if calls.training is None else {"training": calls.training}
 
     def _regularize(self, outputs: List[Any], inputs: List[Any]) -> None:
         """Adds the activity regularizer's loss for outputs, for each example of the batch."""

@@ -3,17 +3,52 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+import contextlib
+import threading
+from typing import Any, Iterator, List, Optional, Set
 
+from millrace.framework import dtypes, nest
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Operation, Tensor
+from millrace.keras.backend_settings import floatx
 from millrace.layers.nodes import listed, reachable_from
 from millrace.module import Submodules, inside
 from millrace.ops.variables import Variable
 
-_NEIGHBOURS = ("_inbound_nodes", "_outbound_nodes", "_input_layers", "_output_layers", "_added_metrics", "_first_values")
+_NEIGHBOURS = ("_inbound_nodes", "_outbound_nodes", "_input_layers", "_output_layers", "_added_metrics", "_first_values", "_collected_trainable_weights")
 
 
 def _each_once(values: List[Any]) -> List[Any]:
     return list({id(v): v for v in values}.values())
+
+
+def _as_update(update: Any) -> Any:
+    """An operation, or what a function makes; values that are none, pairs as well, are tensors, which change nothing (as in 1.15)."""
+    if isinstance(update, Operation):
+        return update
+    if hasattr(update, "op"):
+        return update.op
+    return _as_update(update()) if callable(update) else convert_to_tensor(update)
+
+
+class _Calls(threading.local):
+    """What there is to know of the layers that are being called."""
+
+    inside = False  # whether one is
+    training: Any = None  # what the innermost was told
+    inputs: Optional[List[Any]] = None  # those of the innermost
+
+    @contextlib.contextmanager
+    def with_inputs(self, inputs: List[Any]) -> Iterator[None]:
+        """While a network calls a layer again."""
+        around, self.inputs = self.inputs, inputs
+        try:
+            yield
+        finally:
+            self.inputs = around
+
+
+calls = _Calls()
 
 
 class Parts(Submodules):
@@ -27,8 +62,8 @@ class Parts(Submodules):
         self._trainable_weights: List[Any] = []
         self._non_trainable_weights: List[Any] = []
         self._losses: List[Any] = []
-        self._updates: List[Any] = []
-        self._conditions: Dict[int, Any] = {}  # by id of a loss or update: the inputs that it is for
+        self._updates: List[Any] = []  # operations
+        self._free: Set[int] = set()  # the ids of losses and updates that are for all models, whatever their inputs
 
     @property
     def trainable(self) -> bool:
@@ -65,45 +100,50 @@ class Parts(Submodules):
         """What is to be run with each training step: nothing for a layer that is not trained."""
         return [*self._updates, *self._of_parts("updates")] if self.trainable or self.stateful else []
 
-    def _all(self, field: str) -> List[Any]:
-        """Its losses or updates, of all its calls."""
-        return list(getattr(self, field))
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds losses, or what functions without arguments give. Those given with inputs are only for models on whose inputs they depend."""
+        self._note_losses(losses, inputs)
 
-    def _note(self, kept: List[Any], values: Any, inputs: Any) -> List[Any]:
-        new = [v for v in listed(values) if v is not None]
-        kept.extend(new)
-        condition = None if inputs is None else tuple(id(x) for x in listed(inputs))
-        for v in new:
-            self._conditions[id(v)] = condition
+    def _note_losses(self, losses: Any, inputs: Any) -> List[Any]:
+        new = [loss() if callable(loss) else loss for loss in listed(losses)]
+        new = [loss if isinstance(loss, Tensor) else convert_to_tensor(loss, dtypes.as_dtype(floatx())) for loss in new if loss is not None]
+        self._losses += new
+        if inputs is None:
+            self._free.update(id(loss) for loss in new)
         return new
 
-    def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Adds losses, or what functions without arguments give; those that depend on inputs are only for the calls with these."""
-        self._note(self._losses, [loss() if callable(loss) else loss for loss in listed(losses)], inputs)
-
     def add_update(self, updates: Any, inputs: Any = None) -> None:
-        """Adds operations that are to be run with each training step; with inputs only for the calls with these."""
-        self._note(self._updates, updates, inputs)
+        """Adds operations, or functions that make them, that are to be run with each training step. Those that depend on the layer's inputs are
+        for models with these; the graph tells which ones do, whatever `inputs` are given."""
+        del inputs  # as in 1.15
+        self._note_updates(updates)
 
-    def _of(self, field: str, inputs: Any) -> List[Any]:
-        """The losses or updates that were added for some inputs or depend on them; for None those that were added for none."""
-        own = getattr(self, "_" + field)
-        free = [v for part in self._parts() for v in getattr(part, "get_%s_for" % field)(None)]
+    def _note_updates(self, updates: Any) -> List[Any]:
+        new = [_as_update(u) for u in (updates if isinstance(updates, list) else [updates])]
+        inputs = calls.inputs
         if inputs is None:
-            return [v for v in own if self._conditions.get(id(v)) is None] + free
-        condition = tuple(id(x) for x in listed(inputs))
-        own = [v for v in own if self._conditions.get(id(v)) is not None]
-        conditional = own + [v for v in self._of_parts(field) if not any(v is f for f in free)]
-        depends = reachable_from(listed(inputs), conditional)
-        return [v for v, d in zip(conditional, depends) if d or self._conditions.get(id(v)) == condition]
+            inputs = [t for node in getattr(self, "_inbound_nodes", ()) for t in node.input_tensors]
+        self._updates += new
+        self._free.update(id(u) for u, depends in zip(new, reachable_from([x for x in inputs if hasattr(x, "op")], new)) if not depends)
+        return new
+
+    def _all_free(self) -> Set[int]:
+        return self._free.union(*(part._all_free() for part in self._parts()))
+
+    def _for(self, inputs: Any, found: List[Any]) -> List[Any]:
+        free = self._all_free()
+        if inputs is None:
+            return [v for v in found if id(v) in free]
+        found = [v for v in found if id(v) not in free]
+        return [v for v, depends in zip(found, reachable_from(nest.flatten(inputs), found)) if depends]
 
     def get_losses_for(self, inputs: Any) -> List[Any]:
-        """The losses added for some inputs; for None those that depend on none."""
-        return self._of("losses", inputs)
+        """The losses added with inputs that depend on these; for None those that were added with none."""
+        return self._for(inputs, self.losses)
 
     def get_updates_for(self, inputs: Any) -> List[Any]:
-        """The updates added for some inputs; for None those that depend on none."""
-        return self._of("updates", inputs)
+        """The updates that depend on some inputs; for None those that depend on none."""
+        return self._for(inputs, self.updates)
 
     # ---- weights ----
 
@@ -116,14 +156,14 @@ class Parts(Submodules):
     @property
     def trainable_weights(self) -> List[Any]:
         """The variables that are trained."""
-        return _each_once([*self._own(True), *self._of_parts("trainable_weights")]) if self.trainable else []
+        return [*self._own(True), *self._of_parts("trainable_weights")] if self.trainable else []
 
     @property
     def non_trainable_weights(self) -> List[Any]:
         """The other variables."""
         if self.trainable:
-            return _each_once([*self._own(False), *self._of_parts("non_trainable_weights")])
-        return _each_once([*self._own(True), *self._own(False), *self._of_parts("weights")])
+            return [*self._own(False), *self._of_parts("non_trainable_weights")]
+        return [*self._own(True), *self._own(False), *self._of_parts("weights")]
 
     @property
     def weights(self) -> List[Any]:

@@ -541,7 +541,7 @@ class RNN(SettingsLayer):
         return [(batch, *_sizes(n)) for n in _states(self.cell.state_size)]
 
     def _parts(self) -> List[Any]:
-        return []  # a cell may be no layer: what it has is asked for below
+        return [self.cell] if isinstance(self.cell, Layer) else []
 
     @property
     def trainable_weights(self) -> List[Any]:
@@ -554,15 +554,6 @@ class RNN(SettingsLayer):
         if not hasattr(self.cell, "weights"):
             return []
         return list(self.cell.non_trainable_weights if self.trainable else self.cell.weights)
-
-    @property
-    def losses(self) -> List[Any]:
-        """What it and its cell add to the loss."""
-        return [*super().losses, *getattr(self.cell, "losses", [])]
-
-    def get_losses_for(self, inputs: Any) -> List[Any]:
-        """The losses for some inputs, or those that depend on none."""
-        return super().get_losses_for(inputs) + (list(getattr(self.cell, "losses", [])) if inputs is None else [])
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""

@@ -115,13 +115,14 @@ class Layer(base.Layer):
         return self._graph
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
-        """Adds operations that are to be run with each training step; with inputs only for the calls with these."""
-        for update in self._note(self._updates, updates, inputs):
+        """Adds operations that are to be run with each training step, and are in the collection of these."""
+        del inputs  # the graph tells
+        for update in self._note_updates(updates) if self.trainable or self.stateful else []:
             get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, update)
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
         """Adds losses; those that depend on inputs are only for the calls with these."""
-        for loss in self._note(self._losses, losses, inputs):
+        for loss in self._note_losses(losses, inputs):
             get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
     def add_weight(  # type: ignore[override]

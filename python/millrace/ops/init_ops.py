@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
@@ -185,6 +185,29 @@ def _fans(shape: List[int]) -> Any:
     return shape[-2] * field, shape[-1] * field
 
 
+class _Glorot(VarianceScaling):
+    _distribution = ""
+
+    def __init__(self, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
+        super().__init__(1.0, "fan_avg", self._distribution, seed, dtype)
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such an initializer."""
+        return {"seed": self.seed, "dtype": self.dtype.name}
+
+
+class GlorotUniform(_Glorot):
+    """Glorot and Bengio's, evenly distributed."""
+
+    _distribution = "uniform"
+
+
+class GlorotNormal(_Glorot):
+    """Glorot and Bengio's, normally distributed."""
+
+    _distribution = "truncated_normal"
+
+
 class Orthogonal(Initializer):
     """An orthogonal matrix, drawn at random: q of the q and r of a matrix of normal numbers, with the signs of r's diagonal."""
 
@@ -229,16 +252,7 @@ zeros_initializer, ones_initializer, constant_initializer = Zeros, Ones, Constan
 random_uniform_initializer, random_normal_initializer, truncated_normal_initializer = RandomUniform, RandomNormal, TruncatedNormal
 uniform_unit_scaling_initializer, variance_scaling_initializer = UniformUnitScaling, VarianceScaling
 orthogonal_initializer, identity_initializer = Orthogonal, Identity
-
-
-def glorot_uniform_initializer(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
-    """Glorot and Bengio's, evenly distributed."""
-    return VarianceScaling(1.0, "fan_avg", "uniform", seed, dtype)
-
-
-def glorot_normal_initializer(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
-    """Glorot and Bengio's, normally distributed."""
-    return VarianceScaling(1.0, "fan_avg", "truncated_normal", seed, dtype)
+glorot_uniform_initializer, glorot_normal_initializer = GlorotUniform, GlorotNormal
 
 
 def get(identifier: Any) -> Any:

@@ -52,6 +52,8 @@ class InputLayer(Layer):
         tensor._uses_learning_phase = False
         Node(self, [], [], [], [tensor], [tensor])
 
+    input_shape = output_shape = property(lambda self: list(self._inbound_nodes[0].output_shapes), doc="A list of its shape, as 1.15 has it.")
+
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "ragged": self.ragged, "name": self.name}

@@ -13,13 +13,14 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.layers.base import Layer, arguments_of, is_inside_call, is_keras_tensor
+from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import Places, arranged, is_deep, listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
+from millrace.layers.parts import calls
 from millrace.layers.operations import AddLoss, AddMetric, comes_from_layers, layers_of_operations
 from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
-from millrace.layers.nodes import Node, reachable_from
+from millrace.layers.nodes import Node
 
 
 def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] = None) -> List[Any]:
@@ -227,7 +228,7 @@ class Network(Layer):
             if arguments.get("training") is None and "training" in arguments_of(layer.call):
                 arguments.update({"training": training} if training is not None else layer._training_of_parent())
             asked = K.phase_requests()
-            with get_default_graph().name_scope(layer.name):
+            with get_default_graph().name_scope(layer.name), calls.with_inputs(tensors):
                 made = nest.flatten(layer.call(arranged(tensors, node.form), **arguments))
                 after = listed(layer.compute_mask(arranged(tensors, node.form), arranged(before, node.form) if any(m is not None for m in before) else None))
                 layer._regularize(made, tensors)
@@ -243,7 +244,7 @@ class Network(Layer):
 
     def _is_made_of(self, x: Any) -> bool:
         """Whether a tensor was made of this network's tensors, by layers or operations of the graph, and not inside of a call."""
-        if not self._is_graph_network or not getattr(self, "outputs", None) or is_inside_call() or not isinstance(x, Tensor):
+        if not self._is_graph_network or not getattr(self, "outputs", None) or calls.inside or not isinstance(x, Tensor):
             return False
         return not hasattr(x, "_metric_obj") and comes_from_layers(x)
 
@@ -298,6 +299,17 @@ class Network(Layer):
         return self.layers
 
     @property
+    def trainable_weights(self) -> List[Any]:
+        """The variables that are trained, layer by layer."""
+        return [*self._of_parts("trainable_weights"), *self._own(True)] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> List[Any]:
+        """The other variables, layer by layer."""
+        others = [*self._of_parts("non_trainable_weights"), *self._own(False)]
+        return others if self.trainable else [*self._of_parts("trainable_weights"), *self._own(True), *others]
+
+    @property
     def weights(self) -> List[Any]:
         """All, layer by layer."""
         if "build" in type(self).__dict__ and not self.built:
@@ -307,51 +319,7 @@ class Network(Layer):
                     "is called with an `input_shape`." % self.name
                 )
             )
-        return list({id(w): w for w in [*self._own(True), *self._own(False), *self._of_parts("weights")]}.values())
-
-    def _all(self, field: str) -> List[Any]:
-        own = getattr(self, "_" + field)
-        return list({id(v): v for v in [*own, *(v for layer in self.layers for v in layer._all(field))]}.values())
-
-    def _gathered(self, field: str) -> List[Any]:
-        found = self._all(field)
-        if not self._is_graph_network:
-            return found
-        free = {id(v) for v in self._free(field)}
-        here = reachable_from(self.inputs, found)
-        return [v for v, depends in zip(found, here) if depends or id(v) in free]
-
-    @property
-    def losses(self) -> List[Any]:
-        """What its layers add to the loss, for its own inputs."""
-        return self._gathered("losses")
-
-    @property
-    def updates(self) -> List[Any]:
-        """What its layers run with each training step, for its own inputs."""
-        if not self.trainable and not self.stateful:
-            return []
-        return self._gathered("updates")
-
-    def _free(self, field: str) -> List[Any]:
-        """The losses or updates that depend on no inputs."""
-        own = [v for v in getattr(self, "_" + field) if self._conditions.get(id(v)) is None]
-        return own + [v for layer in self.layers for v in getattr(layer, "get_%s_for" % field)(None)]
-
-    def _for(self, field: str, inputs: Any) -> List[Any]:
-        if inputs is None:
-            return self._free(field)
-        found = self._all(field)
-        free = {id(v) for v in self._free(field)}
-        return [v for v, depends in zip(found, reachable_from(listed(inputs), found)) if depends and id(v) not in free]
-
-    def get_losses_for(self, inputs: Any) -> List[Any]:
-        """The losses that depend on some inputs; for None those that depend on none."""
-        return self._for("losses", inputs)
-
-    def get_updates_for(self, inputs: Any) -> List[Any]:
-        """The updates that depend on some inputs; for None those that depend on none."""
-        return self._for("updates", inputs)
+        return [*self._of_parts("weights"), *self._own(True), *self._own(False)]
 
     @property
     def stateful(self) -> bool:  # type: ignore[override]
@@ -373,20 +341,6 @@ class Network(Layer):
         for layer in self.layers:
             if hasattr(layer, "reset_states") and getattr(layer, "stateful", False):
                 layer.reset_states()
-
-    def set_weights(self, weights: Any) -> None:
-        """Sets its variables, layer by layer."""
-        if len(weights) != len(self.weights):
-            super().set_weights(weights)
-        rest = list(weights)
-        for layer in self.layers:
-            count = len(layer.weights)
-            layer.set_weights(rest[:count])
-            rest = rest[count:]
-
-    def get_weights(self) -> List[Any]:
-        """The values of its variables, layer by layer."""
-        return K.batch_get_value(self.weights)
 
     @property
     def input_spec(self) -> Any:

@@ -269,7 +269,9 @@ class Model(TrainingLoops, SavedWeights, Network):
                     self._measures.append(mean(part))
                 part = part if share == 1.0 else part * share
                 total = part if total is None else total + part
-            for penalty in self.losses:
+            penalties = self.get_losses_for(None) + self.get_losses_for(self.inputs)
+            if penalties:
+                penalty = math_ops.add_n(penalties)
                 total = penalty if total is None else total + penalty
         if total is None:
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
@@ -287,6 +289,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                 self._measures.append(value)
         self._measures = [self.total_loss, *self._measures]
         self._functions = {}
+        self._collected_trainable_weights = list(dict.fromkeys(self.trainable_weights))
 
     def _pairs_of_layers(self) -> List[Any]:
         """(metric, what it gives with a batch) of the layers: those that are attributes of a layer before others, and of calls for other inputs none."""
@@ -362,8 +365,8 @@ class Model(TrainingLoops, SavedWeights, Network):
                 part._trainable = self._compiled_trainability.get(id(part), trainable)
             try:
                 with name_scope("training"):
-                    steps = self.optimizer.get_updates(self.total_loss, list(dict.fromkeys(self.trainable_weights)))
-                self._functions["train"] = [steps, self.updates]
+                    steps = self.optimizer.get_updates(self.total_loss, self._collected_trainable_weights)
+                self._functions["train"] = [steps, self.get_updates_for(None), self.get_updates_for(self.inputs)]
             finally:
                 for part, trainable in now:
                     part._trainable = trainable

@@ -13,46 +13,52 @@ def count_params(weights: Any) -> int:
     return sum(K.count_params(w) for w in {id(w): w for w in weights}.values())
 
 
+def _calls_within(model: Any, layer: Any) -> List[Any]:
+    return [node for node in layer._inbound_nodes if id(node) in getattr(model, "_network_nodes", ())]
+
+
+def _is_chain(model: Any) -> bool:
+    """Whether each layer is called once, by what comes before it alone."""
+    if type(model).__name__ == "Sequential" or not model._is_graph_network:
+        return True
+    calls = [_calls_within(model, layer) for layer in model.layers]
+    feeding = {(id(b), i) for nodes in calls for n in nodes for b, i in zip(n.inbound_layers, n.node_indices)}
+    ends = [n for nodes in calls for n in nodes if (id(n.outbound_layer), n.outbound_layer._inbound_nodes.index(n)) not in feeding]
+    return len(ends) == 1 and all(len(nodes) == 1 and len(nodes[0].inbound_layers) <= 1 for nodes in calls)
+
+
 def print_summary(model: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
     """Prints the layers of a model: name and class, shape, parameters; what feeds them where that is not the layer before."""
-    show = print_fn or print
-    nodes: Any = getattr(model, "_network_nodes", set())
-    branched = any(
-        len([n for n in layer._inbound_nodes if id(n) in nodes]) > 1 or any(len(n.inbound_layers) > 1 for n in layer._inbound_nodes if id(n) in nodes)
-        for layer in model.layers
-    )
-    width = line_length or (98 if branched else 65)
-    places = [int(width * p) if p <= 1 else int(p) for p in positions or ([0.33, 0.55, 0.67, 1.0] if branched else [0.45, 0.85, 1.0])]
+    show, chain = print_fn or print, _is_chain(model)
+    width = line_length or (65 if chain else 98)
+    places = list(positions or ([0.45, 0.85, 1.0] if chain else [0.33, 0.55, 0.67, 1.0]))
+    places = [int(width * p) for p in places] if places[-1] <= 1 else places
 
-    def row(fields: List[str]) -> None:
+    def row(*fields: Any) -> None:
         line = ""
         for field, place in zip(fields, places):
-            line = (line + field)[: place - 1].ljust(place)
-        show(line.rstrip())
+            line = (line[:-1] + " " if line else "") + str(field)
+            line = line[:place].ljust(place)
+        show(line)
 
+    show('Model: "%s"' % model.name)
     show("_" * width)
-    row(["Layer (type)", "Output Shape", "Param #", "Connected to"][: len(places)])
+    row("Layer (type)", "Output Shape", "Param #", *([] if chain else ["Connected to"]))
     show("=" * width)
     for layer in model.layers:
         try:
-            shape = str(layer.output_shape)
+            shape = layer.output_shape
         except AttributeError:
             shape = "multiple"
-        fields = ["%s (%s)" % (layer.name, type(layer).__name__), shape, str(layer.count_params() if layer.built else 0)]
-        if branched:
-            before = [
-                "%s[%d][%d]" % (b.name, i, t)
-                for n in layer._inbound_nodes
-                if id(n) in nodes
-                for b, i, t in zip(n.inbound_layers, n.node_indices, n.tensor_indices)
-            ]
-            row([*fields, before[0] if before else ""])
-            for more in before[1:]:
-                row(["", "", "", more])
-        else:
-            row(fields)
-    trained, total = count_params(model.trainable_weights), count_params(model.weights)
-    show(
-        "%s\nTotal params: %s\nTrainable params: %s\nNon-trainable params: %s\n%s"
-        % ("=" * width, *(format(n, ",") for n in (total, trained, total - trained)), "_" * width)
-    )
+        fields = ["%s (%s)" % (layer.name, type(layer).__name__), shape, layer.count_params()]
+        nodes = [] if chain else _calls_within(model, layer)
+        before = ["%s[%d][%d]" % (b.name, i, t) for n in nodes for b, i, t in zip(n.inbound_layers, n.node_indices, n.tensor_indices)]
+        row(*fields, *([] if chain else before[:1] or [""]))
+        for more in before[1:]:
+            row("", "", "", more)
+        show(("=" if layer is model.layers[-1] else "_") * width)
+    trained, others = count_params(getattr(model, "_collected_trainable_weights", model.trainable_weights)), count_params(model.non_trainable_weights)
+    show("Total params: {:,}".format(trained + others))
+    show("Trainable params: {:,}".format(trained))
+    show("Non-trainable params: {:,}".format(others))
+    show("_" * width)

@@ -10,13 +10,13 @@ header{padding:18px 24px 6px}h1{font-size:20px;margin:0 0 2px}h2{font-size:16px;
 section{margin-top:22px}p.note{color:var(--soft);margin:4px 0 8px;max-width:110ch}
 .figures{display:flex;flex-wrap:wrap;gap:10px;margin:10px 0}.figure{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:8px 14px;min-width:130px}
 .figure b{display:block;font-size:18px;font-weight:600}.figure span{color:var(--soft);font-size:12px}
-.bar{display:flex;flex-wrap:wrap;gap:8px 14px;align-items:center;margin:6px 0}button,select{font:inherit;padding:2px 10px;border:1px solid var(--line);border-radius:5px;background:var(--back);cursor:pointer}
+.bar{display:flex;flex-wrap:wrap;gap:8px 14px;align-items:center;margin:6px 0}button,select{font:inherit;max-width:100%;padding:2px 10px;border:1px solid var(--line);border-radius:5px;background:var(--back);cursor:pointer}
 label{user-select:none;cursor:pointer}canvas{display:block;width:100%;border:1px solid var(--line);border-radius:6px;background:var(--back)}#timeline{cursor:grab}#overview{cursor:crosshair}
 .columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,760px),1fr));gap:22px}.scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;font-weight:600;border-bottom:1px solid var(--line);padding:3px 8px;white-space:nowrap}
 td{padding:3px 8px;border-bottom:1px solid #eaeef2;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.op,td:first-child:not(.name){white-space:nowrap}td.name{overflow-wrap:break-word;min-width:140px}
 tr.go{cursor:pointer}tr.go:hover{background:#eef4fb}td .share{display:inline-block;height:9px;background:var(--accent);opacity:.55;border-radius:2px;vertical-align:baseline}
-#detail{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:8px 14px;margin-top:8px;min-height:44px;font-size:13px}#detail b{font-weight:600}
+#detail{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:8px 14px;margin-top:8px;min-height:44px;font-size:13px;overflow-wrap:anywhere}#detail b{font-weight:600}
 #tip{position:fixed;pointer-events:none;background:#1f2328;color:#fff;padding:5px 9px;border-radius:5px;font-size:12px;max-width:520px;display:none;z-index:9;white-space:pre-line}
 details summary{cursor:pointer;color:var(--accent);margin-top:6px}.swatch{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:6px}
 </style></head><body>
@@ -114,15 +114,16 @@ function tables(){
 }
 function bars(){
   $("steps").style.display=DATA.steps.length>1?"":"none";if(DATA.steps.length<2)return;
-  const c=$("bars"),[g,w,h]=surface(c,90),most=Math.max(...DATA.steps.map(s=>s.length)),wide=w/DATA.steps.length;
-  DATA.steps.forEach((s,i)=>{const high=Math.max(2,(h-18)*s.length/most);g.fillStyle=s===step?"#0b62c4":"#9db7d5";g.fillRect(i*wide+1,h-high,Math.max(1,wide-2),high)});
-  g.fillStyle="#656d76";g.font="11px sans-serif";g.textBaseline="top";g.fillText("longest: "+time(most),6,3);
+  const c=$("bars"),[g,w,h]=surface(c,90),lengths=DATA.steps.map(s=>s.length).sort((a,b)=>a-b),most=lengths.at(-1),wide=w/DATA.steps.length;
+  const top=Math.min(most,4*lengths[lengths.length>>1]); // a first step, which is compiled, would make the others too low to see
+  DATA.steps.forEach((s,i)=>{const high=Math.max(2,(h-18)*Math.min(1,s.length/top)),x=i*wide+1,across=Math.max(1,wide-2);g.fillStyle=s===step?"#0b62c4":"#9db7d5";g.fillRect(x,h-high,across,high);if(s.length>top){g.fillStyle="#fff";g.fillRect(x,h-high+6,across,3)}});
+  g.fillStyle="#656d76";g.font="11px sans-serif";g.textBaseline="top";g.fillText("longest: "+time(most)+(most>top?"; bars with a gap are longer than "+time(top):""),6,3);
 }
 function surface(c,high){const w=c.clientWidth,r=window.devicePixelRatio||1;c.style.height=high+"px";c.width=w*r;c.height=high*r;const g=c.getContext("2d");g.setTransform(r,0,0,r,0,0);g.clearRect(0,0,w,high);return[g,w,high]}
-const LEFT=150;
+const LEFT=window.innerWidth<600?112:150;
 const X=(t,w)=>LEFT+(t-view[0])/(view[1]-view[0])*(w-LEFT-10);
 function ruler(g,w,high){
-  const span=view[1]-view[0];let tick=Math.pow(10,Math.floor(Math.log10(span/6)));while(span/tick>12)tick*=tick*5>span/2?2:5;
+  const span=view[1]-view[0],most=Math.max(2,Math.min(12,Math.floor((w-LEFT)/80)));let tick=Math.pow(10,Math.floor(Math.log10(span/most)));tick*=[1,2,5,10].find(m=>span/(tick*m)<=most);
   g.font="11px sans-serif";g.textBaseline="middle";
   for(let t=Math.ceil(view[0]/tick)*tick;t<=view[1];t+=tick){const x=X(t,w);g.fillStyle="#eaeef2";g.fillRect(x,RULER-4,1,high-RULER);g.fillStyle="#656d76";g.textAlign="center";if(x<w-24)g.fillText(time(Math.round(t)),x,10)}
   g.textAlign="left";

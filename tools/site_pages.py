@@ -12,6 +12,9 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+BEHIND_OTHERS = "---\nsearch: {boost: 0.3}\n---\n"  # what few search for stands last among what a search finds
+CODE = re.compile(r"^```.*?^```$", re.M | re.S)
+LIST_BEHIND_PARAGRAPH = re.compile(r"^(?![ #|>]|- |\d+\. )(.+\n)(?=- |\d+\. )", re.M)
 LANGUAGES = {".h": "cpp", ".cc": "cpp", ".py": "python", ".sh": "sh", ".go": "go", ".java": "java", ".yaml": "yaml"}
 
 
@@ -38,7 +41,18 @@ def text_of(path):
             found.append(target)
         return "](%s%s)" % (os.path.relpath(place(target), os.path.dirname(place(path))), link[2] or "")
 
-    return LINK.sub(lead, text), found
+    return with_lists_apart(LINK.sub(lead, text)), found
+
+
+def with_lists_apart(text):
+    """Lists begin right behind a paragraph's last line, as on GitHub; Python's Markdown wants an empty line there."""
+    pieces, at = [], 0
+    for code in [*CODE.finditer(text), None]:
+        pieces.append(LIST_BEHIND_PARAGRAPH.sub(r"\1\n", text[at : code.start() if code else len(text)]))
+        if code:
+            pieces.append(code[0])
+            at = code.end()
+    return "".join(pieces)
 
 
 def main(folder, *pages):
@@ -52,7 +66,7 @@ def main(folder, *pages):
         target = os.path.join(folder, place(path))
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(BEHIND_OTHERS + text if path.startswith(("docs/decisions/", "src/", "include/", "examples/")) else text)
         waiting += [f for f in dict.fromkeys(found) if f not in known]
         known.update(found)
 

@@ -169,6 +169,21 @@ def test_the_site_has_what_its_pages_lead_to(tmp_path):
             assert os.path.exists(found) and found.startswith(str(tmp_path)), "%s: %s" % (page, target)
 
 
+def test_lists_of_the_site_stand_apart_from_paragraphs(tmp_path):
+    subprocess.run([sys.executable, os.path.join(ROOT, "tools", "site_pages.py"), str(tmp_path), "CONTRIBUTING.md"], check=True)
+    assert "What falls short, and why:\n\n- **" in (tmp_path / "benchmarks.md").read_text()
+    for path in tmp_path.rglob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+        assert not re.search(r"^[A-Za-z*`(].*\n(- |\d+\. )", text, re.M), path
+
+
+def test_the_site_needs_no_other_host():
+    settings = _text(os.path.join(ROOT, "mkdocs.yml"))
+    assert "https://" not in settings and re.search(r"^  font: false", settings, re.M)  # otherwise the theme takes fonts from afar
+    assert "polyfills: [js/iframe-worker.js]" in settings  # otherwise the theme takes its own from afar
+    assert os.path.exists(os.path.join(DOCS, "js", "iframe-worker.js"))
+
+
 def test_decisions_are_listed():
     listed = dict(re.findall(r"^\| \[\d{4}\]\((\S+)\) \| (.*) \|$", _text(os.path.join(DOCS, "decisions", "README.md")), re.M))
     titles = {os.path.basename(p): _text(p).splitlines()[0].partition(": ")[2] for p in DECISIONS if not p.endswith("README.md")}

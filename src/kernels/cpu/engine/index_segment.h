@@ -16,9 +16,9 @@ class SegmentIds {
         wide_(ids.dtype() == DType::kInt64 ? ids.data<int64_t>() : nullptr),
         size_(ids.num_elements()) {}
   int64_t size() const { return size_; }
+  const int32_t* narrow() const { return narrow_; }  // one of the two is null
+  const int64_t* wide() const { return wide_; }
   int64_t operator[](int64_t i) const { return narrow_ ? narrow_[i] : wide_[i]; }
-  // Whether an id is less than the one before it.
-  bool Descend() const;
 
  private:
   const int32_t* narrow_;

@@ -153,7 +153,6 @@ def test_what_virtual_batches_refuse():
         ({"virtual_batch_size": 2, "axis": 0}, ValueError, "batch dimension"),
         ({"virtual_batch_size": 2, "fused": True}, ValueError, "fused=True"),
         ({"virtual_batch_size": 2, "adjustment": lambda s: (1.0, 0.0)}, ValueError, "adjustment cannot be specified"),
-        ({"virtual_batch_size": 2, "renorm": True}, NotImplementedError, "virtual batches"),
     ]:
         with pytest.raises(error, match=message):
             tf.layers.batch_normalization(x, training=True, **kwargs)
@@ -205,3 +204,40 @@ def test_image_functions_build_in_the_graph_of_their_image():
         image = tf.zeros([4, 5, 3])
     for made in (tf.image.flip_left_right(image), tf.image.pad_to_bounding_box(image=image, offset_height=1, offset_width=0, target_height=6, target_width=5)):
         assert made.graph is graph
+
+
+def test_renormalised_layers_keep_deviations_for_inference():
+    x = np.random.RandomState(0).randn(6, 3).astype("f") * 2 + 1
+    model = tf.keras.Sequential([tf.keras.layers.BatchNormalization(momentum=0.5, renorm=True, renorm_momentum=0.75, input_shape=(3,))])
+    model.compile(tf.keras.optimizers.SGD(0.0), "mse")
+    model.fit(x, x, batch_size=6, epochs=2, verbose=0)
+    names = [w.name.split("/")[-1] for w in model.weights]
+    assert names == ["gamma:0", "beta:0", "moving_mean:0", "moving_variance:0", "moving_stddev:0", "renorm_mean:0", "renorm_stddev:0"]
+    mean, deviation = x.mean(0), np.sqrt(x.var(0) + 1e-3)
+    kept = [0.75 * mean, None, 0.25 + 0.75 * deviation, 7 / 16 * mean, 9 / 16 + 7 / 16 * deviation]
+    kept[1] = kept[2] ** 2 - 1e-3
+    for got, wanted in zip(model.get_weights()[2:], kept):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(x), (x - kept[0]) / kept[2], rtol=1e-4)
+    again = tf.keras.Sequential.from_config(model.get_config())
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+@pytest.mark.parametrize("ghosts, renorm", [(None, False), (None, True), (2, True)])
+def test_batches_normalised_along_two_axes(ghosts, renorm):
+    x = np.random.RandomState(0).randn(4, 2, 5, 3).astype("f")
+    given, flag = tf.placeholder(tf.float32, [None, 2, 5, 3]), tf.placeholder(tf.bool, [])
+    made = tf.layers.batch_normalization(given, [1, -1], training=flag, virtual_batch_size=ghosts, renorm=renorm, name="norm")
+    assert tf.global_variables()[0].shape.as_list() == ([1, 2, 1, 3] if ghosts is None else [1, 1, 2, 1, 3])
+    parts = x if ghosts is None else x.reshape(2, 2, 2, 5, 3)
+    over = (0, 2) if ghosts is None else (0, 3)
+    mean, variance = parts.mean(over, keepdims=True), parts.var(over, keepdims=True)
+    wanted = (parts - mean) / np.sqrt(variance + 1e-3)
+    if renorm:
+        whole = (lambda v: v) if ghosts is None else (lambda v: v.mean(1, keepdims=True))
+        wanted = wanted * np.sqrt(whole(variance) + 1e-3) + whole(mean)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(made, {given: x, flag: True}), wanted.reshape(x.shape), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(session.run(made, {given: x, flag: False}), x / np.sqrt(1 + 1e-3), rtol=1e-5)

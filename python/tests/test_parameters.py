@@ -121,10 +121,8 @@ def test_what_is_not_provided_is_refused():
     import pytest
 
     import millrace as tf
-    from millrace.contrib import layers
 
     for make in [
-        lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
         lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2),
         lambda: tf.contrib.factorization.KMeans([[1.0]], 1, kmc2_chain_length=3),
         lambda: tf.data.experimental.ignore_errors(log_warning=True),

@@ -85,7 +85,7 @@ from millrace.contrib.feature_columns import (  # noqa: F401
     weighted_sum_from_feature_columns,
 )
 from millrace.contrib.framework import add_arg_scope, arg_scope_of, model_variable
-from millrace.framework import arguments, dtypes
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
@@ -456,11 +456,10 @@ def batch_norm(
     adjustment: Any = None,
 ) -> Any:
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
-    arguments.only(0.99, renorm_decay=renorm_decay)
-    arguments.only(None, renorm_clipping=renorm_clipping)
-    arguments.only(None, adjustment=adjustment)
     if batch_weights is not None:
         raise NotImplementedError("batch_norm with batch_weights is not provided: leave it out.")
+    if renorm and zero_debias_moving_mean:
+        raise at_user_line(ValueError("renorm is not supported with batch_weights, updates_collections or zero_debias_moving_mean"))
     initializers, regularizers = param_initializers or {}, param_regularizers or {}
     inputs = convert_to_tensor(inputs)
     channels = inputs.get_shape()[1 if _channels(data_format) == "channels_first" else -1] if inputs.get_shape().ndims else None
@@ -481,13 +480,18 @@ def batch_norm(
             gamma_regularizer=regularizers.get("gamma"),
             fused=fused,
             renorm=renorm,
+            renorm_clipping=renorm_clipping,
+            renorm_momentum=renorm_decay,
+            adjustment=adjustment,
             trainable=trainable,
             name=sc.name,
             _scope=sc,
             _reuse=reuse,
         )
         layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
-        if fused is not False and not renorm and inputs.get_shape().ndims == 2:  # as an image of one pixel: the variance is that of a sample
+        if (
+            fused is not False and not renorm and adjustment is None and inputs.get_shape().ndims == 2
+        ):  # as an image of one pixel: the variance is that of a sample
             size = inputs.get_shape()[1].value
             image = [-1, size, 1, 1] if layer.axis == 1 else [-1, 1, 1, size]
             outputs = array_ops.reshape(layer(array_ops.reshape(inputs, image), training=is_training), array_ops.shape(inputs))
@@ -506,9 +510,9 @@ class _Normalization(_layers.BatchNormalization):
     collection: Any = GraphKeys.UPDATE_OPS
     zero_debias = False
 
-    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
-        if not self.zero_debias or averages is not None or training is False:
-            super()._update_averages(inputs, training, mean, variance, averages, momentum)
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any) -> None:
+        if not self.zero_debias or training is False:
+            super()._update_averages(inputs, training, mean, variance)
             return
         now = 1.0 if isinstance(training, (bool, int)) else math_ops.cast(training, self.moving_mean.dtype.base_dtype)  # 0: nothing changes
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):

@@ -17,7 +17,7 @@ from millrace.layers.nodes import InputSpec, listed
 from millrace.layers.settings import SettingsLayer
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
-from millrace.ops.variables import assign_sub
+from millrace.ops.variables import assign, assign_sub
 
 
 class BatchNormalization(SettingsLayer):
@@ -65,8 +65,6 @@ class BatchNormalization(SettingsLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable=trainable, **kwargs)
-        if len(listed(axis)) != 1:
-            raise NotImplementedError("batch normalization along several axes is not provided: give one axis, got %s" % (axis,))
         if virtual_batch_size is not None and virtual_batch_size <= 0:
             raise at_user_line(ValueError("virtual_batch_size must be a positive integer that divides the size of batches, got %s" % (virtual_batch_size,)))
         for what, value in (("virtual_batch_size", virtual_batch_size), ("adjustment", adjustment)):
@@ -74,10 +72,9 @@ class BatchNormalization(SettingsLayer):
                 raise at_user_line(ValueError("Passing fused=True is not supported when %s is specified." % what))
         if virtual_batch_size is not None and adjustment is not None:
             raise at_user_line(ValueError("When using virtual_batch_size, adjustment cannot be specified"))
-        if virtual_batch_size is not None and renorm:
-            raise NotImplementedError("renormalization of virtual batches is not provided: leave renorm or virtual_batch_size out")
         self.virtual_batch_size, self.adjustment = virtual_batch_size, adjustment
-        self.axis, self.momentum, self.epsilon, self.center, self.scale = listed(axis)[0], momentum, epsilon, center, scale
+        self.axis = list(axis) if isinstance(axis, (list, tuple)) else axis
+        self.momentum, self.epsilon, self.center, self.scale = momentum, epsilon, center, scale
         self.renorm, self.renorm_momentum, self.renorm_clipping, self.fused = renorm, renorm_momentum, dict(renorm_clipping or {}), fused
         if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
             raise at_user_line(ValueError("renorm_clipping %s contains keys not in rmax, rmin, dmax" % renorm_clipping))
@@ -96,7 +93,8 @@ class BatchNormalization(SettingsLayer):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer; `adjustment` is a function and none of them."""
         virtual = {} if self.virtual_batch_size is None else {"virtual_batch_size": self.virtual_batch_size}
-        return {**super().get_config(), **virtual}
+        renorm = {name: getattr(self, name) for name in ("renorm", "renorm_clipping", "renorm_momentum")} if self.renorm else {}
+        return {**super().get_config(), **virtual, **renorm}
 
     def build(self, input_shape: Any) -> None:
         """Makes scale, offset and averages."""
@@ -105,21 +103,25 @@ class BatchNormalization(SettingsLayer):
             raise at_user_line(ValueError("Input has undefined rank: %s" % shape))
         if shape.ndims == 0:
             raise at_user_line(ValueError("batch normalization needs inputs with channels, got a scalar"))
-        if not -shape.ndims <= self.axis < shape.ndims:
-            raise at_user_line(ValueError("Invalid axis: %d: inputs have the shape %s" % (self.axis, shape)))
-        self._axis = self.axis % shape.ndims
-        size = shape[self._axis].value
-        if size is None:
-            raise at_user_line(
-                ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (self.axis, shape))
-            )
-        self.input_spec = InputSpec(ndim=shape.ndims, axes={self._axis: size})
+        for axis in listed(self.axis):
+            if not -shape.ndims <= axis < shape.ndims:
+                raise at_user_line(ValueError("Invalid axis: %d: inputs have the shape %s" % (axis, shape)))
+        self.axis = axes = [axis % shape.ndims for axis in listed(self.axis)]
+        if len(set(axes)) != len(axes):
+            raise at_user_line(ValueError("Duplicate axis: %s" % axes))
+        known = {axis: shape[axis].value for axis in axes}
+        for axis, size in known.items():
+            if size is None:
+                raise at_user_line(
+                    ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
+                )
+        self.input_spec = InputSpec(ndim=shape.ndims, axes=known)
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else None
-        sizes = [size]
-        if self.virtual_batch_size is not None:  # the weights have a dimension for that of the virtual batches
-            if self._axis == 0:
-                raise at_user_line(ValueError("When using virtual_batch_size, the batch dimension must be 0 and thus axis cannot include 0"))
-            sizes = [1, 1, *(size if i == self._axis else 1 for i in range(1, shape.ndims))]
+        if self.virtual_batch_size is not None and 0 in axes:
+            raise at_user_line(ValueError("When using virtual_batch_size, the batch dimension must be 0 and thus axis cannot include 0"))
+        sizes = [known.get(i, 1) for i in range(shape.ndims)] if self._has_whole_weights else [known[axes[0]]]
+        if self.virtual_batch_size is not None:
+            sizes.insert(1, 1)
         self.gamma = self.add_weight("gamma", sizes, wide, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
         self.beta = self.add_weight("beta", sizes, wide, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
         self._add_averages(sizes, wide)
@@ -132,7 +134,17 @@ class BatchNormalization(SettingsLayer):
         mean, variance = self.moving_mean_initializer, self.moving_variance_initializer
         self.moving_mean, self.moving_variance = average("moving_mean", mean), average("moving_variance", variance)
         if self.renorm:
-            self.renorm_mean, self.renorm_stddev = average("renorm_mean", mean), average("renorm_stddev", variance)
+
+            def stddev(*args: Any, **kwargs: Any) -> Any:
+                return gen_ops.sqrt(variance(*args, **kwargs))
+
+            self.moving_stddev = average("moving_stddev", stddev)
+            self.renorm_mean, self.renorm_stddev = average("renorm_mean", mean), average("renorm_stddev", stddev)
+
+    @property
+    def _has_whole_weights(self) -> bool:
+        """Whether weights have all dimensions of what they are for, of size 1 where they are the same along it."""
+        return self.virtual_batch_size is not None or len(self.axis) > 1
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs; those of half precision in float32."""
@@ -140,27 +152,45 @@ class BatchNormalization(SettingsLayer):
         if given in (dtypes.float16, dtypes.bfloat16):
             return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
         training = K.learning_phase() if training is None else training
-        ndims = inputs.get_shape().ndims
-        if self.virtual_batch_size is not None:
-            return self._in_virtual_batches(inputs, training)
-        plain = not self.renorm and self.adjustment is None
-        if self.fused is not False and plain and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+        plain = not self._has_whole_weights and not self.renorm and self.adjustment is None
+        if self.fused is not False and plain and inputs.get_shape().ndims == 4 and self.axis[0] in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
             return self._fused(inputs, training)
-        axes = [i for i in range(ndims) if i != self._axis]
-
-        def spread(v: Any) -> Any:
-            return v if v is None or self._axis == ndims - 1 else array_ops.reshape(v, [1] * self._axis + [-1] + [1] * (ndims - 1 - self._axis))
-
-        if self.renorm:
-            outputs = self._renormalised(inputs, training, axes, spread)
+        if self.virtual_batch_size is None:
+            outputs = self._normalised(inputs, training)
         else:
-            mean, variance = smart_cond(
-                training, lambda: nn_ops.moments(inputs, axes), lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance))
-            )
-            self._update_averages(inputs, training, mean, variance)
-            outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), *self._adjusted(inputs, training, spread), self.epsilon)
+            sizes = [-1, *(-1 if n is None else n for n in inputs.get_shape().as_list()[1:])]
+            if sizes.count(-1) > 1:
+                dynamic = array_ops.shape(inputs)
+                sizes = [dynamic[i] if n == -1 and i else n for i, n in enumerate(sizes)]
+            outputs = array_ops.reshape(self._normalised(array_ops.reshape(inputs, [self.virtual_batch_size, *sizes]), training), sizes)
         outputs.set_shape(inputs.get_shape())
         return outputs
+
+    def _normalised(self, inputs: Any, training: Any) -> Any:
+        """The outputs for inputs, or for ghost batches (Hoffer and others 2017), whose number is the second dimension: each part of the batch,
+        every n-th example, goes by statistics of its own, and the averages move by their mean."""
+        ghosts, ndims = self.virtual_batch_size is not None, inputs.get_shape().ndims
+        axes = [axis + ghosts for axis in self.axis]
+        others = [i for i in range(ndims) if i not in axes and not (ghosts and i == 1)]
+        place = None if self._has_whole_weights or axes[0] == ndims - 1 else [1] * axes[0] + [-1] + [1] * (ndims - 1 - axes[0])
+
+        def spread(v: Any) -> Any:
+            return v if v is None or place is None else array_ops.reshape(v, place)
+
+        mean, variance = smart_cond(
+            training,
+            lambda: nn_ops.moments(inputs, others, keep_dims=self._has_whole_weights),
+            lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)),
+        )
+        beta, gamma = self._adjusted(inputs, training, spread)
+        if not (isinstance(training, (bool, int)) and not training):
+            new_mean, new_variance = (math_ops.reduce_mean(v, 1, True) if ghosts else v for v in (mean, variance))
+            if self.renorm:
+                r, d = self._renorm(training, new_mean, new_variance)
+                beta, gamma = _composed(spread(r), spread(d), beta, gamma)
+            else:
+                self._update_averages(inputs, training, new_mean, new_variance)
+        return nn_ops.batch_normalization(inputs, spread(mean), spread(variance), beta, gamma, self.epsilon)
 
     def _adjusted(self, inputs: Any, training: Any, spread: Any) -> Tuple[Any, Any]:
         """(offset, scale): while training, after those that `adjustment` makes of the shape of the inputs."""
@@ -170,37 +200,13 @@ class BatchNormalization(SettingsLayer):
         scale, offset = self.adjustment(array_ops.shape(inputs))
         scale = smart_cond(training, lambda: scale, lambda: array_ops.ones_like(scale))
         offset = smart_cond(training, lambda: offset, lambda: array_ops.zeros_like(offset))
-        if gamma is not None:
-            scale, offset = scale * gamma, offset * gamma
-        return offset if beta is None else offset + beta, scale
-
-    def _in_virtual_batches(self, inputs: Any, training: Any) -> Any:
-        """Ghost batches (Hoffer and others 2017): each part of the batch, every n-th example, by statistics of its own; the averages move by their mean."""
-        sizes = [-1, *(-1 if n is None else n for n in inputs.get_shape().as_list()[1:])]
-        if sizes.count(-1) > 1:
-            dynamic = array_ops.shape(inputs)
-            sizes = [dynamic[i] if n == -1 and i else n for i, n in enumerate(sizes)]
-        parts = array_ops.reshape(inputs, [self.virtual_batch_size, *sizes])
-        axes = [0, *(i for i in range(2, len(sizes) + 1) if i != self._axis + 1)]
-
-        def average(v: Any) -> Any:
-            return math_ops.reduce_mean(v, 1, True)
-
-        mean, variance = smart_cond(
-            training,
-            lambda: nn_ops.moments(parts, axes, keep_dims=True),
-            lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)),
-        )
-        self._update_averages(inputs, training, average(mean), average(variance))
-        outputs = array_ops.reshape(nn_ops.batch_normalization(parts, mean, variance, self.beta, self.gamma, self.epsilon), sizes)
-        outputs.set_shape(inputs.get_shape())
-        return outputs
+        return _composed(scale, offset, beta, gamma)
 
     def _fused(self, inputs: Any, training: Any) -> Any:
         size = self.moving_mean.get_shape()
         gamma = self.gamma if self.scale else array_ops.ones(size)
         beta = self.beta if self.center else array_ops.zeros(size)
-        layout = "NCHW" if self._axis == 1 else "NHWC"
+        layout = "NCHW" if self.axis[0] == 1 else "NHWC"
         outputs, mean, variance = smart_cond(
             training,
             lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
@@ -212,45 +218,58 @@ class BatchNormalization(SettingsLayer):
         self._update_averages(inputs, training, mean, variance)
         return outputs
 
-    def _renormalised(self, inputs: Any, training: Any, axes: Any, spread: Any) -> Any:
-        """Batch renormalisation (Ioffe 2017): while training, corrected towards the moving averages."""
-        mean, variance = nn_ops.moments(inputs, axes)
+    def _renorm(self, training: Any, mean: Any, variance: Any) -> Tuple[Any, Any]:
+        """Batch renormalisation (Ioffe 2017): the (scale, offset) that correct a batch towards averages of training, which move after it was;
+        those for inference, of standard deviations as well, move behind them."""
         stddev = gen_ops.sqrt(variance + self.epsilon)
         base = gen_ops.maximum(self.renorm_stddev, float(np.sqrt(self.epsilon)))
-        r, d = stddev / base, (mean - self.renorm_mean) / base
+        scale, offset = stddev / base, (mean - self.renorm_mean) / base
+        with control_dependencies([scale, offset]):
+            moved = [
+                self._moved(average, array_ops.identity(value), training, self.renorm_momentum)
+                for average, value in ((self.renorm_mean, mean), (self.renorm_stddev, stddev))
+            ]
+        with control_dependencies(moved):
+            mean, variance = array_ops.identity(mean), array_ops.identity(variance)
+        self.add_update(self._moved(self.moving_mean, mean, training, self.momentum))
+        deviation = self._moved(self.moving_stddev, gen_ops.sqrt(variance + self.epsilon), training, self.momentum)
+        after = smart_cond(training, lambda: gen_ops.relu(deviation * deviation - self.epsilon), lambda: array_ops.identity(self.moving_variance))
+        with name_scope("AssignNewValue") as scope:
+            self.add_update(assign(self.moving_variance, after, name=scope))
         limits = self.renorm_clipping
         if limits.get("rmin") is not None:
-            r = gen_ops.maximum(r, limits["rmin"])
+            scale = gen_ops.maximum(scale, limits["rmin"])
         if limits.get("rmax") is not None:
-            r = gen_ops.minimum(r, limits["rmax"])
+            scale = gen_ops.minimum(scale, limits["rmax"])
         if limits.get("dmax") is not None:
-            d = gen_ops.maximum(gen_ops.minimum(d, limits["dmax"]), -limits["dmax"])
-        r, d = gen_ops.stop_gradient(r, name="renorm_r"), gen_ops.stop_gradient(d, name="renorm_d")
-        normal = smart_cond(
-            training,
-            lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
-            lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)),
-        )
-        beta, gamma = self._adjusted(inputs, training, spread)
-        with control_dependencies([r, d]):  # these want the averages as they were
-            self._update_averages(inputs, training, mean, variance)
-            self._update_averages(inputs, training, mean, stddev, (self.renorm_mean, self.renorm_stddev), self.renorm_momentum)
-        if gamma is not None:
-            normal = normal * gamma
-        return normal + beta if beta is not None else normal
+            offset = gen_ops.minimum(gen_ops.maximum(offset, -limits["dmax"]), limits["dmax"])
+        scale = smart_cond(training, lambda: scale, lambda: array_ops.ones_like(scale))
+        offset = smart_cond(training, lambda: offset, lambda: array_ops.zeros_like(offset))
+        return gen_ops.stop_gradient(scale, name="renorm_r"), gen_ops.stop_gradient(offset, name="renorm_d")
 
-    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
-        """Moves averages towards the statistics of a batch, by as much as its momentum leaves, and not at all unless the model trains."""
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any) -> None:
+        """Moves the averages towards the statistics of a batch, unless the layer does not train."""
         if isinstance(training, (bool, int)) and not training:
             return
-        decay: Any = 1.0 - (self.momentum if momentum is None else momentum)
+        for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            self.add_update(self._moved(average, value, training, self.momentum), inputs=inputs)
+
+    def _moved(self, average: Any, value: Any, training: Any, momentum: Any) -> Any:
+        """An average after it moved towards a value, by as much as the momentum leaves, and not at all unless the model trains."""
+        decay: Any = 1.0 - momentum
         if not isinstance(training, (bool, int)):
             decay = math_ops.cast(training, dtypes.float32) * decay
-        for average, value in zip(averages or (self.moving_mean, self.moving_variance), (mean, variance)):
-            with name_scope("AssignMovingAvg") as scope:
-                kind = average.dtype.base_dtype
-                rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32), kind)
-                self.add_update(assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope), inputs=inputs)
+        with name_scope("AssignMovingAvg") as scope:
+            kind = average.dtype.base_dtype
+            rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32), kind)
+            return assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope)
+
+
+def _composed(scale: Any, offset: Any, beta: Any, gamma: Any) -> Tuple[Any, Any]:
+    """(offset, scale) of one scale and offset, and those of the layer behind it."""
+    if gamma is not None:
+        scale, offset = scale * gamma, offset * gamma
+    return offset if beta is None else offset + beta, scale
 
 
 class BatchNormalizationV2(BatchNormalization):

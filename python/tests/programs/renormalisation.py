@@ -15,5 +15,6 @@ for training in (True, phase):
         for i in range(4):
             out = sess.run([y, gradient] + list(updates), {x: rng.randn(8, 3) * 2 + 1, phase: True})
             print(i, "%.2f %.2f" % (out[0].sum(), np.abs(out[1]).sum()))
-        for name in ("moving_mean", "renorm_mean", "renorm_stddev"):
+        for name in ("moving_mean", "moving_variance", "moving_stddev", "renorm_mean", "renorm_stddev"):
             print(name, ["%.3f" % v for v in sess.run("batch_normalization/%s:0" % name)])
+        print("inference %.3f" % sess.run(y, {x: np.ones([8, 3]), phase: False}).sum())

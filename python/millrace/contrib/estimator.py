@@ -8,14 +8,33 @@ from typing import Any, Callable, Optional, Sequence
 from millrace import losses
 from millrace.estimator.canned import BaselineEstimator, DNNEstimator, DNNLinearCombinedEstimator, LinearEstimator  # noqa: F401
 from millrace.estimator.extenders import add_metrics  # noqa: F401
+from millrace.estimator.experimental import (  # noqa: F401
+    InMemoryEvaluatorHook,
+    build_raw_supervised_input_receiver_fn,
+    call_logit_fn,
+    dnn_logit_fn_builder,
+    linear_logit_fn_builder,
+    make_early_stopping_hook,
+    make_stop_at_checkpoint_step_hook,
+    read_eval_metrics,
+    stop_if_higher_hook,
+    stop_if_lower_hook,
+    stop_if_no_decrease_hook,
+    stop_if_no_increase_hook,
+)
+from millrace.estimator.head_inputs import in_range
 from millrace.estimator.heads import (
     _binary_logistic_head_with_sigmoid_cross_entropy_loss,
     _Head,
     _multi_class_head_with_softmax_cross_entropy_loss,
-    _regression_head_with_mean_squared_error_loss,
+    _MultiLabelHead,
+    _regression_head,
 )
+from millrace.estimator.multi_head import _MultiHead
+from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
 from millrace.framework import missing as _missing
+from millrace.ops import gen_ops, math_ops, nn_ops
 
 _MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE
 
@@ -45,21 +64,56 @@ def multi_class_head(
 
 
 def regression_head(
-    weight_column: Any = None, label_dimension: int = 1, loss_reduction: str = _MEAN, loss_fn: Optional[Callable[..., Any]] = None, name: Optional[str] = None
+    weight_column: Any = None,
+    label_dimension: int = 1,
+    loss_reduction: str = _MEAN,
+    loss_fn: Optional[Callable[..., Any]] = None,
+    inverse_link_fn: Optional[Callable[[Any], Any]] = None,
+    name: Optional[str] = None,
 ) -> _Head:
-    """Numbers."""
-    return _regression_head_with_mean_squared_error_loss(weight_column, label_dimension, loss_reduction, loss_fn, name)
+    """Numbers; inverse_link_fn makes them of the logits."""
+    return _regression_head(weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name)
 
 
-_missing.fill(
-    globals(),
-    "contrib.estimator.",
-    {
-        "multi_label_head": "binary_classification_head for each label",
-        "multi_head": "an estimator of your own model_fn",
-        "poisson_regression_head": "regression_head with loss_fn=tf.nn.log_poisson_loss of targets and log_input",
-        "logistic_regression_head": "regression_head with loss_fn=tf.nn.sigmoid_cross_entropy_with_logits",
-        "RNNClassifier": "an estimator with tf.nn.dynamic_rnn",
-        "RNNEstimator": "an estimator with tf.nn.dynamic_rnn",
-    },
-)
+def poisson_regression_head(
+    weight_column: Any = None, label_dimension: int = 1, loss_reduction: str = _MEAN, compute_full_loss: bool = True, name: Optional[str] = None
+) -> _Head:
+    """Counts: the negative logarithm of the Poisson distribution whose mean is the exponential of the logits."""
+
+    def loss(labels: Any, logits: Any) -> Any:
+        return nn_ops.log_poisson_loss(labels, logits, compute_full_loss=compute_full_loss)
+
+    return _regression_head(weight_column, label_dimension, loss_reduction, loss, gen_ops.exp, name)
+
+
+def logistic_regression_head(weight_column: Any = None, loss_reduction: str = _MEAN, name: Optional[str] = None) -> _Head:
+    """Probabilities: labels from 0 to 1, the cross entropy with the sigmoid of the logits."""
+
+    def loss(labels: Any, logits: Any) -> Any:
+        return nn_ops.sigmoid_cross_entropy_with_logits(labels=in_range(labels, 2, "Labels must be in range [0, 1]"), logits=logits)
+
+    return _regression_head(weight_column, 1, loss_reduction, loss, math_ops.sigmoid, name)
+
+
+def multi_label_head(
+    n_classes: int,
+    weight_column: Any = None,
+    thresholds: Optional[Sequence[float]] = None,
+    label_vocabulary: Any = None,
+    loss_reduction: str = _MEAN,
+    loss_fn: Optional[Callable[..., Any]] = None,
+    classes_for_class_based_metrics: Optional[Sequence[Any]] = None,
+    name: Optional[str] = None,
+) -> _Head:
+    """Any number of classes for each example: labels are zeros and ones for all, or sparse numbers or words of those that hold."""
+    return _MultiLabelHead(
+        n_classes, weight_column, thresholds, label_vocabulary, name, classes_for_class_based_metrics, loss_reduction=loss_reduction, loss_fn=loss_fn
+    )
+
+
+def multi_head(heads: Sequence[_Head], head_weights: Optional[Sequence[float]] = None) -> _Head:
+    """Several heads, which all have names: their losses are added up, each with its weight. Logits and labels are dicts by the names."""
+    return _MultiHead(heads, head_weights)
+
+
+_missing.fill(globals(), "contrib.estimator.", {"RNNClassifier": "an estimator with tf.nn.dynamic_rnn", "RNNEstimator": "an estimator with tf.nn.dynamic_rnn"})

@@ -21,7 +21,16 @@ from millrace.estimator.estimator import Estimator
 from millrace.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
 from millrace.estimator.extenders import add_metrics
 from millrace.estimator.parsing_utils import classifier_parse_example_spec, regressor_parse_example_spec
-from millrace.estimator.public_heads import BinaryClassHead, Head, LogisticRegressionHead, MultiClassHead, PoissonRegressionHead, RegressionHead
+from millrace.estimator.public_heads import (
+    BinaryClassHead,
+    Head,
+    LogisticRegressionHead,
+    MultiClassHead,
+    MultiHead,
+    MultiLabelHead,
+    PoissonRegressionHead,
+    RegressionHead,
+)
 from millrace.estimator.run_config import RunConfig
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
@@ -51,14 +60,7 @@ from millrace.train.hooks import (
 _missing.fill(
     globals(),
     "estimator.",
-    {
-        "MultiHead": "an estimator of your own model_fn, with a head for each question",
-        "MultiLabelHead": "BinaryClassHead for each label",
-        **{
-            name: "DNNClassifier, DNNRegressor or another library's trees"
-            for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")
-        },
-    },
+    {name: "DNNClassifier, DNNRegressor or another library's trees" for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")},
 )
 
 __getattr__ = _not_provided.getter("estimator")

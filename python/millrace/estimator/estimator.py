@@ -100,6 +100,10 @@ class Estimator:
 
         return public_model_fn
 
+    def eval_dir(self, name: Optional[str] = None) -> str:
+        """The folder of the event files of evaluations, or of those of one name."""
+        return os.path.join(self._model_dir, "eval_" + name if name else "eval")
+
     def latest_checkpoint(self) -> Optional[str]:
         """The newest checkpoint, or None."""
         return latest_checkpoint(self._model_dir)
@@ -158,7 +162,7 @@ class Estimator:
                 hooks=[*checked, *spec.evaluation_hooks],
                 config=self._session_config,
             )
-            _write_summary(results, os.path.join(self._model_dir, "eval_" + name if name else "eval"), results[GraphKeys.GLOBAL_STEP])
+            _write_dict_to_summary(self.eval_dir(name), results, results[GraphKeys.GLOBAL_STEP])
         return results
 
     def _loss_metric(self, spec: EstimatorSpec) -> Any:
@@ -467,13 +471,13 @@ def _has_end(features: Any) -> bool:
     return bool(any(isinstance(t, Tensor) and t.op.type == "IteratorGetNext" for t in nest.flatten(features)) or get_collection(GraphKeys.QUEUE_RUNNERS))
 
 
-def _write_summary(results: Dict[str, Any], folder: str, step: int) -> None:
+def _write_dict_to_summary(output_dir: str, dictionary: Dict[str, Any], current_global_step: int) -> None:
     """Metrics as summaries of the evaluation's event file: numbers, arrays, and messages as they are."""
     from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
 
-    tf_logging.info("Saving dict for global step %d: %s", step, ", ".join("%s = %s" % pair for pair in sorted(results.items())))
+    tf_logging.info("Saving dict for global step %d: %s", current_global_step, ", ".join("%s = %s" % pair for pair in sorted(dictionary.items())))
     message = Summary()
-    for key, value in results.items():
+    for key, value in dictionary.items():
         if value is None or key == GraphKeys.GLOBAL_STEP:
             continue
         if isinstance(value, (float, int, np.floating, np.integer)):
@@ -482,8 +486,8 @@ def _write_summary(results: Dict[str, Any], folder: str, step: int) -> None:
             _add_messages(message, key, value)
         else:
             tf_logging.warn("Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or a serialized string of Summary.", key)
-    writer = summary.FileWriterCache.get(folder)
-    writer.add_summary(message, int(step))
+    writer = summary.FileWriterCache.get(output_dir)
+    writer.add_summary(message, int(current_global_step))
     writer.flush()
 
 

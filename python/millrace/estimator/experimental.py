@@ -107,7 +107,7 @@ def make_early_stopping_hook(
 def _hook_of(
     estimator: Any, judge: Callable[[Dict[int, Dict[str, float]]], bool], eval_dir: Optional[str], run_every_secs: Any, run_every_steps: Any
 ) -> SessionRunHook:
-    folder = eval_dir or os.path.join(estimator.model_dir, "eval")
+    folder = eval_dir or estimator.eval_dir()
     return make_early_stopping_hook(estimator, lambda: judge(read_eval_metrics(folder)), run_every_secs, run_every_steps)
 
 
@@ -278,8 +278,8 @@ def call_logit_fn(logit_fn: Callable[..., Any], features: Any, mode: str, params
     """What a function of features and those of mode, params and config that it takes gives: logits, or a dict of them."""
     given = {"mode": mode, "params": params, "config": config}
     made = logit_fn(features=features, **{name: value for name, value in given.items() if name in fn_args(logit_fn)})
-    if not isinstance(made, (Tensor, dict)):
-        raise at_user_line(ValueError("model_fn should return a logits Tensor or a dictionary of them, got %r" % (made,)))
+    if not isinstance(made, Tensor) and not (isinstance(made, dict) and all(isinstance(value, Tensor) for value in made.values())):
+        raise at_user_line(ValueError("logit_fn should return a Tensor or a dictionary mapping strings to Tensors, got %r" % (made,)))
     return made
 
 

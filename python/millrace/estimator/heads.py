@@ -5,26 +5,31 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from millrace import feature_column, losses, metrics, summary, tf_logging
+from millrace import losses, metrics, summary, tf_logging
 from millrace.estimator.export_output import ClassificationOutput, ExportOutput, PredictOutput, RegressionOutput
+from millrace.estimator.head_inputs import check_loss_fn, checked_labels, checked_logits, in_range, of_shape, train_op_of, weights_of
 from millrace.estimator.keys import MetricKeys, PredictionKeys
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
+from millrace.estimator.util import fn_args
 from millrace.framework import dtypes
-from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies, name_scope
-from millrace.ops import array_ops, check_ops, gen_ops, lookup_ops, math_ops, nn_ops
+from millrace.framework.graph import GraphKeys, get_collection, name_scope
+from millrace.ops import array_ops, check_ops, gen_ops, lookup_ops, math_ops, nn_ops, sparse_ops
+from millrace.ops.control_flow_ops import group
 from millrace.ops.weights_broadcast import broadcast_weights
 from millrace.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 _CLASSIFY, _REGRESS, _PREDICT = "classification", "regression", "predict"  # names of exported signatures
 
 
-class LossAndLabels(NamedTuple):
-    """The loss of each example, before weights, and the labels as numbers."""
+class LossSpec(NamedTuple):
+    """The loss that is trained; the loss of each example, before weights; the weights; the labels as numbers."""
 
-    unweighted_loss: Any
+    training_loss: Any
+    unreduced_loss: Any
+    weights: Any
     processed_labels: Any
 
 
@@ -39,6 +44,10 @@ class _Head:
         loss_reduction: str = losses.Reduction.SUM,
         loss_fn: Optional[Callable[..., Any]] = None,
     ) -> None:
+        if loss_reduction not in losses.Reduction.all() or loss_reduction == losses.Reduction.NONE:
+            raise at_user_line(ValueError("Invalid loss_reduction: %s" % loss_reduction))
+        if loss_fn is not None:
+            check_loss_fn(loss_fn)
         self._logits_dimension, self._weight_column, self._name = logits_dimension, weight_column, name
         self._reduction, self._loss_fn = loss_reduction, loss_fn
 
@@ -67,22 +76,30 @@ class _Head:
 
     # ---- what is the same ----
 
-    def create_loss(self, features: Any, mode: Any, logits: Any, labels: Any) -> LossAndLabels:
-        """The loss of each example, and the labels as numbers."""
-        del features, mode  # weights come later, and the loss is that of every mode
-        target = self._target(_checked_labels(labels, self._labels_dimension()))
-        return LossAndLabels(self._own_losses(logits, target) if self._loss_fn is not None else self._losses(logits, target), target)
+    _loss_dimension = 1  # how many losses an example has, and with it whether each number may have a weight
+
+    def create_loss(self, features: Any, mode: Any, logits: Any, labels: Any) -> LossSpec:
+        """The losses of logits [..., logits_dimension] and labels of the same outer shape."""
+        del mode  # the loss is that of every mode
+        logits = convert_to_tensor(logits)
+        target = self._processed(labels, logits)
+        each = self._losses(logits, target) if self._loss_fn is None else self._own_losses(logits, target, features)
+        weights = weights_of(features, self._weight_column, logits, self._loss_dimension)
+        return LossSpec(losses.compute_weighted_loss(each, weights, reduction=self._reduction), each, weights, target)
+
+    def _processed(self, labels: Any, logits: Any) -> Any:
+        return self._target(checked_labels(labels, logits, self._labels_dimension()))
 
     def _labels_dimension(self) -> int:
         return self._logits_dimension
 
-    def _own_losses(self, logits: Any, target: Any) -> Any:
-        each = self._loss_fn(labels=target, logits=logits)  # type: ignore[misc]
-        if each.get_shape().ndims == 1:
-            each = array_ops.expand_dims(each, -1)
-        if each.get_shape().ndims not in (None, 2):
-            raise at_user_line(ValueError("loss_fn must return a loss for each example: Tensor of shape [batch_size, 1], got %s" % each.get_shape()))
-        return each
+    def _own_losses(self, logits: Any, target: Any, features: Any) -> Any:
+        assert self._loss_fn is not None
+        given = {"features": features} if "features" in fn_args(self._loss_fn) else {}
+        with name_scope(None, "call_loss_fn", [logits, target]):
+            each = self._loss_fn(labels=target, logits=logits, **given)
+            message = "loss_fn must return Tensor of shape [D0, D1, ... DN, %d]. " % self._loss_dimension
+            return of_shape(each, array_ops.concat([array_ops.shape(logits)[:-1], [self._loss_dimension]], 0), message, "expected_loss_shape", "loss_shape")
 
     def _key(self, metric: str) -> str:
         return "%s/%s" % (metric, self._name) if self._name else metric
@@ -94,117 +111,41 @@ class _Head:
         logits: Any,
         labels: Any = None,
         optimizer: Any = None,
-        trainable_variables: Any = None,
         train_op_fn: Optional[Callable[[Any], Any]] = None,
-        update_ops: Any = None,
         regularization_losses: Any = None,
     ) -> EstimatorSpec:
-        """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, after update_ops."""
-        with name_scope("head"):
-            logits = _checked_logits(logits, self._logits_dimension)
+        """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, with what is in UPDATE_OPS."""
+        spec = self._spec(features, mode, logits, labels, regularization_losses, lambda loss: train_op_of(loss, train_op_fn, optimizer))
+        updates = get_collection(GraphKeys.UPDATE_OPS)
+        return spec._replace(train_op=group(spec.train_op, *updates)) if updates and mode == ModeKeys.TRAIN else spec
+
+    def _spec(self, features: Any, mode: str, logits: Any, labels: Any, regularization_losses: Any, train: Callable[[Any], Any]) -> EstimatorSpec:
+        keys = MetricKeys
+        with name_scope(self._name, "head"):
+            logits = checked_logits(logits, self._logits_dimension)
             with name_scope(None, "predictions", [logits]):
                 predictions = self._predictions(logits)
             if mode == ModeKeys.PREDICT:
                 return EstimatorSpec(mode, predictions, export_outputs=self._exports(predictions))
-            each, target = self.create_loss(features, mode, logits, labels)
-            weights = _weights(features, self._weight_column)
-            loss = losses.compute_weighted_loss(each, weights, reduction=self._reduction)
-            if regularization_losses:
-                loss = loss + gen_ops.add_n(list(regularization_losses))
+            loss, each, weights, target = self.create_loss(features, mode, logits, labels)
+            penalty = gen_ops.add_n(list(regularization_losses)) if regularization_losses else None
+            whole = loss if penalty is None else gen_ops.add_n([loss, penalty])
             if mode == ModeKeys.EVAL:
                 with name_scope(None, "metrics", [each]):
-                    measures = {MetricKeys.LOSS_MEAN: metrics.mean(each, weights, name=MetricKeys.LOSS_MEAN), **self._metrics(predictions, target, weights)}
-                return EstimatorSpec(mode, predictions, loss, eval_metric_ops={self._key(key): value for key, value in measures.items()})
-            with control_dependencies(list(update_ops or [])):
-                train_op = _train_op(loss, train_op_fn, optimizer, trainable_variables)
+                    measures = {keys.LOSS_MEAN: metrics.mean(each, weights, name=keys.LOSS_MEAN), **self._metrics(predictions, target, weights)}
+                    if penalty is not None:
+                        measures[keys.LOSS_REGULARIZATION] = metrics.mean(penalty, name=keys.LOSS_REGULARIZATION)
+                return EstimatorSpec(mode, predictions, whole, eval_metric_ops={self._key(key): value for key, value in measures.items()})
+            train_op = train(whole)
+            shown = {keys.LOSS: whole}
+            if self._reduction == losses.Reduction.SUM:  # otherwise the loss is a mean already
+                shown[keys.LOSS_MEAN] = loss / math_ops.reduce_sum(weights * array_ops.ones_like(each))
+            if penalty is not None:
+                shown[keys.LOSS_REGULARIZATION] = penalty
         with name_scope(""):
-            summary.scalar(self._key(MetricKeys.LOSS), loss)
-            if self._reduction == losses.Reduction.SUM:
-                summary.scalar(self._key(MetricKeys.LOSS_MEAN), losses.compute_weighted_loss(each, weights, reduction=losses.Reduction.MEAN))
-        return EstimatorSpec(ModeKeys.TRAIN, predictions, loss, train_op)
-
-
-def _train_op(loss: Any, train_op_fn: Any, optimizer: Any, variables: Any = None) -> Any:
-    if optimizer is not None and train_op_fn is not None:
-        raise at_user_line(ValueError("train_op_fn and optimizer must not both be set."))
-    if optimizer is not None:
-        from millrace.train.global_step import get_global_step
-
-        return optimizer.minimize(loss, global_step=get_global_step(), var_list=variables)
-    if train_op_fn is None:
-        raise at_user_line(ValueError("train_op_fn can not be None."))
-    return train_op_fn(loss)
-
-
-# ---- what a head is given ----
-
-
-def _as_column(values: Any) -> Any:
-    """One number for each example as [n, 1]."""
-    values = convert_to_tensor_or_sparse_tensor(values)
-    if isinstance(values, SparseTensor):
-        raise at_user_line(ValueError("SparseTensor labels are not supported."))
-    return array_ops.expand_dims(values, -1) if values.get_shape().ndims == 1 else values
-
-
-def _of_width(values: Any, width: int, message: str) -> Any:
-    """The values, once a step has found them to be [n, width]."""
-    with control_dependencies([check_ops.assert_rank(values, 2, message=message)]):
-        found = array_ops.identity(array_ops.shape(values))
-    with control_dependencies([check_ops.assert_equal(width, found[1], data=[message, found])]):
-        return array_ops.identity(values)
-
-
-def _checked_labels(labels: Any, width: int) -> Any:
-    if labels is None:
-        raise at_user_line(
-            ValueError(
-                "You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: Check that your data contain your label "
-                "feature. Check that your input_fn properly parses and returns labels."
-            )
-        )
-    with name_scope(None, "labels", [labels]):
-        labels = _as_column(labels)
-        known = labels.get_shape()
-        if known.ndims is not None and known.ndims > 1 and known[1].value not in (None, width):
-            raise at_user_line(
-                ValueError(
-                    "Mismatched label shape. Expected labels dimension=%s.  Received %s. Suggested Fix: If your classifier expects "
-                    "one-hot encoding label, check your n_classes argument to the estimator and/or the shape of your label. Otherwise, "
-                    "check the shape of your label." % (width, known[1].value)
-                )
-            )
-        return _of_width(labels, width, "labels shape must be [batch_size, %s]" % width)
-
-
-def _checked_logits(logits: Any, width: int) -> Any:
-    with name_scope(None, "logits", [logits]):
-        logits = math_ops.cast(convert_to_tensor(logits), dtypes.float32)
-        known = logits.get_shape()
-        message = "logits shape must be [batch_size, logits_dimension]"
-        if known.ndims not in (None, 2) or known.ndims == 2 and known[1].value not in (None, width):
-            raise at_user_line(ValueError("%s, got %s." % (message, known)))
-        return _of_width(logits, width, message)
-
-
-def _in_range(labels: Any, n_classes: int) -> Any:
-    with name_scope(None, "assert_range", [labels]):
-        below = check_ops.assert_less(labels, math_ops.cast(n_classes, labels.dtype), message="Label IDs must < n_classes")
-        with control_dependencies([below, check_ops.assert_non_negative(labels, message="Label IDs must >= 0")]):
-            return array_ops.identity(labels)
-
-
-def _weights(features: Any, weight_column: Any) -> Any:
-    if weight_column is None:
-        return 1.0
-    column = feature_column.numeric_column(weight_column) if isinstance(weight_column, str) else weight_column
-    if not isinstance(column, feature_column._NumericColumn):
-        raise at_user_line(TypeError("Weight column must be either a string or _NumericColumn. Given type: %s." % type(column)))
-    with name_scope(None, "weights", list(features.values())):
-        weights = column._get_dense_tensor(feature_column._LazyBuilder(features))
-        if not (weights.dtype.is_floating or weights.dtype.is_integer):
-            raise at_user_line(ValueError("Weight column should be castable to float. Given dtype: %s" % weights.dtype))
-        return _as_column(math_ops.cast(weights, dtypes.float32))
+            for key, value in shown.items():
+                summary.scalar(self._key(key), value)
+        return EstimatorSpec(ModeKeys.TRAIN, predictions, whole, train_op)
 
 
 # ---- classes ----
@@ -213,11 +154,22 @@ def _weights(features: Any, weight_column: Any) -> Any:
 class _Classes(_Head):
     """A head that tells classes apart."""
 
-    def __init__(self, n_classes: int, logits_dimension: int, weight_column: Any, label_vocabulary: Any, name: Optional[str], **options: Any) -> None:
+    def __init__(
+        self,
+        n_classes: int,
+        logits_dimension: int,
+        weight_column: Any,
+        label_vocabulary: Any,
+        name: Optional[str],
+        thresholds: Optional[Sequence[float]] = None,
+        **options: Any,
+    ) -> None:
         if label_vocabulary is not None and not isinstance(label_vocabulary, (list, tuple)):
             raise at_user_line(ValueError("label_vocabulary should be a list or tuple. Given type: %s" % type(label_vocabulary)))
         super().__init__(logits_dimension, weight_column, name, **options)
-        self._n_classes, self._label_vocabulary = n_classes, label_vocabulary
+        self._n_classes, self._label_vocabulary, self._thresholds = n_classes, label_vocabulary, tuple(thresholds or ())
+        if any(not 0 < threshold < 1 for threshold in self._thresholds):
+            raise at_user_line(ValueError("thresholds not in (0, 1): %s." % (self._thresholds,)))
 
     def _labels_dimension(self) -> int:
         return 1
@@ -235,10 +187,29 @@ class _Classes(_Head):
             return gen_ops.as_string(class_ids, name="str_classes")
         return lookup_ops.index_to_string_table_from_tensor(list(self._label_vocabulary), name="class_string_lookup").lookup(class_ids)
 
+    def _for_each(self, row: Any, of: Any) -> Any:
+        return array_ops.tile(array_ops.expand_dims(row, 0), array_ops.stack([array_ops.shape(of)[0], 1]))
+
+    def _names(self) -> Any:
+        return convert_to_tensor(list(self._label_vocabulary) if self._label_vocabulary else ["%d" % i for i in range(self._n_classes)])
+
+    def _all_classes(self, logits: Any) -> Dict[str, Any]:
+        """What the columns of the probabilities are, for each example."""
+        return {
+            PredictionKeys.ALL_CLASS_IDS: self._for_each(math_ops.range(self._n_classes), logits),
+            PredictionKeys.ALL_CLASSES: self._for_each(self._names(), logits),
+        }
+
     def _classification(self, probabilities: Any) -> ClassificationOutput:
-        names = convert_to_tensor(list(self._label_vocabulary) if self._label_vocabulary else ["%d" % i for i in range(self._n_classes)])
-        rows = array_ops.stack([array_ops.shape(probabilities)[0], 1])
-        return ClassificationOutput(scores=probabilities, classes=array_ops.tile(array_ops.expand_dims(names, 0), rows))
+        return ClassificationOutput(scores=probabilities, classes=self._for_each(self._names(), probabilities))
+
+    def _at_thresholds(self, target: Any, predictions: Any, weights: Any) -> Dict[str, Any]:
+        keys, made = MetricKeys, {}
+        for at in self._thresholds:
+            made[keys.ACCURACY_AT_THRESHOLD % at] = _accuracy_at(target, predictions, weights, at)
+            made[keys.PRECISION_AT_THRESHOLD % at] = _first(metrics.precision_at_thresholds(target, predictions, (at,), weights, name="precision_at_%s" % at))
+            made[keys.RECALL_AT_THRESHOLD % at] = _first(metrics.recall_at_thresholds(target, predictions, (at,), weights, name="recall_at_%s" % at))
+        return made
 
 
 class _MultiClassHeadWithSoftmaxCrossEntropyLoss(_Classes):
@@ -250,20 +221,20 @@ class _MultiClassHeadWithSoftmaxCrossEntropyLoss(_Classes):
     def _target(self, labels: Any) -> Any:
         if self._label_vocabulary is None and not labels.dtype.is_integer:
             raise at_user_line(ValueError("Labels dtype should be integer. Instead got %s." % labels.dtype))
-        return _in_range(self._numbers(labels), self._n_classes)
+        return in_range(self._numbers(labels), self._n_classes)
 
     def _losses(self, logits: Any, target: Any) -> Any:
-        each = losses.sparse_softmax_cross_entropy(labels=target, logits=logits, reduction=losses.Reduction.NONE)
-        return array_ops.expand_dims(each, -1) if each.get_shape().ndims in (None, 1) else each
+        return array_ops.expand_dims(losses.sparse_softmax_cross_entropy(labels=target, logits=logits, reduction=losses.Reduction.NONE), -1)
 
     def _predictions(self, logits: Any) -> Dict[str, Any]:
         """The most probable class, and how probable each is."""
-        ids = array_ops.expand_dims(math_ops.argmax(logits, 1, name=PredictionKeys.CLASS_IDS), 1)
+        ids = array_ops.expand_dims(math_ops.argmax(logits, -1, name=PredictionKeys.CLASS_IDS), -1)
         return {
             PredictionKeys.LOGITS: logits,
             PredictionKeys.PROBABILITIES: nn_ops.softmax(logits, name=PredictionKeys.PROBABILITIES),
             PredictionKeys.CLASS_IDS: ids,
             PredictionKeys.CLASSES: self._named(ids),
+            **self._all_classes(logits),
         }
 
     def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
@@ -278,13 +249,10 @@ class _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(_Classes):
     def __init__(
         self, weight_column: Any = None, thresholds: Optional[Sequence[float]] = None, label_vocabulary: Any = None, name: Optional[str] = None, **options: Any
     ) -> None:
-        super().__init__(2, 1, weight_column, label_vocabulary, name, **options)
-        self._thresholds = tuple(thresholds or ())
-        if any(not 0 < threshold < 1 for threshold in self._thresholds):
-            raise at_user_line(ValueError("thresholds not in (0, 1): %s." % (self._thresholds,)))
+        super().__init__(2, 1, weight_column, label_vocabulary, name, thresholds=thresholds, **options)
 
     def _target(self, labels: Any) -> Any:
-        return _in_range(math_ops.cast(self._numbers(labels), dtypes.float32), 2)
+        return in_range(math_ops.cast(self._numbers(labels), dtypes.float32), 2)
 
     def _losses(self, logits: Any, target: Any) -> Any:
         return nn_ops.sigmoid_cross_entropy_with_logits(labels=target, logits=logits)
@@ -300,6 +268,7 @@ class _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(_Classes):
             keys.PROBABILITIES: nn_ops.softmax(both, name=keys.PROBABILITIES),
             keys.CLASS_IDS: ids,
             keys.CLASSES: self._named(ids),
+            **self._all_classes(logits),
         }
 
     def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
@@ -325,14 +294,80 @@ class _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(_Classes):
             keys.AUC: _auc(target, logistic, weights, "ROC", keys.AUC),
             keys.AUC_PR: _auc(target, logistic, weights, "PR", keys.AUC_PR),
         }
-        for at in self._thresholds:
-            made.update(
-                {
-                    keys.ACCURACY_AT_THRESHOLD % at: _accuracy_at(target, logistic, weights, at),
-                    keys.PRECISION_AT_THRESHOLD % at: _first(metrics.precision_at_thresholds(target, logistic, (at,), weights, name="precision_at_%s" % at)),
-                    keys.RECALL_AT_THRESHOLD % at: _first(metrics.recall_at_thresholds(target, logistic, (at,), weights, name="recall_at_%s" % at)),
-                }
-            )
+        return {**made, **self._at_thresholds(target, logistic, weights)}
+
+
+class _MultiLabelHead(_Classes):
+    """Any number of classes for each example."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        weight_column: Any = None,
+        thresholds: Optional[Sequence[float]] = None,
+        label_vocabulary: Any = None,
+        name: Optional[str] = None,
+        classes_for_class_based_metrics: Optional[Sequence[Any]] = None,
+        **options: Any,
+    ) -> None:
+        if n_classes is None or n_classes < 2:
+            raise at_user_line(ValueError("n_classes must be > 1 for multi-class classification. Given: %s" % n_classes))
+        super().__init__(n_classes, n_classes, weight_column, label_vocabulary, name, thresholds=thresholds, **options)
+        if label_vocabulary is not None and len(label_vocabulary) != n_classes:
+            raise at_user_line(ValueError("Length of label_vocabulary must be n_classes (%d). Given: %d" % (n_classes, len(label_vocabulary))))
+        self._measured = [self._number(c) for c in classes_for_class_based_metrics or ()]
+
+    def _number(self, measured: Any) -> int:
+        if isinstance(measured, str):
+            if not self._label_vocabulary:
+                raise at_user_line(ValueError("label_vocabulary must be provided when classes_for_class_based_metrics are strings."))
+            return list(self._label_vocabulary).index(measured)
+        if not 0 <= measured < self._n_classes:
+            raise at_user_line(ValueError("All classes_for_class_based_metrics must be in range [0, %d]. Given: %s" % (self._n_classes - 1, measured)))
+        return measured
+
+    def _processed(self, labels: Any, logits: Any) -> Any:
+        if isinstance(labels, SparseTensor):
+            values = labels.values
+            if labels.dtype.base_dtype == dtypes.string:
+                values = self._numbers(values)
+            else:
+                message = "labels must be an integer SparseTensor with values in [0, %d)" % self._n_classes
+                check_ops.assert_integer(values, message=message)
+                values = in_range(values, self._n_classes, message)
+            labels = sparse_ops.sparse_to_indicator(SparseTensor(labels.indices, values, labels.dense_shape), self._n_classes)
+            labels = math_ops.cast(labels, dtypes.int64)
+        elif labels is not None:
+            labels = in_range(convert_to_tensor(labels), 2, "labels must be an integer indicator Tensor with values in [0, 1]")
+        return checked_labels(labels, logits, self._n_classes)
+
+    def _losses(self, logits: Any, target: Any) -> Any:
+        each = losses.sigmoid_cross_entropy(target, logits, reduction=losses.Reduction.NONE)
+        return math_ops.reduce_mean(each, -1, keepdims=True)
+
+    def _predictions(self, logits: Any) -> Dict[str, Any]:
+        """How probable each class is."""
+        return {PredictionKeys.LOGITS: logits, PredictionKeys.PROBABILITIES: math_ops.sigmoid(logits, name=PredictionKeys.PROBABILITIES)}
+
+    def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
+        made = self._classification(predictions[PredictionKeys.PROBABILITIES])
+        return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: made, _CLASSIFY: made, _PREDICT: PredictOutput(predictions)}
+
+    def _metrics(self, predictions: Dict[str, Any], target: Any, weights: Any) -> Dict[str, Any]:
+        keys, probabilities = MetricKeys, predictions[PredictionKeys.PROBABILITIES]
+        made = {
+            keys.AUC: _auc(target, probabilities, weights, "ROC", keys.AUC),
+            keys.AUC_PR: _auc(target, probabilities, weights, "PR", keys.AUC_PR),
+            **self._at_thresholds(target, probabilities, weights),
+        }
+        for number in self._measured:
+            mine, wanted = probabilities[..., number : number + 1], target[..., number : number + 1]
+            if self._label_vocabulary is None:
+                mean, roc, pr = (key % number for key in (keys.PROBABILITY_MEAN_AT_CLASS, keys.AUC_AT_CLASS, keys.AUC_PR_AT_CLASS))
+            else:
+                word = self._label_vocabulary[number]
+                mean, roc, pr = (key % word for key in (keys.PROBABILITY_MEAN_AT_NAME, keys.AUC_AT_NAME, keys.AUC_PR_AT_NAME))
+            made.update({mean: _mean(mine, weights, mean), roc: _auc(wanted, mine, weights, "ROC", roc), pr: _auc(wanted, mine, weights, "PR", pr)})
         return made
 
 
@@ -360,10 +395,20 @@ def _first(pair: Tuple[Any, Any]) -> Tuple[Any, Any]:
 
 
 class _RegressionHeadWithMeanSquaredErrorLoss(_Head):
-    def __init__(self, label_dimension: int = 1, weight_column: Any = None, name: Optional[str] = None, **options: Any) -> None:
+    """Numbers; inverse_link_fn makes them of the logits."""
+
+    def __init__(
+        self,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        name: Optional[str] = None,
+        inverse_link_fn: Optional[Callable[[Any], Any]] = None,
+        **options: Any,
+    ) -> None:
         if label_dimension < 1:
             raise at_user_line(ValueError("Invalid label_dimension %s." % label_dimension))
         super().__init__(label_dimension, weight_column, name, **options)
+        self._loss_dimension, self._inverse_link = label_dimension, inverse_link_fn
 
     def _target(self, labels: Any) -> Any:
         return math_ops.cast(labels, dtypes.float32)
@@ -372,7 +417,9 @@ class _RegressionHeadWithMeanSquaredErrorLoss(_Head):
         return losses.mean_squared_error(labels=target, predictions=logits, reduction=losses.Reduction.NONE)
 
     def _predictions(self, logits: Any) -> Dict[str, Any]:
-        return {PredictionKeys.PREDICTIONS: logits}
+        if self._inverse_link is None:
+            return {PredictionKeys.PREDICTIONS: logits}
+        return {PredictionKeys.PREDICTIONS: self._inverse_link(logits), PredictionKeys.LOGITS: logits}
 
     def _exports(self, predictions: Dict[str, Any]) -> Dict[str, ExportOutput]:
         made = RegressionOutput(predictions[PredictionKeys.PREDICTIONS])
@@ -412,11 +459,19 @@ def _binary_logistic_head_with_sigmoid_cross_entropy_loss(
     return _BinaryLogisticHeadWithSigmoidCrossEntropyLoss(weight_column, thresholds, label_vocabulary, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
 
 
-def _regression_head_with_mean_squared_error_loss(
-    weight_column: Any = None, label_dimension: int = 1, loss_reduction: str = losses.Reduction.SUM, loss_fn: Any = None, name: Optional[str] = None
+def _regression_head(
+    weight_column: Any = None,
+    label_dimension: int = 1,
+    loss_reduction: str = losses.Reduction.SUM,
+    loss_fn: Any = None,
+    inverse_link_fn: Any = None,
+    name: Optional[str] = None,
 ) -> _Head:
     """Numbers."""
-    return _RegressionHeadWithMeanSquaredErrorLoss(label_dimension, weight_column, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
+    return _RegressionHeadWithMeanSquaredErrorLoss(label_dimension, weight_column, name, inverse_link_fn, loss_reduction=loss_reduction, loss_fn=loss_fn)
+
+
+_regression_head_with_mean_squared_error_loss = _regression_head  # its name before 1.9
 
 
 def class_head(n_classes: int, weight_column: Any = None, label_vocabulary: Any = None, loss_reduction: str = losses.Reduction.SUM) -> _Head:

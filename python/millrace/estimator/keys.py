@@ -8,6 +8,7 @@ class PredictionKeys:
     """Names of predictions."""
 
     CLASSES, CLASS_IDS, LOGISTIC, LOGITS, PREDICTIONS, PROBABILITIES = "classes", "class_ids", "logistic", "logits", "predictions", "probabilities"
+    ALL_CLASSES, ALL_CLASS_IDS = "all_classes", "all_class_ids"
 
 
 class MetricKeys:
@@ -19,3 +20,5 @@ class MetricKeys:
     LABEL_MEAN, PREDICTION_MEAN = "label/mean", "prediction/mean"
     ACCURACY_AT_THRESHOLD = "accuracy/positive_threshold_%g"
     PRECISION_AT_THRESHOLD, RECALL_AT_THRESHOLD = "precision/positive_threshold_%g", "recall/positive_threshold_%g"
+    PROBABILITY_MEAN_AT_CLASS, AUC_AT_CLASS, AUC_PR_AT_CLASS = "probability_mean/class%d", "auc/class%d", "auc_precision_recall/class%d"
+    PROBABILITY_MEAN_AT_NAME, AUC_AT_NAME, AUC_PR_AT_NAME = "probability_mean/%s", "auc/%s", "auc_precision_recall/%s"

@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from millrace import losses
-from millrace.estimator import heads
-from millrace.estimator.keys import PredictionKeys
+from millrace.estimator import heads, multi_head
+from millrace.estimator.head_inputs import checked_logits, train_op_of
+from millrace.estimator.spec import EstimatorSpec
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import control_dependencies
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 _MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE
@@ -21,13 +23,32 @@ class Head(heads._Head):
 
     def loss(self, labels: Any, logits: Any, features: Any = None, mode: Any = None, regularization_losses: Any = None) -> Any:
         """The loss that is trained: that of the examples, weighted and reduced, and the regularization losses."""
-        each, _ = self.create_loss(features, mode, heads._checked_logits(logits, self._logits_dimension), labels)
-        whole = losses.compute_weighted_loss(each, heads._weights(features, self._weight_column), reduction=self._reduction)
+        whole = self.create_loss(features, mode, checked_logits(logits, self._logits_dimension), labels).training_loss
         return whole + gen_ops.add_n(list(regularization_losses)) if regularization_losses else whole
+
+    def create_estimator_spec(  # type: ignore[override]
+        self,
+        features: Any,
+        mode: str,
+        logits: Any,
+        labels: Any = None,
+        optimizer: Any = None,
+        trainable_variables: Any = None,
+        train_op_fn: Optional[Callable[[Any], Any]] = None,
+        update_ops: Any = None,
+        regularization_losses: Any = None,
+    ) -> EstimatorSpec:
+        """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, after update_ops."""
+
+        def train(loss: Any) -> Any:
+            with control_dependencies(list(update_ops or [])):
+                return train_op_of(loss, train_op_fn, optimizer, trainable_variables)
+
+        return self._spec(features, mode, logits, labels, regularization_losses, train)
 
     def predictions(self, logits: Any, keys: Optional[List[str]] = None) -> Dict[str, Any]:
         """The predictions, or those of some keys."""
-        made = self._predictions(heads._checked_logits(logits, self._logits_dimension))
+        made = self._predictions(checked_logits(logits, self._logits_dimension))
         unknown = [key for key in keys or () if key not in made]
         if unknown:
             raise at_user_line(ValueError("the head predicts %s, not %s" % (sorted(made), unknown)))
@@ -86,13 +107,30 @@ class RegressionHead(heads._RegressionHeadWithMeanSquaredErrorLoss, Head):
         inverse_link_fn: Optional[Callable[[Any], Any]] = None,
         name: Optional[str] = None,
     ) -> None:
-        super().__init__(label_dimension, weight_column, name, loss_reduction=loss_reduction, loss_fn=loss_fn)
-        self._inverse_link = inverse_link_fn
+        super().__init__(label_dimension, weight_column, name, inverse_link_fn, loss_reduction=loss_reduction, loss_fn=loss_fn)
 
-    def _predictions(self, logits: Any) -> Dict[str, Any]:
-        if self._inverse_link is None:
-            return super()._predictions(logits)
-        return {PredictionKeys.PREDICTIONS: self._inverse_link(logits), PredictionKeys.LOGITS: logits}
+
+class MultiLabelHead(heads._MultiLabelHead, Head):
+    """Any number of classes for each example."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        weight_column: Any = None,
+        thresholds: Optional[Sequence[float]] = None,
+        label_vocabulary: Any = None,
+        loss_reduction: str = _MEAN,
+        loss_fn: Optional[Callable[..., Any]] = None,
+        classes_for_class_based_metrics: Optional[Sequence[Any]] = None,
+        name: Optional[str] = None,
+    ) -> None:
+        super().__init__(
+            n_classes, weight_column, thresholds, label_vocabulary, name, classes_for_class_based_metrics, loss_reduction=loss_reduction, loss_fn=loss_fn
+        )
+
+
+class MultiHead(multi_head._MultiHead, Head):
+    """Several heads: their losses are added up, each with its weight. Logits and labels are dicts by the names of the heads."""
 
 
 class LogisticRegressionHead(RegressionHead):

@@ -138,7 +138,7 @@ class EstimatorSpec(_Spec):
         predictions = {} if predictions is None else predictions
         named = predictions if isinstance(predictions, dict) else {"": predictions}
         for key, value in named.items():
-            _tensor(value, "predictions[%s]" % key if isinstance(predictions, dict) else "predictions")
+            _tensor(value, "predictions[%s]" % (key,) if isinstance(predictions, dict) else "predictions")
         measures = _metrics({} if eval_metric_ops is None else eval_metric_ops)
         exports = _exports(export_outputs)
         _in_default_graph("prediction values", named)

@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pike's machine: all threads of a pattern go through the text together, in the order of their preference, and no two
 // of them stand at one step. Where only the ends of matches are asked for, an automaton finds them with one look-up per
-// character; the machine then runs over a match alone, for its groups.
+// character; the groups of a match are looked for in it alone.
 #include "kernels/cpu/text/regex.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/engine/utf8.h"
 #include "kernels/cpu/text/regex_automaton.h"
+#include "kernels/cpu/text/regex_groups.h"
 
 namespace millrace {
 namespace {
-
-bool IsWord(absl::string_view text, size_t at) {
-  if (at >= text.size()) return false;
-  const char c = text[at];
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
-
-bool Holds(RegexStep::Place place, absl::string_view text, size_t at) {
-  const bool word = (at > 0 && IsWord(text, at - 1)) != IsWord(text, at);
-  switch (place) {
-    case RegexStep::Place::kBeginText: return at == 0;
-    case RegexStep::Place::kEndText: return at == text.size();
-    case RegexStep::Place::kBeginLine: return at == 0 || text[at - 1] == '\n';
-    case RegexStep::Place::kEndLine: return at == text.size() || text[at] == '\n';
-    case RegexStep::Place::kWord: return word;
-    case RegexStep::Place::kNotWord: return !word;
-  }
-  return false;
-}
 
 class Machine {
  public:
@@ -104,7 +86,7 @@ class Machine {
           tasks_.push_back({step.next, 0, 0});
           break;
         case RegexStep::Kind::kAssert:
-          if (Holds(step.place, text_, at)) tasks_.push_back({step.next, 0, 0});
+          if (RegexPlaceHolds(step.place, text_, at)) tasks_.push_back({step.next, 0, 0});
           break;
         case RegexStep::Kind::kSave:
           if (static_cast<size_t>(step.other) < width_) {
@@ -152,87 +134,6 @@ class Machine {
   std::vector<Task> tasks_;
 };
 
-}  // namespace
-
-// One thread after another, in the order of preference; no place of the text is visited twice at one step. Faster than
-// all together where text times pattern is small, as it is over a match that the automaton has found.
-class RegexBacktracker {
- public:
-  explicit RegexBacktracker(const RegexProgram& program) : program_(program) {}
-
-  static constexpr size_t kMostPlaces = 1 << 18;  // a bit each
-  bool Fits(size_t length) const { return (length + 1) * program_.steps.size() <= kMostPlaces; }
-
-  // The groups of the match that begins at `from` and ends at `end`; false where there is none.
-  bool Run(absl::string_view text, size_t from, size_t end, std::vector<int64_t>* spans) {
-    const size_t width = end - from + 1;
-    visited_.assign((width * program_.steps.size() + 63) / 64, 0);
-    std::fill(spans->begin(), spans->end(), -1);
-    (*spans)[0] = static_cast<int64_t>(from);
-    (*spans)[1] = static_cast<int64_t>(end);
-    jobs_.assign(1, {program_.start, 0, from});
-    while (!jobs_.empty()) {
-      const Job job = jobs_.back();
-      jobs_.pop_back();
-      if (job.step < 0) {
-        (*spans)[static_cast<size_t>(job.place)] = static_cast<int64_t>(job.at);
-        continue;
-      }
-      const size_t bit = static_cast<size_t>(job.step) * width + (job.at - from);
-      if (visited_[bit / 64] >> bit % 64 & 1) continue;
-      visited_[bit / 64] |= uint64_t{1} << bit % 64;
-      const RegexStep& step = program_.steps[static_cast<size_t>(job.step)];
-      switch (step.kind) {
-        case RegexStep::Kind::kMatch:
-          if (job.at == end) return true;
-          break;
-        case RegexStep::Kind::kSplit:
-          jobs_.push_back({step.other, 0, job.at});
-          jobs_.push_back({step.next, 0, job.at});
-          break;
-        case RegexStep::Kind::kAssert:
-          if (Holds(step.place, text, job.at)) jobs_.push_back({step.next, 0, job.at});
-          break;
-        case RegexStep::Kind::kSave:
-          if (static_cast<size_t>(step.other) < spans->size()) {
-            int64_t& span = (*spans)[static_cast<size_t>(step.other)];
-            jobs_.push_back({-1, step.other, static_cast<size_t>(span)});
-            span = static_cast<int64_t>(job.at);
-          }
-          jobs_.push_back({step.next, 0, job.at});
-          break;
-        default: Character(step, text, job.at, end);
-      }
-    }
-    return false;
-  }
-
- private:
-  struct Job {
-    int32_t step;  // or -1: put back a span
-    int32_t place;
-    size_t at;
-  };
-
-  void Character(const RegexStep& step, absl::string_view text, size_t at, size_t end) {
-    if (at >= end) return;
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const Utf8Char c = byte < 128 ? Utf8Char{byte, 1, true} : FirstUtf8Char(text.substr(at));
-    if (step.kind != RegexStep::Kind::kAnyByte &&
-        !(c.valid && program_.classes[static_cast<size_t>(step.other)].Has(c.code))) {
-      return;
-    }
-    const size_t next = at + (c.valid ? c.size : 1);
-    if (next <= end) jobs_.push_back({step.next, 0, next});
-  }
-
-  const RegexProgram& program_;
-  std::vector<uint64_t> visited_;
-  std::vector<Job> jobs_;
-};
-
-namespace {
-
 // Whether \0 to \9 are groups that there are, and every backslash is known.
 bool IsRewrite(absl::string_view rewrite, int groups) {
   for (size_t i = 0; i < rewrite.size(); ++i) {
@@ -271,7 +172,7 @@ RegexMatcher::RegexMatcher(const Regex& regex) : program_(regex.program()) {
   if (!RegexAutomaton::Knows(program_)) return;
   whole_ = std::make_unique<RegexAutomaton>(program_, true);
   search_ = std::make_unique<RegexAutomaton>(program_, false);
-  backtracker_ = std::make_unique<RegexBacktracker>(program_);
+  groups_ = std::make_unique<RegexGroups>(program_);
 }
 RegexMatcher::~RegexMatcher() = default;
 
@@ -296,10 +197,9 @@ bool RegexMatcher::Find(absl::string_view text, size_t from, int64_t* budget, Sp
     }
     if (verdict == RegexAutomaton::Verdict::kYes) {
       if (spans->size() > 2) {
-        if (!backtracker_->Fits(end - at)) {
-          return Machine(program_, text, spans->size()).Run(at, Machine::Where::kBegins, spans);
-        }
-        return backtracker_->Run(text, at, end, spans);
+        const RegexGroups::Verdict groups = groups_->Find(text, at, end, spans);
+        if (groups != RegexGroups::Verdict::kTooLarge) return groups == RegexGroups::Verdict::kYes;
+        return Machine(program_, text, spans->size()).Run(at, Machine::Where::kBegins, spans);
       }
       (*spans)[0] = static_cast<int64_t>(at);
       (*spans)[1] = static_cast<int64_t>(end);
@@ -312,14 +212,19 @@ bool RegexMatcher::Find(absl::string_view text, size_t from, int64_t* budget, Sp
   return Machine(program_, text, spans->size()).Run(from, Machine::Where::kAnywhere, spans);
 }
 
-std::string RegexMatcher::Replace(absl::string_view text, absl::string_view rewrite, bool global) {
-  if (!IsRewrite(rewrite, program_.groups)) return std::string(text);
-  std::string out;
+const std::string& RegexMatcher::Replace(absl::string_view text, absl::string_view rewrite, bool global) {
+  std::string& out = replaced_;
+  if (!IsRewrite(rewrite, program_.groups)) {
+    out.assign(text.data(), text.size());
+    return out;
+  }
+  out.clear();
   int group = 0;  // the last that the rewrite names
   for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
     if (rewrite[i] == '\\' && rewrite[++i] != '\\') group = std::max(group, rewrite[i] - '0');
   }
-  Spans spans(2 * static_cast<size_t>(group + 1));
+  Spans& spans = spans_;
+  spans.resize(2 * static_cast<size_t>(group + 1));
   int64_t budget = 16 * static_cast<int64_t>(text.size()) + 64;
   size_t at = 0;
   int64_t last_end = -1;

@@ -63,7 +63,7 @@ class Regex {
 };
 
 class RegexAutomaton;
-class RegexBacktracker;
+class RegexGroups;
 
 // Matches texts with a pattern, which must outlive it. Keeps what earlier texts have taught it: use one for many texts,
 // and by one thread at a time.
@@ -74,8 +74,8 @@ class RegexMatcher {
 
   bool FullMatch(absl::string_view text);
   // The first match, or all, replaced by `rewrite`, in which \0 to \9 are the match and its groups. A rewrite that
-  // names a group that is not there, or has another escape, changes nothing.
-  std::string Replace(absl::string_view text, absl::string_view rewrite, bool global);
+  // names a group that is not there, or has another escape, changes nothing. Good until the next call.
+  const std::string& Replace(absl::string_view text, absl::string_view rewrite, bool global);
 
  private:
   // Begin and end of the match and its groups, -1 where there is none.
@@ -84,7 +84,9 @@ class RegexMatcher {
 
   const RegexProgram& program_;
   std::unique_ptr<RegexAutomaton> whole_, search_;  // null: the pattern is not for them
-  std::unique_ptr<RegexBacktracker> backtracker_;   // with search_
+  std::unique_ptr<RegexGroups> groups_;             // with search_
+  std::string replaced_;
+  Spans spans_;
 };
 
 }  // namespace millrace

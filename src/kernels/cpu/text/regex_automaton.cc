@@ -11,6 +11,7 @@ namespace millrace {
 RegexAutomaton::RegexAutomaton(const RegexProgram& program, bool whole)
     : program_(program), whole_(whole), seen_(program.steps.size(), false) {
   states_.emplace_back();  // kDead
+  matches_.push_back(0);
   next_.assign(kAscii, kDead);
   index_[{}] = kDead;
 }
@@ -79,6 +80,7 @@ int32_t RegexAutomaton::StateOf(std::vector<int32_t> steps, bool begins) {
   state.matches_at_end = state.matches || std::any_of(at_end.begin(), at_end.end(), is_match);
   const auto number = static_cast<int32_t>(states_.size());
   state.steps = steps;
+  matches_.push_back(state.matches);
   states_.push_back(std::move(state));
   next_.resize(next_.size() + kAscii, kUnknown);
   if (!begins) index_[std::move(steps)] = number;
@@ -122,6 +124,26 @@ int32_t RegexAutomaton::FollowKnown(int32_t state, absl::string_view text, size_
   return state;
 }
 
+// FollowKnown, and of the states gone through the last that matches.
+int32_t RegexAutomaton::FollowToMatch(int32_t state, absl::string_view text, size_t* at, bool* found,
+                                      size_t* end) const {
+  const int32_t* const table = next_.data();
+  const uint8_t* const matches = matches_.data();
+  size_t i = *at, last = text.size() + 1;
+  for (;; ++i) {
+    if (matches[state]) last = i;
+    if (i >= text.size()) break;
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= kAscii) break;
+    const int32_t next = table[state * kAscii + byte];
+    if (next <= kDead) break;
+    state = next;
+  }
+  if (last <= text.size()) *found = true, *end = last;
+  *at = i;
+  return state;
+}
+
 inline int32_t RegexAutomaton::Next(int32_t state, absl::string_view text, size_t at, size_t* size) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < kAscii) {
@@ -160,9 +182,12 @@ RegexAutomaton::Verdict RegexAutomaton::MatchAt(absl::string_view text, size_t f
   bool found = false;
   size_t at = from;
   for (size_t size = 0; at < text.size() && state > kDead; at += size) {
-    if (states_[static_cast<size_t>(state)].matches) found = true, *end = at;
-    if (--*budget < 0) return Verdict::kTooLarge;
-    state = Next(state, text, at, &size);
+    size = 0;
+    const size_t before = at;
+    state = FollowToMatch(state, text, &at, &found, end);
+    *budget -= static_cast<int64_t>(at - before) + 1;
+    if (*budget < 0) return Verdict::kTooLarge;
+    if (at < text.size()) state = Next(state, text, at, &size);
   }
   if (state == kFull) return Verdict::kTooLarge;
   if (state != kDead && at == text.size() && states_[static_cast<size_t>(state)].matches_at_end) {

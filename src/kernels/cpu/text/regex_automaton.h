@@ -44,6 +44,7 @@ class RegexAutomaton {
   int32_t Start(bool begins);
   // Follows ASCII characters from *at on as far as states are known and live. Returns the state in which *at is read.
   int32_t FollowKnown(int32_t state, absl::string_view text, size_t* at) const;
+  int32_t FollowToMatch(int32_t state, absl::string_view text, size_t* at, bool* found, size_t* end) const;
   // The state after a character; `code` is that of a valid one.
   int32_t After(int32_t state, bool valid, uint32_t code);
   int32_t Next(int32_t state, absl::string_view text, size_t at, size_t* size);
@@ -52,6 +53,7 @@ class RegexAutomaton {
   const RegexProgram& program_;
   const bool whole_;
   std::vector<State> states_;
+  std::vector<uint8_t> matches_;           // of each state
   std::vector<int32_t> next_;              // after ASCII character c in state s: at s * kAscii + c
   HashMap<uint64_t, int32_t> next_other_;  // after others: by state and code
   HashMap<std::vector<int32_t>, int32_t> index_;

@@ -26,7 +26,7 @@ TEST(Regex, TheSameWithAndWithoutAutomaton) {
   std::mt19937 random(5);
   const auto pick = [&](const std::vector<std::string>& list) { return list[random() % list.size()]; };
   const std::vector<std::string> parts = {
-      "a", "b", "[ab]", ".", "é", "[^a]", "\\C", "^", "$", "(a|ab)", "(b|)", "(é|a)"};
+      "a", "b", "[ab]", ".", "é", "[^a]", "\\C", "^", "$", "(a|ab)", "(b|)", "(é|a)", "((a)|b)"};
   const std::vector<std::string> counts = {"", "", "", "*", "+", "?", "*?", "+?", "??", "{2}"};
   const std::vector<std::string> letters = {"a", "b", "c", "é", "\xff", "\n"};
   for (int round = 0; round < 3000; ++round) {
@@ -40,10 +40,20 @@ TEST(Regex, TheSameWithAndWithoutAutomaton) {
     if (pattern.find("(") == std::string::npos) pattern = "(" + pattern + ")";
     const std::string slow = "(?:" + pattern + ")(?:\\b|\\B)";
     EXPECT_EQ(FullMatch(pattern, text), FullMatch(slow, text)) << pattern << " on " << text;
-    for (const char* rewrite : {"<\\0>", "-", "<\\1>"}) {
+    for (const char* rewrite : {"<\\0>", "-", "<\\1>", "<\\2,\\1>"}) {
       EXPECT_EQ(Replaced(pattern, text, rewrite), Replaced(slow, text, rewrite)) << pattern << " on " << text;
       EXPECT_EQ(Replaced(pattern, text, rewrite, false), Replaced(slow, text, rewrite, false)) << pattern;
     }
+  }
+}
+
+// Groups of a pattern with more ways from step to step than are kept, and of a match that is too long for that.
+TEST(Regex, GroupsOfLargePatternsAndLongMatches) {
+  const std::string long_text = std::string(40000, 'a') + "ab";
+  for (const auto& [pattern, text] : std::vector<std::pair<std::string, std::string>>{
+           {"((a)?b?){600}", std::string(200, 'a') + "b"}, {"(a|b)*(ab)", long_text}, {"((a|ab)(b|)(a+?))+", "abab"}}) {
+    const std::string rewrite = "<\\1,\\2>";
+    EXPECT_EQ(Replaced(pattern, text, rewrite), Replaced(pattern + "(?:\\b|\\B)", text, rewrite)) << pattern;
   }
 }
 

@@ -183,7 +183,9 @@ crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integra
 nccl = contrib.all_reduce
 layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
-predictor predictor.python.predictor = contrib.predictor
+predictor predictor.python.predictor predictor.predictor_factories predictor.saved_model_predictor predictor.core_estimator_predictor = contrib.predictor
+kernel_methods kernel_methods.python.losses = contrib.kernel_methods
+nn.python.ops.fwd_gradients = contrib.nn
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision
 linear_optimizer.python.sdca_optimizer = contrib.linear_optimizer
@@ -271,7 +273,7 @@ test = test
 [python.ops]
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = . ops.array_ops ops.gen_ops ops.arguments_of_2
-summary_ops_v2 = @
+summary_ops_v2 = contrib.summary
 math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.tensor_scatter ops.band_ops ops.gen_ops ops.arguments_of_2
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops ops.arguments_of_2
 logging_ops = ops.logging_ops . ops.gen_ops
@@ -424,6 +426,9 @@ tracking.base tracking.tracking tracking.python_state = train.tracking
 tracking.util.CheckpointV1 = train.checkpoint:Checkpoint
 tracking.data_structures.NoDependency = train.tracking:NoDependency
 tracking.graph_view tracking.data_structures = @
+checkpointable.util = train.checkpoint train.tracking
+checkpointable.base checkpointable.tracking = train.tracking
+checkpointable.util.CheckpointV1 = train.checkpoint:Checkpoint
 saving.saveable_object saving.saveable_object_util = train.saveable
 experimental.loss_scale experimental.loss_scale_optimizer = train.experimental
 checkpoint_ops = train.checkpoint_ops
@@ -668,6 +673,8 @@ learn.python.learn.datasets.synthetic learn.datasets.synthetic = contrib.learn.s
 learn.head learn.python.learn.estimators.head = contrib.learn.head contrib.learn.head_classes
 learn.python.learn.estimators.constants learn.python.learn.estimators.metric_key learn.python.learn.estimators.prediction_key = contrib.learn.keys
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
+training.python.training.sampling_ops = contrib.training_sampling contrib.training
+training.python.training.resample = contrib.training_resampling
 training.python.training.bucket_ops training.python.training.sgdr_learning_rate_decay = contrib.training
 testing testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras
@@ -852,7 +859,9 @@ def module(path: str) -> Optional[types.ModuleType]:
         if not str(error.name).startswith("millrace"):
             raise
     parts = path.split(".")
-    if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python" and not parts[-1][:1].isupper():  # where contrib's packages keep their modules
+    if (
+        len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python" and not (parts[-1][:1].isupper() or parts[-1].startswith("_"))
+    ):  # where contrib's packages keep their modules
         home = ".".join(parts[:2])
         return module(next((inner for inner in (home + "." + part for part in parts[3:-1]) if inner in TABLE), home))
     return None

@@ -180,3 +180,17 @@ def test_batch_normalization_is_of_the_batch():
     np.testing.assert_allclose(log, -0.5 * np.log(given.var(0) + 1e-3).sum(), rtol=1e-6)
     np.testing.assert_allclose(still, given / np.sqrt(1 + 1e-3), rtol=1e-6)
     np.testing.assert_allclose(back, given, rtol=1e-6)
+
+
+def test_batch_normalization_of_events_of_two_axes_averages_what_it_normalizes():
+    b, x = B.BatchNormalization(tf.layers.BatchNormalization(axis=[1, 2], momentum=0.5, epsilon=0.0)), tf.constant((RNG.randn(6, 2, 3) + 4.0).astype("f"))
+    b.forward(x)  # no batch: it leaves the averages alone
+    log = b.inverse_log_det_jacobian(x, 2)
+    b.inverse(x)
+    assert len(b.batchnorm.updates) == 2
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(b.batchnorm.updates)
+        given, made, mean = sess.run([x, log, b.batchnorm.moving_mean])
+    np.testing.assert_allclose(made, -0.5 * np.log(given.var(0)).sum(), rtol=1e-4)
+    np.testing.assert_allclose(np.reshape(mean, [2, 3]), given.mean(0) / 2, rtol=1e-5)

@@ -76,7 +76,10 @@ def _changed(pairs: _Pairs, noise: Any, multipliers: Any) -> _Pairs:
         pairs = [(g if g is None else g + random_ops.truncated_normal(array_ops.shape(g)) * noise, v) for g, v in pairs]
     if multipliers is not None:
         factors = [multipliers.get(v, multipliers.get(v.name)) for _, v in pairs]
-        pairs = [(_times(g, f if isinstance(f, Tensor) else float(f)) if f is not None else g, v) for (g, v), f in zip(pairs, factors)]
+        pairs = [
+            (_times(g, math_ops.cast(f, g.dtype.base_dtype) if isinstance(f, Tensor) else float(f)) if f is not None else g, v)
+            for (g, v), f in zip(pairs, factors)
+        ]
         if not pairs:
             raise at_user_line(
                 ValueError("Empty list of (gradient, var) pairs encountered. This is most likely to be caused by an improper value of gradient_multipliers.")

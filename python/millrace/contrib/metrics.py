@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import metrics as _metrics
+from millrace.contrib.metrics_histograms import auc_using_histogram  # noqa: F401
 from millrace.contrib.streaming_metrics import (  # noqa: F401
     cohen_kappa,
     count,

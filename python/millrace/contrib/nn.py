@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Optional
+from typing import Any, List, Optional
 
-from millrace.framework import static_values
+from millrace.framework import dtypes, static_values
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, random_ops
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.ops import array_ops, candidate_sampling, check_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
+from millrace.ops.gradients import gradients
 
 
 def deprecated_flipped_softmax_cross_entropy_with_logits(logits: Any, labels: Any, dim: int = -1, name: Optional[str] = None) -> Tensor:
@@ -50,3 +51,86 @@ def alpha_dropout(x: Any, keep_prob: Any, noise_shape: Any = None, seed: Optiona
         kept = math_ops.cast(gen_ops.greater_equal(drawn, 1 - keep), dtype)
         scale = (keep + keep * (1 - keep) * floor**2) ** -0.5
         return gen_ops.sub(scale * (x * kept + floor * (1 - kept)), scale * floor * (1 - keep), name=scope)
+
+
+def fwd_gradients(ys: Any, xs: Any, grad_xs: Any = None, assert_unused: bool = False) -> List[Any]:
+    """What ys change by when xs change by grad_xs (ones): gradients from front to back, by two from back to front.
+
+    ys have to be made of xs by ops whose gradients are linear in the incoming one; assert_unused makes a step fail that needs the numbers
+    in between, which no result depends on."""
+    incoming = [array_ops.zeros_like(y) + float("nan") for y in ys]
+    back = [None if g is None else convert_to_tensor(g) for g in gradients(ys, xs, grad_ys=incoming)]
+    if assert_unused:
+        with control_dependencies([check_ops.assert_equal(array_ops.placeholder_with_default(False, []), True, name="fwd_gradients")]):
+            back = [None if g is None else array_ops.identity(g) for g in back]
+    back = [array_ops.zeros_like(x) if g is None else g for x, g in zip(xs, back)]
+    for x, g in zip(xs, back):
+        g.set_shape(x.get_shape())
+    return gradients(back, incoming, grad_ys=grad_xs)
+
+
+def rank_sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_resampled: int,
+    num_classes: int,
+    num_true: int,
+    sampled_values: Any,
+    resampling_temperature: Any,
+    remove_accidental_hits: bool,
+    partition_strategy: str,
+    name: Optional[str] = None,
+) -> Tensor:
+    """sampled_softmax_loss of those num_resampled of num_sampled classes whose logits, by the log of the sum of their exponentials over the batch,
+    are the highest; inputs are divided by the temperature for this choice."""
+    if num_sampled > num_classes:
+        raise at_user_line(ValueError("num_sampled (%s) cannot be greater than num_classes (%s)" % (num_sampled, num_classes)))
+    if num_sampled <= num_resampled:
+        raise at_user_line(ValueError("num_resampled (%s) must be less than num_sampled (%s)" % (num_resampled, num_sampled)))
+    if partition_strategy not in ("div", "mod"):
+        raise at_user_line(ValueError("unsupported partition_strategy (%s)" % partition_strategy))
+    with name_scope(name, "rank_sampled_softmax_loss", [labels, inputs, resampling_temperature]) as scope:
+        if not sampled_values:
+            sampled_values = nn_ops.learned_unigram_candidate_sampler(labels, num_true, num_sampled, True, num_classes)
+        sampled, true_count, sampled_count = (gen_ops.stop_gradient(value) for value in sampled_values)
+        sampled = math_ops.cast(sampled, dtypes.int64)
+        products = matrix_ops.matmul(nn_ops.embedding_lookup(weights, sampled, partition_strategy), inputs / resampling_temperature, transpose_b=True)
+        ranks = math_ops.reduce_logsumexp(products, axis=1)
+        ranks = ranks + array_ops.reshape(nn_ops.embedding_lookup(biases, sampled, partition_strategy), [-1]) / resampling_temperature
+        _, chosen = nn_ops.top_k(ranks, num_resampled, sorted=False)
+        return candidate_sampling.sampled_softmax_loss(
+            weights,
+            biases,
+            labels,
+            inputs,
+            num_resampled,
+            num_classes,
+            num_true,
+            (array_ops.gather(sampled, chosen), true_count, array_ops.gather(sampled_count, chosen)),
+            remove_accidental_hits,
+            partition_strategy,
+            name=scope,
+        )
+
+
+def sampled_sparse_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    partition_strategy: str = "mod",
+    name: Optional[str] = "sampled_sparse_softmax_loss",
+) -> Tensor:
+    """The softmax's cross entropy of one true class and the sampled ones, for each example."""
+    logits, _ = candidate_sampling._compute_sampled_logits(
+        weights, biases, labels, inputs, num_sampled, num_classes, 1, sampled_values, True, remove_accidental_hits, partition_strategy, name
+    )
+    first = array_ops.zeros([array_ops.shape(logits)[0]], dtypes.int64)
+    return nn_ops.sparse_softmax_cross_entropy_with_logits(labels=first, logits=logits)

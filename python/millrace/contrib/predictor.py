@@ -40,6 +40,65 @@ def _by_name(graph: Any, infos: Any) -> Dict[str, Any]:
     return {key: graph.get_tensor_by_name(getattr(info, "name", info)) for key, info in infos.items()}
 
 
+class SavedModelPredictor(Predictor):
+    """The model of a SavedModel with some tags ("serve"), by one of its signatures, by a signature, or by names of tensors."""
+
+    def __init__(
+        self,
+        export_dir: str,
+        signature_def_key: Optional[str] = None,
+        signature_def: Any = None,
+        input_names: Optional[Dict[str, str]] = None,
+        output_names: Optional[Dict[str, str]] = None,
+        tags: Optional[str] = None,
+        graph: Any = None,
+        config: Any = None,
+    ) -> None:
+        given = [
+            key
+            for key, value in (("signature_def_key", signature_def_key), ("signature_def", signature_def), ("input_names", input_names))
+            if value is not None
+        ]
+        if len(given) > 1:
+            raise at_user_line(ValueError("You may not specify both %s and %s." % (given[0], given[1])))
+        if (input_names is None) != (output_names is None):
+            raise at_user_line(ValueError("input_names and output_names must both be specified or both be unspecified."))
+        session = Session(graph=graph or Graph(), config=config)
+        with session.graph.as_default():
+            meta = loader.load(session, (tags or tag_constants.SERVING).split(","), export_dir)
+        if input_names is not None:
+            super().__init__(session, _by_name(session.graph, input_names), _by_name(session.graph, output_names))
+            return
+        key = signature_def_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+        if signature_def is None and key not in meta.signature_def:
+            raise at_user_line(ValueError('Got signature_def_key "%s". Available signatures are %s.' % (key, sorted(meta.signature_def))))
+        chosen = signature_def if signature_def is not None else meta.signature_def[key]
+        super().__init__(session, _by_name(session.graph, chosen.inputs), _by_name(session.graph, chosen.outputs))
+
+
+class CoreEstimatorPredictor(Predictor):
+    """The model of an Estimator's newest checkpoint; output_key names one of its export_outputs, the only one where it is not given."""
+
+    def __init__(self, estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> None:
+        checkpoint = estimator.latest_checkpoint()
+        if checkpoint is None:
+            raise at_user_line(ValueError("Couldn't find trained model at %s." % estimator.model_dir))
+        session = Session(graph=graph or Graph(), config=config)
+        with session.graph.as_default():
+            get_or_create_global_step()
+            receiver = serving_input_receiver_fn()
+            spec = estimator._call_model_fn(receiver.features, None, ModeKeys.PREDICT, estimator.config)
+            outputs = spec.export_outputs or {}
+            if output_key is None and len(outputs) == 1:
+                output_key = next(iter(outputs))
+            key = output_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+            if key not in outputs:
+                raise at_user_line(ValueError("output_key must be one of %s, got %r" % (sorted(outputs), output_key)))
+            signature = outputs[key].as_signature_def(receiver.receiver_tensors)
+            Saver().restore(session, checkpoint)
+            super().__init__(session, dict(receiver.receiver_tensors), _by_name(session.graph, signature.outputs))
+
+
 def from_saved_model(
     export_dir: str,
     signature_def_key: Optional[str] = None,
@@ -50,42 +109,10 @@ def from_saved_model(
     graph: Any = None,
     config: Any = None,
 ) -> Predictor:
-    """The model of a SavedModel with some tags ("serve"), by one of its signatures, by a signature, or by names of tensors."""
-    given = [
-        key for key, value in (("signature_def_key", signature_def_key), ("signature_def", signature_def), ("input_names", input_names)) if value is not None
-    ]
-    if len(given) > 1:
-        raise at_user_line(ValueError("You may not specify both %s and %s." % (given[0], given[1])))
-    if (input_names is None) != (output_names is None):
-        raise at_user_line(ValueError("input_names and output_names must both be specified or both be unspecified."))
-    session = Session(graph=graph or Graph(), config=config)
-    with session.graph.as_default():
-        meta = loader.load(session, (tags or tag_constants.SERVING).split(","), export_dir)
-    if input_names is not None:
-        return Predictor(session, _by_name(session.graph, input_names), _by_name(session.graph, output_names))
-    key = signature_def_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-    if signature_def is None and key not in meta.signature_def:
-        raise at_user_line(ValueError('Got signature_def_key "%s". Available signatures are %s.' % (key, sorted(meta.signature_def))))
-    chosen = signature_def if signature_def is not None else meta.signature_def[key]
-    return Predictor(session, _by_name(session.graph, chosen.inputs), _by_name(session.graph, chosen.outputs))
+    """SavedModelPredictor."""
+    return SavedModelPredictor(export_dir, signature_def_key, signature_def, input_names, output_names, tags, graph, config)
 
 
 def from_estimator(estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> Predictor:
-    """The model of an Estimator's newest checkpoint; output_key names one of its export_outputs, the only one where it is not given."""
-    checkpoint = estimator.latest_checkpoint()
-    if checkpoint is None:
-        raise at_user_line(ValueError("Couldn't find trained model at %s." % estimator.model_dir))
-    session = Session(graph=graph or Graph(), config=config)
-    with session.graph.as_default():
-        get_or_create_global_step()
-        receiver = serving_input_receiver_fn()
-        spec = estimator._call_model_fn(receiver.features, None, ModeKeys.PREDICT, estimator.config)
-        outputs = spec.export_outputs or {}
-        if output_key is None and len(outputs) == 1:
-            output_key = next(iter(outputs))
-        key = output_key or signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-        if key not in outputs:
-            raise at_user_line(ValueError("output_key must be one of %s, got %r" % (sorted(outputs), output_key)))
-        signature = outputs[key].as_signature_def(receiver.receiver_tensors)
-        Saver().restore(session, checkpoint)
-        return Predictor(session, dict(receiver.receiver_tensors), _by_name(session.graph, signature.outputs))
+    """CoreEstimatorPredictor."""
+    return CoreEstimatorPredictor(estimator, serving_input_receiver_fn, output_key, graph, config)

@@ -218,12 +218,14 @@ class BatchNormalization(Bijector):
         if getattr(batchnorm_layer, "renorm", False) or getattr(batchnorm_layer, "virtual_batch_size", None):
             raise at_user_line(ValueError("BatchNorm Bijector does not support renormalization or virtual batches."))
         self.batchnorm, self._training = batchnorm_layer, training
-        super().__init__(1, is_constant_jacobian=False, validate_args=validate_args, name=name)
+        axis = batchnorm_layer.axis
+        super().__init__(len(axis) if isinstance(axis, (list, tuple)) else 1, is_constant_jacobian=False, validate_args=validate_args, name=name)
 
     def _built(self, x: Any) -> Any:
         """The axes of events, after the layer's variables were made."""
         if not self.batchnorm.built:
-            self.batchnorm.apply(x, training=self._training)
+            self.batchnorm._dtype = self.batchnorm._dtype or x.dtype.base_dtype
+            self.batchnorm.build(x.get_shape())  # only: what a forward transformation sees is no batch to average
         axis = self.batchnorm.axis
         return [a % x.get_shape().ndims for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
 

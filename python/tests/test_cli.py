@@ -63,7 +63,7 @@ def test_a_checkpoint_by_folder_prefix_or_file(capsys, model):
         assert facts["kind"] == "checkpoint" and [t["name"] for t in facts["tensors"]] == ["b", "w"]
     assert _facts(capsys, "inspect", model / "train", "--values", "b")["value"] == [1.0, -1.0]
     status, _, err = _run(capsys, "inspect", model / "train", "--values", "bb")
-    assert status == 2 and "nearest names: b" in err
+    assert status == 2 and "has no tensor 'bb'; did you mean b?" in err
 
 
 def test_a_model_runs_on_arrays(capsys, model):
@@ -268,6 +268,63 @@ def test_the_doctor_reads_limits_of_control_groups(tmp_path):
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("100000\n")
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
     assert machine.cgroup_limits(tmp_path, tmp_path / "own") == {"cores": 1, "memory": 1000000}
+
+
+# A command line, in which a word that names a file of _input stands for it, and what its message says.
+_MISTAKES = [
+    ("inspect empty", "empty is empty"),
+    ("inspect text", "text is a text, but no graph: line 1: message GraphDef has no field 'hello'"),
+    ("inspect cut.npy", "cut.npy is no .npy or .npz file of numbers or strings, or it is damaged"),
+    ("inspect cut.index", "the checkpoint cut cannot be read: broken table: file too short"),
+    ("inspect x.npy --values y", "x.npy is an array file, and has no tensor 'y'; did you mean array?"),
+    ("inspect graph.pb --tags serve", "graph.pb is a graph, which has no tags"),
+    ("explain x.npy", "x.npy is an array file; a graph or a SavedModel is wanted"),
+    ("run model --feed x=text", "text is no .npy or .npz file"),
+    ("run model --feed x=words.npy", "words.npy has elements of type <U1; x:0 wants float32"),
+    ("run model --feed x=x.npy --repeat 99999999999999999999", "want 1 to 1000000000"),
+    ("run model --feed x=x.npy --tags no", "no graph with the tags no; it has graphs with the tags serve"),
+    ("run graph.pb --feed x=x.npy --fetch y", "--freeze --checkpoint PREFIX --output NAME"),
+    ("trace traces --fetch y", "traces holds traces; --feed, --fetch and --tags are for a model"),
+    ("convert graph.pb no/a.pbtxt", "no: there is no such folder, in which a.pbtxt could be written"),
+    ("convert graph.pb a.pb --freeze --output y --checkpoint text", "text is a text, but no graph"),
+    ("convert model a.pb --freeze --output yy", "the graph has no tensor 'yy'; did you mean y?"),
+    ("convert model a.onnx --output yy", "the graph has no tensor 'yy'; did you mean y?"),
+    ("diff x.npy x.npy --tolerance nan", "--tolerance is nan, want a number from 0 on"),
+    ("diff x.npy graph.pb", "x.npy is an array file, "),
+    ("launch -n 1 model", "model is a folder, want a Python file or another command"),
+    ("top http://localhost:1", "the address is 'http://localhost:1', want grpc://host:port"),
+    ("top localhost:99999", "the address is 'localhost:99999', want grpc://host:port"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), [pytest.param(*m, id=m[0]) for m in _MISTAKES])
+def test_a_mistake_says_what_where_got_and_wanted(capsys, model, monkeypatch, line, message):
+    monkeypatch.chdir(model)
+    (model / "empty").write_bytes(b"")
+    (model / "text").write_text("hello\n")
+    (model / "cut.npy").write_bytes((model / "x.npy").read_bytes()[:60])
+    (model / "cut.index").write_bytes((model / "train" / "a.ckpt-7.index").read_bytes()[:40])
+    np.save(model / "words.npy", np.array(["a"]))
+    (model / "traces").mkdir()
+    for extra in ((), ("--json",)):
+        status, out, err = _run(capsys, *line.split(), *extra)
+        assert (status, out) == (2, "") and message in err and err.startswith("millrace: ") and err.count("\n") == 1, err
+
+
+def test_what_may_not_be_looked_at_is_not_said_to_be_missing(model, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(sources.os, "stat", refuse)
+    with pytest.raises(PermissionError):
+        sources.open_source("locked/graph.pb")
+
+
+def test_without_a_command_there_is_help(capsys):
+    status, out, err = _run(capsys)
+    assert (status, out) == (2, "") and "inspect" in err
+    status, out, _ = _run(capsys, "--version")
+    assert status == 0 and re.match(r"millrace \d", out)
 
 
 def test_numbers_that_json_has_not_are_strings(capsys, tmp_path):

@@ -17,11 +17,13 @@ import numpy as np
 
 from millrace import settings
 from millrace.cli import certs, compare, convert, doctor, inspect, launch, run, serve, top, trace
+from millrace.framework import versions
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="millrace", description="Looks at, runs, converts and compares graphs, models, checkpoints and record files.")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.add_argument("--version", action="store_true", help="say which Millrace this is")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in (inspect, run, trace, convert, compare, serve, launch, top, certs, doctor):
         module.add_to(commands)
     for command in {id(c): c for c in commands.choices.values()}.values():
@@ -31,7 +33,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Runs a command line (that of the process when it is not given); the exit status."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.version:
+        print(versions.GIT_VERSION)
+        return 0
+    if "command" not in given:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         answer = given.command(given)
         if given.json or answer.text:
@@ -64,4 +73,6 @@ def _plain(facts: Any) -> Any:
 def _told(error: Any) -> str:
     if isinstance(error, OSError) and error.strerror:
         return "%s: %s" % (error.filename, error.strerror)
+    if isinstance(error, KeyError) and error.args:  # whose text has quotes around it
+        return str(error.args[0])
     return str(getattr(error, "message", "") or error or type(error).__name__)

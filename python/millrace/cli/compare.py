@@ -26,10 +26,12 @@ def add_to(commands: Any) -> None:
 
 
 def _diff(given: Any) -> Answer:
+    if not given.tolerance >= 0:
+        raise ValueError("--tolerance is %g, want a number from 0 on" % given.tolerance)
     first, second = sources.open_source(given.path), sources.open_source(given.other)
     named = ("checkpoint", "safetensors", "array")
     if (first.kind in named) != (second.kind in named):
-        raise ValueError("%s is %s, %s is %s: both must hold tensors, or both a graph" % (first.path, first.kind, second.path, second.kind))
+        raise ValueError("%s, %s: both must hold tensors, or both a graph" % (first.told, second.told))
     if first.kind in named:
         return _tensors(sources.Values(first), sources.Values(second), given.tolerance)
     return _graphs(sources.graph_of(first, given.tags), sources.graph_of(second, given.tags))

@@ -72,6 +72,9 @@ def _convert(given: Any) -> Answer:
     exists = [p for p in (given.target, given.target + ".index") if os.path.exists(p)]
     if exists and not given.overwrite:
         raise FileExistsError(17, "is there already (--overwrite replaces it)", exists[0])
+    folder = os.path.dirname(given.target.rstrip(os.sep))
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(2, "there is no such folder, in which %s could be written" % os.path.basename(given.target), folder)
     source = sources.open_source(given.path)
     if form in ("pb", "pbtxt"):
         return _write_graph(source, given, form)
@@ -186,7 +189,11 @@ def _named(given: Any) -> Any:
 
 
 def _tensor(graph: Graph, name: str) -> Any:
-    return graph.get_tensor_by_name(name if ":" in name else name + ":0")
+    try:
+        return graph.get_tensor_by_name(name if ":" in name else name + ":0")
+    except KeyError:
+        known = [op.name for op in graph.get_operations()]
+        raise ValueError("the graph has no tensor '%s'; %s" % (name, sources.nearest(name.split(":")[0], known))) from None
 
 
 # ---- variables' values ----
@@ -195,7 +202,9 @@ def _tensor(graph: Graph, name: str) -> Any:
 def _checkpoint(source: sources.Source, given: Any) -> Any:
     """Where the variables of a graph have their values; None when nobody says."""
     if given.checkpoint:
-        return given.checkpoint
+        found = sources.open_source(given.checkpoint)
+        sources.Values(found)  # or it says what is wrong
+        return found.path
     prefix, end = os.path.splitext(source.path)
     return prefix if end == ".meta" and checkpoint_exists(prefix) else None
 
@@ -236,4 +245,6 @@ def _frozen(source: sources.Source, given: Any) -> Any:
             raise ValueError("%s has no signature '%s' (it has %s): --output NAME says what it answers" % (source.path, given.signature, has))
         outputs = [info.name for info in signatures[given.signature].outputs.values()]
     with _opened(source, given) as session:
+        for name in outputs:
+            _tensor(session.graph, name)
         return graph_util.convert_variables_to_constants(session, session.graph.as_graph_def(), sorted({name.split(":")[0] for name in outputs}))

@@ -49,17 +49,11 @@ def _inspect(given: Any) -> Answer:
 
 def _value(values: sources.Values, name: str) -> Answer:
     if name not in values.names:
-        raise ValueError("there is no '%s'; the nearest names: %s" % (name, ", ".join(_nearest(name, values.names)) or "(none)"))
+        raise ValueError("%s, and has no tensor '%s'; %s" % (values.source.told, name, sources.nearest(name, values.names)))
     value = values[name]
     facts = {"name": name, "dtype": _type_name(value), "shape": list(value.shape), **_statistics(value)}
     text = "%s  %s %s%s\n%s" % (name, facts["dtype"], shape(value.shape), "".join(", %s %s" % (k, v) for k, v in _statistics(value).items()), value)
     return Answer({**facts, "value": value.tolist()}, text)
-
-
-def _nearest(name: str, names: List[str]) -> List[str]:
-    import difflib
-
-    return difflib.get_close_matches(name, names, n=3, cutoff=0.3)
 
 
 def _statistics(value: Any) -> Dict[str, Any]:

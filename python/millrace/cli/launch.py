@@ -35,6 +35,8 @@ def _launch(given: Any) -> Answer:
         raise ValueError("which program? millrace launch -n 2 program.py arguments")
     if not 1 <= given.workers <= 1000 or not 0 <= given.ps <= 1000:
         raise ValueError("-n is %d and --ps is %d, want 1 to 1000 workers and 0 to 1000 parameter servers" % (given.workers, given.ps))
+    if os.path.isdir(program[0]):
+        raise ValueError("%s is a folder, want a Python file or another command" % program[0])
     if program[0].endswith(".py") and not os.path.isfile(program[0]):
         raise ValueError("%s: there is no such file" % program[0])
     python = [sys.executable, *(["-m", "millrace.compat"] if given.compat else [])]

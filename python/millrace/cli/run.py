@@ -12,10 +12,14 @@ import numpy as np
 
 from millrace.cli import sources
 from millrace.cli.answers import Answer, each, sections, shape
+from millrace.framework import dtypes, errors
 from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def
 from millrace.framework.session import Session
 from millrace.saved_model import loader
+
+
+_MOST_STEPS = 10**9
 
 
 def add_to(commands: Any) -> None:
@@ -78,6 +82,9 @@ def open_step(given: Any, session: Any) -> _Step:
             raise ValueError("signature '%s' has no input '%s'; it has %s" % (given.signature, name, ", ".join(sorted(signature.inputs))))
         tensor = signature.inputs[name].name if signature is not None and name in signature.inputs else name if ":" in name else name + ":0"
         feeds[tensor] = value
+        wanted = session.graph.get_tensor_by_name(tensor).dtype
+        if (wanted == dtypes.string) != (value.dtype.kind in "OSU"):
+            raise ValueError("--feed %s has elements of type %s; %s wants %s" % (text, value.dtype, tensor, wanted.name))
     missing = sorted(set(signature.inputs) - {t.partition("=")[0] for t in given.feed}) if signature is not None else []
     if missing and given.command is not _explain:
         raise ValueError("signature '%s' wants a --feed for: %s" % (given.signature, ", ".join("%s (%s)" % (m, signature.inputs[m].name) for m in missing)))  # type: ignore[union-attr]
@@ -90,27 +97,47 @@ def _feed(text: str) -> Tuple[str, Any]:
     name, _, path = text.partition("=")
     if not name or not path:
         raise ValueError("--feed is '%s', want NAME=FILE" % text)
-    path, _, member = path.partition(":") if ".npz:" in path else (path, "", "")
-    loaded = np.load(path, allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
-        return name, loaded
-    names = list(loaded)
+    if ".npz:" in path:
+        path, _, member = path.partition(".npz:")
+        path += ".npz"
+    else:
+        member = ""
+    arrays = sources.load_arrays(path)
+    names = list(arrays)
     if not member and len(names) != 1:
         raise ValueError("%s holds %s: say which as %s:ARRAY" % (path, ", ".join(names), path))
     if member and member not in names:
         raise ValueError("%s has no array '%s'; it holds %s" % (path, member, ", ".join(names)))
-    return name, loaded[member or names[0]]
+    return name, arrays[member or names[0]]
+
+
+def run_step(given: Any, session: Any, step: _Step) -> List[Any]:
+    """One step of the model."""
+    try:
+        return list(session.run(list(step.fetches.values()), step.feeds))
+    except errors.FailedPreconditionError as error:
+        if "uninitialized value" not in error.message:
+            raise
+        raise ValueError(
+            "%s has no values for its variables (%s): put those of a checkpoint into it by `millrace convert %s frozen.pb --freeze "
+            "--checkpoint PREFIX --output NAME`, and run frozen.pb" % (given.path, error.message.split(":")[0], given.path)
+        ) from None
+
+
+def check_repeat(count: int) -> None:
+    """Refuses a number of steps that is none."""
+    if not 1 <= count <= _MOST_STEPS:
+        raise ValueError("--repeat is %d, want 1 to %d" % (count, _MOST_STEPS))
 
 
 def _run(given: Any) -> Answer:
-    if given.repeat < 1:
-        raise ValueError("--repeat is %d, want at least 1" % given.repeat)
+    check_repeat(given.repeat)
     with Graph().as_default(), Session() as session:
         step = open_step(given, session)
         times: List[float] = []
         for _ in each(range(given.repeat), "running", "steps"):
             start = time.perf_counter()
-            values = session.run(list(step.fetches.values()), step.feeds)
+            values = run_step(given, session, step)
             times.append(time.perf_counter() - start)
     answers = {name: np.asarray(v) for name, v in zip(step.fetches, values) if v is not None}
     if given.out:

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import math
 import os
 import re
 import struct
-from typing import Any, Dict, List, NamedTuple, Tuple
+import zipfile
+from typing import Any, Iterable, List, NamedTuple, Tuple
 
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes
+from millrace.framework import dtypes, errors
 from millrace.protos import definitions, text_format
 from millrace.protos.message import DecodeError
 from millrace.python_io import masked_crc
@@ -21,6 +23,17 @@ from millrace.saved_model import reading
 from millrace.train import safetensors
 from millrace.train.checkpoint_management import latest_checkpoint
 
+# What messages call a kind of file.
+_CALLED = {
+    "graph": "a graph",
+    "meta_graph": "a graph with its signatures",
+    "saved_model": "a SavedModel",
+    "checkpoint": "a checkpoint",
+    "safetensors": "a safetensors file",
+    "events": "an event file",
+    "records": "a record file",
+    "array": "an array file",
+}
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)  # at the end of a checkpoint's table, as in LevelDB's tables
 
 
@@ -29,6 +42,11 @@ class Source(NamedTuple):
 
     kind: str  # graph, meta_graph, saved_model, checkpoint, safetensors, events, records, array
     path: str
+
+    @property
+    def told(self) -> str:
+        """Both, for a message."""
+        return "%s is %s" % (self.path, _CALLED[self.kind])
 
 
 def open_source(path: str) -> Source:
@@ -40,8 +58,10 @@ def open_source(path: str) -> Source:
         return Source("checkpoint", prefix)
     if glob.glob(path + "-?????-of-?????"):
         return Source("checkpoint", path)
-    if not os.path.exists(path):
-        raise FileNotFoundError(2, "no such file, folder or checkpoint", path)
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "no such file, folder or checkpoint", path) from None
     return Source(_kind_of_file(path), path)
 
 
@@ -59,6 +79,8 @@ def _of_folder(path: str) -> Source:
 
 def _kind_of_file(path: str) -> str:
     length = os.path.getsize(path)
+    if length == 0 and os.path.isfile(path):
+        raise ValueError("%s is empty" % path)
     with open(path, "rb") as file:
         head = file.read(64)
         file.seek(max(0, length - 8))
@@ -96,9 +118,10 @@ def _message_of(path: str, data: bytes) -> Tuple[str, Any]:
         text = data.decode()
     except UnicodeDecodeError:
         raise ValueError(
-            "%s is none of: graph, meta graph, SavedModel, checkpoint, event file, record file, safetensors, array%s"
+            "%s is none of: graph, meta graph, SavedModel, checkpoint, event file, record file, safetensors, array; or it is damaged%s"
             % (path, " (%s)" % reasons[0] if reasons else "")
         ) from None
+    reasons = []
     for kind, message in forms:
         try:
             made = text_format.Parse(text, message())
@@ -107,7 +130,7 @@ def _message_of(path: str, data: bytes) -> Tuple[str, Any]:
             continue
         if _is_whole(kind, made):
             return kind, made
-    raise ValueError("%s is a text, but no graph: %s" % (path, reasons[-1] if reasons else "it has no node"))
+    raise ValueError("%s is a text, but no graph: %s" % (path, reasons[0] if reasons else "it has no node"))
 
 
 def _is_whole(kind: str, message: Any) -> bool:
@@ -125,13 +148,16 @@ def meta_graph_of(source: Source, tags: str = "") -> Any:
         by_tags = {",".join(sorted(m.meta_info_def.tags)): m for m in saved}
         wanted = ",".join(sorted(tags.split(","))) if tags else "serve" if "serve" in by_tags else next(iter(by_tags), "")
         if wanted not in by_tags or (not tags and wanted != "serve" and len(by_tags) > 1):
-            raise ValueError("%s has graphs with the tags %s: say which with --tags" % (source.path, "; ".join(sorted(by_tags)) or "(none)"))
+            asked = "no graph with the tags %s; it has graphs" % tags if tags else "graphs"
+            raise ValueError("%s has %s with the tags %s: say which with --tags" % (source.path, asked, "; ".join(sorted(by_tags)) or "(none)"))
         return by_tags[wanted]
+    if tags:
+        raise ValueError("%s, which has no tags; --tags is for SavedModels" % source.told)
     if source.kind == "meta_graph":
         return _read(source.path)
     if source.kind == "graph":
         return definitions.MetaGraphDef(graph_def=_read(source.path))
-    raise ValueError("%s is %s; a graph or a SavedModel is wanted" % (source.path, source.kind))
+    raise ValueError("%s; a graph or a SavedModel is wanted" % source.told)
 
 
 def graph_of(source: Source, tags: str = "") -> Any:
@@ -144,25 +170,45 @@ def _read(path: str) -> Any:
         return _message_of(path, file.read())[1]
 
 
+def load_arrays(path: str) -> Any:
+    """The arrays of a .npz file by name, or that of a .npy file as "array"."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise ValueError("%s is no .npy or .npz file of numbers or strings, or it is damaged" % path) from None
+    return {"array": loaded} if isinstance(loaded, np.ndarray) else loaded
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What a message says of names that may have been meant."""
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
+    if not near and len(known) > 10:
+        return "it has %d others" % len(known)
+    return "did you mean %s?" % ", ".join(near) if near else "it has %s" % (", ".join(known) or "none")
+
+
 class Values:
     """The named arrays of a checkpoint, safetensors file or array file, read one by one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         if source.kind == "checkpoint":
-            reader = _core.CheckpointReader(source.path)
+            try:
+                reader = _core.CheckpointReader(source.path)
+            except errors.OpError as error:
+                raise ValueError("the checkpoint %s cannot be read: %s" % (source.path, error.message)) from None
             self._read, self._describe = reader.read, reader.describe
             self.names: List[str] = sorted(reader.names())
         elif source.kind == "safetensors":
             file = safetensors.SafetensorsFile(source.path)
             self._read, self._describe, self.names = file.read, file.describe, sorted(file.names())
         elif source.kind == "array":
-            loaded = np.load(source.path, allow_pickle=False)
-            arrays: Dict[str, Any] = {"array": loaded} if isinstance(loaded, np.ndarray) else loaded
+            arrays = load_arrays(source.path)
             self._read, self.names = arrays.__getitem__, sorted(arrays)
             self._describe = lambda name: (self[name].dtype, list(self[name].shape))
         else:
-            raise ValueError("%s is %s; a checkpoint, safetensors file or array is wanted" % (source.path, source.kind))
+            raise ValueError("%s; a checkpoint, safetensors file or array is wanted" % source.told)
 
     def __getitem__(self, name: str) -> Any:
         value = self._read(name)

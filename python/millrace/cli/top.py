@@ -34,6 +34,9 @@ def _addresses(given: Any) -> List[Tuple[str, str]]:
     """Names and addresses of all tasks."""
     if given.target:
         address = given.target[len("grpc://") :] if given.target.startswith("grpc://") else given.target
+        _, colon, port = address.rpartition(":")
+        if not colon or "/" in address or not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise ValueError("the address is '%s', want grpc://host:port" % given.target)
         status = status_of("grpc://" + address, _PATIENCE_MS)
         return [("/job:%s/task:%d" % (t["job"], t["task"]), _own(status, t, address)) for t in status["tasks"]]
     me = identity.who_am_i(given.cluster, given.job, given.task if given.cluster is None or given.task is not None else 0)

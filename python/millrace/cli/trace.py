@@ -32,11 +32,13 @@ def add_to(commands: Any) -> None:
 
 
 def _trace(given: Any) -> Answer:
-    if given.repeat < 1:
-        raise ValueError("--repeat is %d, want at least 1" % given.repeat)
+    run.check_repeat(given.repeat)
     if given.out and os.path.splitext(given.out)[1] not in (".html", ".json"):
         raise ValueError("--out is %s, want a name in .html or .json" % given.out)
-    trace = Trace.read(given.path) if _is_traced(given.path) else _ran(given)
+    is_traced = _is_traced(given.path)
+    if is_traced and (given.feed or given.fetch or given.tags):
+        raise ValueError("%s holds traces; --feed, --fetch and --tags are for a model, which is run" % given.path)
+    trace = Trace.read(given.path) if is_traced else _ran(given)
     if given.out:
         trace.save(given.out, "Steps of %s" % os.path.basename(os.path.normpath(given.path)))
     steps = trace.steps
@@ -55,10 +57,10 @@ def _is_traced(path: str) -> bool:
 def _ran(given: Any) -> Trace:
     with Graph().as_default(), Session() as session:
         step = run.open_step(given, session)
-        session.run(list(step.fetches.values()), step.feeds)  # compiles
+        run.run_step(given, session, step)  # compiles
         with record() as trace:
             for _ in each(range(given.repeat), "tracing", "steps"):
-                session.run(list(step.fetches.values()), step.feeds)
+                run.run_step(given, session, step)
     return trace
 
 

@@ -263,7 +263,7 @@ def test_mistakes():
         (lambda: len(keras.Sequential([L.Dense(1)]).weights), ValueError, "have not yet been created"),
         (lambda: keras.Model(keras.Input((2,)), L.Dense(1)(x)), ValueError, "Graph disconnected"),
         (lambda: model.set_weights([]), ValueError, "weight list of length 0"),
-        (lambda: model.compile("none", "mse"), ValueError, "Could not interpret optimizer"),
+        (lambda: model.compile("none", "mse"), ValueError, "Unknown optimizer"),
         (lambda: keras.Sequential([L.LSTM(2, stateful=True, input_shape=(3, 1))]), ValueError, "needs to know its batch size"),
         (lambda: keras.applications.VGG16(), NotImplementedError, "slim.nets"),
     ):

@@ -299,7 +299,7 @@ def test_parameters_of_other_types_and_rates_of_tensors_and_functions(dtype):
     session.run(train)
     values = np.reshape(session.run(held), [-1, 4])
     assert (values[:, 0] < 1).all() and (values == values[:, :1]).all()
-    assert [o.get_config()["lr"] for o in made[:4]] == [0.5] * 4
+    assert [o.get_config()["learning_rate"] for o in made[:4]] == [0.5] * 4
 
 
 def test_steps_built_twice_share_what_is_kept():
@@ -311,7 +311,7 @@ def test_steps_built_twice_share_what_is_kept():
     for first in (steps[0], steps[1], steps[0]):
         session.run(first)
         session.run(step)
-    assert session.run(v) == session.run(w) and len(twice.weights) == 1
+    assert session.run(v) == session.run(w) and len(twice.weights) == 2 and session.run(twice.iterations) == 3
 
 
 def test_callbacks_hear_of_evaluations():

@@ -186,7 +186,7 @@ def test_rates_can_be_set():
     model.train_on_batch([[1.0]], [[1.0]])
     model.optimizer.lr = 0.0
     model.train_on_batch([[1.0]], [[1.0]])
-    assert model.get_weights()[0] == 0.5 and model.optimizer.get_config()["lr"] == 0.0
+    assert model.get_weights()[0] == 0.5 and model.optimizer.get_config()["learning_rate"] == 0.0
 
 
 def test_checkpoints_are_read_on_restart(tmp_path):

@@ -97,6 +97,7 @@ class RadialConstraint(Constraint):
 
 
 max_norm, non_neg, unit_norm, min_max_norm, radial_constraint = MaxNorm, NonNeg, UnitNorm, MinMaxNorm, RadialConstraint
+maxnorm, nonneg, unitnorm = MaxNorm, NonNeg, UnitNorm
 
 
 def serialize(constraint: Any) -> Any:

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What optimizers of tf.keras say of themselves, what they keep and under which names, and how rows step: as TensorFlow 1.15 has it."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+keras = tf.keras
+K, L, O = keras.backend, keras.layers, keras.optimizers
+X, Y = np.ones((4, 2), "float32"), np.zeros((4, 1), "float32")
+
+
+@pytest.fixture(autouse=True)
+def session():
+    K.clear_session()
+    yield
+    K.clear_session()
+
+
+def trained(optimizer, steps=1, **given):
+    model = keras.Sequential([L.Dense(1, input_shape=(2,), kernel_initializer="ones", **given)])
+    model.compile(optimizer, "mse")
+    for _ in range(steps):
+        model.train_on_batch(X, Y)
+    return model
+
+
+BASE = {"learning_rate": 0.001, "decay": 0.0}
+MOMENTS = {**BASE, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-7}
+CONFIGS = {
+    "SGD": {**BASE, "learning_rate": 0.01, "momentum": 0.0, "nesterov": False},
+    "RMSprop": {**BASE, "rho": 0.9, "momentum": 0.0, "epsilon": 1e-7, "centered": False},
+    "Adagrad": {**BASE, "initial_accumulator_value": 0.1, "epsilon": 1e-7},
+    "Adadelta": {**BASE, "rho": 0.95, "epsilon": 1e-7},
+    "Adam": {**MOMENTS, "amsgrad": False},
+    "Adamax": MOMENTS,
+    "Nadam": {**MOMENTS, "decay": 0.004},
+    "Ftrl": {
+        **BASE,
+        "learning_rate_power": -0.5,
+        "initial_accumulator_value": 0.1,
+        "l1_regularization_strength": 0.0,
+        "l2_regularization_strength": 0.0,
+        "l2_shrinkage_regularization_strength": 0.0,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_configs_and_defaults(name):
+    kind = getattr(O, name)
+    assert kind().get_config() == {"name": name, **CONFIGS[name]}
+    changed = kind(lr=0.5, clipnorm=1.0, clipvalue=2.0, name="mine")
+    config = O.serialize(changed)
+    assert config == {"class_name": name, "config": {"name": "mine", "clipnorm": 1.0, "clipvalue": 2.0, **CONFIGS[name], "learning_rate": 0.5}}
+    assert O.serialize(O.deserialize(config)) == {"class_name": name, "config": changed.get_config()}
+    for wrong, error in (({"momentun": 1}, TypeError), ({"clipnorm": -1.0}, ValueError), ({"lr": -1.0}, ValueError)):
+        with pytest.raises(error):
+            kind(**wrong)
+
+
+KEPT = {
+    lambda: O.Adam(amsgrad=True): ["iter", "m", "v", "vhat"],
+    lambda: O.SGD(momentum=0.5): ["iter", "momentum"],
+    lambda: O.SGD(): ["iter"],
+    lambda: O.RMSprop(momentum=0.5, centered=True): ["iter", "rms", "momentum", "mg"],
+    lambda: O.Nadam(): ["iter", "momentum_cache", "m", "v"],
+}
+
+
+@pytest.mark.parametrize("make", KEPT)
+def test_what_is_kept_has_its_names_and_order(make):
+    optimizer = make()
+    model = trained(optimizer, 2)
+    slots, scope = KEPT[make], "training/%s/" % type(optimizer).__name__
+    alone = [scope + name + ":0" for name in slots if name in ("iter", "momentum_cache")]
+    of_weights = [scope + "dense/%s/%s:0" % (w, name) for name in slots if name not in ("iter", "momentum_cache") for w in ("kernel", "bias")]
+    assert [v.name for v in optimizer.weights] == alone + of_weights
+    assert optimizer.get_weights()[0] == 2 and K.dtype(optimizer.iterations) == "int64" and optimizer.lr.name == scope + "learning_rate:0"
+    values = [np.full_like(value, 3) for value in optimizer.get_weights()]
+    optimizer.set_weights(values)
+    assert all((value == 3).all() for value in optimizer.get_weights()) and K.get_value(optimizer.iterations) == 3
+    if len(of_weights):
+        assert optimizer.get_slot(model.weights[0], slots[-1]) is optimizer.weights[-2]
+    with pytest.raises(ValueError, match="weight list of length"):
+        optimizer.set_weights(values[:-1] * 3)
+
+
+def test_settings_change_while_training():
+    optimizer = O.SGD(0.5, decay=0.5)
+    optimizer.lr = 0.25
+    model = trained(optimizer, 0)
+    for rate in (0.25, 0.25 / 1.5, 0.125 / 2.0):
+        if rate == 0.125 / 2.0:
+            optimizer.learning_rate = 0.125
+        before = model.get_weights()[1]
+        made = model.predict(X)[0, 0]
+        model.train_on_batch(X, Y)
+        np.testing.assert_allclose(model.get_weights()[1], before - 2 * rate * made, rtol=1e-5)
+    assert optimizer.get_config()["learning_rate"] == 0.125 == K.get_value(optimizer.lr)
+    K.set_value(optimizer.momentum, 0.5)
+    assert optimizer.get_config()["momentum"] == 0.5
+
+
+def test_configs_of_before():
+    assert K.get_value(O.deserialize({"class_name": "Adam", "config": {"lr": 0.5, "decay": 0.0}}).lr) == 0.5
+    assert O.Adagrad.from_config({"lr": 0.5}).get_config()["initial_accumulator_value"] == 0.0
+    adam = trained(O.Adam(), 1).optimizer
+    adam.set_weights([*adam.get_weights(), np.zeros((1, 1)), np.zeros(1)])  # with the part that only amsgrad has
+    rms = trained(O.RMSprop(), 1).optimizer
+    rms.set_weights(rms.get_weights()[1:])  # without the count of steps
+    assert K.get_value(rms.iterations) == 0
+
+
+ROWS = {  # what becomes of rows of ones after two steps with the gradient 1 for the first, twice 1 for the second, and the third in the second step only
+    lambda: O.SGD(0.5, momentum=0.5): [1 - 0.5 - 0.75, 1 - 1 - 1.5, 1 - 0.5],
+    lambda: O.SGD(0.5, momentum=0.5, nesterov=True): [1 - 0.75 - 0.875, 1 - 1.5 - 1.75, 1 - 0.75],
+    lambda: O.Adamax(0.5, epsilon=1e-9): [0.0, 0.0, 1 - 0.5 * 0.1 / 0.19],
+}
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("make", ROWS)
+def test_rows_without_a_gradient_keep_what_is_theirs(make, resource):
+    table, rows = tf.Variable(np.ones((3, 1), "float32"), use_resource=resource), tf.placeholder(tf.int32, [None])
+    optimizer = make()
+    step = optimizer.minimize(lambda: tf.reduce_sum(tf.gather(table, rows)), [table])
+    session = K.get_session()
+    session.run(tf.global_variables_initializer())
+    for given in ([0, 1, 1], [0, 1, 1, 2]):
+        session.run(step, {rows: given})
+    np.testing.assert_allclose(session.run(table)[:, 0], ROWS[make], rtol=1e-4, atol=1e-4)
+
+
+def test_a_subclass_as_programs_write_it():
+    class Damped(O.Optimizer):
+        def __init__(self, learning_rate=0.5, name="Damped", **kwargs):
+            super().__init__(name, **kwargs)
+            self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
+            self._set_hyper("decay", self._initial_decay)
+
+        def _create_slots(self, var_list):
+            for v in var_list:
+                self.add_slot(v, "sum", "ones")
+
+        def _resource_apply_dense(self, grad, var):
+            total = self.get_slot(var, "sum").assign_add(tf.square(grad))
+            return var.assign_sub(self._decayed_lr(var.dtype.base_dtype) * grad / total)
+
+        def get_config(self):
+            return {**super().get_config(), "learning_rate": self._serialize_hyperparameter("learning_rate")}
+
+    model = trained(Damped(lr=0.25, decay=1.0), 2)
+    bias, total = 0.0, 1.0
+    kernel = 1.0
+    for step in range(2):
+        grad = 2 * (2 * kernel + bias)
+        total += grad**2
+        kernel, bias = (value - 0.25 / (1 + step) * grad / total for value in (kernel, bias))
+    np.testing.assert_allclose(model.get_weights()[1], [bias], rtol=1e-5)
+    assert model.optimizer.get_config() == {"name": "Damped", "learning_rate": 0.25}
+    assert [v.name for v in model.optimizer.weights][1] == "training/Damped/dense/kernel/sum:0"
+
+
+def test_weights_without_a_gradient_are_refused():
+    class Idle(L.Dense):
+        def call(self, inputs):
+            return tf.matmul(inputs, self.kernel)
+
+    model = keras.Sequential([Idle(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="has `None` for gradient"):
+        model.fit(X, Y, verbose=0)
+
+
+def test_a_model_in_a_file_goes_on_with_what_its_optimizer_keeps(tmp_path):
+    pytest.importorskip("h5py")
+    model = trained(O.Nadam(0.1), 2)
+    model.save(str(tmp_path / "m.h5"))
+    model.train_on_batch(X, Y)
+    again = keras.models.load_model(str(tmp_path / "m.h5"))
+    assert again.optimizer.get_weights()[0] == 2
+    again.train_on_batch(X, Y)
+    for one, other in zip(model.get_weights(), again.get_weights()):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_constraints_by_their_old_names():
+    model = trained(O.SGD(1.0), 1, kernel_constraint="nonneg")
+    assert (model.get_weights()[0] >= 0).all()

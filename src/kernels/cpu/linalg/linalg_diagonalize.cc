@@ -12,19 +12,29 @@ namespace {
 
 constexpr int64_t kSweepsPerValue = 60;
 
+// The root of x^2 + z^2. Not `exact`: a unit in the last place of a double matters to nobody. What would overflow or
+// lose digits as squares is left to the C library, as what is exact is.
+double Length(double x, double z, bool exact) {
+  const double square = x * x + z * z;
+  return !exact && square > 1e-280 && square < 1e280 ? std::sqrt(square) : std::hypot(x, z);
+}
+
+// Whether `epsilon` is that of a matrix of doubles.
+bool IsOfDoubles(double epsilon) { return epsilon < 1e-12; }
+
 struct Plane {
   double c = 1, s = 0, r = 0;
 };
 // c x + s z = r, c z - s x = 0.
-Plane Zeroing(double x, double z) {
-  const double r = std::hypot(x, z);
+Plane Zeroing(double x, double z, bool exact) {
+  const double r = Length(x, z, exact);
   if (!(r > 0)) return {1, 0, r};
   return {x / r, z / r, r};
 }
 
 // The eigenvalue of [[a, b], [b, c]] nearer to c.
-double WilkinsonShift(double a, double b, double c) {
-  const double half = (a - c) / 2, root = std::hypot(half, b);
+double WilkinsonShift(double a, double b, double c, bool exact) {
+  const double half = (a - c) / 2, root = Length(half, b, exact);
   const double below = half < 0 ? half - root : half + root;
   return below == 0 ? c : c - b / below * b;
 }
@@ -53,10 +63,10 @@ Status DoesNotEnd() {
 }
 
 // [lo, hi] of the tridiagonal matrix; hi > lo.
-void TridiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, Queue& queue) {
-  double x = d[lo] - WilkinsonShift(d[hi - 1], e[hi - 1], d[hi]), z = e[lo];
+void TridiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, bool exact, Queue& queue) {
+  double x = d[lo] - WilkinsonShift(d[hi - 1], e[hi - 1], d[hi], exact), z = e[lo];
   for (size_t k = lo; k < hi; ++k) {
-    const Plane p = Zeroing(x, z);
+    const Plane p = Zeroing(x, z, exact);
     if (k > lo) e[k - 1] = p.r;
     const double a = d[k], b = e[k], g = d[k + 1], cs = p.c * p.s, cc = p.c * p.c, ss = p.s * p.s;
     d[k] = cc * a + 2 * cs * b + ss * g;
@@ -71,16 +81,17 @@ void TridiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, siz
   }
 }
 
-void BidiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, Queue& left, Queue& right) {
+void BidiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, bool exact, Queue& left,
+                     Queue& right) {
   const double above = hi - 1 > lo ? e[hi - 2] : 0;
   const double shift = WilkinsonShift(
-      d[hi - 1] * d[hi - 1] + above * above, d[hi - 1] * e[hi - 1], d[hi] * d[hi] + e[hi - 1] * e[hi - 1]);
+      d[hi - 1] * d[hi - 1] + above * above, d[hi - 1] * e[hi - 1], d[hi] * d[hi] + e[hi - 1] * e[hi - 1], exact);
   double y = d[lo] * d[lo] - shift, z = d[lo] * e[lo];
   for (size_t k = lo; k < hi; ++k) {
-    const Plane p = Zeroing(y, z);
+    const Plane p = Zeroing(y, z, exact);
     if (k > lo) e[k - 1] = p.r;
     const double f = d[k], g = e[k], h = d[k + 1];
-    const Plane q = Zeroing(p.c * f + p.s * g, p.s * h);
+    const Plane q = Zeroing(p.c * f + p.s * g, p.s * h, exact);
     const double beside = p.c * g - p.s * f, below = p.c * h;
     d[k] = q.r;
     d[k + 1] = q.c * below - q.s * beside;
@@ -96,11 +107,11 @@ void BidiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size
 }
 
 // d[k] is nothing: e[k] is rotated out of its row, to the right. k < hi.
-void ClearRow(absl::Span<double> d, absl::Span<double> e, size_t k, size_t hi, Queue& left) {
+void ClearRow(absl::Span<double> d, absl::Span<double> e, size_t k, size_t hi, bool exact, Queue& left) {
   double f = e[k];
   e[k] = d[k] = 0;
   for (size_t j = k + 1; j <= hi && f != 0; ++j) {
-    const Plane p = Zeroing(d[j], f);
+    const Plane p = Zeroing(d[j], f, exact);
     d[j] = p.r;
     f = 0;
     if (j < hi) {
@@ -112,11 +123,11 @@ void ClearRow(absl::Span<double> d, absl::Span<double> e, size_t k, size_t hi, Q
 }
 
 // d[hi] is nothing: e[hi - 1] is rotated out of its column, upwards.
-void ClearColumn(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, Queue& right) {
+void ClearColumn(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, bool exact, Queue& right) {
   double f = e[hi - 1];
   e[hi - 1] = d[hi] = 0;
   for (size_t j = hi; j-- > lo && f != 0;) {
-    const Plane p = Zeroing(d[j], f);
+    const Plane p = Zeroing(d[j], f, exact);
     d[j] = p.r;
     f = 0;
     if (j > lo) {
@@ -147,13 +158,14 @@ Status Iteration::Check() const { return cancellation ? cancellation->reason() :
 Status DiagonalizeTridiagonal(absl::Span<double> d, absl::Span<double> e, double epsilon, const Iteration& iteration,
                               RotateRows rotate) {
   const size_t n = d.size();
+  const bool exact = IsOfDoubles(epsilon);
   Queue queue(rotate, iteration.memory);
   int64_t sweeps = kSweepsPerValue * static_cast<int64_t>(n);
   for (size_t hi = n; hi-- > 1;) {
     for (size_t lo; (lo = BeginOfBlock(d, e, hi, epsilon)) < hi;) {
       if (sweeps-- <= 0) return DoesNotEnd();
       MR_RETURN_IF_ERROR(iteration.Check());
-      TridiagonalSweep(d, e, lo, hi, queue);
+      TridiagonalSweep(d, e, lo, hi, exact, queue);
     }
   }
   queue.Flush();
@@ -163,6 +175,7 @@ Status DiagonalizeTridiagonal(absl::Span<double> d, absl::Span<double> e, double
 Status DiagonalizeBidiagonal(absl::Span<double> d, absl::Span<double> e, double epsilon, const Iteration& iteration,
                              RotateRows rotate_left, RotateRows rotate_right) {
   const size_t n = d.size();
+  const bool exact = IsOfDoubles(epsilon);
   double size = 0;
   for (const double v : d) size = std::max(size, std::abs(v));
   for (const double v : e) size = std::max(size, std::abs(v));
@@ -177,11 +190,11 @@ Status DiagonalizeBidiagonal(absl::Span<double> d, absl::Span<double> e, double 
       size_t zero = lo;
       while (zero <= hi && std::abs(d[zero]) > nothing) ++zero;
       if (zero < hi) {
-        ClearRow(d, e, zero, hi, left);
+        ClearRow(d, e, zero, hi, exact, left);
       } else if (zero == hi) {
-        ClearColumn(d, e, lo, hi, right);
+        ClearColumn(d, e, lo, hi, exact, right);
       } else {
-        BidiagonalSweep(d, e, lo, hi, left, right);
+        BidiagonalSweep(d, e, lo, hi, exact, left, right);
       }
     }
   }

@@ -28,4 +28,11 @@ struct Rotation {
 void Rotate(const Rotation* rotations, int64_t count, float* rows, int64_t stride, int64_t begin, int64_t end);
 void Rotate(const Rotation* rotations, int64_t count, double* rows, int64_t stride, int64_t begin, int64_t end);
 
+// y = A x for a symmetric matrix given by its lower triangle, whose rows are `stride` apart.
+void TimesSymmetric(const float* a, int64_t stride, int64_t n, const float* x, float* y);
+void TimesSymmetric(const double* a, int64_t stride, int64_t n, const double* x, double* y);
+// A -= x y^T + y x^T, its lower triangle.
+void SubtractSymmetric(const float* x, const float* y, int64_t n, float* a, int64_t stride);
+void SubtractSymmetric(const double* x, const double* y, int64_t n, double* a, int64_t stride);
+
 }  // namespace millrace::dense

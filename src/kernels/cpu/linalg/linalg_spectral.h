@@ -57,6 +57,13 @@ void Tridiagonalize(T* a, int64_t n, const Reflections<T>& r, double* d, double*
     d[k] = static_cast<double>(std::real(a[k * n + k]));
     const T tau = r.tau[k];
     if (tau == T(0)) continue;
+    if constexpr (kIsReal<T>) {
+      TimesSymmetric(a + begin * n + begin, n, size, v + begin, other + begin);
+      const T middle = ConjugateDot(other + begin, v + begin, size);
+      for (int64_t i = begin; i < n; ++i) u[i] = tau * other[i] - tau * tau * middle / 2 * v[i];
+      SubtractSymmetric(v + begin, u + begin, size, a + begin * n + begin, n);
+      continue;
+    }
     // other = v^H A, so that A v is its conjugate; u = conj(tau) A v - |tau|^2 (v^H A v) v / 2.
     for (int64_t i = begin; i < n; ++i) conjugate[i] = Conj(v[i]);
     std::fill(other, other + n, T(0));
@@ -78,6 +85,18 @@ void Tridiagonalize(T* a, int64_t n, const Reflections<T>& r, double* d, double*
     }
   }
   if (n > 0) d[n - 1] = static_cast<double>(std::real(a[n * n - 1]));
+}
+
+// Column k of `to` is row order[k] of `rows` (n x n). Some rows of `to` at a time: they stay in cache.
+template <typename T>
+void TransposeRows(const T* rows, int64_t n, const int64_t* order, T* to, int64_t to_stride) {
+  constexpr int64_t kRows = 16;
+  for (int64_t from = 0; from < n; from += kRows) {
+    const int64_t end = std::min(from + kRows, n);
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t i = from; i < end; ++i) to[i * to_stride + k] = rows[order[k] * n + i];
+    }
+  }
 }
 
 // Eigenvalues (ascending) of the Hermitian matrix whose lower triangle is that of `in`; vectors as columns of v unless
@@ -126,10 +145,8 @@ Status Eigen(const KernelContext* ctx, const CancellationManager* cancellation, 
   int64_t* order = memory.Take<int64_t>(n);
   std::iota(order, order + n, int64_t{0});
   std::stable_sort(order, order + n, [&](int64_t x, int64_t y) { return d[x] < d[y]; });
-  for (int64_t k = 0; k < n; ++k) {
-    values[k] = T(static_cast<R>(d[order[k]]) / scale);
-    for (int64_t i = 0; v && i < n; ++i) v[i * n + k] = rows[order[k] * n + i];
-  }
+  for (int64_t k = 0; k < n; ++k) values[k] = T(static_cast<R>(d[order[k]]) / scale);
+  if (v) TransposeRows(rows, n, order, v, n);
   return absl::OkStatus();
 }
 
@@ -270,12 +287,8 @@ class Svd {
     // B = P D Q^T, so A = (left P) D (right Q)^H.
     const int64_t columns = result.u_columns;
     std::fill(result.u, result.u + m_ * columns, T(0));
-    for (int64_t k = 0; k < n_; ++k) {
-      for (int64_t i = 0; i < n_; ++i) {
-        result.u[i * columns + k] = left_rows_[order_[k] * n_ + i];
-        result.v[i * result.v_columns + k] = right_rows_[order_[k] * n_ + i];
-      }
-    }
+    TransposeRows(left_rows_, n_, order_, result.u, columns);
+    TransposeRows(right_rows_, n_, order_, result.v, result.v_columns);
     for (int64_t k = n_; k < columns; ++k) result.u[k * columns + k] = T(1);
     if (tall_) ApplyReflections(ctx_, qr_, result.u, columns, columns, work_);
   }

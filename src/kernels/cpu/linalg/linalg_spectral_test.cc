@@ -48,6 +48,39 @@ TEST(Spectral, NotFiniteInputsEnd) {
   }
 }
 
+// Sizes around those of vectors and of the strips that rotations are applied to.
+template <typename T>
+void CheckEigen(int64_t n) {
+  KernelRunner runner(RegisterLinalgKernels, 1);
+  const Tensor exact = Matrix(n, 1);
+  const double* a = exact.data<double>();
+  Tensor x = *Tensor::Make(DTypeOf<T>::value, *Shape::Make({n, n}));
+  for (int64_t i = 0; i < n * n; ++i) x.mutable_data<T>()[i] = static_cast<T>(a[i]);
+  const auto eigen = runner.Run(kEigen, {{"T", AttrValue(DTypeOf<T>::value)}}, {x});
+  ASSERT_TRUE(eigen.ok()) << eigen.status();
+  const T *values = (*eigen)[0].data<T>(), *vectors = (*eigen)[1].data<T>();
+  const double tolerance = static_cast<double>(std::numeric_limits<T>::epsilon()) * 40 * static_cast<double>(n);
+  for (int64_t k = 0; k < n; ++k) {
+    if (k > 0) EXPECT_LE(values[k - 1], values[k]);
+    for (int64_t i = 0; i < n; ++i) {
+      double product = 0, overlap = 0;  // A v_k, and v_k^T v_i
+      for (int64_t j = 0; j < n; ++j) {
+        const auto v = static_cast<double>(vectors[j * n + k]);
+        product += a[i * n + j] * v;
+        overlap += v * static_cast<double>(vectors[j * n + i]);
+      }
+      ASSERT_NEAR(product, static_cast<double>(values[k]) * static_cast<double>(vectors[i * n + k]), tolerance) << n;
+      ASSERT_NEAR(overlap, i == k ? 1.0 : 0.0, tolerance) << n;
+    }
+  }
+}
+TEST(Spectral, VectorsOfAnySize) {
+  for (const int64_t n : {1, 2, 3, 4, 9, 17, 31, 40, 67, 100, 131}) {
+    CheckEigen<float>(n);
+    CheckEigen<double>(n);
+  }
+}
+
 TEST(Spectral, ScaleDoesNotMatter) {
   KernelRunner runner(RegisterLinalgKernels, 2);
   const auto want = runner.Run(kSvd, OfDouble(), {Matrix(9, 1)}),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loops over rows, for the compiler to vectorise. Sums run in kLanes lanes.
+// Plain loops over rows, for the compiler to vectorise, and vectors where several rows go together. Sums run in lanes.
 #include <algorithm>
 
 #include "kernels/cpu/engine/simd_targets.h"
@@ -8,12 +8,15 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h
 #include "hwy/highway.h"
+#include "kernels/cpu/engine/vector_runs-inl.h"
 #include "kernels/cpu/linalg/linalg_rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace::dense {
 namespace HWY_NAMESPACE {
 namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+using namespace millrace::HWY_NAMESPACE;  // vector_runs-inl.h
 
 constexpr int64_t kLanes = 16;
 
@@ -71,25 +74,114 @@ void AddComplex(T real, T imaginary, const T* HWY_RESTRICT x, T* HWY_RESTRICT y,
   }
 }
 
-template <typename T>
-void RotatePair(T c, T s, T* HWY_RESTRICT x, T* HWY_RESTRICT y, int64_t n) {
-  for (int64_t k = 0; k < n; ++k) {
-    const T u = x[k], v = y[k];
-    x[k] = c * u + s * v;
-    y[k] = c * v - s * u;
+// kCount vectors of columns. Mostly a rotation begins with the row that the one before it ended with: that is kept.
+template <int kCount, typename T, class How>
+HWY_INLINE void RotateColumns(const Rotation* rotations, int64_t count, T* rows, int64_t stride, How how) {
+  using V = typename How::V;
+  const auto d = how.d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (count == 0) return;
+  int64_t kept = rotations[0].i;
+  V x[kCount];
+#pragma GCC unroll 8
+  for (int k = 0; k < kCount; ++k) x[k] = how.Load(rows + kept * stride + k * lanes);
+  for (int64_t r = 0; r < count; ++r) {
+    const Rotation& g = rotations[r];
+    T *const first = rows + g.i * stride, *const second = rows + g.j * stride;
+    if (g.i != kept) {
+#pragma GCC unroll 8
+      for (int k = 0; k < kCount; ++k) {
+        how.Store(x[k], rows + kept * stride + k * lanes);
+        x[k] = how.Load(first + k * lanes);
+      }
+    }
+    const V c = hn::Set(d, static_cast<T>(g.c)), s = hn::Set(d, static_cast<T>(g.s));
+#pragma GCC unroll 8
+    for (int k = 0; k < kCount; ++k) {
+      const V y = how.Load(second + k * lanes);
+      how.Store(hn::MulAdd(c, x[k], hn::Mul(s, y)), first + k * lanes);
+      x[k] = hn::MulSub(c, y, hn::Mul(s, x[k]));
+    }
+    kept = g.j;
   }
+#pragma GCC unroll 8
+  for (int k = 0; k < kCount; ++k) how.Store(x[k], rows + kept * stride + k * lanes);
 }
 
 // A strip of columns at a time: it stays in cache while all rotations pass over it.
 template <typename T>
 void RotateRows(const Rotation* rotations, int64_t count, T* rows, int64_t stride, int64_t begin, int64_t end) {
-  constexpr int64_t kStrip = 256 / static_cast<int64_t>(sizeof(T));
-  for (int64_t at = begin; at < end; at += kStrip) {
-    const int64_t n = std::min(kStrip, end - at);
-    for (int64_t r = 0; r < count; ++r) {
-      const Rotation& g = rotations[r];
-      RotatePair(static_cast<T>(g.c), static_cast<T>(g.s), rows + g.i * stride + at, rows + g.j * stride + at, n);
+  constexpr int kCount = 4;
+  const hn::ScalableTag<T> d;
+  const int64_t strip = kCount * static_cast<int64_t>(hn::Lanes(d));
+  for (; begin + strip <= end; begin += strip) {
+    RotateColumns<kCount>(rotations, count, rows + begin, stride, Whole<decltype(d)>{d});
+  }
+  const int64_t whole = (end - begin) / static_cast<int64_t>(hn::Lanes(d));
+  if (whole == 3) RotateColumns<3>(rotations, count, rows + begin, stride, Whole<decltype(d)>{d});
+  if (whole == 2) RotateColumns<2>(rotations, count, rows + begin, stride, Whole<decltype(d)>{d});
+  if (whole == 1) RotateColumns<1>(rotations, count, rows + begin, stride, Whole<decltype(d)>{d});
+  begin += whole * static_cast<int64_t>(hn::Lanes(d));
+  ForVectors<T>(end - begin, [&](auto how, int64_t at) HWY_ATTR {
+    RotateColumns<1>(rotations, count, rows + begin + at, stride, how);
+  });
+}
+
+// Two rows at a time of a lower triangle, of which row i has i + 1 elements: each is read once, for the product with it
+// and with what it is the mirror image of.
+template <typename T>
+void TimesSymmetric(const T* HWY_RESTRICT a, int64_t stride, int64_t n, const T* HWY_RESTRICT x, T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  std::fill(y, y + n, T(0));
+  for (int64_t i = 0; i < n; i += 2) {
+    const bool two = i + 1 < n;
+    const T *const row0 = a + i * stride, *const row1 = two ? row0 + stride : row0;
+    const T x0 = x[i], x1 = two ? x[i + 1] : T(0);
+    const auto v0 = hn::Set(d, x0), v1 = hn::Set(d, x1);
+    hn::Vec<decltype(d)> sums0[2] = {hn::Zero(d), hn::Zero(d)}, sums1[2] = {hn::Zero(d), hn::Zero(d)};
+    int64_t j = 0;
+    for (int which = 0; j + lanes <= i; j += lanes, which ^= 1) {
+      const auto r0 = hn::LoadU(d, row0 + j), r1 = hn::LoadU(d, row1 + j), xj = hn::LoadU(d, x + j);
+      hn::StoreU(hn::MulAdd(v1, r1, hn::MulAdd(v0, r0, hn::LoadU(d, y + j))), d, y + j);
+      sums0[which] = hn::MulAdd(r0, xj, sums0[which]);
+      sums1[which] = hn::MulAdd(r1, xj, sums1[which]);
     }
+    T sum0 = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums0[0], sums0[1])));
+    T sum1 = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums1[0], sums1[1])));
+    for (; j < i; ++j) {
+      y[j] += x0 * row0[j] + x1 * row1[j];
+      sum0 += row0[j] * x[j];
+      sum1 += row1[j] * x[j];
+    }
+    y[i] = sum0 + x0 * row0[i];
+    if (!two) continue;
+    y[i] += x1 * row1[i];
+    y[i + 1] = sum1 + x0 * row1[i] + x1 * row1[i + 1];
+  }
+}
+
+// The lower triangle of A - x y^T - y x^T, two rows at a time.
+template <typename T>
+void SubtractSymmetric(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, int64_t n, T* HWY_RESTRICT a, int64_t stride) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += 2) {
+    const bool two = i + 1 < n;
+    T *const row0 = a + i * stride, *const row1 = row0 + stride;
+    const T x0 = x[i], y0 = y[i], x1 = two ? x[i + 1] : T(0), y1 = two ? y[i + 1] : T(0);
+    const auto vx0 = hn::Set(d, x0), vy0 = hn::Set(d, y0), vx1 = hn::Set(d, x1), vy1 = hn::Set(d, y1);
+    int64_t j = 0;
+    for (; two && j + lanes <= i + 1; j += lanes) {
+      const auto xj = hn::LoadU(d, x + j), yj = hn::LoadU(d, y + j);
+      hn::StoreU(hn::NegMulAdd(vy0, xj, hn::NegMulAdd(vx0, yj, hn::LoadU(d, row0 + j))), d, row0 + j);
+      hn::StoreU(hn::NegMulAdd(vy1, xj, hn::NegMulAdd(vx1, yj, hn::LoadU(d, row1 + j))), d, row1 + j);
+    }
+    for (; j <= i; ++j) {
+      row0[j] -= x0 * y[j] + y0 * x[j];
+      if (two) row1[j] -= x1 * y[j] + y1 * x[j];
+    }
+    if (two) row1[i + 1] -= x1 * y[i + 1] + y1 * x[i + 1];
   }
 }
 
@@ -106,6 +198,18 @@ void RotateFloat(const Rotation* r, int64_t count, float* rows, int64_t stride, 
 }
 void RotateDouble(const Rotation* r, int64_t count, double* rows, int64_t stride, int64_t begin, int64_t end) {
   RotateRows(r, count, rows, stride, begin, end);
+}
+void TimesSymmetricFloat(const float* a, int64_t stride, int64_t n, const float* x, float* y) {
+  TimesSymmetric(a, stride, n, x, y);
+}
+void TimesSymmetricDouble(const double* a, int64_t stride, int64_t n, const double* x, double* y) {
+  TimesSymmetric(a, stride, n, x, y);
+}
+void SubtractSymmetricFloat(const float* x, const float* y, int64_t n, float* a, int64_t stride) {
+  SubtractSymmetric(x, y, n, a, stride);
+}
+void SubtractSymmetricDouble(const double* x, const double* y, int64_t n, double* a, int64_t stride) {
+  SubtractSymmetric(x, y, n, a, stride);
 }
 
 }  // namespace
@@ -126,6 +230,10 @@ HWY_EXPORT(AddComplex64);
 HWY_EXPORT(AddComplex128);
 HWY_EXPORT(RotateFloat);
 HWY_EXPORT(RotateDouble);
+HWY_EXPORT(TimesSymmetricFloat);
+HWY_EXPORT(TimesSymmetricDouble);
+HWY_EXPORT(SubtractSymmetricFloat);
+HWY_EXPORT(SubtractSymmetricDouble);
 
 float ConjugateDot(const float* x, const float* y, int64_t n) { return HWY_DYNAMIC_DISPATCH(DotOfFloat)(x, y, n); }
 double ConjugateDot(const double* x, const double* y, int64_t n) { return HWY_DYNAMIC_DISPATCH(DotOfDouble)(x, y, n); }
@@ -157,6 +265,19 @@ void Rotate(const Rotation* r, int64_t count, float* rows, int64_t stride, int64
 }
 void Rotate(const Rotation* r, int64_t count, double* rows, int64_t stride, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(RotateDouble)(r, count, rows, stride, begin, end);
+}
+
+void TimesSymmetric(const float* a, int64_t stride, int64_t n, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(TimesSymmetricFloat)(a, stride, n, x, y);
+}
+void TimesSymmetric(const double* a, int64_t stride, int64_t n, const double* x, double* y) {
+  HWY_DYNAMIC_DISPATCH(TimesSymmetricDouble)(a, stride, n, x, y);
+}
+void SubtractSymmetric(const float* x, const float* y, int64_t n, float* a, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(SubtractSymmetricFloat)(x, y, n, a, stride);
+}
+void SubtractSymmetric(const double* x, const double* y, int64_t n, double* a, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(SubtractSymmetricDouble)(x, y, n, a, stride);
 }
 
 }  // namespace millrace::dense

@@ -22,6 +22,8 @@ from millrace.contrib.decay_optimizers import (  # noqa: F401
     MomentumWOptimizer,
     extend_with_decoupled_weight_decay,
 )
+from millrace.contrib.matrix_functions import matrix_inverse_pth_root, matrix_square_root  # noqa: F401
+from millrace.contrib.shampoo import ShampooOptimizer  # noqa: F401
 from millrace.contrib.sign_optimizers import (  # noqa: F401
     AddSignOptimizer,
     PowerSignOptimizer,

@@ -180,7 +180,6 @@ _CONTRIB = {
     "stat_summarizer": "tf.RunMetadata and tf.profiler",
     "session_bundle": "tf.saved_model",
     "linear_optimizer": "tf.train.FtrlOptimizer",
-    "bayesflow": "tf.distributions",
     "kfac": "tf.train.AdamOptimizer",
     "timeseries": "tf.estimator with a model_fn of its own",
     "lite": "tf.saved_model",
@@ -189,7 +188,6 @@ _CONTRIB = {
     "quantize": "tf.quantization.fake_quant_with_min_max_vars",
     "rate": "tf.metrics",
     "checkpoint": "tf.train.Checkpoint",
-    "copy_graph": "tf.import_graph_def",
     "input_pipeline": "tf.data",
 }
 _USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the case table does not ask: numbers that are not finite or hardly representable, threads, cancellation.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -61,7 +62,7 @@ void CheckEigen(int64_t n) {
   const T *values = (*eigen)[0].data<T>(), *vectors = (*eigen)[1].data<T>();
   const double tolerance = static_cast<double>(std::numeric_limits<T>::epsilon()) * 40 * static_cast<double>(n);
   for (int64_t k = 0; k < n; ++k) {
-    if (k > 0) EXPECT_LE(values[k - 1], values[k]);
+    EXPECT_LE(values[std::max<int64_t>(k - 1, 0)], values[k]);
     for (int64_t i = 0; i < n; ++i) {
       double product = 0, overlap = 0;  // A v_k, and v_k^T v_i
       for (int64_t j = 0; j < n; ++j) {

@@ -84,3 +84,30 @@ def test_what_cannot_be_exported(tmp_path):
         keras.experimental.export_saved_model(Own(), str(tmp_path / "own"))
     with pytest.raises(ValueError, match="have not yet been created"):
         keras.experimental.export_saved_model(keras.Sequential([L.Dense(1)]), str(tmp_path / "late"))
+
+
+@pytest.mark.parametrize("metrics, keys", [(["mae"], ["mean_absolute_error"]), (["accuracy", "mse"], ["acc", "mean_squared_error"]), (None, [])])
+def test_an_estimator_of_a_model_has_its_variables_and_metrics_once(tmp_path, metrics, keys):
+    model = keras.Sequential([keras.layers.Dense(2, "tanh", input_shape=(3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=metrics)
+    made = keras.estimator.model_to_estimator(model, model_dir=str(tmp_path))
+    x = {model.input_names[0]: np.ones((4, 3), "float32")}
+    given = tf.estimator.inputs.numpy_input_fn(x, np.ones((4, 1), "float32"), batch_size=4, shuffle=False, num_epochs=None)
+    made.train(given, steps=2)
+    assert sorted(made.evaluate(given, steps=1)) == sorted(["global_step", "loss", *keys])
+    layers = ["dense%s/%s" % (i, w) for i in ("", "_1") for w in ("bias", "kernel")]
+    settings = ["training/Adam/" + name for name in ("beta_1", "beta_2", "decay", "learning_rate")]
+    slots = ["training/Adam/%s/%s" % (w, slot) for w in layers for slot in "mv"]
+    assert sorted(made.get_variable_names()) == sorted(["global_step", *layers, *settings, *slots])
+
+
+def test_an_estimator_of_a_model_with_two_outputs_counts_what_it_was_told(tmp_path):
+    x = keras.Input((3,), name="x")
+    model = keras.Model(x, [keras.layers.Dense(1, name="a")(x), keras.layers.Dense(1, name="b")(x)])
+    model.compile(tf.train.GradientDescentOptimizer(0.1), "mse", metrics={"a": ["mae"], "b": "mse"})
+    made = keras.estimator.model_to_estimator(model, model_dir=str(tmp_path))
+    y = np.ones((4, 1), "float32")
+    given = tf.estimator.inputs.numpy_input_fn({"x": np.ones((4, 3), "float32")}, {"a": y, "b": y}, batch_size=4, shuffle=False, num_epochs=None)
+    made.train(given, steps=2)
+    told = made.evaluate(given, steps=1)
+    assert sorted(told) == ["a_mean_absolute_error", "b_mean_squared_error", "global_step", "loss"] and told["global_step"] == 2

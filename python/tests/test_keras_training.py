@@ -227,3 +227,18 @@ def test_outputs_of_one_layer_have_names_of_their_own():
     assert model.output_names == ["out", "out_1"]
     model.compile("sgd", {"out": "mse", "out_1": "mae"})
     assert model.test_on_batch(np.ones((2, 1)), {"out": np.zeros((2, 1)), "out_1": np.zeros((2, 1))}) == [3.0, 1.0, 2.0]
+
+
+def test_inputs_that_no_model_takes_and_data_without_examples():
+    x = keras.Input((2,))
+    model = keras.Model(x, keras.layers.Dense(1)(x))
+    model.compile("sgd", "mse", ["mae"])
+    data, y = np.arange(8.0).reshape(4, 2), np.ones((4, 1))
+    np.testing.assert_array_equal(model.predict([data, data * 2]), model.predict(data))  # as in 1.15, which takes what it needs
+    with pytest.raises(ValueError, match="to have shape"):
+        model.predict(data.tolist())  # a list of lists is one of inputs
+    for run in (model.evaluate, model.fit):
+        with pytest.raises(ValueError, match="Empty training data"):
+            run(data[:0], y[:0], verbose=0)
+    with pytest.raises(ValueError, match="Dimension -1 must be >= 0"):
+        keras.layers.Dense(-1)(x)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, add_to_collection, control_dependencies
+from millrace.framework.graph import Graph, GraphKeys, add_to_collection
 from millrace.framework.session import Session
 from millrace.keras import backend as K
 from millrace.keras import models
@@ -17,13 +17,14 @@ from millrace.keras.optimizers import TFOptimizer
 from millrace.layers.nodes import listed
 from millrace.ops import control_flow_ops, math_ops
 from millrace.ops.variables import global_variables_initializer
+from millrace.train.global_step import create_global_step, get_or_create_global_step
 
 
 class Recipe:
     """How a model is made again in another graph."""
 
     def __init__(self, model: Any, custom_objects: Any) -> None:
-        self.kind, self.config, self.name = type(model), model.get_config(), model.name
+        self.model = model
         self.tf_optimizer: Any = None
         if model.optimizer is not None:
             self.loss, self.metrics, self.weighted = model.loss, model._given_metrics, model._given_weighted
@@ -37,11 +38,14 @@ class Recipe:
         """A model whose inputs are the features, compiled where there are labels."""
         K.set_learning_phase(int(training))
         with models.custom_object_scope(self.custom_objects or {}):
-            plain = self.kind.from_config(self.config)
-            model = models.clone_model(plain, self._in_order(features, self.input_names, "input"))
+            model = models.clone_model(self.model, self._in_order(features, self.input_names, "input"))
         if labels is not None:
             kind, config = self.optimizer
-            optimizer = self.tf_optimizer if self.tf_optimizer is not None else kind.from_config(config)
+            if self.tf_optimizer is not None:
+                optimizer = TFOptimizer(self.tf_optimizer, get_or_create_global_step())
+            else:
+                optimizer = kind.from_config(config)
+                optimizer.iterations = get_or_create_global_step()
             model.compile(
                 optimizer,
                 self.loss,
@@ -71,7 +75,6 @@ class Recipe:
 def _model_fn(recipe: Recipe) -> Any:
     def model_fn(features: Any, labels: Any, mode: Any) -> Any:
         from millrace import estimator
-        from millrace.train.global_step import get_or_create_global_step
 
         training = mode == estimator.ModeKeys.TRAIN
         model = recipe.make(features, labels, training)
@@ -81,24 +84,15 @@ def _model_fn(recipe: Recipe) -> Any:
             return estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=exports)
         train_op = None
         if training:
-            step = get_or_create_global_step()
-            with control_dependencies([getattr(op, "op", op) for part in model._operations() for op in part]):
-                train_op = control_flow_ops.group(step.assign_add(1))
+            train_op = control_flow_ops.group(*[getattr(op, "op", op) for part in model._operations() for op in part])
         measures: Dict[str, Any] = {}
         if mode == estimator.ModeKeys.EVAL:
-            names = {"acc": "accuracy"}
-            for at, (name, value) in list(enumerate(zip(model.metrics_names, model._measures)))[1:]:
-                start, _, end = name.rpartition("_")
-                if len(recipe.output_names) > 1 and start in recipe.output_names and end != "loss":
-                    name = "%s_%s" % (names.get(end, end), start)
-                else:
-                    name = names.get(name, name)
-                counted = model._counting[at]
-                measures[name] = counted.result(), value
-                for variable in counted.variables:
-                    add_to_collection(GraphKeys.LOCAL_VARIABLES, variable)
-            given = [m for m in listed(recipe.metrics) if isinstance(m, str)] if not isinstance(recipe.metrics, dict) else []
-            measures.update((m, measures[_long(m)]) for m in given if m not in measures and _long(m) in measures)
+            for at, (name, value) in enumerate(zip(model.metrics_names, model._measures)):
+                counted = model._counting.get(at)
+                if counted in model._chosen_metrics:
+                    measures[name] = counted.result(), value
+                    for variable in counted.variables:
+                        add_to_collection(GraphKeys.LOCAL_VARIABLES, variable)
         return estimator.EstimatorSpec(
             mode, predictions=predictions, loss=model.total_loss, train_op=train_op, eval_metric_ops=measures or None, export_outputs=exports
         )
@@ -106,16 +100,9 @@ def _model_fn(recipe: Recipe) -> Any:
     return model_fn
 
 
-def _long(name: str) -> str:
-    from millrace.keras import metrics
-
-    return str(getattr(metrics.get(name), "__name__", name)) if name not in ("accuracy", "acc") else "accuracy"
-
-
 def _write_first_checkpoint(recipe: Recipe, model: Any, folder: str, weights: List[Any]) -> None:
     """A checkpoint with the model's weights, and first values of what training adds."""
     from millrace.ops import array_ops
-    from millrace.train.global_step import create_global_step
     from millrace.train.saver import Saver
 
     with Graph().as_default() as graph:

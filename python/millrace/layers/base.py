@@ -150,7 +150,11 @@ class Layer(Parts):
         **unused: Any,
     ) -> Any:
         """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call."""
-        name, sizes = name or "weight", [int(d) for d in TensorShape(() if shape is None else shape)]
+        name, shape = name or "weight", () if shape is None else shape
+        for size in listed(shape):
+            if isinstance(size, (int, np.integer)) and size < 0:
+                raise at_user_line(ValueError("Dimension %d must be >= 0" % size))
+        sizes = [int(d) for d in TensorShape(shape)]
         kind = dtypes.as_dtype(dtype or K.floatx() if self.dtype is None or not dtypes.as_dtype(self.dtype).is_floating else dtype or self.dtype)
         if initializer is None:
             initializer = "glorot_uniform" if kind.is_floating else "zeros" if kind.is_integer or kind == dtypes.bool_ else None

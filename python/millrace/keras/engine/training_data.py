@@ -29,7 +29,7 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
                 raise at_user_line(ValueError('No data provided for "%s". Need data for each key in: %s' % (name, names)))
         arrays = [data[name] for name in names]
     else:
-        arrays = _as_many(data, names, exception_prefix)
+        arrays = _as_many(data, names, shapes is not None, exception_prefix)
     arrays = [np.asarray(x.values) if hasattr(x, "iloc") else x if x is None or hasattr(x, "shape") else np.asarray(x) for x in arrays]
     wanted_shapes = shapes or [None] * len(names)
     arrays = [
@@ -55,9 +55,16 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
     return arrays
 
 
-def _as_many(data: Any, names: List[str], prefix: str) -> List[Any]:
-    """Data that are no dictionary as a list with one entry for each name."""
+def _as_many(data: Any, names: List[str], limited: bool, prefix: str) -> List[Any]:
+    """Data that are no dictionary as a list with one entry for each name. Inputs beyond these are left out, as in 1.15."""
     given = list(data) if isinstance(data, (list, tuple)) else [data]
+    if given and isinstance(data, (list, tuple)):
+        if isinstance(given[0], (list, tuple)):
+            given = [np.asarray(entry) for entry in given]
+        elif len(names) == 1 and isinstance(given[0], (int, float)):
+            given = [np.asarray(given)]
+    if limited:
+        given = given[: len(names)]
     if len(given) == 1 and not isinstance(data, (list, tuple)) and not hasattr(data, "shape"):
         raise at_user_line(
             TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (prefix, str(data)[:200]))

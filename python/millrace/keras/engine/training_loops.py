@@ -39,7 +39,9 @@ class _Sums:
 
     def means(self) -> List[float]:
         """The means so far."""
-        return [] if self.total is None else [self.last.get(i, float(v)) for i, v in enumerate(self.total / max(1, self.seen))]
+        if self.total is None:
+            raise at_user_line(ValueError("Empty training data."))
+        return [self.last.get(i, float(v)) for i, v in enumerate(self.total / max(1, self.seen))]
 
 
 def _is_validated(epoch: int, frequency: Any) -> bool:

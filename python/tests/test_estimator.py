@@ -265,7 +265,7 @@ def test_a_cluster_of_the_environment(monkeypatch):
     )
     config = tf.estimator.RunConfig()
     assert (config.task_type, config.task_id, config.master, config.is_chief) == ("worker", 1, "grpc://h2:1", False)
-    assert (config.num_ps_replicas, config.num_worker_replicas, config.global_id_in_cluster) == (1, 3, 3)
+    assert (config.num_ps_replicas, config.num_worker_replicas, config.global_id_in_cluster) == (1, 3, 2)
     with pytest.raises(ValueError, match="must be integer"):
         config.replace(tf_random_seed=0.5)
     with pytest.raises(NotImplementedError, match="train_distribute"):

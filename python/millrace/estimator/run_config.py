@@ -9,6 +9,7 @@ import os
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import tf_logging
+from millrace.estimator.util import fn_args
 from millrace.framework.errors import at_user_line
 from millrace.protos import definitions
 from millrace.train.cluster import ClusterSpec
@@ -27,6 +28,7 @@ _REPLACEABLE = (
     "log_step_count_steps",
     "device_fn",
     "session_creation_timeout_secs",
+    "protocol",
 )
 _CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
     "model_dir": (bool, "model_dir should be non-empty"),
@@ -38,7 +40,8 @@ _CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
     "keep_checkpoint_max": (lambda v: v >= 0, "keep_checkpoint_max should be >= 0"),
     "keep_checkpoint_every_n_hours": (lambda v: v > 0, "keep_checkpoint_every_n_hours should be > 0"),
     "log_step_count_steps": (lambda v: v > 0, "log_step_count_steps should be > 0"),
-    "device_fn": (callable, 'device_fn must be callable with exactly one argument "op".'),
+    "device_fn": (lambda v: callable(v) and fn_args(v) == ("op",), 'device_fn must be callable with exactly one argument "op".'),
+    "protocol": (lambda v: v in ("grpc", "grpc+verbs"), "protocol should be grpc or grpc+verbs"),
     "session_creation_timeout_secs": (lambda v: v > 0, "session_creation_timeout_secs should be > 0"),
 }
 
@@ -50,22 +53,10 @@ class TaskType:
 
 
 def _master(cluster: ClusterSpec, task_type: str, task_id: int) -> str:
-    if task_type not in cluster.jobs:
-        raise at_user_line(
-            ValueError(
-                "%s is not a valid task_type in the cluster_spec:\n%s\n\nNote that these values may be coming from the TF_CONFIG "
-                "environment variable." % (task_type, cluster.as_dict())
-            )
-        )
-    tasks = cluster.job_tasks(task_type)
-    if not 0 <= task_id < len(tasks):
-        raise at_user_line(
-            ValueError(
-                "%d is not a valid task_id for task_type %s in the cluster_spec:\n%s\n\nNote that these values may be coming from the "
-                "TF_CONFIG environment variable." % (task_id, task_type, cluster.as_dict())
-            )
-        )
-    return "grpc://%s" % tasks[task_id]
+    """The session's target: this task's own server, none where there is but one task."""
+    if sum(len(tasks) for tasks in cluster.as_dict().values()) == 1:
+        return ""
+    return "grpc://%s" % cluster.job_tasks(task_type)[task_id]
 
 
 def _task(cluster: ClusterSpec, task: Dict[str, Any], chief: str) -> Tuple[str, int]:
@@ -80,7 +71,33 @@ def _task(cluster: ClusterSpec, task: Dict[str, Any], chief: str) -> Tuple[str, 
         raise at_user_line(ValueError('If "cluster" is set in TF_CONFIG, task index must be set.'))
     if int(task["index"]) < 0:
         raise at_user_line(ValueError("Task index must be non-negative number."))
-    return task["type"], int(task["index"])
+    kind, index = task["type"], int(task["index"])
+    if kind != TaskType.EVALUATOR:  # which is no part of the cluster
+        if kind not in cluster.jobs:
+            wrong = "%s is not a valid task_type in the cluster_spec" % kind
+        elif index >= len(cluster.job_tasks(kind)):
+            wrong = "%d is not a valid task_id for task_type %s in the cluster_spec" % (index, kind)
+        else:
+            return kind, index
+        raise at_user_line(ValueError("%s:\n%s\n\nNote that these values may be coming from the TF_CONFIG environment variable." % (wrong, cluster.as_dict())))
+    return kind, index
+
+
+def _model_dir(told: Optional[str], given: Any) -> Optional[str]:
+    """The folder that a program gives, which has to be TF_CONFIG's where that has one."""
+    given = None if given is None else os.fspath(given)
+    if given == "":
+        raise at_user_line(ValueError("model_dir should be non-empty."))
+    if told == "":
+        raise at_user_line(ValueError("model_dir in TF_CONFIG should be non-empty."))
+    if told and given and told != given:
+        raise at_user_line(
+            ValueError(
+                "`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in TF_CONFIG. model_dir: %s\n"
+                'TF_CONFIG["model_dir"]: %s.\n' % (given, told)
+            )
+        )
+    return given or told
 
 
 def _dict(name: str, value: Any) -> Any:
@@ -114,9 +131,8 @@ class RunConfig:
         for name, value in (("train_distribute", train_distribute), ("eval_distribute", eval_distribute), ("experimental_distribute", experimental_distribute)):
             if value is not None:
                 raise at_user_line(NotImplementedError("%s is not provided: one process trains on all cores of its machine." % name))
-        for name, value in (("protocol", protocol), ("experimental_max_worker_delay_secs", experimental_max_worker_delay_secs)):
-            if value is not None:
-                raise at_user_line(NotImplementedError("%s is not provided: there are no servers that could speak with each other." % name))
+        if experimental_max_worker_delay_secs is not None:
+            raise at_user_line(NotImplementedError("experimental_max_worker_delay_secs is not provided: workers begin within 60 seconds."))
         if save_checkpoints_steps is _UNSET and save_checkpoints_secs is _UNSET:
             save_checkpoints_steps, save_checkpoints_secs = None, 600
         save_checkpoints_steps = None if save_checkpoints_steps is _UNSET else save_checkpoints_steps
@@ -126,9 +142,10 @@ class RunConfig:
         self._model_dir: Optional[str] = None
         self._save_checkpoints_secs: Optional[float] = None
         self._save_checkpoints_steps: Optional[int] = None
+        told = json.loads(os.environ.get("TF_CONFIG") or "{}")
         RunConfig._replace(
             self,
-            model_dir=None if model_dir is None else os.fspath(model_dir),
+            model_dir=_model_dir(told.get("model_dir"), model_dir),
             tf_random_seed=tf_random_seed,
             save_summary_steps=save_summary_steps,
             save_checkpoints_steps=save_checkpoints_steps,
@@ -139,8 +156,11 @@ class RunConfig:
             log_step_count_steps=log_step_count_steps,
             device_fn=device_fn,
             session_creation_timeout_secs=session_creation_timeout_secs,
+            protocol=protocol,
         )
-        self._set_cluster(json.loads(os.environ.get("TF_CONFIG") or "{}"))
+        self._set_cluster(told)
+        if self._session_config is None and self._cluster_spec:
+            self._session_config = self._session_config_of_task()
 
     def _set_cluster(self, given: Dict[str, Any]) -> None:
         if given:
@@ -149,7 +169,7 @@ class RunConfig:
         cluster, task = ClusterSpec(given.get("cluster", {})), given.get("task", {})
         self._cluster_spec, self._evaluation_master = cluster, ""
         if not cluster:
-            self._set_alone(task)
+            self._set_alone(given, task)
             return
         chief = TaskType.MASTER if TaskType.MASTER in cluster.jobs else TaskType.CHIEF
         if chief == TaskType.MASTER and TaskType.CHIEF in cluster.jobs:
@@ -160,26 +180,37 @@ class RunConfig:
                 raise at_user_line(ValueError("If `master` node exists in `cluster`, task_type `evaluator` is not supported."))
             # An evaluator is no part of the cluster: it reads checkpoints.
             self._cluster_spec, self._master, self._num_ps_replicas, self._num_worker_replicas = ClusterSpec({}), "", 0, 0
+            self._evaluation_master = given.get("eval_session_master", "")
         else:
-            self._master, tasks = _master(cluster, self._task_type, self._task_id), cluster.as_dict()
+            tasks = cluster.as_dict()
+            self._master = given["session_master"] if "session_master" in given else _master(cluster, self._task_type, self._task_id)
             self._num_ps_replicas, self._num_worker_replicas = len(tasks.get(TaskType.PS, [])), len(tasks.get(TaskType.WORKER, [])) + len(tasks[chief])
         self._is_chief = self._task_type == chief
         self._global_id_in_cluster: Optional[int] = self._number(chief)
 
     def _number(self, chief: str) -> Optional[int]:
-        """This process among all of the cluster: the chief, then the others by the names of their jobs."""
+        """This process among all of the cluster: the chief, then the others by the names of their jobs, those that hold variables last."""
         if self._task_type == TaskType.EVALUATOR:
             return None
         before = 0
-        for job in [chief, *sorted(job for job in self._cluster_spec.jobs if job != chief)]:
+        for job in [chief, *sorted((job for job in self._cluster_spec.jobs if job != chief), key=lambda job: (job == TaskType.PS, job))]:
             if job == self._task_type:
                 return before + self._task_id
             before += self._cluster_spec.num_tasks(job)
         return before
 
-    def _set_alone(self, task: Dict[str, Any]) -> None:
+    def _session_config_of_task(self) -> Any:
+        """Sessions of a task that trains know the tasks that hold variables and its own: they wait for no others."""
+        if self._task_type not in (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER, TaskType.PS):
+            return None
+        own = "/job:%s/task:%d" % (self._task_type, self._task_id) if self._task_type == TaskType.WORKER else "/job:%s" % self._task_type
+        others = ["/job:worker", "/job:chief", "/job:master"] if self._task_type == TaskType.PS else [own]
+        return definitions.ConfigProto(allow_soft_placement=True, device_filters=["/job:ps", *others])
+
+    def _set_alone(self, given: Dict[str, Any], task: Dict[str, Any]) -> None:
         self._task_type, self._task_id = task.get("type", TaskType.WORKER), int(task.get("index", 0))
-        self._global_id_in_cluster, self._is_chief, self._master = 0, True, ""
+        self._global_id_in_cluster, self._is_chief, self._master = 0, True, given.get("session_master", "")
+        self._evaluation_master = given.get("eval_session_master", "")
         self._num_ps_replicas, self._num_worker_replicas = 0, 1
         if self._task_type == TaskType.EVALUATOR:
             self._is_chief, self._num_worker_replicas, self._global_id_in_cluster = False, 0, None
@@ -200,6 +231,7 @@ class RunConfig:
     log_step_count_steps = property(lambda self: self._log_step_count_steps, doc="How many steps lie between logged losses.")
     device_fn = property(lambda self: self._device_fn, doc="Where operations are placed, or None.")
     session_creation_timeout_secs = property(lambda self: self._session_creation_timeout_secs, doc="How long a session may wait for its chief.")
+    protocol = property(lambda self: self._protocol, doc="What servers speak with each other.")
     train_distribute = eval_distribute = property(lambda self: None, doc="None: one process trains.")
     master = property(lambda self: self._master, doc="The session's target.")
     evaluation_master = property(lambda self: self._evaluation_master, doc="The target of sessions that evaluate.")

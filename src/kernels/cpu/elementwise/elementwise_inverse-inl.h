@@ -126,9 +126,19 @@ inline float Acosh(float x0) {
                far = Log<double, kFloatLogTerms>(large ? x : 1.0) + kLn2;
   return static_cast<float>(x >= 1.0 ? (large ? far : y) : std::numeric_limits<double>::quiet_NaN());
 }
+// Half the logarithm of (1 + a) / (1 - a), 2^k of it apart; for the rest r that is atanh((r - 1) / (r + 1)).
 inline float Atanh(float x0) {
-  const double x = static_cast<double>(x0), a = std::abs(x);
-  return static_cast<float>(std::copysign(0.5 * Log1p<double, kFloatLogTerms>(2.0 * a / (1.0 - a)), x));
+  using Double = FloatTraits<double>;
+  constexpr uint64_t kOne = Double::kBias << Double::kMantissa, kFraction = (uint64_t{1} << Double::kMantissa) - 1;
+  constexpr double kSeries[] = {1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13};
+  const double x = static_cast<double>(x0), a = std::abs(x), above = 1.0 + a, below = 1.0 - a;
+  const uint64_t shifted = ToBits(above / below) + (kOne - Double::kSqrtHalf);
+  const double biased = FromBits<double>((shifted >> Double::kMantissa) | ToBits(Double::kIntBase)) - Double::kIntBase;
+  const double k = biased - static_cast<double>(Double::kBias), other = below * FromBits<double>(shifted & ~kFraction);
+  const double s = k == 0.0 ? a : (above - other) / (above + other), z = s * s;
+  const double y = k * (kLn2 / 2) + (s + s * z * Polynomial(kSeries, z));
+  const double end = a == 1.0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  return static_cast<float>(std::copysign(a < 1.0 ? y : end, x));
 }
 
 inline float Erfc(float x0) {

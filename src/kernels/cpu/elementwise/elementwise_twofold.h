@@ -5,7 +5,7 @@
 
 namespace millrace {
 
-// f64 atan, atan2, erf and erfc as vector code, instead of the C library's, where the processor has it.
+// f64 atan, atan2, atanh, erf and erfc as vector code, instead of the C library's, where the processor has it.
 void AddTwofoldTiles(TileTable& t);
 
 }  // namespace millrace

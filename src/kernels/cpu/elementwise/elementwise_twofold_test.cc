@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverse tangents and error functions of doubles: errors, beside those of the C library on the same arguments, and
-// special values.
+// Inverse tangents, of hyperbolas too, and error functions of doubles: errors, beside those of the C library on the
+// same arguments, and special values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,6 +41,7 @@ struct Function {
 TEST(ElementwiseTwofold, NoLessExactThanTheLibrary) {
   const Function functions[] = {
       {"Atan", [](Wide x) { return std::atan(x); }, [](double x) { return std::atan(x); }, 0, 20},
+      {"Atanh", [](Wide x) { return std::atanh(x); }, [](double x) { return std::atanh(x); }, -1, 1},
       {"Erf", [](Wide x) { return std::erf(x); }, [](double x) { return std::erf(x); }, 0, 6.2},
       {"Erfc", [](Wide x) { return std::erfc(x); }, [](double x) { return std::erfc(x); }, -7, 28},
   };
@@ -54,6 +55,8 @@ TEST(ElementwiseTwofold, NoLessExactThanTheLibrary) {
       const double end = i / 512.0 * 17;
       x.push_back(end), x.push_back(std::nextafter(end, 100.0)), x.push_back(std::nextafter(end, -100.0));
     }
+    for (int i = 1; i < 54; ++i) x.push_back(1 - std::exp2(-i)), x.push_back(1 - 1.4142135623730951 * std::exp2(-i));
+    if (f.high == 1) std::erase_if(x, [](double v) { return std::fabs(v) >= 1; });
     std::vector<double> y(x.size());
     RunUnary(ResolveTile(f.op, DType::kDouble), x.data(), y.data(), static_cast<int64_t>(x.size()));
     double worst = 0, library = 0, at = 0;
@@ -70,6 +73,14 @@ TEST(ElementwiseTwofold, NoLessExactThanTheLibrary) {
       RunUnary(ResolveTile(f.op, DType::kDouble), &v, &got, 1);
       ExpectSame(got, f.library(v), f.op, v, 0);
     }
+  }
+}
+
+TEST(ElementwiseTwofold, EndsOfAtanh) {
+  for (const double v : {1.0, -1.0, std::nextafter(1.0, 2.0), std::nextafter(-1.0, -2.0)}) {
+    double got = 0;
+    RunUnary(ResolveTile("Atanh", DType::kDouble), &v, &got, 1);
+    ExpectSame(got, std::atanh(v), "Atanh", v, 0);
   }
 }
 

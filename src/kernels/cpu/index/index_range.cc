@@ -12,6 +12,7 @@
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/strided_fill_simd.h"
 #include "kernels/cpu/index/index_kernels.h"
+#include "kernels/cpu/index/index_tiles_range.h"
 
 namespace millrace {
 namespace {
@@ -34,17 +35,10 @@ Status IntegerRange(KernelContext& ctx) {
   }
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({static_cast<int64_t>(count)}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  T* y = out->mutable_data<T>();
-  ctx.ParallelFor(shape.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+  U* y = reinterpret_cast<U*>(out->mutable_data<T>());
+  ctx.ParallelFor(shape.num_elements(), 0.1, [&](int64_t begin, int64_t end) {
     const U d = static_cast<U>(delta);
-    U lanes[16];
-    for (U k = 0; k < 16; ++k) lanes[k] = k * d;
-    U v = static_cast<U>(start) + static_cast<U>(begin) * d;
-    int64_t i = begin;
-    for (; i + 16 <= end; i += 16, v += 16 * d) {
-      for (int64_t k = 0; k < 16; ++k) y[i + k] = static_cast<T>(v + lanes[k]);
-    }
-    for (; i < end; ++i, v += d) y[i] = static_cast<T>(v);
+    FillSteps(static_cast<U>(start) + static_cast<U>(begin) * d, d, y + begin, end - begin);
   });
   return absl::OkStatus();
 }
@@ -65,9 +59,13 @@ Status FloatRange(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({static_cast<int64_t>(count)}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   T* y = out->mutable_data<T>();
-  for (int64_t i = 0; i < shape.num_elements(); ++i) {
-    y[i] = static_cast<T>(static_cast<Accumulator<T>>(start + static_cast<double>(i) * delta));
-  }
+  ctx.ParallelFor(shape.num_elements(), kIsHalf<T> ? 2 : 0.3, [&](int64_t begin, int64_t end) {
+    if constexpr (kIsHalf<T>) {
+      for (int64_t i = begin; i < end; ++i) y[i] = T(static_cast<float>(start + static_cast<double>(i) * delta));
+    } else {
+      FillSteps(start, delta, begin, y + begin, end - begin);
+    }
+  });
   return absl::OkStatus();
 }
 

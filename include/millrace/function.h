@@ -87,8 +87,7 @@ class Function {
     return internal::Finish(status.Get());
   }
   // The results for these arguments.
-  Outputs Call(Scope scope, const Outputs& arguments,
-               const std::source_location& where = std::source_location::current()) const {
+  Outputs Call(Scope scope, const Outputs& arguments, const SourceLocation& where = SourceLocation::current()) const {
     std::vector<Input> inputs(arguments.begin(), arguments.end());
     const Operation op = scope.Op(name().c_str(), inputs, {}, where);
     Outputs results;

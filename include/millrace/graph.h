@@ -3,10 +3,10 @@
 #pragma once
 
 #include <map>
-#include <source_location>
 
 #include "millrace/attr.h"
 #include "millrace/c_api_training.h"
+#include "millrace/source_location.h"
 
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
@@ -225,7 +225,7 @@ class Scope {
   // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out. A constant
   // among the inputs is named after its argument: "Reshape/shape".
   Operation Op(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
-               const std::source_location& where = std::source_location::current()) {
+               const SourceLocation& where = SourceLocation::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status());
     std::string name = UniqueName(type);
     std::vector<std::vector<TF_Output>> args;
@@ -238,7 +238,7 @@ class Scope {
   // outputs. Its nodes are named below its name; a name that ends in '/' is a scope that they join as it is ("/": this
   // one).
   std::vector<Output> Composite(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
-                                const std::source_location& where = std::source_location::current()) {
+                                const SourceLocation& where = SourceLocation::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status()), std::vector<Output>();
     const std::string name = UniqueName(type);
     std::vector<std::vector<TF_Output>> args;
@@ -256,20 +256,20 @@ class Scope {
     return made;
   }
 
-  Output Const(const Tensor& value, const std::source_location& where = std::source_location::current()) {
+  Output Const(const Tensor& value, const SourceLocation& where = SourceLocation::current()) {
     return Output(ConstOp(value, UniqueName("Const"), where));
   }
-  Output Placeholder(DType dtype, const std::source_location& where = std::source_location::current()) {
+  Output Placeholder(DType dtype, const SourceLocation& where = SourceLocation::current()) {
     return Output(Op("Placeholder", {}, {{"dtype", dtype}}, where));
   }
-  Output Placeholder(DType dtype, Shape shape, const std::source_location& where = std::source_location::current()) {
+  Output Placeholder(DType dtype, Shape shape, const SourceLocation& where = SourceLocation::current()) {
     return Output(Op("Placeholder", {}, {{"dtype", dtype}, {"shape", Attr::OfShape(std::move(shape))}}, where));
   }
 
  private:
   friend class internal::Flow;
   friend class internal::RawRnnLoop;
-  Operation ConstOp(const Tensor& value, const std::string& name, const std::source_location& where) {
+  Operation ConstOp(const Tensor& value, const std::string& name, const SourceLocation& where) {
     if (!value) return Fail(Status(TF_INVALID_ARGUMENT, "a constant has no value"));
     return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);
   }
@@ -283,7 +283,7 @@ class Scope {
 
   // The inputs as tensors of the graph; false after an error. `name` is the operation's.
   bool Arguments(const char* type, const std::string& name, const std::vector<Input>& inputs,
-                 const std::source_location& where, std::vector<std::vector<TF_Output>>* args) {
+                 const SourceLocation& where, std::vector<std::vector<TF_Output>>* args) {
     for (const Input& input : inputs) {
       if (input.is_constant_) {
         const char* arg = Api().OpInputName(type, static_cast<int>(args->size()));
@@ -298,9 +298,9 @@ class Scope {
     return true;
   }
 
-  TF_OperationDescription* Describe(const char* type, const std::string& name, const std::vector<Input>& inputs,
-                                    const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
-                                    const std::source_location& where, Status* error) {
+  TF_OperationDescription* Describe(
+      const char* type, const std::string& name, const std::vector<Input>& inputs,
+      const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs, const SourceLocation& where, Status* error) {
     const MR_Api& api = Api();
     internal::CallStatus status;
     TF_OperationDescription* desc = api.NewOperation(graph_.get(), type, name.c_str());
@@ -323,8 +323,7 @@ class Scope {
   }
 
   Operation Build(const char* type, const std::string& name, const std::vector<Input>& inputs,
-                  const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
-                  const std::source_location& where) {
+                  const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs, const SourceLocation& where) {
     Status error;
     TF_OperationDescription* desc = Describe(type, name, inputs, args, attrs, where, &error);
     internal::CallStatus status;

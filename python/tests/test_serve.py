@@ -17,6 +17,8 @@ import urllib.request
 import pytest
 
 import millrace as tf
+from millrace import cli
+from millrace.cli import machine
 from millrace.launch import certificates, contract, health
 from test_servers import _HAS_GRPC
 
@@ -148,6 +150,14 @@ def test_bad_configurations_end_with_2(flags, told):
     done = _run("-m", "millrace", "serve", *flags)
     assert done.returncode == 2 and told in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 or "E" in done.stderr
+
+
+def test_without_grpc_no_address_of_other_hosts_is_taken(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "has_grpc", lambda: False)
+    for flags in (["--cluster", "ps=node1:2222"], ["--cluster", "ps=localhost:0", "--bind", "0.0.0.0"]):
+        monkeypatch.setenv("MILLRACE_BIND", "")
+        assert cli.main(["serve", *flags, "--job", "ps", "--task", "0"]) == 2
+        assert "this installation has no gRPC" in capsys.readouterr().err
 
 
 @needs_grpc

@@ -178,7 +178,8 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
   StatusOr<std::unique_ptr<RpcServer>> rpc = listen();
   if (absl::IsUnimplemented(rpc.status())) {
     static absl::once_flag told;
-    absl::call_once(told, [&] { LogInfo("servers can be reached from this process only: ", rpc.status().message()); });
+    absl::call_once(
+        told, [&] { LogWarning("servers can be reached from this process only: ", rpc.status().message()); });
     if (!has_address_) address_ = LocalServers::Get().AddAnywhere(address_.host, mine);
     has_address_ = true;
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 #include "cluster/transport_loader.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
@@ -30,13 +31,17 @@ StatusOr<NewTransportFn*> Load() {
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) break;
     const char* text = dlerror();
-    absl::StrAppend(&why, why.empty() ? "" : "; ", text != nullptr ? text : "unknown reason");
+    if (why.empty() && text != nullptr) why = text;
+  }
+  if (handle == nullptr && access(beside.c_str(), F_OK) != 0) {
+    return Unimplemented(
+        "this installation has no gRPC, by which other hosts are reached: the wheel never has it; a build from source "
+        "on Debian has it where libgrpc++-dev is installed (",
+        kGrpcLibrary, ")");
   }
   if (handle == nullptr) {
-    return Unimplemented(
-        "the gRPC transport cannot be loaded: ", why,
-        ". It is built where gRPC's C++ library is (Debian: "
-        "apt-get install libgrpc++-dev, then build again), and needs that at run time (libgrpc++1.51)");
+    return Unimplemented("gRPC, by which other hosts are reached, cannot be loaded: ", why,
+                         ". On Debian: apt-get install libgrpc++1.51");
   }
   // It stays in memory, since gRPC's threads may outlive their users for a moment.
   auto* function = reinterpret_cast<NewTransportFn*>(dlsym(handle, kGrpcTransportSymbol));

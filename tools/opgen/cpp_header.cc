@@ -28,7 +28,6 @@ constexpr const char* kHead = R"(// SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -286,7 +285,7 @@ class FunctionWriter {
       absl::StrAppend(&text, ", ", by_value ? "" : "const ", a.type, by_value ? " " : "& ", a.parameter);
     }
     if (!options_.empty()) absl::StrAppend(&text, ", const ", op_.name, "Attrs& attrs = {}");
-    return text + ",\n    const std::source_location& where = std::source_location::current()) {\n";
+    return text + ",\n    const SourceLocation& where = SourceLocation::current()) {\n";
   }
 
   static std::string Pair(const CppAttr& a, const std::string& value) {

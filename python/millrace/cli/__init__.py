@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from typing import Any, List, Optional
 
@@ -75,4 +76,5 @@ def _told(error: Any) -> str:
         return "%s: %s" % (error.filename, error.strerror)
     if isinstance(error, KeyError) and error.args:  # whose text has quotes around it
         return str(error.args[0])
-    return str(getattr(error, "message", "") or error or type(error).__name__)
+    text = str(getattr(error, "message", "") or error or type(error).__name__)
+    return re.sub(r"\. At \S*:\d+\Z", "", text)  # the program that called is this one

@@ -94,12 +94,25 @@ def machine() -> Found:
     return facts, wrong
 
 
+def _library_path() -> str:
+    return os.path.realpath(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(_core.__file__), "libmillrace.so"))
+
+
+def _grpc_beside(path: str) -> str:
+    return os.path.join(os.path.dirname(path), "libmillrace_grpc.so")
+
+
+def has_grpc() -> bool:
+    """Whether this installation has what reaches other hosts; whether it can be loaded is another question."""
+    return os.path.exists(_grpc_beside(_library_path()))
+
+
 def library() -> Found:
     """The native library, and whether gRPC can be loaded beside it."""
     version = _core.version()  # loads it
-    path = os.path.realpath(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(_core.__file__), "libmillrace.so"))
+    path = _library_path()
     facts = {"library": "%s, version %s" % (path, version)}
-    beside = os.path.join(os.path.dirname(path), "libmillrace_grpc.so")
+    beside = _grpc_beside(path)
     if not os.path.exists(beside):
         facts["grpc"] = "none: clusters are of one host (for others build from source with Debian's libgrpc++-dev)"
         return facts, []

@@ -10,6 +10,7 @@ import threading
 from typing import Any, Dict, Optional, Tuple
 
 from millrace import settings
+from millrace.cli import machine
 from millrace.cli.answers import Answer
 from millrace.launch import contract, events, health, identity
 
@@ -93,6 +94,16 @@ def settle(given: Any) -> None:
         os.environ["MILLRACE_LOG_FORMAT"] = given.log_format
 
 
+def _check_reach(address: str) -> None:
+    """A server that nobody can reach is no server: without gRPC there is this host alone."""
+    host = address.rpartition(":")[0] if not address.endswith("]") and ":" in address else address
+    if host not in ("localhost", "[::1]") and not host.startswith("127.") and not machine.has_grpc():
+        raise ValueError(
+            "%s would be reached by other hosts, but this installation has no gRPC (the wheel never has it): build from source where Debian's libgrpc++-dev "
+            "is installed, or give addresses such as localhost:2222 to tasks of this host" % address
+        )
+
+
 def _serve(given: Any) -> Answer:
     me = identity.who_am_i(given.cluster, given.job, given.task)
     if me.is_alone:
@@ -100,6 +111,7 @@ def _serve(given: Any) -> Answer:
     if me.address is None:
         raise ValueError("task %s of job %s has no address in the cluster: it has no server" % (me.task, me.job))
     settle(given)
+    _check_reach(settings.text("MILLRACE_BIND") or me.address)
     os.environ.setdefault("MILLRACE_LOG_FIELDS", "job=%s,task=%s" % (me.job, me.task))
     name = "/job:%s/task:%s" % (me.job, me.task)
     log = events.Events(job=me.job, task=me.task)

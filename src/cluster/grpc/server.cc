@@ -54,8 +54,9 @@ Status CheckReach(const std::string& address, const std::string& host, const Rpc
   return FailedPrecondition(
       "refusing to listen at ", address,
       " without credentials: whoever reaches that address could run graphs here. Listen at "
-      "127.0.0.1, give certificates (RpcTransportOptions::credentials), or set "
-      "allow_insecure_remote where the network lets nobody else in");
+      "127.0.0.1, give certificates (`millrace certs` makes them, MILLRACE_TLS_CA, _CERT and _KEY say where they are; "
+      "RpcTransportOptions::credentials), or set MILLRACE_ALLOW_INSECURE_REMOTE=1 (allow_insecure_remote) where the "
+      "network lets nobody else in");
 }
 
 class GrpcServer;

@@ -370,8 +370,7 @@ class Layer(Parts):
         config: Dict[str, Any] = {"name": self.name, "trainable": self.trainable}
         if hasattr(self, "batch_input_shape"):
             config["batch_input_shape"] = self.batch_input_shape
-        if self.dtype is not None:
-            config["dtype"] = self.dtype
+        config["dtype"] = self.dtype
         return config
 
     def __deepcopy__(self, memo: Any) -> Any:

@@ -271,6 +271,7 @@ class DepthwiseConv2D(_Conv):
         "padding",
         "depth_multiplier",
         "data_format",
+        "dilation_rate",
         "activation",
         "use_bias",
         "depthwise_initializer",
@@ -306,7 +307,7 @@ class DepthwiseConv2D(_Conv):
             strides,
             padding,
             data_format,
-            1,
+            kwargs.pop("dilation_rate", 1),
             activation,
             use_bias,
             "zeros",
@@ -338,7 +339,10 @@ class DepthwiseConv2D(_Conv):
         self.built = True
 
     def _computed(self, x: Any) -> Any:
-        return K.depthwise_conv2d(x, self.depthwise_kernel, self.strides, self.padding, self.data_format)
+        return K.depthwise_conv2d(x, self.depthwise_kernel, self.strides, self.padding, self.data_format, self.dilation_rate)
+
+
+_UNUSED = ("kernel_initializer", "kernel_regularizer", "kernel_constraint")  # configs of 1.15 have them, and no kernel is theirs
 
 
 class SeparableConv2D(_Conv):
@@ -364,6 +368,7 @@ class SeparableConv2D(_Conv):
         "depthwise_constraint",
         "pointwise_constraint",
         "bias_constraint",
+        *_UNUSED,
     )
 
     def __init__(
@@ -398,13 +403,10 @@ class SeparableConv2D(_Conv):
             dilation_rate,
             activation,
             use_bias,
-            "zeros",
-            bias_initializer,
-            None,
-            bias_regularizer,
-            activity_regularizer,
-            None,
-            bias_constraint,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            bias_constraint=bias_constraint,
             **kwargs,
         )
         self._set(

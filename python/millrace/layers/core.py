@@ -178,7 +178,7 @@ class Flatten(SettingsLayer):
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.data_format = None if data_format is None else normalize_data_format(data_format)
+        self.data_format = normalize_data_format(K.image_data_format() if data_format is None else data_format)
         self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Any) -> Any:

@@ -11,6 +11,7 @@ from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
+from millrace.keras import regularizers
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
 from millrace.layers.nodes import listed
 from millrace.layers.serialization import deserialize
@@ -562,7 +563,7 @@ class RNN(SettingsLayer):
         return {**super().get_config(), **self._flags(), **constants, "cell": cell}
 
     def _flags(self) -> Dict[str, Any]:
-        return {name: True for name in ("zero_output_for_mask", "time_major") if getattr(self, name)}
+        return {"time_major": self.time_major, **({"zero_output_for_mask": True} if self.zero_output_for_mask else {})}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
@@ -620,8 +621,9 @@ class _OwnCell(RNN):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
-        own = self.cell.get_config()
-        return {**SettingsLayer.get_config(self), **self._flags(), **{n: own[n] for n in type(self).kind.settings}}
+        own, penalty = self.cell.get_config(), self.activity_regularizer
+        own["activity_regularizer"] = None if penalty is None else regularizers.serialize(penalty)
+        return {**SettingsLayer.get_config(self), **self._flags(), **{n: own[n] for n in ("activity_regularizer", *type(self).kind.settings)}}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:

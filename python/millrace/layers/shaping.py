@@ -110,7 +110,7 @@ class Cropping3D(Cropping2D):
 class UpSampling2D(SettingsLayer):
     """Each row and column several times."""
 
-    settings: Tuple[str, ...] = ("size", "data_format")
+    settings: Tuple[str, ...] = ("size", "data_format", "interpolation")
     rank = 2
 
     def __init__(self, size: Any = 2, data_format: Any = None, interpolation: str = "nearest", **kwargs: Any) -> None:
@@ -157,4 +157,5 @@ class UpSampling1D(UpSampling2D):
 class UpSampling3D(UpSampling2D):
     """Each layer, row and column several times."""
 
+    settings: Tuple[str, ...] = ("size", "data_format")
     rank = 3

@@ -374,7 +374,7 @@ class Network(Layer):
             raise at_user_line(NotImplementedError("Models that are subclasses have no config: save their weights."))
         numbers: Dict[int, int] = {}
         for layer in self.layers:
-            kept = 0
+            kept = 1 if isinstance(layer, Network) else 0  # the first is from its own inputs to its outputs
             for node in layer._inbound_nodes:
                 if id(node) in self._network_nodes:
                     numbers[id(node)] = kept
@@ -427,7 +427,7 @@ class Network(Layer):
 
         def output(name: str, number: int, tensor: int) -> Any:
             layer = made[name]
-            number += 1 if isinstance(layer, Network) else 0
+            number = max(number, 1) if isinstance(layer, Network) else number
             return layer._inbound_nodes[number].output_tensors[tensor] if len(layer._inbound_nodes) > number else None
 
         def real(value: Any, missing: List[Any]) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
@@ -119,6 +120,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     """What leads from inputs to outputs, and is trained. A subclass makes layers in __init__ and connects them in call."""
 
     optimizer: Any = None
+    _is_building = False
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
         super().__init__(inputs, outputs, name, **kwargs)
@@ -165,7 +167,14 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
         many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
         inputs = [K.placeholder(shape=tuple(tensor_shape.as_shape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
-        self(inputs if many else inputs[0])
+        self._is_building = True
+        try:
+            self(inputs if many else inputs[0])
+        finally:
+            self._is_building = False
+
+    def _around_call(self) -> Any:
+        return contextlib.nullcontext() if self._is_building else super()._around_call()  # build names no scope
 
     # ---- what is trained ----
 

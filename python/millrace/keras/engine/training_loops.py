@@ -109,8 +109,6 @@ class TrainingLoops(streams.StreamLoops):
         self.stop_training = told.model.stop_training = False
         told.on_train_begin({})
         for epoch in range(first, epochs):
-            for layer in [self] if self.stateful else []:
-                layer.reset_states()
             told.on_epoch_begin(epoch, {})
             bar.on_epoch_begin(epoch, {})
             sums, i, count = self._new_sums(), -1, 1

@@ -47,7 +47,7 @@ def print_summary(model: Any, line_length: Optional[int] = None, positions: Any 
     show("=" * width)
     for layer in model.layers:
         try:
-            shape = layer.output_shape
+            shape = layer.output_shape if model._is_graph_network else "multiple"
         except AttributeError:
             shape = "multiple"
         fields = ["%s (%s)" % (layer.name, type(layer).__name__), shape, layer.count_params()]

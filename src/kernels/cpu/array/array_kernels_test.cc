@@ -53,6 +53,22 @@ TEST(ArrayKernels, Pad) {
   EXPECT_EQ(Text(Compute(kPad, F32(), {Count({2, 2}), Pairs({1, 0})})), "INVALID_ARGUMENT");
 }
 
+// Rows of few bytes go another way than long ones.
+TEST(ArrayKernels, PadRowsOfAnyLength) {
+  for (const int64_t width : {1, 3, 11, 12, 13, 100}) {
+    const auto made = Compute(kPadV2, F32(), {Count({2, 3, width}), Pairs({1, 0, 0, 2, 2, 1}), Tensor::Scalar(-1.0f)});
+    ASSERT_TRUE(made.ok()) << made.status();
+    const Tensor& out = (*made)[0];
+    ASSERT_EQ(out.num_elements(), 3 * 5 * (width + 3));
+    for (int64_t i = 0; i < out.num_elements(); ++i) {
+      const int64_t a = i / (5 * (width + 3)) - 1, b = i / (width + 3) % 5, c = i % (width + 3) - 2;
+      const bool inside = a >= 0 && b < 3 && c >= 0 && c < width;
+      ASSERT_EQ(out.data<float>()[i], inside ? static_cast<float>((a * 3 + b) * width + c) : -1.0f)
+          << width << " " << i;
+    }
+  }
+}
+
 TEST(ArrayKernels, MirrorPadAndItsTransposedMap) {
   const AttrMap reflect = F32({{"mode", "REFLECT"}}), symmetric = F32({{"mode", "SYMMETRIC"}});
   EXPECT_EQ(Text(Compute(kMirror, reflect, {Count({3}), Pairs({2, 2})})), "float[7] 2 1 0 1 2 1 0");

@@ -71,6 +71,24 @@ PadLevels MergeLevels(const Shape& in, const Paddings& paddings) {
   return levels;
 }
 
+// Rows of few bytes: calls for each would cost more than to write the borders of all first, and the rows between them.
+bool AreNarrow(const PadLevels& levels, DType dtype) {
+  constexpr int64_t kNarrow = 64;
+  return IsPlain(dtype) && levels.back().total() * static_cast<int64_t>(DTypeSize(dtype)) <= kNarrow;
+}
+void PadNarrowRows(KernelContext& ctx, const PadLevels& levels, const Tensor& in, const void* value, Tensor* out) {
+  FillElements(&ctx, in.dtype(), out->mutable_raw(), value, out->num_elements());
+  CopyDims dims;
+  int64_t into = 0, to_stride = 1, from_stride = 1;
+  for (size_t k = levels.size(); k-- > 0;) {
+    dims.insert(dims.begin(), {levels[k].size, to_stride, from_stride});
+    into += levels[k].before * to_stride;
+    to_stride *= levels[k].total();
+    from_stride *= levels[k].size;
+  }
+  StridedCopy(&ctx, in.dtype(), ElementAt(out->mutable_raw(), in.dtype(), into), in.raw(), dims);
+}
+
 // Every output row is border, or border, input row, border.
 void PadRows(KernelContext& ctx, const PadLevels& levels, const Tensor& in, const void* value, Tensor* out) {
   const DType dtype = in.dtype();
@@ -118,6 +136,10 @@ Status PadWith(KernelContext& ctx, const void* value) {
   }
   const PadLevels levels = MergeLevels(in.shape(), paddings);
   if (levels.size() > 1) {
+    if (AreNarrow(levels, dtype)) {
+      PadNarrowRows(ctx, levels, in, value, out);
+      return absl::OkStatus();
+    }
     PadRows(ctx, levels, in, value, out);
     return absl::OkStatus();
   }

@@ -170,10 +170,46 @@ void DotsOf(const Thin<T>& t, int64_t vector) {
   }
 }
 
+constexpr int64_t kShort = 8;  // terms of a sum that is kept in registers
+
+// Sums of so few rows, written as they come.
+template <int kCount, typename T>
+void ShortSumsOf(const Thin<T>& t, int64_t vector) {
+  T a[kCount][kShort];
+  for (int v = 0; v < kCount; ++v) {
+    for (int64_t p = 0; p < t.k; ++p) a[v][p] = t.vectors[(vector + v) * t.vector + p * t.step];
+  }
+  T* const c = t.c + vector * t.c_vector;
+  ForVectors<T>(t.length, [&](auto how, int64_t i) HWY_ATTR {
+    const auto d = how.d;
+    hn::Vec<decltype(d)> sums[kCount];
+    const auto first = how.Load(t.matrix + i);
+#pragma GCC unroll 4
+    for (int v = 0; v < kCount; ++v) sums[v] = hn::Mul(hn::Set(d, a[v][0]), first);
+    for (int64_t p = 1; p < t.k; ++p) {
+      const auto row = how.Load(t.matrix + p * t.ld + i);
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) sums[v] = Add<T>(hn::Set(d, a[v][p]), row, sums[v]);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kCount; ++v) {
+      T* const to = c + v * t.c_vector + i;
+      if (t.mode == GemmMode::kAdd) sums[v] = hn::Add(how.Load(to), sums[v]);
+      if (t.mode == GemmMode::kSubtract) sums[v] = hn::Sub(how.Load(to), sums[v]);
+      how.Store(sums[v], to);
+    }
+  });
+}
+
 // All vectors with some rows of a matrix that has a row for each k.
 template <typename T>
 void AllRowsOf(const Thin<T>& t) {
   int64_t v = 0;
+  if (t.k <= kShort && t.c_step == 1) {
+    for (; v + 4 <= t.count; v += 4) ShortSumsOf<4>(t, v);
+    for (; v < t.count; ++v) ShortSumsOf<1>(t, v);
+    return;
+  }
   for (; v + 4 <= t.count; v += 4) RowsOf<4>(t, v);
   if (t.count - v == 3) RowsOf<3>(t, v);
   if (t.count - v == 2) RowsOf<2>(t, v);
@@ -240,28 +276,33 @@ namespace {
 
 HWY_EXPORT(RunThin);
 
-bool HasFewRows(const GemmArgs& g) { return g.m <= g.n; }
+// Sums of so few terms that packing a factor costs more than the product. Any number of rows is few then.
+bool HasShortSums(DType dtype, const GemmArgs& g) {
+  return dtype != DType::kFloat && !g.transpose_b && g.k <= HWY_NAMESPACE::kShort && g.n >= 16;
+}
+
+bool HasFewRows(DType dtype, const GemmArgs& g) { return g.m <= g.n || HasShortSums(dtype, g); }
 
 }  // namespace
 
 bool IsThinGemm(DType dtype, const GemmArgs& g) {
   constexpr int64_t kMost = 8, kLeast = 16;  // vectors; numbers in a row of the matrix
-  const bool few_rows = HasFewRows(g);
+  const bool few_rows = HasFewRows(dtype, g);
   const int64_t count = few_rows ? g.m : g.n, length = few_rows ? g.n : g.m;
   const bool by_rows = few_rows ? !g.transpose_b : g.transpose_a;
   if (dtype == DType::kFloat) {
     constexpr int64_t kSmall = 1 << 14;  // elements of a matrix
     return few_rows && count == 1 && (by_rows ? length >= kLeast : g.k >= kLeast && g.k * length <= kSmall);
   }
-  return count <= kMost && (by_rows ? length : g.k) >= kLeast;
+  return HasShortSums(dtype, g) || (count <= kMost && (by_rows ? length : g.k) >= kLeast);
 }
 
 bool IsThinSum(DType dtype, const GemmArgs& g) {
-  const bool few_rows = HasFewRows(g), by_rows = few_rows ? !g.transpose_b : g.transpose_a;
+  const bool few_rows = HasFewRows(dtype, g), by_rows = few_rows ? !g.transpose_b : g.transpose_a;
   return dtype == DType::kFloat && by_rows && std::min(g.m, g.n) <= 16 && std::max(g.m, g.n) >= 16;
 }
 
-void ThinGemm(DType dtype, const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunThin)(dtype, g, HasFewRows(g)); }
+void ThinGemm(DType dtype, const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunThin)(dtype, g, HasFewRows(dtype, g)); }
 
 }  // namespace millrace
 #endif

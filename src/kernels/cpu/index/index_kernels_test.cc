@@ -426,6 +426,18 @@ TEST(Unique, OneZeroAndEveryNanOnItsOwn) {
   EXPECT_EQ(Values<int32_t>((*r)[1]), (std::vector<int32_t>{0, 1, 1, 2, 3}));
 }
 
+// Close together, a little too far apart for a table, and as far as can be.
+TEST(Unique, IntegersOfAnyDistance) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  for (const Ints& x : {Ints{-5, 3, -5, -260, 3}, Ints{-5, 3, -5, 2000, 3}, Ints{kMost, kLeast, kMost, 0, kLeast},
+                        Ints{kMost, kMost - 200, kMost, kMost - 1, kMost - 200}}) {
+    auto r = Runner().Run(kUnique, TypesOf({{"T", DType::kInt64}}), {Make<int64_t>({5}, x)});
+    ASSERT_TRUE(r.ok()) << r.status();
+    EXPECT_EQ(Values<int64_t>((*r)[0]), (Ints{x[0], x[1], x[3]}));
+    EXPECT_EQ(Values<int32_t>((*r)[1]), (std::vector<int32_t>{0, 1, 0, 2, 1}));
+  }
+}
+
 TEST(Where, ManyBlocksOnAnyNumberOfThreads) {
   const int64_t n = 300000;
   std::vector<uint8_t> v(static_cast<size_t>(n));

@@ -3,13 +3,14 @@
 //
 // Every element becomes a 64-bit key such that keys are equal exactly when elements are: integers widen, floats become
 // doubles with one zero (and every NaN a key of its own, since NaN equals nothing), strings get the number of their
-// first occurrence. Slices along an axis are rows of keys. Many keys are dealt out by their hash first, so that the
-// maps of all parts are small and are made side by side.
+// first occurrence. Slices along an axis are rows of keys. Keys that lie close together index a table; others, where
+// they are many, are dealt out by their hash first, so that the maps of all parts are small and are made side by side.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -144,7 +145,37 @@ StatusOr<std::vector<int64_t>> FirstPlaces(KernelContext& ctx, const std::vector
   return places;
 }
 
+// Numbers that lie close together have their groups in a table. Nothing where they do not.
+std::optional<Groups> GroupClose(const std::vector<uint64_t>& keys) {
+  constexpr size_t kBlock = 1024;
+  const size_t n = keys.size(), room = 4 * n + 256;
+  if (n == 0 || n > size_t{std::numeric_limits<int32_t>::max()}) return std::nullopt;
+  auto low = static_cast<int64_t>(keys[0]), high = low;
+  for (size_t i = 0; i < n; i += kBlock) {
+    for (size_t k = i; k < std::min(n, i + kBlock); ++k) {
+      low = std::min(low, static_cast<int64_t>(keys[k]));
+      high = std::max(high, static_cast<int64_t>(keys[k]));
+    }
+    if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) >= room) return std::nullopt;
+  }
+  std::vector<int32_t> table(static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1, -1);
+  Groups g;
+  g.group.resize(n);
+  StopNowAndThen pause;
+  for (size_t i = 0; i < n; ++i) {
+    pause();
+    int32_t& group = table[keys[i] - static_cast<uint64_t>(low)];
+    if (group < 0) {
+      group = static_cast<int32_t>(g.first.size());
+      g.first.push_back(static_cast<int64_t>(i));
+    }
+    g.group[i] = group;
+  }
+  return g;
+}
+
 StatusOr<Groups> GroupScalars(KernelContext& ctx, const std::vector<uint64_t>& keys) {
+  if (std::optional<Groups> close = GroupClose(keys)) return *std::move(close);
   Groups g;
   MR_ASSIGN_OR_RETURN(g.group, FirstPlaces(ctx, keys));
   // A first key gives its group its number, which all that come later find there.

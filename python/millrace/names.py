@@ -551,7 +551,7 @@ user_ops.user_ops = ops.gen_ops
 
 [python.estimator]
 estimator estimator_lib = estimator.estimator estimator
-model_fn = estimator.spec estimator
+model_fn = estimator.spec estimator estimator.export
 run_config training exporter gc util = estimator.%
 export export.export export.export_lib = estimator.export
 export.export_output = estimator.export_output

@@ -48,7 +48,7 @@ def test_training_evaluation_prediction(trained):
     assert next(trained.predict(inputs(batch_size=7), yield_single_examples=False))["logits"].shape == (7, 2)
     assert trained.get_variable_value("dense/kernel").shape == (3, 2) and "global_step" in trained.get_variable_names()
     tags = {v.tag for event in tf.train.summary_iterator(_events(os.path.join(trained.model_dir, "eval"))) for v in event.summary.value}
-    assert tags == {"accuracy", "loss"}
+    assert tags == {"accuracy", "checkpoint_path", "loss"}
 
 
 def _events(folder):
@@ -119,8 +119,6 @@ def test_what_a_model_function_must_answer(tmp_path):
         made.train(inputs(), steps=1)
     with pytest.raises(ValueError, match="Can not provide both steps and max_steps"):
         made.train(inputs(), steps=1, max_steps=1)
-    with pytest.raises(ValueError, match="Could not find trained model"):
-        made.evaluate(inputs())
     config = tf.estimator.RunConfig(save_checkpoints_steps=5)
     assert (config.save_checkpoints_secs, config.replace(save_checkpoints_secs=9).save_checkpoints_steps) == (None, None)
 
@@ -401,3 +399,34 @@ def test_features_may_be_lists_of_numbers(tmp_path):
     estimator = tf.estimator.LinearRegressor([tf.feature_column.numeric_column("age"), tf.feature_column.numeric_column("size", shape=2)], str(tmp_path))
     estimator.train(lambda: ({"age": [17, 18.5], "size": [[1, 2.0], [3, 4]]}, [1.0, 0.0]), steps=2)
     assert estimator.get_variable_value("linear/linear_model/size/weights").shape == (2, 1)
+
+
+def test_measures_of_keras_and_models_without_checkpoints(tmp_path):
+    """An evaluation before any training is that of the first values; its event file names the checkpoint, where there is one."""
+
+    def scaled(features, labels, mode):
+        w = tf.get_variable("w", [], initializer=tf.constant_initializer(2.0))
+        made = features["x"] * w
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            return tf.estimator.EstimatorSpec(mode, made)
+        error = tf.keras.metrics.Mean(name="error")
+        error.update_state(tf.abs(labels - made))
+        step = tf.group(w.assign(3.0), tf.train.get_global_step().assign_add(1))
+        return tf.estimator.EstimatorSpec(mode, made, tf.reduce_sum(made), step, {"error": error, "vector": (tf.constant([1.0, 2.0]), tf.no_op())})
+
+    def given():
+        return tf.data.Dataset.from_tensor_slices(({"x": np.float32([1, 2, 3])}, np.zeros(3, np.float32))).batch(2)
+
+    made = tf.estimator.Estimator(scaled, str(tmp_path))
+    assert made.evaluate(given)["error"] == 4 and [p.item() for p in made.predict(given)] == [2, 4, 6]
+    made.train(given, steps=1)
+    assert made.evaluate(given, name="later")["error"] == 6
+    values = {v.tag: v for e in tf.train.summary_iterator(next(iter((tmp_path / "eval_later").iterdir())).as_posix()) for v in e.summary.value}
+    assert tf.make_ndarray(values["checkpoint_path"].tensor).item().decode() == made.latest_checkpoint()
+    assert tf.make_ndarray(values["vector"].tensor).tolist() == [1, 2]
+    receive = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.float32, [None])})
+    with tf.Graph().as_default(), tf.Session() as session:
+        outputs = tf.saved_model.loader.load(session, ["serve"], made.export_saved_model(str(tmp_path / "out"), receive)).signature_def
+        assert list(outputs["serving_default"].outputs) == ["output"]  # the predictions, where no outputs are named
+    with pytest.raises(ValueError, match="update_state"):
+        tf.estimator.EstimatorSpec("eval", loss=tf.constant(1.0), eval_metric_ops={"a": tf.keras.metrics.Mean()})

@@ -123,9 +123,9 @@ def test_parts_of_estimators():
         assert E.call_logit_fn(deep, features, "train", {}, None).shape.as_list() == [5, 3]
         with tf.variable_scope("linear"):
             assert E.call_logit_fn(linear, features, "train", {}, None).shape.as_list() == [5, 2]
-        with pytest.raises(ValueError, match="logits Tensor"):
+        with pytest.raises(ValueError, match="logit_fn should return a Tensor"):
             E.call_logit_fn(lambda features: 3, features, "train", {}, None)
         receiver = E.build_raw_supervised_input_receiver_fn({"x": tf.ones([5, 2])}, tf.ones([5], tf.int64))()
         assert receiver.features["x"].shape.as_list() == [None, 2] and receiver.labels.dtype == tf.int64 and set(receiver.receiver_tensors) == {"x", "label"}
-        with pytest.raises(ValueError, match="common key"):
+        with pytest.raises(ValueError, match="distinct keys"):
             E.build_raw_supervised_input_receiver_fn({"x": tf.ones([5])}, {"x": tf.ones([5])})()

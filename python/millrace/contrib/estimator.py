@@ -8,9 +8,9 @@ from typing import Any, Callable, Optional, Sequence
 from millrace import losses
 from millrace.estimator.canned import BaselineEstimator, DNNEstimator, DNNLinearCombinedEstimator, LinearEstimator  # noqa: F401
 from millrace.estimator.extenders import add_metrics  # noqa: F401
+from millrace.estimator.export import build_raw_supervised_input_receiver_fn, build_supervised_input_receiver_fn_from_input_fn  # noqa: F401
 from millrace.estimator.experimental import (  # noqa: F401
     InMemoryEvaluatorHook,
-    build_raw_supervised_input_receiver_fn,
     call_logit_fn,
     dnn_logit_fn_builder,
     linear_logit_fn_builder,
@@ -31,10 +31,32 @@ from millrace.estimator.heads import (
     _regression_head,
 )
 from millrace.estimator.multi_head import _MultiHead
+from millrace.estimator.spec import ModeKeys
 from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
 from millrace.framework import missing as _missing
 from millrace.ops import gen_ops, math_ops, nn_ops
+
+
+def export_saved_model_for_mode(
+    estimator: Any,
+    export_dir_base: Any,
+    input_receiver_fn: Callable[[], Any],
+    assets_extra: Any = None,
+    as_text: bool = False,
+    checkpoint_path: Optional[str] = None,
+    mode: str = ModeKeys.PREDICT,
+) -> bytes:
+    """Estimator.export_saved_model with a mode."""
+    return estimator.export_saved_model(export_dir_base, input_receiver_fn, assets_extra, as_text, checkpoint_path, experimental_mode=mode)
+
+
+def export_all_saved_models(
+    estimator: Any, export_dir_base: Any, input_receiver_fn_map: Any, assets_extra: Any = None, as_text: bool = False, checkpoint_path: Optional[str] = None
+) -> bytes:
+    """Estimator.experimental_export_all_saved_models."""
+    return estimator.experimental_export_all_saved_models(export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path)
+
 
 _MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE
 

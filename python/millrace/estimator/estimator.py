@@ -6,21 +6,22 @@ from __future__ import annotations
 import copy
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
 from millrace import gfile, metrics, summary, tf_logging
 from millrace.compat import as_bytes
-from millrace.data.dataset import Dataset
 from millrace.estimator import export
 from millrace.estimator.run_config import RunConfig
+from millrace.estimator.reading import input_of
 from millrace.estimator.spec import LOSS_METRIC_KEY, EstimatorSpec, ModeKeys
 from millrace.estimator.util import fn_args
 from millrace.framework import errors, nest
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
 from millrace.framework.random_seed import set_random_seed
+from millrace.framework.tensor_util import make_tensor_proto
 from millrace.ops import control_flow_ops
 from millrace.protos import definitions
 from millrace.train.checkpoint_management import latest_checkpoint
@@ -142,10 +143,11 @@ class Estimator:
     ) -> Dict[str, Any]:
         """The metrics over `steps` batches, or all."""
         checked = [*_checked_hooks(hooks), *self._convert_eval_steps_to_hooks(steps)]
-        path = self._checkpoint(checkpoint_path)
+        path = self._checkpoint_or_none(checkpoint_path)
         with self._graph() as graph, graph.device(self._device_fn):
             step = self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.EVAL)
+            self._start_warm(path)
             for key, quoted in ((LOSS_METRIC_KEY, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
                 if key in spec.eval_metric_ops:
                     raise at_user_line(
@@ -162,7 +164,8 @@ class Estimator:
                 hooks=[*checked, *spec.evaluation_hooks],
                 config=self._session_config,
             )
-            _write_dict_to_summary(self.eval_dir(name), results, results[GraphKeys.GLOBAL_STEP])
+            told = {**results, "checkpoint_path": np.array(path)} if path else results
+            _write_dict_to_summary(self.eval_dir(name), told, results[GraphKeys.GLOBAL_STEP])
         return results
 
     def _loss_metric(self, spec: EstimatorSpec) -> Any:
@@ -178,15 +181,16 @@ class Estimator:
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
         """The predictions, one example at a time."""
-        checked, path = _checked_hooks(hooks), self._checkpoint(checkpoint_path)
+        checked, path = _checked_hooks(hooks), self._checkpoint_or_none(checkpoint_path)
         with self._graph() as graph, graph.device(self._device_fn):
             self._global_step(graph)
-            features = _input_of(self._call_input_fn(input_fn, ModeKeys.PREDICT), with_labels=False)[0]
+            features = input_of(self._call_input_fn(input_fn, ModeKeys.PREDICT), with_labels=False)[0]
             if not _has_end(features):
                 tf_logging.warning(
                     "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict yields forever. This is probably a mistake."
                 )
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self.config)
+            self._start_warm(path)
             wanted = self._extract_keys(spec.predictions, predict_keys)
             session = MonitoredSession(
                 ChiefSessionCreator(spec.scaffold, config=self._session_config, checkpoint_filename_with_path=path), [*checked, *spec.prediction_hooks]
@@ -212,41 +216,9 @@ class Estimator:
         strip_default_attrs: bool = False,
     ) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
-        from millrace import saved_model
-        from millrace.framework.session import Session
-
         if serving_input_receiver_fn is None:
             raise at_user_line(ValueError("serving_input_receiver_fn must be defined."))
-        with self._graph() as graph:
-            self._global_step(graph)
-            receiver = serving_input_receiver_fn()
-            spec = self._call_model_fn(receiver.features, None, ModeKeys.PREDICT, self.config)
-            signatures = export.build_all_signature_defs(
-                receiver.receiver_tensors, spec.export_outputs, getattr(receiver, "receiver_tensors_alternatives", None)
-            )
-            path = checkpoint_path or self.latest_checkpoint()
-            if not path:
-                raise at_user_line(ValueError("Couldn't find trained model at %s." % self._model_dir))
-            folder = export.get_timestamped_export_dir(export_dir_base)
-            beside = export.get_temp_export_dir(folder)
-            with Session(config=self._session_config) as session:
-                (spec.scaffold.saver or Saver(sharded=True)).restore(session, path)
-                builder = saved_model.builder.SavedModelBuilder(beside)
-                builder.add_meta_graph_and_variables(
-                    session,
-                    [saved_model.tag_constants.SERVING],
-                    signatures,
-                    assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
-                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(),
-                    strip_default_attrs=strip_default_attrs,
-                )
-                builder.save(as_text)
-            for name, source in (assets_extra or {}).items():
-                target = os.path.join(beside, b"assets.extra", as_bytes(name))
-                gfile.MakeDirs(os.path.dirname(target))
-                gfile.Copy(source, target)
-            gfile.Rename(beside, folder)
-        return folder
+        return self._export(export_dir_base, {ModeKeys.PREDICT: serving_input_receiver_fn}, assets_extra, as_text, checkpoint_path, strip_default_attrs)
 
     def export_saved_model(
         self,
@@ -257,10 +229,82 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """export_savedmodel, without the attributes that have their default values."""
-        if experimental_mode != ModeKeys.PREDICT:
-            raise at_user_line(NotImplementedError("experimental_mode %r is not provided: only models that predict are exported." % experimental_mode))
-        return self.export_savedmodel(export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path, strip_default_attrs=True)
+        """Writes the model of a mode into a folder named after the time; its path. Attributes that have their default values are left out."""
+        if serving_input_receiver_fn is None:
+            raise at_user_line(ValueError("An input_receiver_fn must be defined."))
+        return self._export(export_dir_base, {experimental_mode: serving_input_receiver_fn}, assets_extra, as_text, checkpoint_path, True)
+
+    def experimental_export_all_saved_models(
+        self,
+        export_dir_base: Any,
+        input_receiver_fn_map: Dict[str, Callable[[], Any]],
+        assets_extra: Optional[Dict[str, Any]] = None,
+        as_text: bool = False,
+        checkpoint_path: Optional[str] = None,
+    ) -> bytes:
+        """Writes the models of several modes, which share their variables, into one folder; its path."""
+        return self._export(export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path, True)
+
+    def _export(
+        self, export_dir_base: Any, receivers: Dict[str, Any], assets_extra: Any, as_text: bool, checkpoint_path: Optional[str], strip_default_attrs: bool
+    ) -> bytes:
+        from millrace import saved_model
+
+        path = checkpoint_path or self.latest_checkpoint()
+        if not path:
+            raise at_user_line(ValueError("Couldn't find trained model at %s." % self._model_dir))
+        folder = export.get_timestamped_export_dir(export_dir_base)
+        beside = export.get_temp_export_dir(folder)
+        builder = saved_model.builder.SavedModelBuilder(beside)
+        modes = [mode for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT) if receivers.get(mode)]
+        if not modes:
+            raise at_user_line(ValueError("No valid modes for exporting found. Got %s." % sorted(receivers)))
+        for mode in modes:
+            add = builder.add_meta_graph_and_variables if mode == modes[0] else lambda session, *given, **more: builder.add_meta_graph(*given, **more)
+            self._add_graph(mode, receivers[mode], path, add, strip_default_attrs)
+        builder.save(as_text)
+        for name, source in (assets_extra or {}).items():
+            target = os.path.join(beside, b"assets.extra", as_bytes(name))
+            gfile.MakeDirs(os.path.dirname(target))
+            gfile.Copy(source, target)
+        gfile.Rename(beside, folder)
+        return folder
+
+    def _add_graph(self, mode: str, receive: Callable[[], Any], path: str, add: Callable[..., None], strip_default_attrs: bool) -> None:
+        """Adds the graph of a mode, with the values of a checkpoint, to a SavedModel."""
+        from millrace.framework.session import Session
+        from millrace.saved_model.constants import TRAIN_OP_KEY
+
+        with self._graph() as graph:
+            self._global_step(graph)
+            receiver = receive()
+            spec = self._call_model_fn(receiver.features, getattr(receiver, "labels", None), mode, self.config)
+            outputs = export.export_outputs_for_mode(mode, spec.export_outputs, spec.predictions, spec.loss, spec.eval_metric_ops)
+            signatures = export.build_all_signature_defs(
+                receiver.receiver_tensors, outputs, getattr(receiver, "receiver_tensors_alternatives", None), serving_only=mode == ModeKeys.PREDICT
+            )
+            if spec.train_op is not None:
+                graph.add_to_collection(TRAIN_OP_KEY, spec.train_op)
+            saver = spec.scaffold.saver or Saver(sharded=True)
+            with Session(config=self._session_config) as session:
+                try:
+                    saver.restore(session, path)
+                except NotFoundError as error:
+                    raise at_user_line(
+                        ValueError(
+                            "Could not load all requested variables from checkpoint. Please make sure your model_fn does not expect variables that "
+                            "were not saved in the checkpoint. Encountered error with mode `%s` while restoring checkpoint from: `%s`: %s" % (mode, path, error)
+                        )
+                    ) from error
+                add(
+                    session,
+                    export.EXPORT_TAG_MAP[mode],
+                    signatures,
+                    assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
+                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(),
+                    strip_default_attrs=strip_default_attrs,
+                    saver=saver,
+                )
 
     # ---- what subclasses may override ----
 
@@ -298,6 +342,20 @@ class Estimator:
             raise at_user_line(ValueError("Could not find trained model in model_dir: %s." % self._model_dir))
         return path
 
+    def _checkpoint_or_none(self, given: Optional[str]) -> Optional[str]:
+        path = given or self.latest_checkpoint()
+        if not path:
+            tf_logging.info("Could not find trained model in model_dir: %s, running initialization.", self._model_dir)
+        return path
+
+    def _start_warm(self, path: Optional[str]) -> None:
+        """Variables start from what the estimator was told to start from, unless there is a checkpoint."""
+        if self._warm_start is not None and not path:
+            from millrace.train import warm_starting
+
+            tf_logging.info("Warm-starting with WarmStartSettings: %s", self._warm_start)
+            warm_starting.warm_start(*self._warm_start)
+
     def _graph(self) -> Any:
         """A new graph, as the default one, with the configuration's seed."""
         graph = Graph()
@@ -324,7 +382,7 @@ class Estimator:
         return wanted
 
     def _spec_of(self, input_fn: Callable[..., Any], mode: str) -> EstimatorSpec:
-        features, labels = _input_of(self._call_input_fn(input_fn, mode))
+        features, labels = input_of(self._call_input_fn(input_fn, mode))
         return self._call_model_fn(features, labels, mode, self.config)
 
     def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
@@ -341,10 +399,7 @@ class Estimator:
         with self._graph() as graph, graph.device(self._device_fn):
             step = self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.TRAIN)
-            if self._warm_start is not None:
-                from millrace.train import warm_starting
-
-                warm_starting.warm_start(*self._warm_start)
+            self._start_warm(None)  # a checkpoint is restored over it
             if not any(t.op.name == "loss" for t in get_collection(GraphKeys.SUMMARIES)):
                 summary.scalar("loss", spec.loss)
             add_to_collection(GraphKeys.LOSSES, spec.loss)
@@ -453,19 +508,6 @@ def _warm_start_settings(given: Any) -> Any:
     raise at_user_line(ValueError("warm_start_from must be a string or a WarmStartSettings, instead got %s" % type(given)))
 
 
-def _input_of(made: Any, with_labels: bool = True) -> Tuple[Any, Any]:
-    """(features, labels) of what an input function answered. A data set's iterator is initialised where tables are."""
-    if isinstance(made, Dataset):
-        iterator = made.make_initializable_iterator()
-        add_to_collection(GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
-        made = iterator.get_next()
-    if not isinstance(made, (list, tuple)):
-        return made, None
-    if with_labels and len(made) != 2:
-        raise at_user_line(ValueError("input_fn should return (features, labels) as a len 2 tuple."))
-    return made[0], made[1] if with_labels else None
-
-
 def _has_end(features: Any) -> bool:
     """Whether the input may end: it comes from a data set or a queue."""
     return bool(any(isinstance(t, Tensor) and t.op.type == "IteratorGetNext" for t in nest.flatten(features)) or get_collection(GraphKeys.QUEUE_RUNNERS))
@@ -475,7 +517,11 @@ def _write_dict_to_summary(output_dir: str, dictionary: Dict[str, Any], current_
     """Metrics as summaries of the evaluation's event file: numbers, arrays, and messages as they are."""
     from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
 
-    tf_logging.info("Saving dict for global step %d: %s", current_global_step, ", ".join("%s = %s" % pair for pair in sorted(dictionary.items())))
+    tf_logging.info(
+        "Saving dict for global step %d: %s",
+        current_global_step,
+        ", ".join("%s = %s" % (key, value) for key, value in sorted(dictionary.items()) if not isinstance(value, bytes)),
+    )
     message = Summary()
     for key, value in dictionary.items():
         if value is None or key == GraphKeys.GLOBAL_STEP:
@@ -484,6 +530,8 @@ def _write_dict_to_summary(output_dir: str, dictionary: Dict[str, Any], current_
             message.value.add(tag=key, simple_value=float(value))
         elif isinstance(value, bytes):
             _add_messages(message, key, value)
+        elif isinstance(value, np.ndarray):
+            message.value.add(tag=key, node_name=key, tensor=make_tensor_proto(value))
         else:
             tf_logging.warn("Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or a serialized string of Summary.", key)
     writer = summary.FileWriterCache.get(output_dir)

@@ -13,12 +13,12 @@ from typing import Any, Callable, Dict, Optional, Sequence
 
 from millrace import tf_logging
 from millrace.estimator.canned import _dnn_logit_fn_builder, _linear_logit_fn_builder
+from millrace.estimator.export import build_raw_supervised_input_receiver_fn  # noqa: F401
 from millrace.estimator.util import fn_args
 from millrace.framework import dtypes, not_provided
-from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_collection
-from millrace.ops import array_ops, init_ops, nn_ops
+from millrace.ops import init_ops, nn_ops
 from millrace.ops.variable_scope import AUTO_REUSE, get_variable, variable_scope
 from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.global_step import get_global_step
@@ -300,32 +300,5 @@ def linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: s
     """A function of features that gives a linear model's logits."""
     return _linear_logit_fn_builder(units, feature_columns, sparse_combiner)
 
-
-def build_raw_supervised_input_receiver_fn(features: Any, labels: Any, default_batch_size: Optional[int] = None) -> Callable[[], Any]:
-    """A function that gives placeholders like features and labels, and what receives them: for exports that train and evaluate."""
-
-    def placeholders(given: Any) -> Any:
-        if not isinstance(given, dict):
-            return placeholders({"": given})[""]
-        made = {}
-        for name, value in given.items():
-            tensor = convert_to_tensor(value)
-            made[name] = array_ops.placeholder(tensor.dtype, [default_batch_size, *tensor.get_shape().as_list()[1:]], name or None)
-        return made
-
-    def receiver() -> Any:
-        inner, answers = placeholders(features), placeholders(labels)
-        named: Dict[str, Any] = {}
-        for what, part in (("feature", inner), ("label", answers)):
-            for name, tensor in part.items() if isinstance(part, dict) else [(what, part)]:
-                if name in named:
-                    raise at_user_line(ValueError("Features and labels have a common key: %s" % name))
-                named[name] = tensor
-        return SupervisedInputReceiver(inner, answers, named)
-
-    return receiver
-
-
-SupervisedInputReceiver = collections.namedtuple("SupervisedInputReceiver", ["features", "labels", "receiver_tensors"])
 
 __getattr__ = not_provided.getter("estimator.experimental")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple
 
-from millrace.estimator.export_output import ExportOutput
+from millrace.estimator.export_output import ExportOutput, PredictOutput
 from millrace.framework import nest
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, get_default_graph
+from millrace.framework.graph import GraphKeys, Operation, get_collection_ref, get_default_graph
 from millrace.framework.tensor_util import is_tensor
-from millrace.ops import array_ops
+from millrace.ops import array_ops, control_flow_ops
 from millrace.saved_model import signature_constants
 
 LOSS_METRIC_KEY, AVERAGE_LOSS_METRIC_KEY = "loss", "average_loss"
@@ -59,6 +59,7 @@ def _scalar(loss: Any) -> Any:
 def _metrics(given: Any) -> Dict[str, Any]:
     if not isinstance(given, dict):
         raise at_user_line(TypeError("eval_metric_ops must be a dict, given: %s" % (given,)))
+    given = {key: _pair(value, key) for key, value in given.items()}
     for key, pair in given.items():
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise at_user_line(TypeError("Values of eval_metric_ops must be (metric_value, update_op) tuples, given: %s for key: %s" % (pair, key)))
@@ -67,11 +68,24 @@ def _metrics(given: Any) -> Dict[str, Any]:
     return given
 
 
-def _exports(given: Any) -> Any:
-    """The outputs that are exported; a single one is the default one too."""
+def _pair(value: Any, key: str) -> Any:
+    """Value and update of a metric of Keras, which has been updated; anything else as it is."""
+    from millrace.keras.metrics import Metric
+
+    if not isinstance(value, Metric):
+        return value
+    if not value.updates:
+        raise at_user_line(ValueError("Please call update_state(...) on the metric %s (%s) of eval_metric_ops." % (key, value.name)))
+    local = get_collection_ref(GraphKeys.LOCAL_VARIABLES)
+    local += [variable for variable in value.variables if not any(variable is there for there in local)]  # a session sets them
+    return value.result(), control_flow_ops.group(*value.updates)
+
+
+def _exports(given: Any, predictions: Any, mode: str) -> Any:
+    """The outputs that are exported; a single one is the default one too, and that are the predictions where nothing is said."""
     default = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
     if given is None:
-        return None
+        return {default: PredictOutput(predictions)} if mode == ModeKeys.PREDICT else None
     if not isinstance(given, dict):
         raise at_user_line(TypeError("export_outputs must be dict, given: %s" % (given,)))
     if not all(isinstance(value, ExportOutput) for value in given.values()):
@@ -140,7 +154,7 @@ class EstimatorSpec(_Spec):
         for key, value in named.items():
             _tensor(value, "predictions[%s]" % (key,) if isinstance(predictions, dict) else "predictions")
         measures = _metrics({} if eval_metric_ops is None else eval_metric_ops)
-        exports = _exports(export_outputs)
+        exports = _exports(export_outputs, predictions, mode)
         _in_default_graph("prediction values", named)
         _in_default_graph("loss", {"": loss})
         _in_default_graph("train_op", {"": train_op})

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+import types
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
@@ -23,11 +25,34 @@ from millrace.ops.variables import Variable
 from millrace.ops.weights_broadcast import broadcast_weights
 
 
+def _noted(update_state: Callable[..., Any]) -> Callable[..., Operation]:
+    """update_state as one operation, which is an update of the metric. A subclass may give none: then what it added to the graph and changes
+    variables is taken together."""
+
+    @functools.wraps(update_state)
+    def noted(self: Any, *args: Any, **kwargs: Any) -> Operation:
+        graph = get_default_graph()
+        before = len(graph.get_operations())
+        made = update_state(self, *args, **kwargs)
+        if made is None:
+            made = [op for op in itertools.islice(graph.get_operations(), before, None) if op.type.startswith(("Assign", "ResourceScatter"))]
+        op = control_flow_ops.group(*[getattr(m, "op", m) for m in listed(made)])
+        self.add_update(op)
+        return op
+
+    return noted
+
+
 class Metric(Layer):
     """Base of metrics: __init__ makes variables by add_weight, update_state counts a batch, result says what was counted."""
 
     stateful = True
     _is_metric = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls)
+        vars(made)["update_state"] = types.MethodType(_noted(cls.update_state), made)
+        return made
 
     def __init__(self, name: Optional[str] = None, dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(name=name, dtype=dtype or K.floatx(), trainable=False, **kwargs)
@@ -54,21 +79,10 @@ class Metric(Layer):
         """What was counted, as a tensor."""
         raise NotImplementedError("Must be implemented in subclasses.")
 
-    def _update(self, *args: Any, **kwargs: Any) -> Operation:
-        """update_state as one operation: a subclass may give none, then what it added to the graph and changes variables is taken together."""
-        graph = get_default_graph()
-        before = len(graph.get_operations())
-        made = self.update_state(*args, **kwargs)
-        if made is None:
-            made = [op for op in itertools.islice(graph.get_operations(), before, None) if op.type.startswith(("Assign", "ResourceScatter"))]
-        op = control_flow_ops.group(*[getattr(m, "op", m) for m in listed(made)])
-        self.add_update(op)
-        return op
-
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """What was counted with this batch."""
         with name_scope(re.sub(r"[^A-Za-z0-9_.\-/]", "", self.name)):  # of a lambda too
-            with control_dependencies([self._update(*args, **kwargs)]):
+            with control_dependencies([self.update_state(*args, **kwargs)]):
                 counted = self.result()
                 made = array_ops.identity(counted.read_value() if isinstance(counted, Variable) else counted)
         made._metric_obj = self

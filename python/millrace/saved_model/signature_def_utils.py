@@ -102,7 +102,7 @@ def is_valid_signature(signature_def: Any) -> bool:
     """Whether it has inputs and outputs as its method of serving wants them."""
     if signature_def is None or not len(signature_def.inputs) or not len(signature_def.outputs):
         return False
-    if signature_def.method_name in (names.PREDICT_METHOD_NAME, names.SUPERVISED_TRAIN_METHOD_NAME, names.SUPERVISED_EVAL_METHOD_NAME):
+    if signature_def.method_name == names.PREDICT_METHOD_NAME:
         return True
     if signature_def.method_name not in _METHODS:
         return False

@@ -125,7 +125,7 @@ def page(name, module):
     groups = [("Classes", [s for s in shown if inspect.isclass(s[1])]), ("Functions", [s for s in shown if callable(s[1]) and not inspect.isclass(s[1])])]
     for title, rows in groups:
         if rows:
-            lines += ["## " + title, "", "| | |", "|---|---|"]
+            lines += ["## " + title, "", "| name | |", "|---|---|"]
             lines += ["| [`%s`](#%s) | %s |" % (n, anchor(n), first_sentence(value)) for n, value in rows] + [""]
     constants = [(n, value) for n, value in shown if not callable(value)]
     if constants:

@@ -9,6 +9,8 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// The value of one attribute. It is made implicitly of bools, integers, floats, strings, types, tensors and lists of
+// them.
 class Attr {
  public:
   Attr(bool v) : kind_(Kind::kBool), i_(v) {}                                            // NOLINT: reads like the value
@@ -34,6 +36,7 @@ class Attr {
     a.kind_ = Kind::kShape;
     return a;
   }
+  // A list of shapes; -1 is an unknown dimension.
   static Attr OfShapes(const std::vector<Shape>& shapes) {
     Attr a(std::vector<int64_t>{});
     a.kind_ = Kind::kShapes;
@@ -50,11 +53,13 @@ class Attr {
     }
     return a;
   }
+  // A shape of which not even the rank is known.
   static Attr UnknownShape() {
     Attr a = OfShape({});
     a.i_ = -1;
     return a;
   }
+  // The function of the graph with this name.
   static Attr Function(std::string name) {
     Attr a(std::move(name));
     a.kind_ = Kind::kFunction;
@@ -67,6 +72,7 @@ class Attr {
     return a;
   }
 
+  // Gives the operation that is being described this attribute.
   void Set(TF_OperationDescription* desc, const char* name, TF_Status* status) const {
     const MR_Api& api = Api();
     const int count = static_cast<int>(ints_.size());
@@ -136,10 +142,12 @@ class Attr {
   std::vector<Shape> shapes_;
 };
 
+// An attribute with its name, as {"transpose_a", true}.
 struct NamedAttr {
   const char* name;
   Attr value;
 };
+// The attributes of an operation.
 using Attrs = std::vector<NamedAttr>;
 
 }  // namespace MILLRACE_CLIENT

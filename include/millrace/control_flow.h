@@ -24,6 +24,7 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// Tensors of a graph, in order.
 using Outputs = std::vector<Output>;
 
 // A function that builds a part of a graph: of a Scope, or a Scope and the part's inputs, to an Output, an Outputs or
@@ -39,6 +40,7 @@ class Part {
             return List(fn(scope));
           }
         }) {}
+  // Builds it.
   Outputs operator()(const Scope& scope, const Outputs& inputs) const { return fn_(scope, inputs); }
 
  private:
@@ -49,11 +51,13 @@ class Part {
   std::function<Outputs(const Scope&, const Outputs&)> fn_;
 };
 
+// How a loop runs.
 struct LoopOptions {
   int parallel_iterations = 10;  // how many iterations may be under way at once
   bool back_prop = true;         // whether gradients flow through
   bool swap_memory = false;      // what the gradient needs of each iteration may go to the host's memory
   bool reverse = false;          // Scan: from the last element to the first
+  // An int32 scalar: no more iterations than so many; null: no limit.
   Output maximum_iterations = {};
   // WhileLoop: what is to be known of the shape of each variable in every iteration (-1: a dimension that may vary);
   // empty, or nothing for one variable: the shape that it starts with.
@@ -165,8 +169,11 @@ inline Outputs Cond(const Scope& scope, Output predicate, const Part& if_true, c
   });
 }
 
+// A branch of Case.
 struct CaseBranch {
+  // A bool scalar.
   Output predicate;
+  // What gives the results; of the same number and types in each branch.
   Part build;
 };
 // The results of the first branch whose predicate is true, else those of `otherwise`; without that one, a step in which
@@ -236,6 +243,7 @@ inline Outputs FoldL(const Scope& scope, const Outputs& elements, const Outputs&
                      const LoopOptions& options = {}) {
   return internal::Sweep(Api().FoldL, "foldl", scope, elements, initial, fn, options);
 }
+// From the last element to the first.
 inline Outputs FoldR(const Scope& scope, const Outputs& elements, const Outputs& initial, const Part& fn,
                      const LoopOptions& options = {}) {
   return internal::Sweep(Api().FoldR, "foldr", scope, elements, initial, fn, options);

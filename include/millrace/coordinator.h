@@ -58,6 +58,7 @@ class Coordinator {
     }
     for (const std::function<void()>& call : on_stop) call();
   }
+  // Whether somebody has asked all threads to stop.
   bool ShouldStop() const {
     const std::lock_guard<std::mutex> lock(mu_);
     return stopped_;

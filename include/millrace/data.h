@@ -15,6 +15,7 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// A place in a data set.
 struct Iterator {
   Operation initializer;  // begins at the first element
   Outputs next;           // the next element in each step
@@ -92,10 +93,13 @@ class Dataset {
                     {{"reshuffle_each_iteration", reshuffle_each_iteration}});
   }
   Dataset Repeat(int64_t count = -1) const { return With("RepeatDataset", count); }  // -1: for ever
+  // The first `count` elements; -1: all.
   Dataset Take(int64_t count) const { return With("TakeDataset", count); }
+  // The elements behind the first `count`; with -1 there are none.
   Dataset Skip(int64_t count) const { return With("SkipDataset", count); }
   // Elements are made while others are used, `buffer` at most.
   Dataset Prefetch(int64_t buffer) const { return With("PrefetchDataset", buffer); }
+  // These elements, then those of `other`, which have the same types.
   Dataset Concatenate(const Dataset& other) const {
     Dataset d = *this;
     for (size_t i = 0; i < d.elements_.size() && i < other.elements_.size(); ++i) {
@@ -106,7 +110,9 @@ class Dataset {
 
   // What is known of the tensors of an element.
   const std::vector<TensorSpec>& elements() const { return elements_; }
+  // The variant tensor that ops of data sets take.
   Output handle() const { return handle_; }
+  // An iterator in the scope of the data set. Run its initializer first, and to begin again.
   Iterator MakeIterator() const {
     Scope s = scope_;
     const std::vector<DType> types = internal::TypesOf(elements_);

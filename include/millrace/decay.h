@@ -8,6 +8,7 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 namespace decay {
 
+// What a composite makes of the step; null after an error.
 inline Output ByComposite(Scope s, const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {}) {
   const std::vector<Output> rate = s.Composite(type, inputs, attrs);
   return rate.empty() ? Output() : rate[0];

@@ -17,8 +17,10 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// How often a replica exchanges with the servers, and how fast it learns meanwhile.
 struct DownpourOptions {
   int n_push = 1, n_fetch = 1;  // steps of the replica
+  // Of the replica's own copy.
   double local_learning_rate = 0.01;
 };
 
@@ -82,6 +84,7 @@ class Downpour {
     push_ = model.ApplyGradients(optimizer, pushed, pushes_);
   }
 
+  // The parameters on the servers, in the order of the model's.
   const std::vector<Variable>& centers() const { return centers_; }
   // The count of all replicas' pushes, beside the first centre.
   const Variable& pushes() const { return pushes_; }

@@ -106,6 +106,7 @@ inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& t
   return s.Op("Reshape", {all, s.Op("ConcatV2", {Outputs{s.Op("Shape", {ids}), width}, 0})});
 }
 
+// How the rows of several ids become one: their sum, that over their number, or over the root of it.
 enum class Combiner { kSum, kMean, kSqrtN };
 
 // Several ids a row, as a sparse tensor has them: indices [n, 2] of int64, the rows in rising order and none without an
@@ -145,8 +146,10 @@ inline Output EmbeddingLookupSparse(
   return s.Op("RealDiv", {total, s.Op("Sqrt", {squares})});
 }
 
+// How NceLoss and SampledSoftmaxLoss draw classes.
 struct SampledOptions {
   int num_sampled = 64;  // classes that are drawn in each step, without repetition
+  // All there are; it must be given.
   int num_classes = 0;
   int num_true = 1;                     // labels of each example: labels are [batch, num_true]
   const char* sampler = "LogUniform";   // for classes by falling frequency; or "Uniform", "LearnedUnigram"

@@ -12,6 +12,8 @@ inline namespace MILLRACE_CLIENT {
 // A new event file for TensorBoard in `folder`.
 class EventWriter {
  public:
+  // TF_NOT_FOUND or another code of the file system where it cannot be made; without exceptions the first call that
+  // writes tells.
   explicit EventWriter(const std::string& folder) {
     internal::CallStatus status;
     writer_ = {MR_EventWriterOpen(folder.c_str(), nullptr, status), [](MR_EventWriter* w) {
@@ -23,6 +25,7 @@ class EventWriter {
     if (!error_.ok()) throw Error(error_);
 #endif
   }
+  // The graph, for TensorBoard's tab of graphs.
   Done AddGraph(const Graph& graph) {
     if (!writer_) return internal::Finish(error_);
     internal::CallStatus status;
@@ -41,6 +44,7 @@ class EventWriter {
   Done AddScalar(const std::string& tag, float value, int64_t step) {
     return internal::Finish(TryAddScalar(tag, value, step));
   }
+  // AddScalar with a status.
   Status TryAddScalar(const std::string& tag, float value, int64_t step) const {
     const internal::Encoder one = internal::Encoder().Text(1, tag).Fixed32(2, value);
     return TryAddEvent(internal::Encoder().Message(5, internal::Encoder().Message(1, one)), step);

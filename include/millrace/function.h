@@ -14,7 +14,9 @@ inline namespace MILLRACE_CLIENT {
 
 // What is known of a tensor: its type, and its shape where that is.
 struct TensorSpec {
+  // The type of its elements.
   DType dtype = DType::kFloat;
+  // Nothing: not even the rank is known; -1: an unknown dimension.
   std::optional<Shape> shape = {};
 };
 
@@ -75,6 +77,7 @@ class Function {
     return internal::Give(status.Get(), std::move(f));
   }
 
+  // The name by which graphs call it; empty for none.
   std::string name() const { return function_ ? Api().FunctionName(function_.get()) : ""; }
   // What is known of the results.
   const std::vector<TensorSpec>& results() const { return results_; }
@@ -94,6 +97,7 @@ class Function {
     for (int i = 0; op && i < op.num_outputs(); ++i) results.push_back(op[i]);
     return results;
   }
+  // Whether there is one.
   explicit operator bool() const { return function_ != nullptr; }
 
  private:

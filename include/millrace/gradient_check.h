@@ -15,8 +15,10 @@ inline namespace MILLRACE_CLIENT {
 
 // d y_j / d x_i at [i * y's elements + j].
 struct Jacobians {
+  // By the graph's gradients, and by differences of y.
   std::vector<double> of_gradients, of_differences;
 
+  // The greatest difference between both; NaN where one is not a number.
   double MaxError() const {
     double most = 0;
     for (size_t i = 0; i < of_gradients.size(); ++i) {
@@ -31,6 +33,7 @@ struct Jacobians {
 // Adds the gradient of y with respect to x, both of type float or double, which other values may go between.
 class GradientCheck {
  public:
+  // Before the first step, since it adds operations. TF_INVALID_ARGUMENT for other types.
   GradientCheck(Scope scope, Output x, Output y) : x_(x), y_(y) {
     Scope s = scope.SubScope("gradient_check");
     const auto is_real = [](Output o) { return o && (o.dtype() == DType::kFloat || o.dtype() == DType::kDouble); };

@@ -23,12 +23,18 @@ class RawRnnLoop;
 class Output {
  public:
   Output() = default;
+  // That output of the C API's operation.
   Output(TF_Operation* oper, int index) : o_{oper, index} {}
+  // The same.
   explicit Output(TF_Output o) : o_(o) {}
   inline Output(const Operation& op);  // NOLINT: an operation stands for its first output
+  // Whether there is one.
   explicit operator bool() const { return o_.oper != nullptr; }
+  // For the C API.
   TF_Output get() const { return o_; }
+  // The type of its elements; of a variable's reference 100 more. There must be an output.
   DType dtype() const { return static_cast<DType>(Api().OperationOutputType(o_)); }
+  // "node:0"; empty where there is none.
   std::string name() const {
     return o_.oper ? std::string(Api().OperationName(o_.oper)) + ":" + std::to_string(o_.index) : std::string();
   }
@@ -41,13 +47,20 @@ class Output {
 class Operation {
  public:
   Operation() = default;
+  // That of the C API.
   explicit Operation(TF_Operation* oper) : oper_(oper) {}
+  // Whether there is one.
   explicit operator bool() const { return oper_ != nullptr; }
+  // For the C API.
   TF_Operation* get() const { return oper_; }
+  // Its name in the graph, with its scopes: "layer/MatMul".
   std::string name() const { return oper_ ? Api().OperationName(oper_) : ""; }
   std::string device() const { return oper_ ? Api().OperationDevice(oper_) : ""; }  // as asked for
+  // Its op: "MatMul".
   std::string type() const { return oper_ ? Api().OperationOpType(oper_) : ""; }
+  // How many outputs it has; lists count with all their tensors.
   int num_outputs() const { return Api().OperationNumOutputs(oper_); }
+  // An output by its number, from 0 to num_outputs() - 1.
   Output operator[](int index) const { return Output(oper_, index); }
 
  private:
@@ -81,8 +94,10 @@ class Graph {
   Graph() : state_(std::make_shared<State>(Api().NewGraph(), true)) {}
   // A graph that the caller keeps alive, such as that of a gradient function of an op (c_api_ops.h).
   static Graph Borrow(TF_Graph* graph) { return Graph(std::make_shared<State>(graph, false)); }
+  // For the C API; it stays this graph's.
   TF_Graph* get() const { return state_->graph; }
 
+  // The operation of this name; a null one where there is none.
   Operation Find(const std::string& name) const { return Operation(Api().GraphOperationByName(get(), name.c_str())); }
   // In the order of their making.
   std::vector<Operation> Operations() const {
@@ -182,10 +197,12 @@ class Graph {
 // error, so a program may check once at the end.
 class Scope {
  public:
+  // The graph's outermost scope: names without a prefix, no device.
   explicit Scope(Graph graph) : graph_(std::move(graph)) {}
   // Joins the scope `name`, as it is.
   Scope(Graph graph, const std::string& name) : graph_(std::move(graph)), prefix_(name.empty() ? "" : name + "/") {}
 
+  // A scope inside of this one, whose name is made unique: "layer", "layer_1".
   Scope SubScope(const std::string& name) const {
     Scope s = *this;
     s.prefix_ = s.graph_.UniqueName(prefix_ + name) + "/";
@@ -196,6 +213,7 @@ class Scope {
     s.name_ = std::move(name);
     return s;
   }
+  // New operations ask for this device: "/cpu:1", "/job:ps/task:0"; "": for none.
   Scope WithDevice(std::string device) const {
     Scope s = *this;
     s.device_ = std::move(device);
@@ -213,9 +231,11 @@ class Scope {
     s.colocate_.push_back(op);
     return s;
   }
+  // The graph that operations go into.
   Graph& graph() { return graph_; }
   const std::string& prefix() const { return prefix_; }  // "" or "a/b/"
   const std::string& device() const { return device_; }  // "" or what was asked for
+  // The first error of building, without exceptions.
   const Status& status() const { return graph_.status(); }
   // Keeps the first error of building (or throws it), for what builds by other means.
   void Note(const Status& error) {
@@ -256,12 +276,15 @@ class Scope {
     return made;
   }
 
+  // A constant. TF_INVALID_ARGUMENT for a tensor that is none.
   Output Const(const Tensor& value, const SourceLocation& where = SourceLocation::current()) {
     return Output(ConstOp(value, UniqueName("Const"), where));
   }
+  // What steps feed, of any shape.
   Output Placeholder(DType dtype, const SourceLocation& where = SourceLocation::current()) {
     return Output(Op("Placeholder", {}, {{"dtype", dtype}}, where));
   }
+  // What steps feed, of this shape; -1: a dimension of any size.
   Output Placeholder(DType dtype, Shape shape, const SourceLocation& where = SourceLocation::current()) {
     return Output(Op("Placeholder", {}, {{"dtype", dtype}, {"shape", Attr::OfShape(std::move(shape))}}, where));
   }

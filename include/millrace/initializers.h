@@ -25,12 +25,16 @@ inline Output Random(Scope s, const char* op, const Shape& shape, int64_t seed) 
 
 }  // namespace detail
 
+// `value` everywhere.
 inline Output Constant(Scope s, const Shape& shape, float value) {
   return s.Op("Fill", {detail::Dims(shape), value}, {{"index_type", DType::kInt64}});
 }
+// 0 everywhere.
 inline Output Zeros(const Scope& s, const Shape& shape) { return Constant(s, shape, 0); }
+// 1 everywhere.
 inline Output Ones(const Scope& s, const Shape& shape) { return Constant(s, shape, 1); }
 
+// Normally distributed.
 inline Output RandomNormal(Scope s, const Shape& shape, float mean = 0, float stddev = 1, int64_t seed = 0) {
   const Output x = detail::Random(s, "RandomStandardNormal", shape, seed);
   return s.Op("Add", {s.Op("Mul", {x, stddev}), mean});
@@ -40,6 +44,7 @@ inline Output TruncatedNormal(Scope s, const Shape& shape, float mean = 0, float
   const Output x = detail::Random(s, "TruncatedNormal", shape, seed);
   return s.Op("Add", {s.Op("Mul", {x, stddev}), mean});
 }
+// Equally likely in [low, high).
 inline Output RandomUniform(Scope s, const Shape& shape, float low = -0.05f, float high = 0.05f, int64_t seed = 0) {
   const Output x = detail::Random(s, "RandomUniform", shape, seed);
   return s.Op("Add", {s.Op("Mul", {x, high - low}), low});
@@ -59,21 +64,27 @@ inline Output VarianceScaling(Scope s, const Shape& shape, float scale, const ch
        {"seed", seed}});
   return made.empty() ? Output() : made[0];
 }
+// Uniform, of variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010); what Model's layers use.
 inline Output GlorotUniform(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 1, "fan_avg", "uniform", seed);
 }
+// The same variance, truncated normal.
 inline Output GlorotNormal(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 1, "fan_avg", "truncated_normal", seed);
 }
+// Uniform, of variance 2 / fan_in (He et al. 2015).
 inline Output HeUniform(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 2, "fan_in", "uniform", seed);
 }
+// The same variance, truncated normal.
 inline Output HeNormal(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 2, "fan_in", "truncated_normal", seed);
 }
+// Uniform, of variance 1 / fan_in (LeCun et al. 1998).
 inline Output LecunUniform(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 1, "fan_in", "uniform", seed);
 }
+// The same variance, truncated normal.
 inline Output LecunNormal(const Scope& s, const Shape& shape, int64_t seed = 0) {
   return VarianceScaling(s, shape, 1, "fan_in", "truncated_normal", seed);
 }

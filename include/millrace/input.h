@@ -15,16 +15,22 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// How Batch and ShuffleBatch make batches.
 struct BatchOptions {
+  // Elements of a batch.
   int size = 32;
+  // Threads that fetch elements.
   int threads = 1;
   int capacity = 0;                  // elements that wait; 0: those of 8 batches
   int min_after_dequeue = 0;         // ShuffleBatch: as many stay to choose from; 0: half of the capacity
   int64_t seed = 0;                  // 0: another order in each process
   bool smaller_final_batch = false;  // of the last elements; otherwise those that fill no batch are left out
 };
+// Batches, and who makes them.
 struct Batched {
+  // The next batch in each step that needs it: [size, ...].
   Outputs tensors;
+  // To be started before the first step.
   QueueRunner runner;
 };
 
@@ -74,6 +80,7 @@ inline Batched ShuffleBatch(const Scope& scope, const Outputs& element, BatchOpt
 // A TFRecord file, which Dataset::TFRecord and TensorFlow read. `compression` is "", "ZLIB" or "GZIP".
 class RecordWriter {
  public:
+  // Makes the file, or begins it anew.
   explicit RecordWriter(const std::string& path, const std::string& compression = "") {
     internal::CallStatus status;
     writer_ = MR_RecordWriterOpen(path.c_str(), compression.c_str(), nullptr, status);
@@ -86,6 +93,7 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
+  // One record, of any bytes.
   Done Write(const std::string& record) {
     if (status_.ok()) {
       internal::CallStatus status;

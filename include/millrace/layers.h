@@ -9,7 +9,9 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 namespace layers {
 
+// Windows of pooling, in each direction.
 struct Pooling {
+  // Elements.
   int64_t size = 2, stride = 2;
   const char* padding = "VALID";  // or "SAME"
 };
@@ -19,6 +21,7 @@ inline Output MaxPooling2D(Scope s, Output x, const Pooling& p = {}) {
       "MaxPool", {x},
       {{"ksize", Shape{1, p.size, p.size, 1}}, {"strides", Shape{1, p.stride, p.stride, 1}}, {"padding", p.padding}});
 }
+// The same, with the mean of each window.
 inline Output AveragePooling2D(Scope s, Output x, const Pooling& p = {}) {
   return s.Op(
       "AvgPool", {x},
@@ -53,9 +56,11 @@ inline Output Dropout(Scope s, Output x, float rate, Output training = {}, int64
   return chosen.empty() ? Output() : chosen[0];
 }
 
+// Windows of convolutions in two dimensions, in elements, and what comes behind them.
 struct Convolution {
   int64_t height = 3, width = 3, stride = 1;
   const char* padding = "SAME";  // or "VALID"
+  // Or an op: "Relu", "Tanh".
   const char* activation = "None";
 };
 // activation(conv(x, kernel) + bias); x [batch, height, width, channels], kernel [height, width, channels, filters].
@@ -116,6 +121,7 @@ inline Output L2Regularizer(const Scope& scope, float scale, const std::vector<V
   for (const Variable& v : variables) parts.push_back(s.Op("L2Loss", {v.read}));
   return s.Op("Mul", {s.Op("AddN", {parts}), scale});
 }
+// The one of absolute values.
 inline Output L1Regularizer(const Scope& scope, float scale, const std::vector<Variable>& variables) {
   Scope s = scope.SubScope("l1_regularizer");
   Outputs parts;

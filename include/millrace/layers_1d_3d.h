@@ -10,12 +10,14 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 namespace layers {
 
+// Windows of convolutions over sequences and volumes, in elements.
 struct ConvolutionND {
   int64_t size = 3, stride = 1;     // in each direction
   const char* padding = "VALID";    // or "SAME"
   const char* activation = "None";  // or the op
 };
 
+// What an activation's op makes of x; "None": x.
 inline Output Activated(Scope s, Output x, const char* activation) {
   return std::string(activation) == "None" ? x : Output(s.Op(activation, {x}));
 }
@@ -43,6 +45,7 @@ inline Output Conv3D(Model& model, const std::string& name, Output x, int64_t ch
   return Activated(s, s.Op("BiasAdd", {y, bias.read}), c.activation);
 }
 
+// What the pooling op makes of x [batch, steps, channels].
 inline Output Pooling1D(const Scope& scope, const char* name, const char* op, Output x, const Pooling& p) {
   Scope s = scope.SubScope(name);
   const Output wide = s.Op("ExpandDims", {x, int32_t{2}});
@@ -50,13 +53,16 @@ inline Output Pooling1D(const Scope& scope, const char* name, const char* op, Ou
       op, {wide}, {{"ksize", Shape{1, p.size, 1, 1}}, {"strides", Shape{1, p.stride, 1, 1}}, {"padding", p.padding}});
   return s.Op("Squeeze", {y}, {{"squeeze_dims", Shape{2}}});
 }
+// The largest element of each window; x [batch, steps, channels].
 inline Output MaxPooling1D(const Scope& s, Output x, const Pooling& p = {}) {
   return Pooling1D(s, "max_pooling1d", "MaxPool", x, p);
 }
+// The mean of each window; x [batch, steps, channels].
 inline Output AveragePooling1D(const Scope& s, Output x, const Pooling& p = {}) {
   return Pooling1D(s, "average_pooling1d", "AvgPool", x, p);
 }
 
+// What the pooling op makes of x [batch, depth, height, width, channels].
 inline Output Pooling3D(const Scope& scope, const char* name, const char* op, Output x, const Pooling& p) {
   return scope.SubScope(name).Op(
       op, {x},
@@ -64,9 +70,11 @@ inline Output Pooling3D(const Scope& scope, const char* name, const char* op, Ou
        {"strides", Shape{1, p.stride, p.stride, p.stride, 1}},
        {"padding", p.padding}});
 }
+// The largest element of each window; x [batch, depth, height, width, channels].
 inline Output MaxPooling3D(const Scope& s, Output x, const Pooling& p = {}) {
   return Pooling3D(s, "max_pooling3d", "MaxPool3D", x, p);
 }
+// The mean of each window; x [batch, depth, height, width, channels].
 inline Output AveragePooling3D(const Scope& s, Output x, const Pooling& p = {}) {
   return Pooling3D(s, "average_pooling3d", "AvgPool3D", x, p);
 }

@@ -11,18 +11,26 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// How L-BFGS runs, and when it ends.
 struct LbfgsOptions {
+  // Pairs of steps and differences of gradients that it keeps.
   int history = 10;
+  // It ends there at the latest.
   int max_iterations = 100;
   double gradient_tolerance = 1e-5;  // done when no |element| of the gradient is larger
   double loss_tolerance = 2.2e-9;    // done when a step gains no more, relative to max(|loss|, 1)
   int max_tries = 20;                // of one line search
 };
 
+// How a minimization went.
 struct LbfgsResult {
+  // The last one.
   double loss = 0;
+  // Steps; how often loss and gradients were computed.
   int iterations = 0, evaluations = 0;
+  // Whether a tolerance was reached.
   bool converged = false;
+  // Why it ended.
   std::string message;
 };
 
@@ -213,6 +221,7 @@ inline std::vector<Output> LbfgsGradients(Scope s, const Output& loss, const std
 // Initializer. The variables that the model trains must have known shapes. An error in what it built is the graph's.
 class Lbfgs {
  public:
+  // Minimizes a scalar loss of float or double over the variables that the model trains.
   Lbfgs(Model& model, const Output& loss, const LbfgsOptions& options = {}) {
     Scope s = model.scope().SubScope("lbfgs");
     const auto gradients = [&] {

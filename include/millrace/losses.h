@@ -8,6 +8,7 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 namespace losses {
 
+// How losses of elements become one number.
 struct Options {
   // A scalar, or of the rank of the losses with each dimension 1 or theirs.
   Input weights = 1.0f;
@@ -17,6 +18,7 @@ struct Options {
   const char* reduction = "weighted_sum_by_nonzero_weights";
 };
 
+// The first of what a composite made; null where there is none.
 inline Output First(const std::vector<Output>& made) { return made.empty() ? Output() : made[0]; }
 
 // Losses of elements as one number, in the scope `inside`.
@@ -24,6 +26,7 @@ inline Output Weighted(const Scope& inside, Output losses, const Options& o) {
   return First(
       inside.WithName("/").Composite("ComputeWeightedLoss", {losses, o.weights}, {{"reduction", o.reduction}}));
 }
+// Losses of elements that the program has computed, as one number.
 inline Output ComputeWeightedLoss(const Scope& s, Output losses, const Options& o = {}) {
   return Weighted(s.SubScope("weighted_loss"), losses, o);
 }

@@ -18,9 +18,11 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// A measure over steps.
 struct Metric {
   Output value;   // of what was counted so far; 0 before that
   Output update;  // counts what this step has, and is the value with it
+  // Makes it begin again.
   Operation reset;
 };
 
@@ -67,6 +69,7 @@ inline Output Bool(Scope s, Output a) {
 
 }  // namespace detail
 
+// The mean of all elements, as weights count them.
 inline Metric Mean(const Scope& scope, Output values, Output weights = {}) {
   using namespace detail;
   Scope s = scope.SubScope("mean");
@@ -81,15 +84,18 @@ inline Metric Accuracy(const Scope& scope, Output labels, Output predictions, Ou
   }
   return Mean(s, s.Op("Equal", {predictions, labels}), weights);
 }
+// The mean of (predictions - labels)^2.
 inline Metric MeanSquaredError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
   Scope s = scope.SubScope("mean_squared_error");
   return Mean(s, s.Op("SquaredDifference", {predictions, labels}), weights);
 }
+// Its root.
 inline Metric RootMeanSquaredError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
   Scope s = scope.SubScope("root_mean_squared_error");
   Metric m = MeanSquaredError(s, labels, predictions, weights);
   return {s.Op("Sqrt", {m.value}), s.Op("Sqrt", {m.update}), m.reset};
 }
+// The mean of |predictions - labels|.
 inline Metric MeanAbsoluteError(const Scope& scope, Output labels, Output predictions, Output weights = {}) {
   Scope s = scope.SubScope("mean_absolute_error");
   return Mean(s, s.Op("Abs", {s.Op("Sub", {predictions, labels})}), weights);
@@ -159,12 +165,15 @@ inline Metric CountOf(const Scope& scope, const char* name, bool label, bool sai
 inline Metric TruePositives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
   return detail::CountOf(s, "true_positives", true, true, labels, predictions, weights);
 }
+// Predicted to be true, and false.
 inline Metric FalsePositives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
   return detail::CountOf(s, "false_positives", false, true, labels, predictions, weights);
 }
+// Predicted to be false, and false.
 inline Metric TrueNegatives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
   return detail::CountOf(s, "true_negatives", false, false, labels, predictions, weights);
 }
+// Predicted to be false, and true.
 inline Metric FalseNegatives(const Scope& s, Output labels, Output predictions, Output weights = {}) {
   return detail::CountOf(s, "false_negatives", true, false, labels, predictions, weights);
 }
@@ -338,6 +347,7 @@ inline Metric Auc(const Scope& scope, Output labels, Output predictions, Output 
   });
 }
 
+// For each threshold the part of the predictions above it whose labels are true: [thresholds].
 inline Metric PrecisionAtThresholds(const Scope& scope, Output labels, Output predictions,
                                     const std::vector<float>& thresholds, Output weights = {}) {
   using namespace detail;
@@ -346,6 +356,7 @@ inline Metric PrecisionAtThresholds(const Scope& scope, Output labels, Output pr
     return RatioOfSum(a, c.tp, c.fp);
   });
 }
+// For each threshold the part of the true labels whose predictions are above it: [thresholds].
 inline Metric RecallAtThresholds(const Scope& scope, Output labels, Output predictions,
                                  const std::vector<float>& thresholds, Output weights = {}) {
   using namespace detail;
@@ -380,18 +391,22 @@ inline Output Specificity(Scope s, const Counts& c) { return RatioOfSum(s, c.tn,
 
 }  // namespace detail
 
+// For each threshold how many predictions above it have true labels: [thresholds].
 inline Metric TruePositivesAtThresholds(const Scope& s, Output labels, Output predictions,
                                         const std::vector<float>& thresholds, Output weights = {}) {
   return detail::CountAtThresholds("true_positives", &detail::Counts::tp, s, labels, predictions, thresholds, weights);
 }
+// How many above it have false ones.
 inline Metric FalsePositivesAtThresholds(const Scope& s, Output labels, Output predictions,
                                          const std::vector<float>& thresholds, Output weights = {}) {
   return detail::CountAtThresholds("false_positives", &detail::Counts::fp, s, labels, predictions, thresholds, weights);
 }
+// How many that are not above it have false ones.
 inline Metric TrueNegativesAtThresholds(const Scope& s, Output labels, Output predictions,
                                         const std::vector<float>& thresholds, Output weights = {}) {
   return detail::CountAtThresholds("true_negatives", &detail::Counts::tn, s, labels, predictions, thresholds, weights);
 }
+// How many that are not above it have true ones.
 inline Metric FalseNegativesAtThresholds(const Scope& s, Output labels, Output predictions,
                                          const std::vector<float>& thresholds, Output weights = {}) {
   return detail::CountAtThresholds("false_negatives", &detail::Counts::fn, s, labels, predictions, thresholds, weights);
@@ -403,6 +418,8 @@ inline Metric SensitivityAtSpecificity(const Scope& scope, Output labels, Output
   return detail::RateAtRate(scope.SubScope("sensitivity_at_specificity"), labels, predictions, weights, specificity,
                             num_thresholds, detail::Specificity, detail::Sensitivity);
 }
+// The part of the false ones that is left out where the part of the true ones that is found is nearest to
+// `sensitivity`.
 inline Metric SpecificityAtSensitivity(const Scope& scope, Output labels, Output predictions, float sensitivity,
                                        Output weights = {}, int num_thresholds = 200) {
   return detail::RateAtRate(scope.SubScope("specificity_at_sensitivity"), labels, predictions, weights, sensitivity,

@@ -26,6 +26,7 @@ inline namespace MILLRACE_CLIENT {
 
 // What a hook sees of a step that has run.
 struct RunContext {
+  // Which ran it.
   const Session& session;
   int64_t step;                       // the global step behind it
   const std::vector<Tensor>& values;  // of what the hook fetches
@@ -37,6 +38,7 @@ struct RunContext {
 struct Hook {
   std::vector<Output> fetches = {};                                               // in each step, for `after_run`
   std::function<Status(const Session&, int64_t step)> after_create_session = {};  // also after a recovery
+  // Behind each step that went well.
   std::function<Status(const RunContext&)> after_run = {};
   std::function<Status(const Session&, int64_t step)> end = {};  // of a training that did not fail
 };
@@ -209,15 +211,19 @@ inline Hook ProgressHook(int64_t total, bool even_if_no_terminal = false) {
   return h;
 }
 
+// How a training begins and recovers.
 struct MonitoredSessionOptions {
   std::string checkpoint_dir = {};  // where the newest checkpoint is looked for; "": nowhere
   Operation init = {};              // gives the variables their first values where there is none
+  // Which counts the steps; it must be given.
   Variable global_step = {};
   std::optional<Saver> saver = {};  // restores; where it is not given, one of all variables
+  // Of each session that it makes.
   SessionOptions session = {};
   // Attempts to go on after steps that are lost (TF_ABORTED, TF_UNAVAILABLE), with no good step between them, and the
   // pauses before them, which double.
   int max_recoveries = 20;
+  // The pauses.
   std::chrono::milliseconds first_pause{100}, longest_pause{30000};
   std::chrono::milliseconds patience = std::chrono::minutes(30);  // with attempts, each of which may wait for a task
 };
@@ -239,7 +245,10 @@ class MonitoredSession {
   MonitoredSession(const MonitoredSession&) = delete;
   MonitoredSession& operator=(const MonitoredSession&) = delete;
 
+  // Whether no step is to follow: a hook or RequestStop has said so, the data are at their end, or the training has
+  // failed.
   bool ShouldStop() const { return stop_ || !status_.ok() || !session_; }
+  // Lets ShouldStop say so.
   void RequestStop() { stop_ = true; }
   // One step with its hooks. A step that is lost begins anew from the last checkpoint that is whole, after a pause.
   // TF_OUT_OF_RANGE, the end of the data, stops the training, and is no error: there are no values then.
@@ -277,6 +286,7 @@ class MonitoredSession {
   }
   int64_t step() const { return step_; }          // the global step
   int recoveries() const { return recoveries_; }  // how many steps were lost
+  // The session of now; another one after a recovery.
   const Session& session() const { return session_; }
   const Status& status() const { return status_; }  // the error that ended the training
 

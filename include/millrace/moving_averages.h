@@ -15,6 +15,7 @@ inline namespace MILLRACE_CLIENT {
 // number, the decay is at most (1 + n) / (10 + n).
 class ExponentialMovingAverage {
  public:
+  // decay is below 1, 0.999 for instance; `name` ends the averages' names.
   explicit ExponentialMovingAverage(float decay, Output num_updates = {}, std::string name = "ExponentialMovingAverage")
       : decay_(decay), num_updates_(num_updates), name_(std::move(name)) {}
 

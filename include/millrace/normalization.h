@@ -10,6 +10,7 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// Two tensors of one shape.
 struct MeanAndVariance {
   Output mean, variance;
 };
@@ -32,6 +33,7 @@ inline Output BatchNormalization(const Scope& scope, Output x, const MeanAndVari
 
 namespace layers {
 
+// What NormalizeExamples normalizes over.
 struct Normalization {
   const char* what;
   bool over_channels;  // too

@@ -22,6 +22,7 @@ inline namespace MILLRACE_CLIENT {
 // last one to find their end closes the queue, and its readers get what is left. A stop cancels enqueues that wait.
 class QueueRunner {
  public:
+  // Of a queue by its handle, and the operations that put something into it.
   QueueRunner(Scope scope, Output queue, std::vector<Operation> enqueue) : enqueue_(std::move(enqueue)) {
     const bool resource = queue.dtype() == DType::kResource;
     const char* const type = resource ? "QueueCloseV2" : "QueueClose";
@@ -43,7 +44,9 @@ class QueueRunner {
       });
     }
   }
+  // Closes the queue; what waits to get in still does.
   const Operation& close() const { return close_; }
+  // Closes it and cancels what waits to get in.
   const Operation& cancel() const { return cancel_; }
 
  private:

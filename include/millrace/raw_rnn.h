@@ -23,9 +23,13 @@ inline namespace MILLRACE_CLIENT {
 // the calls after it, the time counts the outputs that are there, and `output` is the latest.
 struct RawRnnCall {
   Output time;  // int32 scalar
+  // That of the cell, [batch, width]; null in the first call.
   Output output;
+  // The cell's.
   Outputs state;
+  // What the function returned as such the last time.
   Outputs loop_state;
+  // Whether it is the call before the loop.
   bool first() const { return !output; }
 };
 
@@ -40,11 +44,14 @@ struct RawRnnStep {
   // Any values that the function wants to see in its next call; empty later: those of the call.
   Outputs loop_state;
 };
+// The function: it states what follows from a call, in the scope that it gets.
 using RawRnnFn = std::function<RawRnnStep(const Scope&, const RawRnnCall&)>;
 
 // What was emitted, one element per step.
 struct EmittedArray {
+  // The TensorArray.
   Output handle, flow;
+  // Of its elements.
   DType dtype = DType::kFloat;
   Shape element;           // [batch, ...], -1: not known
   bool has_shape = false;  // else not even the rank is
@@ -57,8 +64,11 @@ struct EmittedArray {
   }
 };
 
+// What a loop leaves.
 struct RawRnnResult {
+  // An array for each tensor that is emitted.
   std::vector<EmittedArray> emitted;
+  // The last ones.
   Outputs state, loop_state;
 };
 

@@ -17,7 +17,9 @@ inline namespace MILLRACE_CLIENT {
 // num_proj=64").
 class Cell {
  public:
+  // By its text: "LSTMCell(num_units=128)".
   explicit Cell(std::string text) : text_(std::move(text)) {}
+  // What the core reads.
   const std::string& text() const { return text_; }
 
  private:
@@ -31,15 +33,20 @@ inline Cell BasicCell(const char* kind, int64_t num_units, const std::string& op
 }
 }  // namespace internal
 
+// tanh(W [x, h] + b); one state [batch, num_units].
 inline Cell BasicRNNCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("BasicRNNCell", num_units, options);
 }
+// Gated recurrent unit (Cho et al. 2014); one state [batch, num_units].
 inline Cell GRUCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("GRUCell", num_units, options);
 }
+// Long short-term memory (Hochreiter and Schmidhuber 1997) with a forget gate, whose bias is 1; states c and h,
+// [batch, num_units] each.
 inline Cell BasicLSTMCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("BasicLSTMCell", num_units, options);
 }
+// The same with peepholes, projections and clipping where `options` ask for them; h is as wide as its projection.
 inline Cell LSTMCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("LSTMCell", num_units, options);
 }
@@ -47,6 +54,7 @@ inline Cell LSTMCell(int64_t num_units, const std::string& options = "") {
 inline Cell LSTMBlockCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("LSTMBlockCell", num_units, options);
 }
+// That of GRUCell.
 inline Cell GRUBlockCell(int64_t num_units, const std::string& options = "") {
   return internal::BasicCell("GRUBlockCell", num_units, options);
 }
@@ -60,7 +68,9 @@ inline Cell MultiRNNCell(const std::vector<Cell>& cells) {
 inline Cell DropoutWrapper(const Cell& cell, const std::string& options) {
   return Cell("DropoutWrapper(" + cell.text() + ", " + options + ")");
 }
+// The cell's output added to its input, which is as wide.
 inline Cell ResidualWrapper(const Cell& cell) { return Cell("ResidualWrapper(" + cell.text() + ")"); }
+// A cell that looks at its last attn_length states (Bahdanau et al. 2014).
 inline Cell AttentionCellWrapper(const Cell& cell, int64_t attn_length, const std::string& options = "") {
   const std::string rest = options.empty() ? "" : ", " + options;
   return Cell("AttentionCellWrapper(" + cell.text() + ", attn_length=" + std::to_string(attn_length) + rest + ")");
@@ -70,6 +80,7 @@ inline Cell AttentionCellWrapper(const Cell& cell, int64_t attn_length, const st
 // options: "normalize=true") or by products (Luong et al. 2015; num_units is then the width of the cell's output;
 // options: "scale=true").
 struct AttentionMechanism {
+  // What AttentionWrapper reads.
   std::string text;
 };
 namespace internal {
@@ -79,9 +90,11 @@ inline AttentionMechanism Mechanism(const char* kind, int64_t num_units, int64_t
           ", memory_size=" + std::to_string(memory_size) + (options.empty() ? "" : ", " + options)};
 }
 }  // namespace internal
+// Additive.
 inline AttentionMechanism BahdanauAttention(int64_t num_units, int64_t memory_size, const std::string& options = "") {
   return internal::Mechanism("Bahdanau", num_units, memory_size, options);
 }
+// By products.
 inline AttentionMechanism LuongAttention(int64_t num_units, int64_t memory_size, const std::string& options = "") {
   return internal::Mechanism("Luong", num_units, memory_size, options);
 }
@@ -92,6 +105,7 @@ inline Cell AttentionWrapper(const Cell& cell, const AttentionMechanism& mechani
   return Cell("AttentionWrapper(" + cell.text() + ", " + mechanism.text + rest + ")");
 }
 
+// How a loop over steps begins and ends.
 struct RnnOptions {
   std::vector<Output> initial_state = {};  // zeros by default
   Output sequence_length = {};             // int32 or int64 [batch]
@@ -102,18 +116,27 @@ struct RnnOptions {
 // they all share the variables.
 class Recurrent {
  public:
+  // What a loop over steps gives.
   struct Result {
+    // [batch, steps, width], or [steps, batch, width] where the inputs are so.
     Output outputs;
+    // The last ones, in the order of state_sizes().
     std::vector<Output> state;
   };
+  // What steps give that were stated one by one.
   struct Steps {
+    // [batch, width] each.
     std::vector<Output> outputs;
+    // The last ones, in the order of state_sizes().
     std::vector<Output> state;
   };
+  // Of its loops.
   using Options = RnnOptions;
 
+  // Makes the cell's variables, of type float, for inputs of that width.
   Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs)
       : Recurrent(model, name, cell, inputs, DType::kFloat) {}
+  // The same of another type.
   Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs, DType dtype)
       : outer_(model.scope()), name_(name), text_(cell.text()) {
     internal::CallStatus status;
@@ -138,8 +161,11 @@ class Recurrent {
     model.Adopt(variables_);
   }
 
+  // The width of its outputs.
   int64_t output_size() const { return output_size_; }
+  // The widths of its states, each [batch, width].
   const std::vector<int64_t>& state_sizes() const { return state_sizes_; }
+  // Which the model trains.
   const std::vector<Variable>& variables() const { return variables_; }
 
   // What the AttentionWrappers in the cell read from now on: [batch, steps, depth], of which examples have `lengths`
@@ -185,8 +211,10 @@ class Recurrent {
 
   // A loop in each direction over the steps of one tensor; `options` are for both, initial states are zeros.
   struct BothResults {
+    // The backward one's outputs stand at the steps that they are of.
     Result forward, backward;
   };
+  // Both loops.
   static BothResults Bidirectional(Recurrent& forward, Recurrent& backward, Output inputs,
                                    const Options& options = {}) {
     const int64_t batch_dim = options.time_major ? 1 : 0;

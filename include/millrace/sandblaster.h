@@ -113,6 +113,7 @@ class Portions {
 
 }  // namespace internal
 
+// How a minimization went, and who took part.
 struct SandblasterResult : LbfgsResult {
   int64_t copies = 0;                 // portions that were handed out again because somebody was slow
   std::vector<size_t> lost_replicas;  // that failed; others did their portions

@@ -15,12 +15,17 @@ inline namespace MILLRACE_CLIENT {
 
 // What a model can be asked: tensors by names of their own.
 struct Signature {
+  // What must be fed, by the names that callers use.
   std::map<std::string, Output> inputs = {};
+  // What is answered.
   std::map<std::string, Output> outputs = {};
+  // What kind of question it is, for servers.
   std::string method_name = "tensorflow/serving/predict";
 };
 
+// What SaveModel writes besides the graph, the variables and the signatures.
 struct SavedModelOptions {
+  // By which Load finds the graph.
   std::vector<std::string> tags = {"serve"};
   Operation main_op = {};                     // runs when the model has been loaded: tables are filled there
   std::map<std::string, Output> assets = {};  // files that are copied, and the string tensors that get their new paths
@@ -207,8 +212,11 @@ class SavedModel {
     model.signatures_ = internal::ReadSignatures(model.graph_, meta);
     return model;
   }
+  // The model's graph; what is added to it can be run, too.
   Graph& graph() { return graph_; }
+  // The session that has its variables.
   const Session& session() const { return session_; }
+  // By name, "serving_default" mostly.
   const std::map<std::string, Signature>& signatures() const { return signatures_; }
 
   // What a signature answers. TF_NOT_FOUND: there is none of that name; TF_INVALID_ARGUMENT: it wants other inputs.

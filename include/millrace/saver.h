@@ -87,6 +87,8 @@ inline std::string BestCheckpoint(const std::string& folder, bool best_is_least 
 // What a checkpoint holds.
 class CheckpointReader {
  public:
+  // Of a checkpoint "<prefix>.index", or of one of the first version, whose only file is the prefix. TF_NOT_FOUND;
+  // TF_DATA_LOSS: it is damaged.
   explicit CheckpointReader(const std::string& prefix) {
     internal::CallStatus status;
     reader_ = {MR_CheckpointReaderOpen(prefix.c_str(), status), MR_CheckpointReaderDelete};
@@ -116,6 +118,7 @@ class CheckpointReader {
   Status status_;
 };
 
+// What a saver keeps, and how it writes and restores.
 struct SaverOptions {
   int max_to_keep = 5;           // 2 or more; 0: all
   double keep_every_hours = -1;  // of those that are deleted, one for every so many hours stays; below 0: none
@@ -140,6 +143,7 @@ class Saver {
  public:
   // All variables of the graph.
   explicit Saver(const Graph& graph, int max_to_keep = 5) : Saver(graph, SaverOptions{.max_to_keep = max_to_keep}) {}
+  // The same with options.
   Saver(const Graph& graph, const SaverOptions& options) { Make(graph, {}, nullptr, options); }
   // These, under their names.
   Saver(const Graph& graph, const std::vector<Variable>& variables, const SaverOptions& options = {}) {
@@ -152,6 +156,7 @@ class Saver {
     Make(graph, variables, "no variables to save", options);
   }
 
+  // Sets SaverOptions::keep_every_hours.
   Done KeepEvery(double hours) { return internal::Finish(SetKeepEvery(hours)); }
   // Writes checkpoint "<prefix>-<step>", or "<prefix>" where the step is negative, and returns that name. A
   // folder that is missing is made. A score wants SaverOptions::keep_best.
@@ -186,7 +191,9 @@ class Saver {
     }
     return status.Get();
   }
+  // Wait with a status.
   Status TryWait() { return state_->Wait(); }
+  // Restore with a status.
   Status TryRestore(const Session& session, const std::string& path) {
     const Status s = state_->made.ok() ? state_->Wait() : state_->made;
     if (!s.ok()) return s;

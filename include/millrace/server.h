@@ -46,6 +46,7 @@ class Server {
     return Server({{"local", {"localhost:0"}}}, "local", 0, true, encoded_config);
   }
 
+  // Begins to listen, where the constructor was told not to.
   Done Start() const { return Call(Api().ServerStart); }
   // Ends what runs, and drops the task's state.
   Done Stop() const { return Call(Api().ServerStop); }
@@ -60,6 +61,7 @@ class Server {
     Api().ServerStatus(server_.get(), json, status);
     return internal::Give(status.Get(), json.Text());
   }
+  // Whether there is one that could be made.
   explicit operator bool() const { return server_ != nullptr && status_.ok(); }
   const Status& status() const { return status_; }  // of the making
 

@@ -29,6 +29,8 @@ class TextBuffer {
 
 }  // namespace internal
 
+// A value in place of what the graph computes, in one step: of the output's type, and of a shape that fits what is
+// known of its.
 struct Feed {
   Output to;
   Tensor value;
@@ -38,18 +40,24 @@ struct Feed {
 // limit of time.
 struct Config {
   std::map<std::string, int> device_count = {};  // {{"CPU", 2}}
+  // Threads that may work at one op.
   int intra_op_parallelism_threads = 0;
+  // Ops that may run at once; 1: all of a step on its caller's thread.
   int inter_op_parallelism_threads = 0;
+  // A node whose device is not there, or has no kernel for it, runs on one that has; otherwise that is an error.
   bool allow_soft_placement = false;
+  // The log says where each node lies.
   bool log_device_placement = false;
   int64_t operation_timeout_in_ms = 0;  // of each step
   // Each step runs on its caller's thread alone, and among nodes that are ready the order is drawn from the seed (0: as
   // the graph was stated): the same program gives the same bits, also where the graph leaves the order open. For
   // sessions in this process.
   bool ordered = false;
+  // For `ordered`.
   int64_t order_seed = 0;
   std::vector<std::string> device_filters = {};  // the tasks of a cluster that a session looks at: "/job:ps"
 
+  // An encoded ConfigProto, for SessionOptions::config.
   std::string Encode() const {
     internal::Encoder e;
     for (const auto& [type, count] : device_count) e.Message(1, internal::Encoder().Text(1, type).Int(2, count));
@@ -61,23 +69,28 @@ struct Config {
   }
 };
 
+// Where a session runs its steps, and how.
 struct SessionOptions {
   std::string target = {};  // "" or "local": this process; "grpc://host:port": a task of a cluster
   std::string config = {};  // an encoded ConfigProto, as Config makes one
 };
 
+// What a step records of its ops: kNone nothing, each other level all that a trace has.
 enum class TraceLevel : int { kNone = 0, kSoftware = 1, kHardware = 2, kFull = 3 };
 
 // Of one step.
 struct RunOptions {
   int64_t timeout_in_ms = 0;  // TF_DEADLINE_EXCEEDED for a step that takes longer; 0: as the session says
+  // With a RunMetadata to be filled.
   TraceLevel trace_level = TraceLevel::kNone;
+  // The metadata get the graphs that devices run.
   bool output_partition_graphs = false;
   // The step waits until the session's steps that change variables have ended, while those that come wait for it: all
   // variables that it reads are of one moment. TF_FAILED_PRECONDITION where that cannot be had: variables on servers
   // that other sessions use too, open partial runs.
   bool between_steps = false;
 
+  // An encoded RunOptions.
   std::string Encode() const {
     return internal::Encoder()
         .Int(1, static_cast<int>(trace_level))
@@ -90,12 +103,16 @@ struct RunOptions {
 
 // What a step tells of itself: an encoded message of TensorFlow's, which timeline.h reads.
 struct RunMetadata {
+  // A RunMetadata; empty where nothing was asked for.
   std::string encoded = {};
 };
 
+// A device that a session may use.
 struct Device {
   std::string name, type;  // "/job:localhost/replica:0/task:0/device:CPU:0", "CPU"
+  // Its memory; of a CPU the machine's.
   int64_t memory_bytes = 0;
+  // Another number each time that its task begins anew.
   uint64_t incarnation = 0;
 };
 
@@ -106,6 +123,7 @@ class PartialRun;
 class Session {
  public:
   Session() = default;  // none
+  // Of a graph, which it keeps alive. Without exceptions, status() tells what went wrong.
   explicit Session(const Graph& graph, const SessionOptions& options = {}) {
     internal::CallStatus status;
     TF_SessionOptions* o = Api().NewSessionOptions();
@@ -145,7 +163,9 @@ class Session {
     const Status s = TryRun(feeds, fetches, targets, &values, options, metadata);
     return internal::Give(s, std::move(values));
   }
+  // The same without feeds.
   Returned<std::vector<Tensor>> Run(const std::vector<Output>& fetches) const { return Run({}, fetches); }
+  // One step that fetches nothing.
   Done RunTargets(const std::vector<Operation>& targets, const std::vector<Feed>& feeds = {}) const {
     std::vector<Tensor> none;
     return internal::Finish(TryRun(feeds, {}, targets, &none));
@@ -212,6 +232,7 @@ class Session {
     Api().SessionRandomState(session_.get(), state, status);
     return internal::Give(status.Get(), state.Text());
   }
+  // Sets what RandomState gave.
   Done SetRandomState(const std::string& state) const {
     internal::CallStatus status;
     Api().SetSessionRandomState(session_.get(), state.data(), state.size(), status);
@@ -224,8 +245,10 @@ class Session {
     Api().CloseSession(session_.get(), status);
     return internal::Finish(status.Get());
   }
+  // Whether there is one.
   explicit operator bool() const { return session_ != nullptr; }
   const Status& status() const { return status_; }  // of the making
+  // For the C API; it stays this session's.
   TF_Session* get() const { return session_.get(); }
 
  private:

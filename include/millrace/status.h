@@ -28,12 +28,17 @@ inline const MR_Api& Api() {
   return api;
 }
 
+// How a call went: TF_OK, or the kind of error and what is wrong, where, got and wanted.
 class [[nodiscard]] Status {
  public:
   Status() = default;  // OK
+  // An error of this kind (or TF_OK).
   Status(TF_Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  // Whether there is no error.
   bool ok() const { return code_ == TF_OK; }
+  // The kind of error, TF_INVALID_ARGUMENT and so on.
   TF_Code code() const { return code_; }
+  // What is wrong; empty where nothing is.
   const std::string& message() const { return message_; }
 
  private:
@@ -41,9 +46,12 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// What is thrown with MILLRACE_EXCEPTIONS; what() is the status's message.
 class Error : public std::runtime_error {
  public:
+  // Of a status that is not ok.
   explicit Error(const Status& s) : std::runtime_error(s.message()), code_(s.code()) {}
+  // The kind of error.
   TF_Code code() const { return code_; }
 
  private:
@@ -56,12 +64,17 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}        // NOLINT: like the value itself
   Result(Status error) : status_(std::move(error)) {}  // NOLINT: like the error itself
+  // Whether there is a value.
   bool ok() const { return status_.ok(); }
+  // The same, for `if (result)`.
   explicit operator bool() const { return ok(); }
+  // Why there is no value.
   const Status& status() const { return status_; }
+  // The value; look at ok() before.
   const T& operator*() const& { return value_; }
   T& operator*() & { return value_; }
   T operator*() && { return std::move(value_); }  // a value, so that a loop over *f() is sound
+  // A member of the value; look at ok() before.
   const T* operator->() const { return &value_; }
   T* operator->() { return &value_; }
 
@@ -70,6 +83,7 @@ class [[nodiscard]] Result {
   T value_{};
 };
 
+// What functions return: with exceptions T and void, without a Result<T> and a Status.
 #if MILLRACE_EXCEPTIONS
 template <typename T>
 using Returned = T;

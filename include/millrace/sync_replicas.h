@@ -20,8 +20,10 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// Where a replica's state and the rest of it lie.
 struct ReplicaDevices {
   int parameter_servers = 1;  // tasks of the job below
+  // Of the variables.
   std::string job = "/job:ps";
   std::string worker = "/job:worker";  // of all that holds no state
 };
@@ -85,6 +87,7 @@ inline void PlaceReplica(const Graph& graph, const ReplicaDevices& devices) {
   }
 }
 
+// How many gradients make a step.
 struct SyncReplicasOptions {
   int replicas_to_aggregate = 1;  // gradients of a step
   int total_replicas = 0;         // that train; 0: as many

@@ -19,6 +19,7 @@ inline namespace MILLRACE_CLIENT {
 // Sizes of the dimensions; in a shape that describes what a graph knows, -1 is an unknown one.
 using Shape = std::vector<int64_t>;
 
+// The types of elements, with the numbers of TF_DataType.
 enum class DType : int {
   kFloat = TF_FLOAT,
   kDouble = TF_DOUBLE,
@@ -68,6 +69,8 @@ constexpr DType DTypeOf() {
 
 }  // namespace internal
 
+// Values of one type in a shape, [] for a scalar, in the host's memory, row by row. Copies share the memory, and
+// nothing writes into it. A tensor may be none: after an error, and where it was made by default.
 class Tensor {
  public:
   Tensor() = default;  // none
@@ -87,6 +90,7 @@ class Tensor {
   static Tensor Of(const Shape& shape, const std::vector<T>& values) {
     return Of<T>(shape, values.data(), values.size());
   }
+  // The same of `count` values, which are copied.
   template <typename T>
   static Tensor Of(const Shape& shape, const T* values, size_t count) {
     Tensor t = Empty(internal::DTypeOf<T>(), shape, count * sizeof(T));
@@ -94,6 +98,7 @@ class Tensor {
     if (t && count > 0) std::memcpy(Api().TensorData(t.get()), values, count * sizeof(T));
     return t;
   }
+  // Strings of any bytes, in a shape; none where their number does not fit.
   static Tensor Strings(const Shape& shape, const std::vector<std::string>& values) {
     Tensor t = Empty(DType::kString, shape, values.size() * sizeof(TF_TString));
     if (t && static_cast<size_t>(t.num_elements()) != values.size()) return Tensor();
@@ -104,10 +109,15 @@ class Tensor {
     return t;
   }
 
+  // Whether there is one.
   explicit operator bool() const { return t_ != nullptr; }
+  // For the C API; it stays this tensor's.
   TF_Tensor* get() const { return t_.get(); }
+  // The type of its elements.
   DType dtype() const { return static_cast<DType>(Api().TensorType(get())); }
+  // The product of its dimensions; 1 for a scalar.
   int64_t num_elements() const { return Api().TensorElementCount(get()); }
+  // Its dimensions, all known.
   Shape shape() const {
     Shape dims;
     for (int i = 0; i < Api().NumDims(get()); ++i) dims.push_back(Api().Dim(get(), i));
@@ -119,6 +129,7 @@ class Tensor {
   const T* data() const {
     return internal::DTypeOf<T>() == dtype() ? static_cast<const T*>(Api().TensorData(get())) : nullptr;
   }
+  // A copy of the elements. TF_INVALID_ARGUMENT for a tensor of another type, and for none.
   template <typename T>
   Returned<std::vector<T>> values() const {
     const T* p = data<T>();
@@ -134,6 +145,7 @@ class Tensor {
     }
     return internal::Give(s, s.ok() ? *data<T>() : T());
   }
+  // The strings. TF_INVALID_ARGUMENT for a tensor of another type, and for none.
   Returned<std::vector<std::string>> strings() const {
     std::vector<std::string> out;
     const Status s = CheckIs(DType::kString);

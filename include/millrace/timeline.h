@@ -13,20 +13,26 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// One run of an op, as StepStats has it.
 struct NodeStats {
   std::string name;   // of the node
   std::string label;  // what it did: "MatMul = MatMul(a, b)"
+  // The device's full name.
   std::string device;
+  // The number of the thread that it ran on, on that device.
   int64_t thread = 0;
   int64_t scheduled_nanos = 0;  // when its inputs were there; 0: not told
   int64_t start_nanos = 0;      // both since 1970
   int64_t duration_nanos = 0;
   // The same cut to microseconds.
   int64_t scheduled_micros = 0, start_micros = 0, duration_micros = 0;
+  // What its outputs take; those of its inputs that it passes on count, too.
   int64_t output_bytes = 0;
 };
 
+// What a step's ops did.
 struct StepStats {
+  // In the order in which devices tell them.
   std::vector<NodeStats> nodes;
   std::map<std::string, std::map<int64_t, std::string>> threads;  // their names, by device and number
 };

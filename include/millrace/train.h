@@ -11,6 +11,7 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// How Model::Minimize changes variables.
 struct Optimizer {
   std::string name = "GradientDescent";      // see MR_Minimize
   std::map<std::string, double> hyper = {};  // e.g. {{"learning_rate", 0.1}}; absent ones have TensorFlow's defaults
@@ -21,8 +22,11 @@ struct Optimizer {
 // The gradient of a variable: dense, of the variable's shape; or the rows `values` [n, ...] at `indices` [n] of it, as
 // look-ups have; or none.
 struct Gradient {
+  // All null where the variable has no gradient.
   Output dense = {}, values = {}, indices = {}, dense_shape = {};
+  // Whose gradient it is.
   Variable variable = {};
+  // Whether there is one.
   explicit operator bool() const { return dense || values; }
 };
 
@@ -73,8 +77,11 @@ inline std::vector<Gradient> ClipByGlobalNorm(const Scope& scope, std::vector<Gr
 // and order of what is added are those of the Python client, so that one model gives one graph in both.
 class Model {
  public:
+  // A model in this scope. Weights are drawn from `seed`, each from a stream of its own.
   explicit Model(Scope scope, int64_t seed = 1) : scope_(std::move(scope)), seed_(seed) {}
+  // Where its operations go.
   Scope& scope() { return scope_; }
+  // What Minimize changes, in the order of its making.
   const std::vector<Variable>& trainable() const { return trainable_; }
 
   // A variable that starts at `initial`, whose shape must be known, on the scope's device.
@@ -87,6 +94,7 @@ class Model {
   void Adopt(const std::vector<Variable>& variables) {
     trainable_.insert(trainable_.end(), variables.begin(), variables.end());
   }
+  // The seed of its weights.
   int64_t seed() const { return seed_; }
   // Keeps the first error of what was built (or throws it).
   void Note(const Status& s) { scope_.Note(s); }
@@ -109,6 +117,7 @@ class Model {
                               {"seed", seed_},
                               {"seed2", ++weights_}})));
   }
+  // n zeros, float.
   Variable Bias(const std::string& name, int64_t n) {
     return AddVariable(name, Filled(name + "/Initializer/zeros", n, 0));
   }
@@ -184,6 +193,7 @@ class Model {
   }
   // The two halves of Minimize. The gradients of the trainable variables, null where none flows ...
   std::vector<Gradient> ComputeGradients(Output loss) { return ComputeGradients(loss, trainable_); }
+  // ... or of these variables. TF_INVALID_ARGUMENT or TF_UNIMPLEMENTED where an op on the way has none.
   std::vector<Gradient> ComputeGradients(Output loss, const std::vector<Variable>& variables) {
     std::vector<TF_Output> refs;
     for (const Variable& v : variables) refs.push_back(v.ref.get());
@@ -211,6 +221,7 @@ class Model {
   // returns the operation that changes the variable. They are called "<variable>/<name>", with "_1" and so on behind it
   // from the second on.
   using Rule = std::function<Operation(Scope, const Gradient&, const std::vector<Variable>& slots)>;
+  // One training step by such a rule; counts in `global_step` when it is given.
   Operation ApplyGradients(const std::string& name, const Rule& rule, const std::vector<Gradient>& gradients,
                            int slots = 0, const Variable& global_step = {}) {
     const Scope inside = scope_.SubScope(name);

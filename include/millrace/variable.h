@@ -7,6 +7,7 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
+// State that outlives steps, by the two outputs that stand for it.
 struct Variable {
   Output ref = {};   // for assignments and optimizers
   Output read = {};  // for computation
@@ -29,8 +30,10 @@ inline Variable FindVariable(const Graph& graph, const std::string& name) {
 // A variable that savers and initializers of all variables leave out, such as the count of a metric: `Assign` of its
 // initial value, whose shape must be known, is the caller's to run. Its name is "<scope>/<name>".
 struct LocalVariable : Variable {
+  // Assigns the initial value.
   Operation initializer;
 };
+// Adds one that starts at `initial`. TF_INVALID_ARGUMENT where that shape is not known.
 inline LocalVariable AddLocalVariable(Scope scope, const std::string& name, Output initial) {
   LocalVariable v;
   Shape shape;

@@ -39,6 +39,7 @@ class RowIndex {
  public:
   static constexpr uint32_t kMaxRow = std::numeric_limits<uint32_t>::max() - 2;
 
+  size_t bytes() const { return slots_.size() * sizeof(Slot); }
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[Home(hash)]); }
   // What a look at a few slots says: kNone, the row that it is most likely, or kUnsure.
   static constexpr int64_t kNone = -1;
@@ -186,15 +187,20 @@ class Pairs final : public TablePairs {
         keys, begin, end, [=](int64_t i, int64_t row) { to[i] = row < 0 ? other[i * default_step] : found[row]; });
   }
 
-  // Calls copy(i, row of key i or -1). First all the slots of a block are asked for, then the keys and values, then
-  // they are looked at.
+  // Calls copy(i, row of key i or -1). Where memory is far, first all the slots of a block are asked for, then the keys
+  // and values, then they are looked at.
   template <typename Copy>
   void FindBlocks(const K* keys, int64_t begin, int64_t end, const Copy& copy) const {
     constexpr int64_t kBlock = 32;
+    constexpr size_t kCached = 1 << 20;  // bytes of slots that a processor finds without being told
     const char* const values = values_.IsInitialized() ? static_cast<const char*>(values_.raw()) : nullptr;
     const auto row_bytes = static_cast<size_t>(width_) * DTypeSize(types_.value);
     uint64_t hashes[kBlock];
     int64_t rows[kBlock];
+    if (!std::is_same_v<K, TString> && rows_.bytes() <= kCached) {
+      for (int64_t i = begin; i < end; ++i) copy(i, RowOf(keys[i]));
+      return;
+    }
     for (int64_t block = begin; block < end; block += kBlock) {
       const int64_t n = std::min(kBlock, end - block);
       for (int64_t i = 0; i < n; ++i) rows_.Prefetch(hashes[i] = HashOf(keys[block + i]));

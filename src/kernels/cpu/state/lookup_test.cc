@@ -53,18 +53,25 @@ TEST(MutableTable, ManyRowsComeAndGo) {
   }
 }
 
+// A table that caches keep, and one that they do not.
 TEST(MutableTable, IsReadInParts) {
-  const auto table = *NewMutableHashTable(LongTypes());
-  std::vector<int64_t> numbers(1000);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i) * 3;
-  const Tensor keys = Tensor::Vector<int64_t>(numbers);
-  ASSERT_TRUE(table->Insert(keys, keys).ok());
-  Tensor values = *Tensor::Make(DType::kInt64, keys.shape());
-  const auto in_parts = [](int64_t n, double, absl::FunctionRef<void(int64_t, int64_t)> fn) {
-    fn(n / 3, n), fn(0, n / 3);
-  };
-  ASSERT_TRUE(table->Find(keys, Tensor::Scalar<int64_t>(-1), in_parts, &values).ok());
-  EXPECT_EQ(Values(values), numbers);
+  for (const size_t count : {size_t{1000}, size_t{150000}}) {
+    const auto table = *NewMutableHashTable(LongTypes());
+    std::vector<int64_t> numbers(count), asked, wanted;
+    for (size_t i = 0; i < count; ++i) {
+      numbers[i] = static_cast<int64_t>(i) * 3;
+      asked.push_back(numbers[i] + (i % 5 == 0));
+      wanted.push_back(i % 5 == 0 ? -1 : numbers[i]);
+    }
+    const Tensor keys = Tensor::Vector<int64_t>(numbers);
+    ASSERT_TRUE(table->Insert(keys, keys).ok());
+    Tensor values = *Tensor::Make(DType::kInt64, keys.shape());
+    const auto in_parts = [](int64_t n, double, absl::FunctionRef<void(int64_t, int64_t)> fn) {
+      fn(n / 3, n), fn(0, n / 3);
+    };
+    ASSERT_TRUE(table->Find(Tensor::Vector<int64_t>(asked), Tensor::Scalar<int64_t>(-1), in_parts, &values).ok());
+    EXPECT_EQ(Values(values), wanted);
+  }
 }
 
 TEST(MutableTable, IsReadWhileItIsWritten) {

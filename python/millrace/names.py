@@ -178,6 +178,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 : VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
 
 [contrib]
+factorization.python.ops.gmm_ops factorization.python.ops.gmm = contrib.factorization_gmm
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
 crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 linear_optimizer = %
 nccl = contrib.all_reduce

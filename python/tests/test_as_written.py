@@ -275,7 +275,7 @@ def test_clusters(metric, mini_batch):
     data = np.repeat(centres, 40, 0) + np.random.RandomState(0).randn(120, 2).astype(np.float32) * 0.1
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [None, 2])
-        _, nearest, scores, ready, _, init, train = KMeans(x, 3, "kmeans_plus_plus", metric, mini_batch, random_seed=1).training_graph()
+        _, nearest, scores, ready, init, train = KMeans(x, 3, "kmeans_plus_plus", metric, mini_batch, random_seed=1).training_graph()
         session.run(tf.global_variables_initializer())
         assert not session.run(ready)
         session.run(init, {x: data})

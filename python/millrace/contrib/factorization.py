@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.factorization: clusters."""
+"""tf.contrib.factorization: clusters, by their centres or as a mixture of normal distributions."""
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 import millrace as tf
+from millrace.contrib.factorization_gmm import GMM, GmmAlgorithm, gmm  # noqa: F401
+from millrace.contrib.factorization_hooks import InitializeClustersHook, LossRelativeChangeHook, one_tensor
+from millrace.estimator.export_output import PredictOutput
 from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
 
@@ -46,7 +49,7 @@ class KMeans:
         self._mini_batch, self._seed = use_mini_batch, random_seed
 
     def training_graph(self) -> Tuple[Any, ...]:
-        """(all distances, nearest clusters, distances to them, whether there are centres, the centres, what makes them, what moves them).
+        """(all distances, nearest clusters, distances to them, whether there are centres, what makes them, what moves them).
 
         The first three are lists, an element for each of the inputs."""
         cosine = self._metric == COSINE_DISTANCE
@@ -63,7 +66,7 @@ class KMeans:
         nearest = [tf.argmin(d, 1) for d in distances]
         scores = [tf.reduce_min(d, 1) for d in distances]
         train_op = self._train(everything, nearest[0] if len(nearest) == 1 else tf.concat(nearest, 0), centres, counts)
-        return distances, nearest, scores, ready, centres, init_op, train_op
+        return distances, nearest, scores, ready, init_op, train_op
 
     @staticmethod
     def _distances(x: Any, centres: Any, cosine: bool) -> Any:
@@ -95,3 +98,76 @@ class KMeans:
         moved = centres + share * (sums - tf.expand_dims(members, 1) * centres)
         with tf.control_dependencies([moved, total]):
             return tf.group(centres.assign(moved), counts.assign(total))
+
+
+class KMeansClustering(tf.estimator.Estimator):
+    """An estimator of clusters: train moves their centres, predict_cluster_index tells the nearest, transform the distances to all."""
+
+    SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE = SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE
+    RANDOM_INIT, KMEANS_PLUS_PLUS_INIT = RANDOM_INIT, KMEANS_PLUS_PLUS_INIT
+    SCORE, CLUSTER_INDEX, ALL_DISTANCES, CLUSTER_CENTERS_VAR_NAME = "score", "cluster_index", "all_distances", "clusters"
+
+    def __init__(
+        self,
+        num_clusters: int,
+        model_dir: Optional[str] = None,
+        initial_clusters: Any = RANDOM_INIT,
+        distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
+        random_seed: int = 0,
+        use_mini_batch: bool = True,
+        mini_batch_steps_per_iteration: int = 1,
+        kmeans_plus_plus_num_retries: int = 2,
+        relative_tolerance: Optional[float] = None,
+        config: Any = None,
+        feature_columns: Any = None,
+    ) -> None:
+        if isinstance(initial_clusters, str) and initial_clusters not in (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT):
+            raise at_user_line(ValueError("Unsupported initialization algorithm '%s'" % initial_clusters))
+        if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):
+            raise at_user_line(ValueError("Unsupported distance metric '%s'" % distance_metric))
+
+        def model_fn(features: Any, mode: str, config: Any) -> tf.estimator.EstimatorSpec:
+            made = KMeans(
+                one_tensor(features, feature_columns),
+                num_clusters,
+                initial_clusters,
+                distance_metric,
+                use_mini_batch,
+                mini_batch_steps_per_iteration,
+                random_seed,
+                kmeans_plus_plus_num_retries,
+            ).training_graph()
+            distances, nearest, scores, ready, init_op, train = made
+            loss = tf.reduce_sum(scores[0])
+            tf.summary.scalar("loss/raw", loss)
+            with tf.control_dependencies([train, tf.assign_add(tf.train.get_global_step(), 1)]):
+                train_op = tf.identity(loss)
+            hooks = [InitializeClustersHook(init_op, ready, config.is_chief)]
+            if relative_tolerance is not None:
+                hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
+            predictions = {self.ALL_DISTANCES: distances[0], self.CLUSTER_INDEX: nearest[0]}
+            exports = {key: PredictOutput(value) for key, value in predictions.items()}
+            exports[tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY] = PredictOutput(nearest[0])
+            return tf.estimator.EstimatorSpec(mode, predictions, loss, train_op, {self.SCORE: tf.metrics.mean(loss)}, exports, training_hooks=hooks)
+
+        super().__init__(model_fn, model_dir, config)
+
+    def _each(self, input_fn: Any, key: str) -> Iterator[Any]:
+        for made in self.predict(input_fn, predict_keys=[key]):
+            yield made[key]
+
+    def predict_cluster_index(self, input_fn: Any) -> Iterator[Any]:
+        """The nearest cluster of each row."""
+        return self._each(input_fn, self.CLUSTER_INDEX)
+
+    def score(self, input_fn: Any) -> Any:
+        """The sum of the distances of a batch to the nearest clusters."""
+        return self.evaluate(input_fn, steps=1)[self.SCORE]
+
+    def transform(self, input_fn: Any) -> Iterator[Any]:
+        """The distances of each row to all clusters."""
+        return self._each(input_fn, self.ALL_DISTANCES)
+
+    def cluster_centers(self) -> Any:
+        """The centres, from the newest checkpoint."""
+        return self.get_variable_value(self.CLUSTER_CENTERS_VAR_NAME)

@@ -94,7 +94,7 @@ data.experimental: assert_cardinality snapshot service
 estimator: tpu
     tf.estimator.Estimator: there are no TPUs
 estimator.experimental: KMeans
-    tf.contrib.factorization, or an estimator of your own model_fn
+    tf.contrib.factorization.KMeansClustering
 estimator.experimental: LinearSDCA
     tf.estimator.LinearEstimator
 keras: mixed_precision

@@ -40,7 +40,7 @@ from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
 from millrace.framework import missing as _missing
 
 
-_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("KMeansClustering", "DynamicRnnEstimator", "SVM", "LogisticRegressor")})
+_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("DynamicRnnEstimator", "SVM", "LogisticRegressor")})
 
 
 def _later(name: str) -> _Any:
@@ -48,6 +48,10 @@ def _later(name: str) -> _Any:
         from millrace import names
 
         return names.find("contrib.learn.python")
+    if name == "KMeansClustering":
+        from millrace.contrib.learn.clustering import KMeansClustering
+
+        return KMeansClustering
     raise AttributeError("tf.contrib.learn.%s is not provided by Millrace" % name)
 
 

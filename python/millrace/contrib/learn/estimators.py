@@ -146,6 +146,7 @@ class BaseEstimator(Evaluable, Trainable):
     ) -> Any:
         """Trains on arrays, or on what an input function gives."""
         hooks = replace_monitors_with_hooks(monitors, self)
+        steps = 1 if steps == 0 else steps  # what stops a training is asked after a step
         self._inner.train(self._input(x, y, input_fn, batch_size, None, True), hooks, steps, max_steps)
         return self
 

@@ -276,7 +276,7 @@ _MISTAKES = [
     ("inspect text", "text is a text, but no graph: line 1: message GraphDef has no field 'hello'"),
     ("inspect cut.npy", "cut.npy is no .npy or .npz file of numbers or strings, or it is damaged"),
     ("inspect cut.index", "the checkpoint cut cannot be read: broken table: file too short"),
-    ("inspect x.npy --values y", "x.npy is an array file, and has no tensor 'y'; did you mean array?"),
+    ("inspect x.npy --values y", "x.npy is an array file, and has no tensor 'y'; it has array"),
     ("inspect graph.pb --tags serve", "graph.pb is a graph, which has no tags"),
     ("explain x.npy", "x.npy is an array file; a graph or a SavedModel is wanted"),
     ("run model --feed x=text", "text is no .npy or .npz file"),
@@ -309,6 +309,17 @@ def test_a_mistake_says_what_where_got_and_wanted(capsys, model, monkeypatch, li
     for extra in ((), ("--json",)):
         status, out, err = _run(capsys, *line.split(), *extra)
         assert (status, out) == (2, "") and message in err and err.startswith("millrace: ") and err.count("\n") == 1, err
+
+
+def test_an_operation_that_is_fetched_stands_for_its_first_output(capsys, model):
+    status, _, err = _run(capsys, "convert", model / "model", model / "frozen.pb", "--freeze")
+    assert status == 0, err
+    status, out, _ = _run(capsys, "run", model / "frozen.pb", "--feed", "x=%s" % (model / "x.npy"), "--fetch", "y")
+    assert status == 0 and out.startswith("y  float32 [2, 2]\n[[7. 8.]")
+    status, out, _ = _run(capsys, "run", model / "graph.pb", "--fetch", "init")
+    assert status == 0 and out.startswith("init  has run\n")
+    status, _, err = _run(capsys, "run", model / "graph.pb", "--fetch", "ini")
+    assert status == 2 and "the graph has no 'ini'; did you mean init?" in err
 
 
 def test_what_may_not_be_looked_at_is_not_said_to_be_missing(model, monkeypatch):

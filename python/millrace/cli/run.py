@@ -47,7 +47,9 @@ def step_command(
     parser.add_argument(
         "--feed", action="append", default=[], metavar="NAME=FILE", help=".npy file (or FILE.npz:ARRAY) for an input of the signature or a tensor"
     )
-    parser.add_argument("--fetch", action="append", default=[], metavar="NAME", help="a tensor or operation; may be repeated")
+    parser.add_argument(
+        "--fetch", action="append", default=[], metavar="NAME", help="a tensor, or an operation (its first output, if it has any); may be repeated"
+    )
     parser.set_defaults(command=function)
     return parser
 
@@ -74,7 +76,7 @@ def open_step(given: Any, session: Any) -> _Step:
                 % (source.path, given.signature, "; it has %s" % ", ".join(known) if known else "")
             )
         signature = meta.signature_def[given.signature]
-    fetches = {name: info.name for name, info in sorted(signature.outputs.items())} if signature else {f: f for f in given.fetch}
+    fetches = {name: info.name for name, info in sorted(signature.outputs.items())} if signature else {f: _fetched(session.graph, f) for f in given.fetch}
     feeds = {}
     for text in given.feed:
         name, value = _feed(text)
@@ -91,6 +93,15 @@ def open_step(given: Any, session: Any) -> _Step:
     if given.command is _explain and signature is not None:
         feeds.update({signature.inputs[m].name: None for m in missing})
     return _Step(fetches, feeds)
+
+
+def _fetched(graph: Any, name: str) -> str:
+    """An operation stands for its first output, as in --feed; one without outputs is run."""
+    try:
+        has_output = ":" not in name and bool(graph.get_operation_by_name(name).outputs)
+    except KeyError:
+        raise ValueError("the graph has no '%s'; %s" % (name, sources.nearest(name, [op.name for op in graph.get_operations()]))) from None
+    return name + ":0" if has_output else name
 
 
 def _feed(text: str) -> Tuple[str, Any]:
@@ -157,6 +168,7 @@ def _run(given: Any) -> Answer:
             statistics.median(times) * 1e3,
         )
     shown = ["%s  %s %s\n%s" % (n, v.dtype, shape(v.shape), np.array2string(v, threshold=50)) for n, v in answers.items()]
+    shown += ["%s  has run" % name for name in step.fetches if name not in answers]
     return Answer(facts, sections(*shown, took))
 
 

@@ -182,7 +182,7 @@ def load_arrays(path: str) -> Any:
 def nearest(name: str, names: Iterable[str]) -> str:
     """What a message says of names that may have been meant."""
     known = sorted(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if not near and len(known) > 10:
         return "it has %d others" % len(known)
     return "did you mean %s?" % ", ".join(near) if near else "it has %s" % (", ".join(known) or "none")

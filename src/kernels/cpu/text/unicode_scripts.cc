@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts of Unicode 13: Scripts.txt. The numbers of scripts are those of ICU's UScriptCode.
-#include <algorithm>
+#include <array>
 #include <iterator>
+#include <map>
+#include <vector>
 
 #include "kernels/cpu/text/unicode_tables.h"
 
@@ -243,14 +245,39 @@ constexpr ScriptStart kScripts[] = {
     {0xe0002, 103}, {0xe0020, 0},   {0xe0080, 103}, {0xe0100, 1},   {0xe01f0, 103},
 };
 
+// By blocks of characters, of which most are alike.
+class ScriptBlocks {
+ public:
+  ScriptBlocks() {
+    std::map<Block, uint16_t> known;
+    size_t row = 0;
+    for (uint32_t from = 0; from < kCodes; from += kBlock) {
+      Block block;
+      for (uint32_t k = 0; k < kBlock; ++k) {
+        while (row + 1 < std::size(kScripts) && kScripts[row + 1].first <= from + k) ++row;
+        block[k] = static_cast<uint8_t>(kScripts[row].script);
+      }
+      const auto [at, fresh] = known.emplace(block, static_cast<uint16_t>(blocks_.size()));
+      if (fresh) blocks_.push_back(block);
+      block_of_[from / kBlock] = at->second;
+    }
+  }
+  int32_t Of(uint32_t code) const { return blocks_[block_of_[code / kBlock]][code % kBlock]; }
+
+  static constexpr uint32_t kCodes = 0x110000;
+
+ private:
+  static constexpr uint32_t kBlock = 128;
+  using Block = std::array<uint8_t, kBlock>;
+  std::vector<Block> blocks_;
+  std::array<uint16_t, kCodes / kBlock> block_of_;
+};
+
 }  // namespace
 
 int32_t ScriptOf(int64_t code) {
-  if (code < 0 || code > 0x10ffff) return -1;
-  const ScriptStart* at = std::upper_bound(
-      std::begin(kScripts), std::end(kScripts), static_cast<uint32_t>(code),
-      [](uint32_t c, const ScriptStart& s) { return c < s.first; });
-  return (at - 1)->script;
+  static const ScriptBlocks blocks;
+  return code < 0 || code >= ScriptBlocks::kCodes ? -1 : blocks.Of(static_cast<uint32_t>(code));
 }
 
 }  // namespace millrace

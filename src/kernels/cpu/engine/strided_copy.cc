@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/engine/strided_block.h"
 #include "kernels/cpu/engine/strided_fill_simd.h"
+#include "kernels/cpu/engine/strided_interleave_simd.h"
 
 namespace millrace {
 namespace {
@@ -43,26 +44,6 @@ void FillRun(char* dst, T value, int64_t n) {
   FillPattern(dst, pattern, bytes);
 }
 
-template <typename T, size_t... I>
-inline typename Vector16<T>::Type Reversed(typename Vector16<T>::Type v, std::index_sequence<I...>) {
-  return __builtin_shufflevector(v, v, (Vector16<T>::kLanes - 1 - static_cast<int>(I))...);
-}
-
-// dst[i] = src[-i].
-template <typename T>
-void ReverseRun(char* dst, const char* src, int64_t n) {
-  constexpr int64_t kSize = sizeof(T);
-  int64_t i = 0;
-  if constexpr (kSize < 16) {
-    constexpr int64_t kLanes = Vector16<T>::kLanes;
-    for (; i + kLanes <= n; i += kLanes) {
-      const auto v = Load<typename Vector16<T>::Type>(src - (i + kLanes - 1) * kSize);
-      Store(dst + i * kSize, Reversed<T>(v, std::make_index_sequence<kLanes>()));
-    }
-  }
-  for (; i < n; ++i) Store(dst + i * kSize, Load<T>(src - i * kSize));
-}
-
 template <typename T>
 void CopyItems(char* dst, const char* src, const Block& b) {
   constexpr int64_t kSize = sizeof(T);
@@ -73,8 +54,8 @@ void CopyItems(char* dst, const char* src, const Block& b) {
       for (int64_t i = 0; i < b.n; ++i) Store(d + i * b.dst_stride, Load<T>(s + i * b.src_stride));
     } else if (b.src_stride == 0) {
       FillRun(d, Load<T>(s), b.n);
-    } else if (b.src_stride == -kSize) {
-      ReverseRun<T>(d, s, b.n);
+    } else if (b.src_stride == -kSize && b.n * kSize >= 32) {
+      Reverse(kSize, s, d, b.n);
     } else {
       for (int64_t i = 0; i < b.n; ++i) Store(d + i * kSize, Load<T>(s + i * b.src_stride));
     }

@@ -60,6 +60,59 @@ void SeparateOf(const char* src, char* dst, int64_t apart, int64_t n) {
   }
 }
 
+#if HWY_TARGET == HWY_SCALAR
+template <typename T, size_t... I>
+inline typename Vector16<T>::Type ReversedItems(typename Vector16<T>::Type v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, (Vector16<T>::kLanes - 1 - static_cast<int>(I))...);
+}
+#else
+template <class D>
+HWY_INLINE hn::Vec<D> ReversedItems(D d, hn::Vec<D> v) {
+  if constexpr (sizeof(hn::TFromD<D>) > 1) {
+    return hn::Reverse(d, v);
+  } else {  // pairs of bytes, and the bytes in them
+    const hn::Repartition<uint16_t, D> pairs;
+    const auto reversed = hn::Reverse(pairs, hn::BitCast(pairs, v));
+    return hn::BitCast(d, hn::Or(hn::ShiftLeft<8>(reversed), hn::ShiftRight<8>(reversed)));
+  }
+}
+#endif
+
+template <typename T>
+void ReverseOf(const char* src, char* dst, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  int64_t i = 0;
+#if HWY_TARGET == HWY_SCALAR
+  if constexpr (kSize < 16) {
+    constexpr int64_t kLanes = Vector16<T>::kLanes;
+    for (; i + kLanes <= n; i += kLanes) {
+      const auto v = Load<typename Vector16<T>::Type>(src - (i + kLanes - 1) * kSize);
+      Store(dst + i * kSize, ReversedItems<T>(v, std::make_index_sequence<kLanes>()));
+    }
+  }
+#else
+  if constexpr (kSize < 16) {
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (; i + lanes <= n; i += lanes) {
+      const auto v = hn::LoadU(d, reinterpret_cast<const T*>(src - (i + lanes - 1) * kSize));
+      hn::StoreU(ReversedItems(d, v), d, reinterpret_cast<T*>(dst + i * kSize));
+    }
+  }
+#endif
+  for (; i < n; ++i) Store(dst + i * kSize, Load<T>(src - i * kSize));
+}
+
+void RunReverse(int64_t item_bytes, const char* src, char* dst, int64_t n) {
+  switch (item_bytes) {
+    case 1: return ReverseOf<uint8_t>(src, dst, n);
+    case 2: return ReverseOf<uint16_t>(src, dst, n);
+    case 4: return ReverseOf<uint32_t>(src, dst, n);
+    case 8: return ReverseOf<uint64_t>(src, dst, n);
+    default: return ReverseOf<Bytes16>(src, dst, n);
+  }
+}
+
 template <int kStreams>
 void InterleaveStreams(int64_t item_bytes, const char* src, int64_t apart, char* dst, int64_t n) {
   switch (item_bytes) {
@@ -100,12 +153,17 @@ namespace millrace::strided {
 
 HWY_EXPORT(RunInterleave);
 HWY_EXPORT(RunSeparate);
+HWY_EXPORT(RunReverse);
 
 void Interleave(int64_t item_bytes, int64_t streams, const char* src, int64_t apart, char* dst, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RunInterleave)(item_bytes, streams, src, apart, dst, n);
 }
 void Separate(int64_t item_bytes, int64_t streams, const char* src, char* dst, int64_t apart, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RunSeparate)(item_bytes, streams, src, dst, apart, n);
+}
+
+void Reverse(int64_t item_bytes, const char* src, char* dst, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RunReverse)(item_bytes, src, dst, n);
 }
 
 }  // namespace millrace::strided

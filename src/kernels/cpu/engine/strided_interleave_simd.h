@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of items into one, item by item, and back.
+// Streams of items into one, item by item, and back; runs of items from their end to their begin.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,8 @@ namespace millrace::strided {
 void Interleave(int64_t item_bytes, int64_t streams, const char* src, int64_t apart, char* dst, int64_t n);
 // Item i of stream k, which begins at dst + k * apart, = src[i][k].
 void Separate(int64_t item_bytes, int64_t streams, const char* src, char* dst, int64_t apart, int64_t n);
+
+// Item i of dst = item -i of src, which points to the first. Items of 1, 2, 4, 8 or 16 bytes.
+void Reverse(int64_t item_bytes, const char* src, char* dst, int64_t n);
 
 }  // namespace millrace::strided

@@ -430,3 +430,15 @@ def test_measures_of_keras_and_models_without_checkpoints(tmp_path):
         assert list(outputs["serving_default"].outputs) == ["output"]  # the predictions, where no outputs are named
     with pytest.raises(ValueError, match="update_state"):
         tf.estimator.EstimatorSpec("eval", loss=tf.constant(1.0), eval_metric_ops={"a": tf.keras.metrics.Mean()})
+
+
+def test_what_input_functions_refuse():
+    feed, x = tf.estimator.inputs.numpy_input_fn, np.arange(3.0)
+    with pytest.raises(ValueError, match="1 duplicate keys are found in both x and y"):
+        feed({"a": x}, {"a": x, "b": x}, shuffle=False)
+    with pytest.raises(ValueError, match="y cannot be empty dict"):
+        feed({"a": x}, {}, shuffle=False)
+    with pytest.raises(TypeError, match="x must be a dict or array"):
+        feed([1.0, 2.0], shuffle=False)
+    with pytest.raises(ValueError, match="x cannot be an empty array"):
+        feed(np.zeros([0]), shuffle=False)

@@ -13,6 +13,9 @@ from millrace.framework.errors import at_user_line
 from millrace.ops.script_ops import py_func
 
 
+_SHUFFLE = "shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training); got %s"
+
+
 def _rows(count: int, batch_size: int, num_epochs: Optional[int], shuffle: bool) -> Iterator[np.ndarray]:
     """The rows of each batch. Batches go on over the ends of epochs; the last may be smaller."""
     waiting = np.zeros([0], np.int64)
@@ -58,12 +61,25 @@ def numpy_input_fn(
     del queue_capacity  # batches are made as they are asked for
     del num_threads  # batches are made as they are asked for
     if not isinstance(shuffle, bool):
-        raise at_user_line(
-            ValueError("shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training); got %s" % shuffle)
-        )
+        raise at_user_line(ValueError(_SHUFFLE % shuffle))
+    if not isinstance(x, (dict, np.ndarray)):
+        raise at_user_line(TypeError("x must be a dict or array; got %s" % type(x).__name__))
     features: Dict[Any, np.ndarray] = {k: np.asarray(v) for k, v in (x if isinstance(x, dict) else {None: x}).items()}
     if not features:
         raise at_user_line(ValueError("x cannot be an empty dict"))
+    if isinstance(x, np.ndarray) and not x.size:
+        raise at_user_line(ValueError("x cannot be an empty array"))
+    if isinstance(y, dict):
+        if not y:
+            raise at_user_line(ValueError("y cannot be empty dict, use None instead."))
+        both = sorted(set(features) & set(y))
+        if both:
+            raise at_user_line(ValueError("%d duplicate keys are found in both x and y: %s" % (len(both), both)))
+    return _input_fn(features, y, batch_size, num_epochs, shuffle)
+
+
+def _input_fn(features: Dict[Any, np.ndarray], y: Any, batch_size: int, num_epochs: Optional[int], shuffle: bool) -> Callable[[], Any]:
+    """Over features by name, of which a single one may have none (None), and labels, an array or a dict."""
     labels = {k: np.asarray(v) for k, v in (y if isinstance(y, dict) else {None: y} if y is not None else {}).items()}
     lengths = {len(a) for a in [*features.values(), *labels.values()]}
     if len(lengths) != 1:
@@ -78,7 +94,7 @@ def numpy_input_fn(
         tensors = _batches([*features.values(), *labels.values()], batch_size, num_epochs, shuffle)
         made: Any = dict(zip(features, tensors))
         target: Any = dict(zip(labels, tensors[len(features) :]))
-        made = made if isinstance(x, dict) else made[None]
+        made = made[None] if None in features else made
         return made if y is None else (made, target if isinstance(y, dict) else target[None])
 
     return input_fn
@@ -98,6 +114,10 @@ def pandas_input_fn(
     be no column of x."""
     del queue_capacity  # batches are made as they are asked for
     del num_threads  # batches are made as they are asked for
+    if not isinstance(shuffle, bool):
+        raise at_user_line(ValueError(_SHUFFLE % shuffle))
+    if not isinstance(target_column, str):
+        raise at_user_line(TypeError("target_column must be a string type"))
     if y is not None:
         if target_column in x:
             raise at_user_line(
@@ -107,4 +127,4 @@ def pandas_input_fn(
             raise at_user_line(ValueError("Index for x and y are mismatched.\nIndex for x: %s\nIndex for y: %s\n" % (x.index, y.index)))
     features = {name: x[name].values for name in x.columns}
     labels = None if y is None else {name: y[name].values for name in y.columns} if hasattr(y, "columns") else y.values
-    return numpy_input_fn(features, labels, batch_size, num_epochs, shuffle)
+    return _input_fn(features, labels, batch_size, num_epochs, shuffle)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees who looks at objects and asks for help."""
 
+import re
 import inspect
 
 import numpy as np
@@ -47,7 +48,15 @@ def test_notebooks_show_values_and_places():
         assert "[0. 1. 2.]" in value and "test_first_look.py" in value
         assert "pre" not in tf.placeholder(tf.float32, name="x")._repr_html_()
         assert "trainable variable" in tf.get_variable("v", [2])._repr_html_()
-        assert "CPU:0" in session._repr_html_()
+        assert "CPU:0" in session._repr_html_() and "other ops" not in session._repr_html_()
+        assert "fed: <code>x:0</code> float32" in session.graph._repr_html_()
+        for i, op in enumerate(
+            (tf.sin, tf.cos, tf.tan, tf.exp, tf.log, tf.sqrt, tf.square, tf.negative, tf.abs, tf.sign, tf.floor, tf.ceil, tf.round, tf.tanh)
+        ):
+            op(float(i))
+        for op in (tf.asin, tf.acos, tf.atan, tf.sinh, tf.cosh, tf.erf, tf.lgamma, tf.digamma, tf.reciprocal, tf.rsqrt):
+            op(0.5)
+        assert re.search(r"</table><br>and \d+ other ops$", session.graph._repr_html_())
         assert "&lt;" in tf.constant("<b>")._repr_html_()
 
 

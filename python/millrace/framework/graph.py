@@ -460,16 +460,28 @@ class Graph(_core.Graph):
 
     def _repr_html_(self) -> str:
         counts: Dict[str, int] = {}
+        fed = []
         for op in self.get_operations():
             counts[op.type] = counts.get(op.type, 0) + 1
-        rows = "".join("<tr><td>%s</td><td>%d</td></tr>" % item for item in sorted(counts.items(), key=lambda i: -i[1])[:20])
-        return "<b>Graph</b>: %d operations<table>%s</table>" % (sum(counts.values()), rows)
+            if op.type in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"):
+                fed.append(op.outputs[0]._repr_html_())
+        rows = ["<tr><td>%s</td><td>%d</td></tr>" % item for item in sorted(counts.items(), key=lambda i: -i[1])]
+        return "<b>Graph</b>: %d operations%s<table>%s</table>%s" % (
+            sum(counts.values()),
+            "<br>fed: " + "<br>".join(fed[:10]) + _left_out(len(fed) - 10, "placeholders") if fed else "",
+            "".join(rows[:20]),
+            _left_out(len(rows) - 20, "ops"),
+        )
 
     def __copy__(self) -> "Graph":
         return self
 
     def __deepcopy__(self, memo: Any) -> "Graph":
         return self
+
+
+def _left_out(count: int, what: str) -> str:
+    return "<br>and %d other %s" % (count, what) if count > 0 else ""
 
 
 def _colocation_roots(graph: Graph, op: Operation) -> List[Operation]:

@@ -359,3 +359,31 @@ def test_classes_of_ones_own(tmp_path):
         tf.train.Checkpoint(model=model).restore(path).assert_consumed().run_restore_ops(session)
         assert session.run(model.weights) == [5.0, 6.0]
         np.testing.assert_array_equal(session.run(model.inner._lookup_dependency("bias")), [5, 5])
+
+
+def test_names_with_numbers_and_pictures(tmp_path):
+    C = tf.contrib.checkpoint
+    with tf.Graph().as_default(), tf.Session() as session:
+        tracker = C.UniqueNameTracker()
+        made = [
+            tracker.track(tf.get_variable(name, [], initializer=tf.constant_initializer(i)), base)
+            for i, (name, base) in enumerate((("ax", "x"), ("bx", "x"), ("cx", "x_1")))
+        ]
+        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+        optimizer.minimize(made[0] * 1.0, var_list=made[:1])
+        root = tf.train.Checkpoint(kept=tracker, optimizer=optimizer)
+        session.run(tf.global_variables_initializer())
+        path = root.save(str(tmp_path / "c"), session=session)
+        nodes = C.object_metadata(path).nodes
+        names = {child.local_name for node in nodes for child in node.children}
+        assert {"x", "x_1", "x_1_1", "kept", "optimizer", "save_counter"} == names
+        picture = C.dot_graph_from_checkpoint(path)
+        assert picture.count("orange") == 1 and picture.count("color=red") == 1 and picture.count("color=blue") == 4
+        assert 'tooltip="Variable ax shape=[] float32"' in picture and "style=dotted label" not in picture
+        saver = tf.train.Saver().save(session, str(tmp_path / "s"))
+        with pytest.raises(ValueError, match="does not appear to be object-based"):
+            C.object_metadata(saver)
+    with pytest.raises(ValueError, match="trackable"):
+        tracker.track(object(), "x")
+    with pytest.raises(NotImplementedError, match="attributes that hold them"):
+        C.List([])

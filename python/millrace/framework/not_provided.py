@@ -153,6 +153,10 @@ contrib.training: batch_sequences_with_states NextQueuedSequenceBatch SequenceQu
     tf.contrib.training.bucket_by_sequence_length, and tf.nn.dynamic_rnn with the state of the step before, fed or in a variable
 contrib.optimizer_v2: RMSPropOptimizer
     tf.train.RMSPropOptimizer, which adds epsilon in each step: there it was where the mean square began
+contrib.checkpoint: List Mapping
+    lists and dicts: attributes that hold them are kept as they are
+contrib.checkpoint: NumpyState split_dependency
+    tf.contrib.checkpoint.PythonStateWrapper, or a tf.Variable
 contrib.distributions: PoissonLogNormalQuadratureCompound VectorDiffeomixture
     tf.contrib.distributions.MixtureSameFamily
 contrib.distributions: quadrature_scheme_softmaxnormal_gauss_hermite quadrature_scheme_softmaxnormal_quantiles
@@ -187,7 +191,6 @@ _CONTRIB = {
     "ffmpeg": "tf.audio, for WAV files",
     "quantize": "tf.quantization.fake_quant_with_min_max_vars",
     "rate": "tf.metrics",
-    "checkpoint": "tf.train.Checkpoint",
     "input_pipeline": "tf.data",
 }
 _USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"

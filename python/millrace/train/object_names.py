@@ -15,14 +15,29 @@ from millrace.protos import definitions
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
+def _objects(reader: Any) -> Any:
+    """What the objects of a checkpoint are and hold; None in one of a Saver."""
+    if OBJECT_GRAPH not in reader.names():
+        return None
+    return definitions.TrackableObjectGraph.FromString(np.asarray(reader.read(OBJECT_GRAPH)).item())
+
+
+def object_metadata(save_path: Any) -> Any:
+    """What the objects of a checkpoint are and hold, as a TrackableObjectGraph."""
+    found = _objects(_core.CheckpointReader(str(save_path)))
+    if found is None:
+        raise at_user_line(ValueError('The specified checkpoint "%s" does not appear to be object-based: it lacks %s.' % (save_path, OBJECT_GRAPH)))
+    return found
+
+
 class ByNames:
     """A checkpoint of objects as if a Saver had written it; names of variables that were in no graph are left out."""
 
     def __init__(self, path: str) -> None:
         self._reader = _core.CheckpointReader(path)
         self.keys: Dict[str, str] = {}
-        if OBJECT_GRAPH in self._reader.names():
-            saved = definitions.TrackableObjectGraph.FromString(np.asarray(self._reader.read(OBJECT_GRAPH)).item())
+        saved = _objects(self._reader)
+        if saved is not None:
             self.keys = {a.full_name: a.checkpoint_key for node in saved.nodes for a in node.attributes if a.full_name}
 
     def names(self) -> List[str]:

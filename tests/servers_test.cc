@@ -71,6 +71,22 @@ TEST_P(ServersTest, SessionsShareVariablesAndOutliveTheirClients) {
   EXPECT_TRUE(absl::IsFailedPrecondition(fourth.Run({fourth.Add(build).first}).status()));
 }
 
+TEST_P(ServersTest, VariablesWithoutADeviceAreTheSameForTheSessionsOfAllTasks) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  for (const char* device : {"", "/device:CPU:0"}) {
+    const auto build = [&](const GraphBuilder& b) {
+      const Output v = Variable(b, absl::StrCat("v", device[0] == 0 ? "" : "_cpu").c_str(), device);
+      Node* const init = b.OpNode("Assign", {v, b.Scalar(5.0f)});
+      return std::pair(b.Op("AssignAdd", {v, b.Scalar(2.0f)}), init);
+    };
+    Client at_worker = NewClient(worker->target()), at_ps = NewClient(ps->target());
+    const auto [add, init] = at_worker.Add(build);
+    ASSERT_TRUE(at_worker.Run({}, {init}).ok());
+    EXPECT_EQ(ValueOf(at_ps.Run({at_ps.Add(build).first})), 7.0f);
+    EXPECT_EQ(ValueOf(at_worker.Run({add})), 9.0f);
+  }
+}
+
 TEST_P(ServersTest, TheGraphIsExtendedWhenItHasGrown) {
   const auto ps = Started("ps"), worker = Started("worker");
   Client client = NewClient(worker->target());

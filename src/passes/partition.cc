@@ -357,7 +357,7 @@ StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, co
   for (const Node* n : nodes) one = one && n->assigned_device() == nodes.front()->assigned_device();
   if (one) {
     std::vector<Partition> result;
-    std::string device = nodes.empty() ? env.devices.front().ToString() : nodes.front()->assigned_device();
+    std::string device = nodes.empty() ? env.devices[env.client].ToString() : nodes.front()->assigned_device();
     result.push_back({std::move(device), std::move(graph)});
     return result;
   }

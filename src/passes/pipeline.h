@@ -29,8 +29,10 @@ struct MemoryOptions {
 };
 
 struct PassEnvironment {
-  // Devices in order of preference; the first is the client's own.
+  // Devices in order of preference.
   std::vector<DeviceName> devices;
+  // The position of the device to which the client's tensors come first.
+  size_t client = 0;
   // Incarnation per device, for the keys of Send and Recv.
   std::vector<uint64_t> incarnations;
   // Whether the device has memory of its own, per device; not given: none has.

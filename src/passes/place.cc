@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement (white paper 3.2.1, 4.3): nodes that must be together form groups; a group may go to each device that
-// satisfies every member's constraint and has every member's kernel. Of several it goes to the first, or, where it is
-// asked for, to the one that simulated execution chooses.
+// satisfies every member's constraint and has every member's kernel. Of several it goes to the first, or, where that is
+// asked for, to the one that simulated execution chooses. As in TensorFlow's placer a node by itself may follow others:
+// what has no inputs goes to its readers if they are together.
 #include <algorithm>
 
 #include "base/logging.h"
@@ -20,6 +21,10 @@ class Placer {
     MR_ASSIGN_OR_RETURN(PlacementGroups all, GroupForPlacement(graph_, env_));
     for (PlacementGroup& group : all.groups) MR_RETURN_IF_ERROR(FindDevices(group));
     if (env_.place_by_cost) MR_RETURN_IF_ERROR(ChooseBySimulation(graph_, env_, &all));
+    if (!env_.place_by_cost && env_.devices.size() > 1) {
+      for (PlacementGroup& group : all.groups) ResultFollowsInput(group, all);
+      for (PlacementGroup& group : all.groups) SourceFollowsReaders(group, all);
+    }
     for (const PlacementGroup& group : all.groups) Assign(group);
     return absl::OkStatus();
   }
@@ -29,6 +34,36 @@ class Placer {
     return std::all_of(group.members.begin(), group.members.end(), [&](const Node* n) {
       return env_.has_kernel(*n, env_.devices[device].type);
     });
+  }
+
+  static size_t DeviceOf(const Node* n, const PlacementGroups& all) {
+    return all.groups[static_cast<size_t>(all.group_of[static_cast<size_t>(n->id())])].devices.front();
+  }
+
+  void Follow(PlacementGroup& group, size_t device, const char* why) const {
+    const bool fits = group.constraint.Matches(env_.devices[device]) && HasKernels(group, device);
+    if (!fits || device == group.devices.front()) return;
+    group.devices = {device};
+    group.why = why;
+  }
+
+  void ResultFollowsInput(PlacementGroup& group, const PlacementGroups& all) const {
+    const Node& n = *group.members.front();
+    if (!n.Is(OpTrait::kResult) || group.members.size() > 1 || !n.input(0)) return;
+    Follow(group, DeviceOf(n.input(0).node, all), "its input is there");
+  }
+
+  // What has state is in one place in all steps, whoever reads it in this one.
+  void SourceFollowsReaders(PlacementGroup& group, const PlacementGroups& all) const {
+    const Node& n = *group.members.front();
+    if (group.members.size() > 1 || n.num_inputs() > 0 || n.num_outputs() != 1 || n.consumers().empty()) return;
+    if (n.op() == nullptr || (n.op()->stateful && !n.Is(OpTrait::kArgument))) return;
+    const size_t device = DeviceOf(n.consumers().front().node, all);
+    const auto is_there = [&](const Node* reader) { return DeviceOf(reader, all) == device; };
+    const bool together =
+        std::all_of(n.consumers().begin(), n.consumers().end(), [&](const Consumer& c) { return is_there(c.node); }) &&
+        std::all_of(n.control_outputs().begin(), n.control_outputs().end(), is_there);
+    if (together) Follow(group, device, "its readers are there");
   }
 
   // A member that the client knows: what a fetch returns rather than the fetch.
@@ -44,7 +79,31 @@ class Placer {
     LogInfo("placement: ", text...);
   }
 
+  // The first device with the kernels: of the task that is asked for, or else of all.
+  std::vector<size_t> FirstWithKernels(const PlacementGroup& group) const {
+    DeviceName task = group.constraint;
+    task.type.clear();
+    task.id = -1;
+    for (const DeviceName& wanted : {task, DeviceName()}) {
+      for (size_t d = 0; d < env_.devices.size(); ++d) {
+        if (wanted.Matches(env_.devices[d]) && HasKernels(group, d)) return {d};
+      }
+    }
+    return {};
+  }
+
+  // By itself, an argument or a result of the step.
+  static bool IsTheClients(const PlacementGroup& group) {
+    const Node& n = *group.members.front();
+    return group.members.size() == 1 && (n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult));
+  }
+
   Status FindDevices(PlacementGroup& group) const {
+    if (IsTheClients(group) && group.asker == nullptr && !env_.place_by_cost) {
+      group.devices = {env_.client};
+      group.why = "the client's";
+      return absl::OkStatus();
+    }
     std::vector<size_t> matching;
     for (size_t d = 0; d < env_.devices.size(); ++d) {
       if (group.constraint.Matches(env_.devices[d])) matching.push_back(d);
@@ -73,9 +132,7 @@ class Placer {
     }
     // A variable is in one place in all steps, whatever else is beside it in this one.
     if (!matching.empty() && env_.soft_placement && !group.makes_variable) {
-      for (size_t d = 0; d < env_.devices.size() && group.devices.empty(); ++d) {
-        if (HasKernels(group, d)) group.devices = {d};
-      }
+      group.devices = FirstWithKernels(group);
       if (!group.devices.empty()) {
         const DeviceName& to = env_.devices[group.devices.front()];
         LogSoft(group, " has no kernel", env_.devices[matching.front()].ToString(), " has not all kernels for ",
@@ -91,15 +148,15 @@ class Placer {
       return absl::OkStatus();
     }
     // A value that is fed or fetched is the caller's: it needs no device of its own.
-    const Node& first = *group.members.front();
-    group.devices = {0};
-    if (group.members.size() == 1 && (first.Is(OpTrait::kArgument) || first.Is(OpTrait::kResult))) {
+    group.devices = {env_.client};
+    if (IsTheClients(group)) {
       group.why = "the client's";
       return absl::OkStatus();
     }
     if (env_.soft_placement) {
+      if (std::vector<size_t> nearest = FirstWithKernels(group); !nearest.empty()) group.devices = std::move(nearest);
       LogSoft(group, " has no device", "no device matches ", wanted, " for ", OfTheClient(group).Describe(),
-              "; it goes to ", env_.devices.front().ToString());
+              "; it goes to ", env_.devices[group.devices.front()].ToString());
       group.why = "by soft placement: no device is as asked for";
       return absl::OkStatus();
     }

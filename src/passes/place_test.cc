@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/strings/str_join.h"
+#include <algorithm>
+
 #include "passes/pass_testutil.h"
 
 namespace millrace {
@@ -18,7 +19,7 @@ TEST_F(PlaceTest, KeepsTogetherWhatSharesAVariableOrAClass) {
   EXPECT_EQ(v->assigned_device(), Device(1));
   EXPECT_EQ(assign->assigned_device(), Device(1));
   EXPECT_EQ(beside->assigned_device(), Device(1));
-  EXPECT_EQ(x->assigned_device(), Device(0));
+  EXPECT_EQ(x->assigned_device(), Device(1));     // where its readers are
   EXPECT_EQ(read->assigned_device(), Device(0));  // a value of it
   ASSERT_EQ(placed.size(), graph_->nodes().size());
   const auto of_assign = std::find_if(
@@ -87,6 +88,76 @@ TEST_F(PlaceTest, SaysWhatCannotBeMetUnlessPlacementIsSoft) {
   env_.soft_placement = false;
   x->set_device("");
   EXPECT_TRUE(absl::IsInvalidArgument(Place(*graph_, env_)));
+}
+
+// Of a worker's client: a parameter server is before it.
+class PlaceInClusterTest : public PassTest {
+ protected:
+  PlaceInClusterTest() {
+    env_.devices.clear();
+    for (const char* task :
+         {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"}) {
+      env_.devices.push_back(*DeviceName::Parse(absl::StrCat(task, "/device:CPU:0")));
+    }
+    env_.client = 2;
+  }
+  Node* OnTask(const char* device, Node* n) {
+    n->set_device(device);
+    return n;
+  }
+  Node* Argument(int64_t index) {
+    return Add("_Arg", absl::StrCat("arg", index).c_str(), {}, {}, {{"T", DType::kFloat}, {"index", index}});
+  }
+  Node* Result(Output of) {
+    return Add("_Retval", absl::StrCat("result_", of.node->name()).c_str(), {of}, {},
+               {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  }
+};
+
+TEST_F(PlaceInClusterTest, WhatAsksForNothingIsOnTheFirstTaskAndWhatAsksForAJobOnItsFirst) {
+  Node* v = Add("Variable", "v");
+  Node* assign = Add("Assign", "assign", {v->output(0), Argument(0)->output(0)});
+  Node* w = OnTask("/job:worker", Add("Variable", "w"));
+  Node* on_cpu = OnTask("/device:CPU:0", Add("Variable", "on_cpu"));
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  EXPECT_EQ(v->assigned_device(), Device(0));
+  EXPECT_EQ(assign->assigned_device(), Device(0));
+  EXPECT_EQ(w->assigned_device(), Device(1));
+  EXPECT_EQ(on_cpu->assigned_device(), Device(0));
+}
+
+TEST_F(PlaceInClusterTest, ArgumentsAndSourcesAreWithTheirReadersAndResultsWithTheirValues) {
+  Node* one = Argument(0);
+  Node* work = OnTask("/job:worker/task:0", Add("Work", "work", {one->output(0)}));
+  Node* result = Result(work->output(0));
+  Node* source = Add("Placeholder", "source");
+  OnTask("/job:worker/task:0", Add("Join", "both", {source->output(0), source->output(0)}));
+  Node* split = Add("Placeholder", "split");
+  Node* divided = Argument(1);
+  OnTask("/job:worker/task:0", Add("Join", "here", {split->output(0), divided->output(0)}));
+  OnTask("/job:worker/task:1", Add("Join", "there", {split->output(0), divided->output(0)}));
+  Node* elsewhere = OnTask("/job:ps", Add("Placeholder", "elsewhere"));
+  OnTask("/job:worker/task:0", Add("Work", "reads_elsewhere", {elsewhere->output(0)}));
+  std::vector<PlacedNode> placed;
+  ASSERT_TRUE(Place(*graph_, env_, &placed).ok());
+  EXPECT_EQ(one->assigned_device(), Device(1));
+  EXPECT_EQ(result->assigned_device(), Device(1));
+  EXPECT_EQ(source->assigned_device(), Device(1));
+  EXPECT_EQ(split->assigned_device(), Device(0)) << "its readers are not together";
+  EXPECT_EQ(divided->assigned_device(), Device(2)) << "the client's";
+  EXPECT_EQ(elsewhere->assigned_device(), Device(0)) << "it asks for it";
+  const auto of_source =
+      std::find_if(placed.begin(), placed.end(), [](const PlacedNode& n) { return n.name == "source"; });
+  EXPECT_NE(of_source->reason.find("its readers are there"), std::string::npos) << of_source->ToString();
+}
+
+TEST_F(PlaceInClusterTest, SoftPlacementStaysOnTheTaskThatIsAskedFor) {
+  Node* x = OnTask("/job:worker/task:1/device:GPU:0", Add("Placeholder", "x"));
+  Node* y = OnTask("/job:chief/device:GPU:0", Add("Placeholder", "y"));
+  env_.soft_placement = true;
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  EXPECT_EQ(x->assigned_device(), Device(2));
+  EXPECT_EQ(y->assigned_device(), Device(0));
 }
 
 }  // namespace

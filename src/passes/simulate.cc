@@ -213,7 +213,7 @@ class Simulation {
   }
   std::string ShortName(size_t device) const {
     const DeviceName& d = env_.devices[device];
-    const bool alone = d.task == env_.devices.front().task && d.job == env_.devices.front().job;
+    const bool alone = d.task == env_.devices[env_.client].task && d.job == env_.devices[env_.client].job;
     return absl::StrCat(alone ? "" : absl::StrCat(d.job, ":", d.task, " "), d.type, ":", d.id);
   }
 

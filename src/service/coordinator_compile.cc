@@ -120,8 +120,13 @@ std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
 
 PassEnvironment Coordinator::EnvironmentOf(const WorkerView& view) const {
   PassEnvironment env = options_.passes;
-  for (const WorkerView::Of& w : view.workers) {
-    for (const DeviceInfo& d : w.devices) {
+  // As in TensorFlow, of several tasks the first by name is preferred: all masters put a node in the same place.
+  std::vector<const WorkerView::Of*> workers;
+  for (const WorkerView::Of& w : view.workers) workers.push_back(&w);
+  std::sort(workers.begin(), workers.end(), [](auto* a, auto* b) { return a->worker->task() < b->worker->task(); });
+  for (const WorkerView::Of* w : workers) {
+    if (w == &view.workers.front()) env.client = env.devices.size();
+    for (const DeviceInfo& d : w->devices) {
       env.devices.push_back(DeviceName::Parse(d.name).value_or(DeviceName()));
       env.incarnations.push_back(d.incarnation);
       env.own_memory.push_back(d.own_memory);

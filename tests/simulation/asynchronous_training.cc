@@ -14,8 +14,6 @@
 namespace millrace {
 namespace {
 
-std::string OnTask(const char* job, int i) { return absl::StrCat("/job:", job, "/task:", i); }
-
 constexpr int64_t kAny = 1'000'000'000'000;  // pushes: nobody knows how many
 
 class AsynchronousTraining final : public Training {

@@ -7,8 +7,6 @@ namespace {
 
 constexpr int64_t kPatienceMillis = 5'000;  // for an element of a queue
 
-std::string OnTask(const char* job, int i) { return absl::StrCat("/job:", job, "/task:", i); }
-
 }  // namespace
 
 void Training::OtherWork::Build(const GraphBuilder& b, int num_ps, int num_workers, int own) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/session.h"
 #include "cluster/server.h"
 #include "simulation/sim_host.h"
@@ -17,10 +18,13 @@ namespace millrace {
 
 class SimCluster;
 
+inline std::string OnTask(absl::string_view job, int index) { return absl::StrCat("/job:", job, "/task:", index); }
+
 class SimTask {
  public:
   SimTask(SimCluster& cluster, std::string job, int index, uint64_t seed);
 
+  std::string name() const { return OnTask(job_, index_); }
   const std::string& machine() const { return host_.name(); }  // "ps0"
   std::string address() const { return machine() + ":1"; }
   std::string target() const { return "grpc://" + address(); }

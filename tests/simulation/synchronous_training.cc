@@ -15,8 +15,6 @@ namespace {
 constexpr int kLongest = 64;  // steps that the reference has
 constexpr int kMostWorkers = 4;
 
-std::string OnTask(const char* job, int i) { return absl::StrCat("/job:", job, "/task:", i); }
-
 struct Model {
   Output batch, loss, step;
   std::vector<Output> state;  // weights and the number of the step, as variables

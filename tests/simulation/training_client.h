@@ -23,15 +23,29 @@ class Training::Client {
     if (timeout < absl::InfiniteDuration()) config_.operation_timeout_in_ms = timeout / absl::Milliseconds(1);
     config_.rpc_options.Ensure().use_rpc_for_inprocess_master = true;
   }
+  template <typename Use>
+  auto WithGraph(Use use) {
+    const GraphLock lock(&graph->mu);
+    return use(graph->graph);
+  }
   template <typename Build>
   Status Add(Build build) {
-    const GraphLock lock(&graph->mu);
-    const GraphBuilder b(&graph->graph);
-    build(b);
-    return b.status();
+    return WithGraph([&](Graph& g) {
+      const GraphBuilder b(&g);
+      build(b);
+      return b.status();
+    });
   }
+  // Nodes that name no task run on the first one: its own name the client's.
   Status AddSaver() {
+    const int first = WithGraph([](const Graph& g) { return g.num_node_ids(); });
     MR_ASSIGN_OR_RETURN(saver, Saver::Create(task_.host(), graph, {}));
+    WithGraph([&](Graph& g) {
+      for (Node* n : g.nodes()) {
+        if (n->id() >= first && !n->attrs().contains("_class")) n->set_device(task_.name() + "/device:CPU:0");
+      }
+      return 0;
+    });
     return absl::OkStatus();
   }
   Status Open() {

@@ -104,7 +104,9 @@ class ClientFunctionKernel : public AsyncKernel {
       return std::move(done)(InvalidArgument(
           "callback ", token_, " is not found: node '", ctx.node_name(),
           "' calls a function of a client, which registers it when it builds the graph; it is "
-          "in no GraphDef, and gone when that graph is gone"));
+          "in no GraphDef, and gone when that graph is gone. This is ",
+          ctx.device().name(),
+          ": a node that names no task runs on the cluster's first; tf.device names the client's"));
     }
     ClientCall::Start(std::make_shared<ClientCall>(ctx, token_, std::move(function), std::move(done)));
   }

@@ -62,6 +62,81 @@ def test_variables_live_on_parameter_servers():
             fourth.run(a)
 
 
+def test_nodes_without_a_task_run_on_the_first():
+    workers, _ = create_local_cluster(num_workers=2, num_ps=2)
+    with tf.Graph().as_default():
+        variable = tf.Variable(1.0, name="v")
+        add = variable.assign_add(1.0)
+        with tf.device("/job:worker"):
+            fed = tf.placeholder(tf.float32, name="fed")
+            square = tf.square(fed, name="square")
+        with tf.Session(workers[0].target) as first, tf.Session(workers[1].target) as second:
+            first.run(variable.initializer)
+            assert second.run(add) == 2.0
+            options, metadata = tf.RunOptions(output_partition_graphs=True), tf.RunMetadata()
+            assert second.run([square, add], {fed: 3.0}, options=options, run_metadata=metadata)[0] == 9.0
+    where = {n.name: n.device for g in metadata.partition_graphs for n in g.node}
+    assert where["v"] == "/job:ps/replica:0/task:0/device:CPU:0"
+    assert where["square"] == "/job:worker/replica:0/task:0/device:CPU:0"
+
+
+def _made_by_sessions(target, make):
+    """What `make`'s second fetch gives in two sessions, each of which runs the first before."""
+    got = []
+    for _ in range(2):
+        with tf.Graph().as_default():
+            before, after = make()
+            with tf.Session(target) as session:
+                session.run(before)
+                got.append(session.run(after))
+    return got
+
+
+def test_what_has_no_shared_name_is_of_one_session():
+    def queue(shared_name=None):
+        made = tf.FIFOQueue(9, tf.float32, [()], shared_name=shared_name, name="queue")
+        return made.enqueue(1.0), made.size()
+
+    def accumulator():
+        made = tf.ConditionalAccumulator(tf.float32, ())
+        return made.apply_grad(tf.constant(1.0)), made.num_accumulated()
+
+    def one_shot():
+        element = tf.data.Dataset.range(9).make_one_shot_iterator().get_next()
+        return element, element
+
+    def table(checkpoint=True):
+        made = tf.contrib.lookup.MutableHashTable(tf.int64, tf.int64, -1, name="table", checkpoint=checkpoint)
+        key = tf.random_uniform([1], maxval=2**40, dtype=tf.int64)
+        return made.insert(key, key), made.size()
+
+    target = tf.train.Server.create_local_server().target
+    assert _made_by_sessions(target, queue) == [1, 1]
+    assert _made_by_sessions(target, lambda: queue("shared")) == [1, 2]
+    assert _made_by_sessions(target, accumulator) == [1, 1]
+    assert _made_by_sessions(target, one_shot) == [1, 1]
+    assert _made_by_sessions(target, table) == [1, 2], "as variables are"
+    assert _made_by_sessions(target, lambda: table(checkpoint=False)) == [1, 1]
+
+
+def test_handles_that_were_away_find_what_a_session_owns():
+    target = tf.train.Server.create_local_server().target
+    with tf.Graph().as_default(), tf.Session(target) as session:
+        data = tf.data.Dataset.range(9)
+        one_shot = data.make_one_shot_iterator()
+        again = data.make_initializable_iterator()
+        handle = tf.placeholder(tf.string, [])
+        element = tf.data.Iterator.from_string_handle(handle, data.output_types, data.output_shapes).get_next()
+        first, second = session.run([one_shot.string_handle(), again.string_handle()])
+        session.run(again.initializer)
+        assert [session.run(element, {handle: h}) for h in (first, first, second, first)] == [0, 1, 0, 2]
+    with tf.Graph().as_default(), tf.Session(target) as session:
+        handle = tf.placeholder(tf.string, [])
+        element = tf.data.Iterator.from_string_handle(handle, data.output_types, data.output_shapes).get_next()
+        with pytest.raises(tf.errors.NotFoundError):  # it has ended with its session
+            session.run(element, {handle: first})
+
+
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_what_changes_a_variable_lies_with_it(use_resource, tmp_path):
     workers, _ = create_local_cluster(num_workers=2, num_ps=2)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers that are written in Python: subclasses of the library's, and those of tf.contrib.opt."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -268,6 +270,28 @@ def test_stale_gradients_are_dropped():
         session.run(tf.global_variables_initializer())
         assert session.run(dropped, {late: False}) == 0 and session.run(v) == 0.5
         assert session.run(dropped, {late: True}) == 1 and session.run(v) == 0.5
+
+
+def test_steps_of_another_worker_make_gradients_stale():
+    target = tf.train.Server.create_local_server().target
+    step, v = tf.train.create_global_step(), tf.Variable(1.0)
+    optimizer = opt.DropStaleGradientOptimizer(tf.train.GradientDescentOptimizer(0.5), staleness=0)
+    pairs = optimizer.compute_gradients(1.0 * v)
+    begun, may_go_on = (tf.FIFOQueue(1, tf.bool, [()]) for _ in range(2))
+    with tf.control_dependencies([g for g, _ in pairs]):
+        waits = begun.enqueue(True)
+    with tf.control_dependencies([waits]), tf.control_dependencies([may_go_on.dequeue()]):
+        pairs = [(tf.identity(g), v) for g, v in pairs]
+    dropped = optimizer.apply_gradients(pairs, global_step=step)
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        got = []
+        late = threading.Thread(target=lambda: got.append(session.run(dropped)))
+        late.start()
+        session.run(begun.dequeue())
+        session.run([step.assign_add(1), may_go_on.enqueue(True)])
+        late.join()
+        assert got == [1] and session.run(v) == 1.0
 
 
 def test_decays_end_where_they_are_told_to():

@@ -186,6 +186,7 @@ StatusOr<std::vector<wire::GraphDef>> Coordinator::PartitionGraphs(const RunSign
     std::vector<wire::GraphDef> graphs;
     for (const Partition& p : partitions) {
       MR_ASSIGN_OR_RETURN(wire::GraphDef graph, GraphToProto(*p.graph));
+      for (wire::NodeDef& n : graph.node) n.device = p.device;
       graphs.push_back(std::move(graph));
     }
     return graphs;

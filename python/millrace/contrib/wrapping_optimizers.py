@@ -131,14 +131,15 @@ class DropStaleGradientOptimizer(_Wrapping):
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
         """How many steps were left out, after this one was made or left out."""
         pairs = list(grads_and_vars)
-        counter = get_variable("stale_counter", [], initializer=init_ops.zeros_initializer(), trainable=False)
+        with colocate_with(global_step):  # where all workers find it
+            counter = get_variable("stale_counter", [], initializer=init_ops.zeros_initializer(), trainable=False)
 
         def accept() -> Any:
             with control_dependencies([self._opt.apply_gradients(pairs, global_step=global_step, name=name)]):
                 return array_ops.identity(0.0)
 
         with control_dependencies([g if isinstance(g, Tensor) else g.op for g, _ in pairs if g is not None]):
-            moved = array_ops.reshape(global_step - self._local_step, [])
+            moved = array_ops.reshape(global_step.read_value() - self._local_step, [])  # read now: others may have moved it
         late = control_flow_ops.cond(gen_ops.less_equal(moved, math_ops.cast(self._staleness, moved.dtype)), accept, lambda: array_ops.identity(1.0))
         counted = counter.assign_add(late)
         summary.scalar("Gradient staleness percentage", counter / math_ops.cast(global_step + 1, dtypes.float32))

@@ -210,7 +210,7 @@ class FromStringHandleKernel final : public Kernel {
       return InvalidArgument("string_handle is not the handle of an iterator of several devices");
     }
     MR_ASSIGN_OR_RETURN(
-        RefPtr<MultiDeviceIterator> found, ctx.resources().Lookup<MultiDeviceIterator>(parts[1], parts[2]));
+        RefPtr<MultiDeviceIterator> found, FindResourceByName<MultiDeviceIterator>(ctx, {parts[1], parts[2]}));
     if (!spec_.types.empty()) MR_RETURN_IF_ERROR(CheckSpec(spec_, found->spec()));
     return OutputHandle(ctx, 0, {parts[1], parts[2]}, kTypeName, RefPtr<Resource>(std::move(found)));
   }

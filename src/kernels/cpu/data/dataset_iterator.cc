@@ -68,6 +68,11 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   Status Init(const KernelInit& init) override {
     MR_RETURN_IF_ERROR(SpecFromAttrs(init, &spec_));
     MR_ASSIGN_OR_RETURN(name_, ResourceNameOf(init));
+    MR_ASSIGN_OR_RETURN(const std::string shared_name, init.Attr<std::string>("shared_name"));
+    if (shared_name.empty()) {
+      own_.Declare(init);
+      name_.name = own_.name();
+    }
     return factory_.Init(init, "dataset_factory");
   }
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override {
@@ -107,12 +112,17 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
     MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(made[0], "what the dataset_factory returns"));
     auto fresh = MakeRef<IteratorResource>(spec_);
     MR_RETURN_IF_ERROR(fresh->Start(data, dataset));
+    if (own_.is_declared()) {
+      own_.Publish(fresh);
+      return fresh;
+    }
     return ctx.resources().LookupOrCreate<IteratorResource>(
         name_.container, name_.name, [&]() -> StatusOr<RefPtr<IteratorResource>> { return fresh; });
   }
 
   ElementSpec spec_;
   ResourceName name_;
+  OwnResource own_;
   FunctionAttr factory_;
   absl::Mutex mu_;
   bool making_ ABSL_GUARDED_BY(mu_) = false;
@@ -219,7 +229,8 @@ class FromStringHandleKernel final : public Kernel {
       return InvalidArgument(
           "Attempted create an iterator on device ", ctx.device().name(), " from handle defined on device ", parts[1]);
     }
-    MR_ASSIGN_OR_RETURN(RefPtr<IteratorResource> found, ctx.resources().Lookup<IteratorResource>(parts[2], parts[3]));
+    MR_ASSIGN_OR_RETURN(
+        RefPtr<IteratorResource> found, FindResourceByName<IteratorResource>(ctx, {parts[2], parts[3]}));
     if (!spec_.types.empty()) MR_RETURN_IF_ERROR(CheckSpec(spec_, found->spec()));
     return OutputHandle(ctx, 0, {parts[2], parts[3]}, kTypeName, RefPtr<Resource>(std::move(found)));
   }

@@ -47,6 +47,7 @@ class MutexKernel final : public ResourceKernel<Mutex> {
   absl::string_view TypeName() const override { return "Mutex"; }
   StatusOr<RefPtr<Mutex>> Make(KernelContext&) override { return MakeRef<Mutex>(); }
   Status Verify(const Mutex&) const override { return absl::OkStatus(); }
+  bool IsSharedByNode(const KernelInit&) const override { return true; }
 };
 
 class MutexLockKernel final : public CallKernel<Mutex> {

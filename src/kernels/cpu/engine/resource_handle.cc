@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/engine/resource_handle.h"
 
+#include <atomic>
+#include <map>
 #include <typeinfo>
 
 namespace millrace {
@@ -19,6 +21,16 @@ class HandleVariable final : public Variable {
   const RefPtr<Resource> resource_;
 };
 
+// Never freed: kernels may end behind all devices.
+struct OwnResources {
+  static OwnResources& Get() {
+    static auto* all = new OwnResources;
+    return *all;
+  }
+  absl::Mutex mu;
+  std::map<std::string, Resource*> by_name ABSL_GUARDED_BY(mu);  // alive as long as they are here
+};
+
 }  // namespace
 
 StatusOr<ResourceName> ResourceNameOf(const KernelInit& init) {
@@ -28,6 +40,26 @@ StatusOr<ResourceName> ResourceNameOf(const KernelInit& init) {
   if (name.container.empty()) name.container = ResourceManager::kDefaultContainer;
   if (name.name.empty()) name.name = init.node_name;
   return name;
+}
+
+void OwnResource::Declare(const KernelInit& init) {
+  static std::atomic<uint64_t> number{0};
+  // The incarnation tells what processes have made apart.
+  name_ = absl::StrCat("_", absl::Hex(init.device.incarnation()), "_", ++number, "_", init.node_name);
+}
+
+void OwnResource::Publish(RefPtr<Resource> resource) {
+  OwnResources& all = OwnResources::Get();
+  absl::MutexLock lock(&all.mu);
+  all.by_name.emplace(name_, resource.get());
+  resource_ = std::move(resource);
+}
+
+OwnResource::~OwnResource() {
+  if (!resource_) return;
+  OwnResources& all = OwnResources::Get();
+  absl::MutexLock lock(&all.mu);
+  all.by_name.erase(name_);
 }
 
 Status OutputHandle(KernelContext& ctx, int o, const ResourceName& name, absl::string_view type_name,
@@ -55,6 +87,13 @@ Status OutputHandle(KernelContext& ctx, int o, const ResourceName& name, absl::s
 }
 
 namespace internal {
+
+RefPtr<Resource> FindOwnResource(const std::string& name) {
+  OwnResources& all = OwnResources::Get();
+  absl::MutexLock lock(&all.mu);
+  const auto at = all.by_name.find(name);
+  return at == all.by_name.end() ? RefPtr<Resource>() : RefPtr<Resource>::Share(at->second);
+}
 
 StatusOr<RefPtr<Resource>> HeldResource(const KernelContext& ctx, int i, ResourceName* name) {
   Tensor t = ctx.input(i);

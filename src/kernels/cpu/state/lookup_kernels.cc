@@ -22,6 +22,9 @@ class TableKernel : public ResourceKernel<LookupTable> {
 
  protected:
   absl::string_view TypeName() const final { return "LookupTable"; }
+  bool IsSharedByNode(const KernelInit& init) const final {
+    return init.Attr<bool>("use_node_name_sharing").value_or(false);
+  }
   Status Verify(const LookupTable& table) const final {
     if (table.types().key == types_.key && table.types().value == types_.value) return absl::OkStatus();
     return InvalidArgument(

@@ -121,3 +121,14 @@ def test_files_are_compared(tmp_path):
     for late in (writer.flush, lambda: writer.write(b"x")):
         with pytest.raises(tf.errors.FailedPreconditionError, match="closed TFRecordWriter"):
             late()
+
+
+def test_variables_in_signatures_have_their_own_names(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        plain, held = (tf.get_variable(name, [], initializer=tf.constant_initializer(3.0), use_resource=name == "b") for name in "ab")
+        session.run(tf.global_variables_initializer())
+        tf.saved_model.simple_save(session, str(tmp_path / "m"), {"x": plain}, {"y": plain, "z": held})
+    with tf.Graph().as_default(), tf.Session() as session:
+        signature = tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "m")).signature_def["serving_default"]
+        assert signature.inputs["x"].name == signature.outputs["y"].name == "a:0"
+        assert session.run([signature.outputs[key].name for key in "yz"]) == [3, 3]

@@ -11,6 +11,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.library_names import prepend_name_scope
 from millrace.framework.tensor_shape import TensorShape
+from millrace.ops.variables import Variable
 from millrace.protos import definitions
 from millrace.saved_model import signature_constants as names
 from millrace.saved_model.utils import build_tensor_info, build_tensor_info_from_op, get_element_from_tensor_info
@@ -28,7 +29,12 @@ def build_signature_def(inputs: Optional[Dict[str, Any]] = None, outputs: Option
 
 
 def _infos(tensors: Dict[str, Any]) -> Dict[str, Any]:
-    return {key: build_tensor_info(convert_to_tensor_or_sparse_tensor(tensor)) for key, tensor in tensors.items()}
+    return {key: build_tensor_info(_element(tensor)) for key, tensor in tensors.items()}
+
+
+def _element(value: Any) -> Any:
+    """What a signature names: a variable by its own name, unless that is a handle's."""
+    return value if isinstance(value, Variable) and not value._is_resource else convert_to_tensor_or_sparse_tensor(value)
 
 
 def _of_type(tensor: Any, dtype: Any, what: str) -> Any:

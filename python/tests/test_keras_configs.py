@@ -100,3 +100,66 @@ def test_states_stay_from_epoch_to_epoch():
     assert K.get_value(model.layers[0].states[0]) == 6.0
     model.reset_states()
     assert K.get_value(model.layers[0].states[0]) == 0.0
+
+
+def test_images_grow_by_the_middles_of_their_pixels():
+    row = np.array([[[[0.0], [1.0]]]], "f")
+    model = keras.Sequential([L.UpSampling2D((1, 2), interpolation="bilinear", input_shape=(1, 2, 1))])
+    assert model.predict(row).ravel().tolist() == [0.0, 0.25, 0.75, 1.0] and model.output_shape == (None, 1, 4, 1)
+
+
+def test_an_average_is_one_of_the_values_alone():
+    average = K.variable([1.0, 2.0])
+    moved = K.moving_average_update(average, K.constant([3.0, 4.0]), 0.9)
+    for _ in range(2):
+        K.get_session().run(moved)
+        np.testing.assert_allclose(K.get_value(average), [3.0, 4.0], rtol=1e-6)
+
+
+def test_losses_say_their_settings():
+    for kind, own in (("BinaryCrossentropy", {"from_logits": False, "label_smoothing": 0}), ("CosineSimilarity", {"axis": -1}), ("Huber", {"delta": 1.0})):
+        loss = getattr(keras.losses, kind)
+        assert {"reduction", "name"} < set(loss().get_config()) and own.items() <= loss().get_config().items()
+        assert loss.from_config(loss().get_config()).get_config() == loss().get_config()
+
+
+def test_a_metric_takes_the_place_of_one_of_its_name():
+    model = keras.Sequential([L.Dense(3, "softmax", input_shape=(2,))])
+    best = keras.metrics.SparseTopKCategoricalAccuracy(3)
+    model.compile("sgd", "sparse_categorical_crossentropy", ["acc", "sparse_top_k_categorical_accuracy", "accuracy", best, "MSE"])
+    assert model.metrics_names == ["loss", "acc", "sparse_top_k_categorical_accuracy", "mean_squared_error"]
+    assert model.evaluate(np.ones((4, 2)), np.zeros((4, 1)), verbose=0)[2] == 1.0 and best in model.metrics
+
+
+def test_callbacks_of_arrays_know_of_samples():
+    told = []
+
+    class Noting(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            told.append(dict(self.params))
+
+    model = keras.Sequential([L.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((5, 2)), np.ones((5, 1)), batch_size=2, verbose=0, callbacks=[Noting()])
+    assert told[0]["steps"] is None and told[0]["samples"] == 5 and told[0]["batch_size"] == 2
+
+
+def test_texts_and_series():
+    words = keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
+    words.fit_on_texts(["the cat sat", "the cat", "the"])
+    assert words.sequences_to_texts([[2, 3, 4, 9], [1]]) == ["the cat ? ?", "?"]
+    config = json.loads(words.to_json())["config"]
+    assert config["num_words"] == 4 and json.loads(config["word_index"]) == {"?": 1, "the": 2, "cat": 3, "sat": 4}
+    series = keras.preprocessing.sequence.TimeseriesGenerator(np.arange(10), np.arange(10) * 2, length=4, sampling_rate=2, stride=2, batch_size=2)
+    assert len(series) == 2 and [part.tolist() for part in series[0]] == [[[0, 2], [2, 4]], [8, 12]]
+    assert [part.tolist() for part in series[1]] == [[[4, 6]], [16]]
+    with pytest.raises(ValueError, match="is disallowed"):
+        keras.preprocessing.sequence.TimeseriesGenerator(np.arange(4), np.arange(4), length=4)
+
+
+def test_images_are_divided_by_the_deviation_of_what_is_centred():
+    images = np.random.RandomState(0).rand(20, 2, 2, 3).astype("f")
+    made = keras.preprocessing.image.ImageDataGenerator(rescale=4.0, featurewise_std_normalization=True)
+    made.fit(images)
+    batch = next(made.flow(images, batch_size=20, shuffle=False))
+    np.testing.assert_allclose(batch, (images - images.mean((0, 1, 2))) / images.std((0, 1, 2)), rtol=1e-4, atol=1e-4)

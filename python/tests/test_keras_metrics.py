@@ -215,7 +215,8 @@ def test_models_count_over_batches():
     for name in ("root", "positives", "mean_absolute_error", "level"):
         assert found[name] == pytest.approx(wanted[name], rel=1e-4), name
     assert model.train_on_batch(x[:8], y[:8])[model.metrics_names.index("positives")] == wanted["val_positives"]
-    assert model.train_on_batch(x[:8], y[:8], reset_metrics=False)[model.metrics_names.index("positives")] == 2 * wanted["val_positives"]
+    for times in (1, 2):  # as of the last call that resets
+        assert model.train_on_batch(x[:8], y[:8], reset_metrics=False)[model.metrics_names.index("positives")] == times * wanted["val_positives"]
     assert [m.name for m in model.metrics] == ["mean_absolute_error", "root", "positives", "level"]
     with pytest.raises(ValueError, match="provide a name"):
         model.layers[0].add_metric(tf.constant(1.0), aggregation="mean")

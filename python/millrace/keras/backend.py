@@ -65,6 +65,7 @@ from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_den
 from millrace.framework.unique_names import unique_name
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
+from millrace.train import moving_averages
 
 _state: Dict[str, Any] = {"session": None}
 
@@ -546,8 +547,8 @@ def update_sub(x: Any, decrement: Any) -> Any:
 
 
 def moving_average_update(x: Any, value: Any, momentum: Any) -> Any:
-    """An operation that moves an average towards a value."""
-    return x.assign_sub((x - value) * (1 - momentum))
+    """An operation that moves an average towards a value: that of the values alone, whatever it began with."""
+    return moving_averages.assign_moving_average(x, value, momentum, zero_debias=True)
 
 
 def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: Any, epsilon: float = 1e-3) -> Any:

@@ -195,7 +195,8 @@ def resize_images(x: Any, height_factor: int, width_factor: int, data_format: An
         x = convert_to_tensor(x)
         images = array_ops.transpose(x, [0, 2, 3, 1]) if at == 2 else x
         sizes = [factor * (images.get_shape()[i].value or array_ops.shape(images)[i]) for i, factor in ((1, height_factor), (2, width_factor))]
-        made = gen_ops.resize_bilinear(images, array_ops.stack(sizes), half_pixel_centers=False)
+        made = gen_ops.resize_bilinear(images, array_ops.stack(sizes), half_pixel_centers=True)
+        made.set_shape([images.get_shape()[0], *(size if isinstance(size, int) else None for size in sizes), images.get_shape()[3]])
         return array_ops.transpose(made, [0, 3, 1, 2]) if at == 2 else made
     return repeat_elements(repeat_elements(x, height_factor, at), width_factor, at + 1)
 

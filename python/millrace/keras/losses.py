@@ -196,8 +196,10 @@ class LossFunctionWrapper(Loss):
 
 def _class(class_name: str, function: Callable[..., Any], leaves_out: str = "") -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs).arguments
-        own = given.pop("reduction", Reduction.AUTO), given.pop("name", function.__name__)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        own = given.pop("reduction"), given.pop("name")
         LossFunctionWrapper.__init__(self, function, *own, **given)
 
     parameters = [p for p in list(inspect.signature(function).parameters.values())[2:] if p.name != leaves_out]

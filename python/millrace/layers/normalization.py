@@ -325,7 +325,7 @@ class LayerNormalization(SettingsLayer):
     def build(self, input_shape: Any) -> None:
         """Makes scale and offset."""
         shape = TensorShape(input_shape)
-        self._axes = sorted(a % shape.ndims for a in listed(self.axis))
+        self._axes = self.axis = sorted(a % shape.ndims for a in listed(self.axis))
         sizes = [shape[a].value for a in self._axes]
         if any(n is None for n in sizes):
             raise at_user_line(ValueError("The axes %s of the input need sizes that are known; its shape is %s" % (self.axis, shape)))

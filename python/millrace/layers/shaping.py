@@ -124,19 +124,10 @@ class UpSampling2D(SettingsLayer):
         """Computes the outputs."""
         first = self.data_format == "channels_first" and self.rank > 1
         if self.interpolation == "bilinear":
-            return self._bilinear(inputs, first)
+            return K.resize_images(inputs, *self.size, self.data_format, self.interpolation)
         for i, times in enumerate(self.size):
             inputs = K.repeat_elements(inputs, times, i + (2 if first else 1))
         return inputs
-
-    def _bilinear(self, x: Any, first: bool) -> Any:
-        from millrace.ops import image_resize
-
-        x = array_ops.transpose(x, [0, 2, 3, 1]) if first else x
-        static, dynamic = x.get_shape().as_list(), array_ops.shape(x)
-        made = image_resize.resize_bilinear(x, array_ops.stack([dynamic[1] * self.size[0], dynamic[2] * self.size[1]]))
-        made.set_shape([static[0], *(None if n is None else n * s for n, s in zip(static[1:3], self.size)), static[3]])
-        return array_ops.transpose(made, [0, 3, 1, 2]) if first else made
 
 
 class UpSampling1D(UpSampling2D):

@@ -345,20 +345,26 @@ class Model(TrainingLoops, SavedWeights, Network):
             if isinstance(function, metrics_module.Metric):
                 self._count_over_batches(function, i, name, mask, weights)
                 return
-            label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
-            label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
+            label = getattr(function, "__name__", type(metric).__name__)
         self._count_over_batches(MeanMetricWrapper(function, label), i, name, mask, weights)
 
     def _count_over_batches(self, metric: Any, i: int, name: str, mask: Any, weights: Any) -> None:
-        """Adds a metric that counts over batches itself."""
+        """Adds a metric that counts over batches itself; it takes the place of one of its name."""
         label = ("" if weights is None else "weighted_") + metric.name
+        label = label if len(self.output_names) == 1 else "%s_%s" % (name, label)
         if mask is not None:
             mask = math_ops.cast(mask, self.outputs[i].dtype.base_dtype)
             weights = mask if weights is None else mask * _as_wide(weights, mask)
+        made = metric(self.targets[i], self.outputs[i], sample_weight=weights)
+        if label in self.metrics_names[1:]:
+            at = self.metrics_names.index(label, 1)
+            self._chosen_metrics[self._chosen_metrics.index(self._counting[at])] = metric
+            self._counting[at], self._measures[at - 1] = metric, made
+            return
         self._chosen_metrics.append(metric)
         self._counting[len(self._measures) + 1] = metric  # the loss comes before all
-        self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
-        self._measures.append(metric(self.targets[i], self.outputs[i], sample_weight=weights))
+        self.metrics_names.append(label)
+        self._measures.append(made)
 
     def _all_layers(self) -> List[Any]:
         """The model and all layers that it is made of."""
@@ -452,7 +458,12 @@ class Model(TrainingLoops, SavedWeights, Network):
         x, y, sample_weight = _values(x, y, sample_weight)
         x, y, weights = self._standardize_user_data(x, y, sample_weight, class_weight, check_batch_axis=True)
         operations = self._operations()
-        values = K.get_session().run([self._measures, operations], self._feeds(x, y, weights, True))[0]
+        return self._measured_alone(operations, self._feeds(x, y, weights, True), reset_metrics)
+
+    def _measured_alone(self, operations: Any, feeds: Any, reset_metrics: bool) -> Any:
+        values = K.get_session().run([self._measures, operations], feeds)[0]
+        if reset_metrics:  # what comes after counts from here
+            self.reset_metrics()
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
@@ -461,8 +472,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             self.reset_metrics()
         x, y, sample_weight = _values(x, y, sample_weight)
         x, y, weights = self._standardize_user_data(x, y, sample_weight, check_batch_axis=True)
-        values = K.get_session().run([self._measures, self._extra_updates()], self._feeds(x, y, weights))[0]
-        return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
+        return self._measured_alone(self._extra_updates(), self._feeds(x, y, weights), reset_metrics)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for arrays."""

@@ -102,7 +102,9 @@ class TrainingLoops(streams.StreamLoops):
         """`batches` gives the (inputs, targets, weights) of an epoch, `validate` the measures of other data, of the last batch's size, after the epochs of validation_freq.
         With equal_batches each counts as one example, however many it has."""
         count_mode = "samples" if samples is not None else "steps"
-        told = callback_module.configure_callbacks(callbacks, self, validate is not None, size, epochs, steps, samples, verbose=0)
+        told = callback_module.configure_callbacks(
+            callbacks, self, validate is not None, size, epochs, None if samples is not None else steps, samples, verbose=0
+        )
         bar = self._progress(count_mode, told.params, verbose)
         self._watching = told
         self._operations()

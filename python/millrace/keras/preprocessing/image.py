@@ -147,13 +147,11 @@ class ImageDataGenerator:
         data_format: Any = None,
     ) -> None:
         self.data_format = layout(data_format)
-        self.featurewise_center, self.samplewise_center, self.zca_whitening, self.zca_epsilon = (
-            featurewise_center,
-            samplewise_center,
-            zca_whitening,
-            zca_epsilon,
-        )
-        self.featurewise_std_normalization, self.samplewise_std_normalization = featurewise_std_normalization, samplewise_std_normalization
+        self.zca_whitening, self.zca_epsilon = zca_whitening, zca_epsilon
+        self.featurewise_center = featurewise_center or featurewise_std_normalization or zca_whitening  # these two are of what is centred
+        self.samplewise_center = samplewise_center or samplewise_std_normalization
+        self.featurewise_std_normalization = featurewise_std_normalization and not zca_whitening
+        self.samplewise_std_normalization = samplewise_std_normalization
         self.rotation_range, self.width_shift_range, self.height_shift_range, self.shear_range = (
             rotation_range,
             width_shift_range,
@@ -207,11 +205,11 @@ class ImageDataGenerator:
         if self.samplewise_center:
             x = x - np.mean(x, keepdims=True)
         if self.samplewise_std_normalization:
-            x = x / (np.std(x, keepdims=True) + 1e-7)
+            x = x / (np.std(x, keepdims=True) + 1e-6)
         if self.featurewise_center and self.mean is not None:
             x = x - self.mean
         if self.featurewise_std_normalization and self.std is not None:
-            x = x / (self.std + 1e-7)
+            x = x / (self.std + 1e-6)
         if self.zca_whitening and self.principal_components is not None:
             x = np.dot(x.reshape(-1, x.size), self.principal_components).reshape(x.shape)
         return x
@@ -245,7 +243,7 @@ class ImageDataGenerator:
             raise at_user_line(ValueError("Input to `.fit()` should have rank 4. Got array with shape: %s" % (x.shape,)))
         if seed is not None:
             np.random.seed(seed)
-        x = np.copy(x)
+        x = x * self.rescale if self.rescale else np.copy(x)
         if augment:
             x = np.concatenate([np.stack([self.random_transform(i) for i in x]) for _ in range(rounds)])
         shape = [1, 1, 1]
@@ -255,7 +253,7 @@ class ImageDataGenerator:
             x = x - self.mean
         if self.featurewise_std_normalization:
             self.std = np.std(x, axis=(0, self.row_axis, self.col_axis)).reshape(shape)
-            x = x / (self.std + 1e-7)
+            x = x / (self.std + 1e-6)
         if self.zca_whitening:
             flat = x.reshape(x.shape[0], -1)
             u, s, _ = np.linalg.svd(flat.T @ flat / flat.shape[0])

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import random
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
+
+from millrace.keras.utils.data_utils import Sequence
 
 
 def pad_sequences(sequences: Any, maxlen: Optional[int] = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre", value: Any = 0.0) -> Any:
@@ -66,6 +69,56 @@ def skipgrams(
         draw.shuffle(both)
         couples, labels = [c for c, _ in both], [v for _, v in both]
     return couples, labels
+
+
+class TimeseriesGenerator(Sequence):
+    """Batches of windows of a series, each with the target of the step behind it."""
+
+    def __init__(
+        self,
+        data: Any,
+        targets: Any,
+        length: int,
+        sampling_rate: int = 1,
+        stride: int = 1,
+        start_index: int = 0,
+        end_index: Optional[int] = None,
+        shuffle: bool = False,
+        reverse: bool = False,
+        batch_size: int = 128,
+    ) -> None:
+        if len(data) != len(targets):
+            raise ValueError("Data and targets have to be of same length. Data length is %d while target length is %d" % (len(data), len(targets)))
+        self.data, self.targets, self.length, self.sampling_rate, self.stride = data, targets, length, sampling_rate, stride
+        self.start_index, self.end_index = start_index + length, len(data) - 1 if end_index is None else end_index
+        self.shuffle, self.reverse, self.batch_size = shuffle, reverse, batch_size
+        if self.start_index > self.end_index:
+            raise ValueError(
+                "`start_index+length=%i > end_index=%i` is disallowed, as no part of the sequence would be left to be used as current step."
+                % (self.start_index, self.end_index)
+            )
+
+    def __len__(self) -> int:
+        covered = self.batch_size * self.stride
+        return max(0, (self.end_index - self.start_index + covered) // covered)
+
+    def __getitem__(self, index: int) -> Tuple[Any, Any]:
+        if self.shuffle:
+            ends = np.random.randint(self.start_index, self.end_index + 1, size=self.batch_size)
+        else:
+            first, covered = self.start_index + self.batch_size * self.stride * index, self.batch_size * self.stride
+            ends = np.arange(first, min(first + covered, self.end_index + 1), self.stride)
+        windows = np.array([self.data[end - self.length : end : self.sampling_rate] for end in ends])
+        return windows[:, ::-1] if self.reverse else windows, np.array([self.targets[end] for end in ends])
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its settings, and its data as JSON."""
+        names = ("length", "sampling_rate", "stride", "start_index", "end_index", "shuffle", "reverse", "batch_size")
+        return {**{name: json.dumps(np.asarray(getattr(self, name)).tolist()) for name in ("data", "targets")}, **{name: getattr(self, name) for name in names}}
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Its class and settings as JSON; further arguments go to json.dumps."""
+        return json.dumps({"class_name": type(self).__name__, "config": self.get_config()}, **kwargs)
 
 
 def _remove_long_seq(maxlen: int, seq: Any, label: Any) -> Any:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -91,6 +92,25 @@ class Tokenizer:
     def texts_to_sequences(self, texts: Any) -> List[List[int]]:
         """The numbers of each text."""
         return list(self.texts_to_sequences_generator(texts))
+
+    def sequences_to_texts_generator(self, sequences: Any) -> Iterator[str]:
+        """The words of each sequence in a row; numbers that are not known, or too rare, are left out or become oov_token."""
+        for sequence in sequences:
+            found = [None if self.num_words and n >= self.num_words else self.index_word.get(n) for n in sequence]
+            yield " ".join(w for w in (self.oov_token if w is None else w for w in found) if w is not None)
+
+    def sequences_to_texts(self, sequences: Any) -> List[str]:
+        """The words of each sequence in a row."""
+        return list(self.sequences_to_texts_generator(sequences))
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its settings, and what it has counted as JSON."""
+        config = {name: getattr(self, name) for name in ("num_words", "filters", "lower", "split", "char_level", "oov_token", "document_count")}
+        return {**config, **{name: json.dumps(getattr(self, name)) for name in ("word_counts", "word_docs", "index_docs", "index_word", "word_index")}}
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Its class and settings as JSON; further arguments go to json.dumps."""
+        return json.dumps({"class_name": type(self).__name__, "config": self.get_config()}, **kwargs)
 
     def texts_to_matrix(self, texts: Any, mode: str = "binary") -> Any:
         """A row for each text: which words it has, how often, or how telling they are."""

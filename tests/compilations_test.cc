@@ -82,11 +82,15 @@ class CompilationsTest : public ::testing::Test {
     y_ = b.Neg(x_);
     EXPECT_TRUE(b.status().ok()) << b.status();
   }
-  // `ended`: with what.
-  void RunAsync(Status* ended) {
-    *ended = Internal("no answer");
-    master_->RunAsync({}, {{x_}, {y_}, {}}, {Tensor::Scalar(1.0f)}, [ended](const StatusOr<std::vector<Tensor>>& r) {
-      *ended = r.status();
+  // A step that nobody waits for.
+  struct Ending {
+    Status with;
+    absl::Notification is_there;
+  };
+  void RunAsync(Ending* ending) {
+    master_->RunAsync({}, {{x_}, {y_}, {}}, {Tensor::Scalar(1.0f)}, [ending](const StatusOr<std::vector<Tensor>>& r) {
+      ending->with = r.status();
+      ending->is_there.Notify();
     });
   }
 
@@ -100,7 +104,7 @@ class CompilationsTest : public ::testing::Test {
 // The thread that has compiled for two goes on with the first of them, while the session ends with both: it must not be
 // who has the partitions last, since nothing waits for it.
 TEST_F(CompilationsTest, WhatWasCompiledIsGoneWhenTheSessionIs) {
-  Status first, second;
+  Ending first, second;
   RunAsync(&first);
   RunAsync(&second);
   std::thread compiles([&] { slow_.AnswerRegistration(); });
@@ -108,8 +112,10 @@ TEST_F(CompilationsTest, WhatWasCompiledIsGoneWhenTheSessionIs) {
   EXPECT_EQ(slow_.deregistered, 0);
   master_.reset();
   EXPECT_EQ(slow_.deregistered, 1) << "later the workers may be gone";
-  EXPECT_TRUE(absl::IsCancelled(first)) << first;
-  EXPECT_TRUE(absl::IsCancelled(second)) << second;
+  for (Ending* e : {&first, &second}) {
+    e->is_there.WaitForNotification();
+    EXPECT_TRUE(absl::IsCancelled(e->with)) << e->with;
+  }
   slow_.may_return.Notify();
   compiles.join();
 }
@@ -129,8 +135,8 @@ TEST_F(CompilationsTest, NothingIsCompiledForAStepOfASessionThatWasClosed) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(s)) << s;
   });
   while (slow_.asked_for_sessions == 0) std::this_thread::yield();
-  Status ended;
-  RunAsync(&ended);
+  Ending ending;
+  RunAsync(&ending);
   begins.join();  // the step is to begin anew, on a thread of the pool
   Status closed = Internal("not yet");
   std::thread closes([&] { closed = master_->Close(absl::Seconds(20)); });
@@ -138,7 +144,8 @@ TEST_F(CompilationsTest, NothingIsCompiledForAStepOfASessionThatWasClosed) {
   threads_are_free->Notify();
   closes.join();
   EXPECT_TRUE(closed.ok()) << closed;
-  EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+  ending.is_there.WaitForNotification();  // a step that has left the session answers behind that
+  EXPECT_TRUE(absl::IsCancelled(ending.with)) << ending.with;
   EXPECT_EQ(slow_.asked_for_sessions, 2) << "by the first compilation and by Connect";
 }
 

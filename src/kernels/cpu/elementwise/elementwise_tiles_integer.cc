@@ -66,7 +66,9 @@ struct FloorDivOp {
   static inline T Do(T a, T b) {
     const T q = TruncateDivOp::Do(a, b);
     if constexpr (std::is_signed_v<T>) {
-      const bool rounded_up = ((a ^ b) < 0) & (TruncateModOp::Do(a, b) != 0);
+      using U = std::make_unsigned_t<T>;
+      const bool exact = static_cast<U>(q) * static_cast<U>(b) == static_cast<U>(a);  // one division is enough
+      const bool rounded_up = ((a ^ b) < 0) & (b != 0) & !exact;
       return rounded_up ? static_cast<T>(q - 1) : q;
     }
     return q;

@@ -101,3 +101,22 @@ def test_what_else_the_environment_says(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="exactly one argument"):
         configured(monkeypatch, {}, device_fn=lambda a, b: "")
     assert configured(monkeypatch, {}, protocol="grpc").protocol == "grpc"
+
+
+def test_a_worker_stops_at_a_checkpoint_of_any_name(tmp_path, monkeypatch):
+    """The step is read from the checkpoint: its name need not say it."""
+    monkeypatch.setitem(os.environ, "TF_CONFIG", json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}))
+    worker = counting(tmp_path)
+    hook = E.experimental.make_stop_at_checkpoint_step_hook(worker, 3, wait_after_file_check_secs=0)
+    with tf.Graph().as_default():
+        step = tf.train.create_global_step()
+        saver, more = tf.train.Saver(), step.assign_add(1)
+        with tf.train.SingularMonitoredSession([hook]) as session:
+            made = 0
+            while not session.should_stop():
+                session.run(more)
+                saver.save(session.raw_session(), str(tmp_path / "model"))
+                made += 1
+            assert made == 4  # the step after the checkpoint of step 3
+    with pytest.raises(TypeError, match="must have type `tf.estimator.Estimator`"):
+        E.experimental.make_early_stopping_hook(object(), lambda: True)

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Optional, Sequence
 
 from millrace import tf_logging
 from millrace.estimator.canned import _dnn_logit_fn_builder, _linear_logit_fn_builder
+from millrace.estimator.estimator import Estimator
 from millrace.estimator.export import build_raw_supervised_input_receiver_fn  # noqa: F401
 from millrace.estimator.util import fn_args
 from millrace.framework import dtypes, not_provided
@@ -23,7 +24,7 @@ from millrace.ops.variable_scope import AUTO_REUSE, get_variable, variable_scope
 from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.global_step import get_global_step
 from millrace.train.hooks import SecondOrStepTimer, SessionRunArgs, SessionRunHook
-from millrace.train.saver import Saver
+from millrace.train.saver import NewCheckpointReader, Saver
 
 
 # ---- stopping ----
@@ -45,14 +46,14 @@ def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
 class _StopOnPredicateHook(SessionRunHook):
     """The chief's: asks now and then whether to stop, and tells the workers by a variable."""
 
-    def __init__(self, should_stop_fn: Callable[[], bool], every_secs: Any, every_steps: Any) -> None:
+    def __init__(self, should_stop_fn: Callable[[], bool], run_every_secs: Any = 60, run_every_steps: Any = None) -> None:
         if not callable(should_stop_fn):
             raise at_user_line(TypeError("`should_stop_fn` must be callable."))
-        self._should_stop, self._timer, self._variable = should_stop_fn, SecondOrStepTimer(every_secs, every_steps), None  # type: Any, Any, Any
+        self._should_stop, self._timer, self._variable = should_stop_fn, SecondOrStepTimer(run_every_secs, run_every_steps), None  # type: Any, Any, Any
 
     def begin(self) -> None:
         """Makes the variable."""
-        self._step, self._variable = get_global_step(), _stop_variable()
+        self._step, self._variable = get_global_step(), _get_or_create_stop_var()
         self._stop = self._variable.assign(True)
 
     def before_run(self, run_context: Any) -> Any:
@@ -75,7 +76,7 @@ class _CheckForStoppingHook(SessionRunHook):
 
     def begin(self) -> None:
         """Finds the variable."""
-        self._variable = _stop_variable()
+        self._variable = _get_or_create_stop_var()
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for it."""
@@ -88,7 +89,7 @@ class _CheckForStoppingHook(SessionRunHook):
             run_context.request_stop()
 
 
-def _stop_variable() -> Any:
+def _get_or_create_stop_var() -> Any:
     with variable_scope("signal_early_stopping", reuse=AUTO_REUSE):
         return get_variable(
             "STOP", shape=[], dtype=dtypes.bool, initializer=init_ops.constant_initializer(False), trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES]
@@ -99,6 +100,8 @@ def make_early_stopping_hook(
     estimator: Any, should_stop_fn: Callable[[], bool], run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None
 ) -> SessionRunHook:
     """A hook that stops training when should_stop_fn(), asked every so many seconds or steps, says so."""
+    if not isinstance(estimator, Estimator):
+        raise at_user_line(TypeError("`estimator` must have type `tf.estimator.Estimator`. Got: %s" % type(estimator)))
     if (run_every_secs is None) == (run_every_steps is None):
         raise at_user_line(ValueError("Only one of `run_every_secs` and `run_every_steps` must be set."))
     return _StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps) if estimator.config.is_chief else _CheckForStoppingHook()
@@ -191,10 +194,10 @@ def stop_if_no_decrease_hook(
 class _StopAtCheckpointStepHook(SessionRunHook):
     """Stops a worker when a checkpoint of the last step is there."""
 
-    def __init__(self, folder: str, last_step: int, wait_after_file_check_secs: float) -> None:
+    def __init__(self, model_dir: str, last_step: int, wait_after_file_check_secs: float = 30) -> None:
         if last_step is None:
             raise at_user_line(ValueError("last_step must be specified."))
-        self._folder, self._last_step, self._wait = folder, last_step, wait_after_file_check_secs
+        self._model_dir, self._last_step, self._wait = model_dir, last_step, wait_after_file_check_secs
 
     def begin(self) -> None:
         """Finds the global step."""
@@ -208,8 +211,8 @@ class _StopAtCheckpointStepHook(SessionRunHook):
         """Waits for the checkpoint once the step is reached."""
         if run_values.results + 1 < self._last_step or run_context.session.run(self._step) < self._last_step:
             return
-        path = latest_checkpoint(self._folder)
-        if path is not None and int(path.rsplit("-", 1)[-1]) >= self._last_step:
+        path = latest_checkpoint(self._model_dir)
+        if path is not None and NewCheckpointReader(path).get_tensor(GraphKeys.GLOBAL_STEP) >= self._last_step:
             run_context.request_stop()
         else:
             time.sleep(self._wait)

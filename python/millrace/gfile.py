@@ -187,8 +187,8 @@ def MakeDirs(dirname: Any, mode: int = 0o755) -> None:
 
 
 def MkDir(dirname: Any, mode: int = 0o755) -> None:
-    """Makes a folder."""
-    with _statuses(as_path(dirname)):
+    """Makes a folder, unless there is something of its name."""
+    with _statuses(as_path(dirname)), contextlib.suppress(FileExistsError):
         os.mkdir(as_path(dirname), mode)
 
 

@@ -56,8 +56,9 @@ def test_nothing_is_overwritten_by_accident(tmp_path):
     ):
         with pytest.raises(error):
             function(a)
-    with pytest.raises(tf.errors.AlreadyExistsError):
-        tf.gfile.MkDir(str(tmp_path))
+    tf.gfile.MkDir(str(tmp_path))  # is there: as in TensorFlow, nothing is said
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.gfile.MkDir(str(tmp_path / "no" / "sub"))
     assert tf.gfile.Stat(b).length == 1 and not tf.gfile.Stat(b).is_directory
 
 

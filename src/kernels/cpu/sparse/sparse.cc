@@ -132,14 +132,21 @@ void SortByDigits(int bits, std::vector<Keyed>* keys) {
 
 }  // namespace
 
+bool InRowMajorOrder(const SparseArg& s, int64_t columns) {
+  for (int64_t i = 1; i < s.n; ++i) {
+    if (CompareIndices(s.at(i - 1), s.at(i), columns) > 0) return false;
+  }
+  return true;
+}
+
 std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
   std::vector<int64_t> order(static_cast<size_t>(s.n));
   std::iota(order.begin(), order.end(), int64_t{0});
+  if (InRowMajorOrder(s, columns)) return order;
   const int64_t *const indices = s.at(0), rank = s.rank;
   const auto before = [=](int64_t a, int64_t b) {
     return CompareIndices(indices + a * rank, indices + b * rank, columns) < 0;
   };
-  if (std::is_sorted(order.begin(), order.end(), before)) return order;
   constexpr int64_t kWorthDigits = 1024;
   std::vector<Keyed> keys;
   const int bits = s.n < kWorthDigits ? 0 : KeysOf(s, columns, &keys);

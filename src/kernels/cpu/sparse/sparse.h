@@ -34,6 +34,8 @@ Status CheckOrdered(const SparseArg& s, absl::string_view name);
 
 // < 0, 0, > 0 as index a comes before, is, or comes after b.
 int CompareIndices(const int64_t* a, const int64_t* b, int64_t rank);
+// Whether no element's first `columns` indices come before those of the element in front of it.
+bool InRowMajorOrder(const SparseArg& s, int64_t columns);
 // Elements in row-major order of the first `columns` of their indices; equal ones stay in order.
 std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns);
 

@@ -417,12 +417,12 @@ Status Reorder(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckSparse(ctx, 0, "the input"));
   const Tensor& indices = ctx.input(0);
   const SparseArg s{.values = &ctx.input(1), .indices = &indices, .n = indices.dim(0), .rank = indices.dim(1)};
-  const std::vector<int64_t> order = RowMajorOrder(s, s.rank);
-  if (std::is_sorted(order.begin(), order.end())) {
+  if (InRowMajorOrder(s, s.rank)) {
     ctx.Forward(0, 0);
     ctx.Forward(1, 1);
     return absl::OkStatus();
   }
+  const std::vector<int64_t> order = RowMajorOrder(s, s.rank);
   MR_ASSIGN_OR_RETURN(Tensor * places, ctx.AllocateOutput(0, indices.shape()));
   int64_t* to = places->mutable_data<int64_t>();
   for (const int64_t i : order) to = std::copy(s.at(i), s.at(i) + s.rank, to);

@@ -74,6 +74,21 @@ def test_a_graph_with_more_variables_than_the_checkpoint(trained, tmp_path):
         made.export_saved_model(str(tmp_path), E.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.float32, [None])}))
 
 
+def test_exports_at_steps(trained, tmp_path):
+    made = tf.contrib.estimator.StepsExporter([7, 2, 3], "some", E.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.float32, [None])}))
+    checkpoint = trained.latest_checkpoint()
+
+    def exported(step):
+        return made.export(trained, str(tmp_path / "out"), checkpoint, {"global_step": step}, False)
+
+    assert exported(1) is None and exported(4) is not None and exported(5) is None
+    with tf.Graph().as_default(), tf.Session() as session:
+        graph = tf.saved_model.loader.load(session, ["serve"], exported(9)).graph_def
+        assert not any("container" in node.attr for node in graph.node)  # attributes that have their default values are left out
+    with pytest.raises(ValueError, match="at least one positive integer"):
+        tf.contrib.estimator.StepsExporter([0, "a"])
+
+
 def test_receivers_check_what_they_are_given():
     x = tf.zeros([1])
     made = E.export.ServingInputReceiver({1: x}, x)

@@ -32,6 +32,7 @@ from millrace.estimator.heads import (
 )
 from millrace.estimator.multi_head import _MultiHead
 from millrace.estimator.spec import ModeKeys
+from millrace.contrib.estimator_exporter import StepsExporter  # noqa: F401
 from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
 from millrace.framework import missing as _missing

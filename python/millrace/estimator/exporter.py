@@ -34,7 +34,9 @@ class _SavedModelExporter(Exporter):
     name = property(lambda self: self._name, doc="Its folder.")
 
     def _write(self, estimator: Any, export_path: Any, checkpoint_path: str) -> Any:
-        return estimator.export_savedmodel(export_path, self._receive, assets_extra=self._assets_extra, as_text=self._as_text, checkpoint_path=checkpoint_path)
+        return estimator.export_savedmodel(
+            export_path, self._receive, assets_extra=self._assets_extra, as_text=self._as_text, checkpoint_path=checkpoint_path, strip_default_attrs=True
+        )
 
 
 def _export_version(path: gc.Path) -> Optional[gc.Path]:

@@ -215,9 +215,22 @@ TEST(TableKernels, CheckHandlesTypesAndShapes) {
   forged.mutable_data<ResourceHandle>()->resource = MakeRef<Variable>(DType::kFloat, PartialShape());
   EXPECT_FALSE(runner.Run(kFind, find, {forged, Longs({2}), minus_one}).ok());
   EXPECT_FALSE(runner.Run(kNewTable, {{"key_dtype", DType::kFloat}, {"value_dtype", DType::kInt64}}, {}).ok());
-  const AttrMap other = {{"key_dtype", DType::kInt64}, {"value_dtype", DType::kString}};
-  EXPECT_EQ(runner.Run(kNewTable, other, {}).status().code(), absl::StatusCode::kInvalidArgument)
-      << "another node's table has this name";
+  AttrMap other = {{"key_dtype", DType::kInt64}, {"value_dtype", DType::kString}};
+  EXPECT_TRUE(runner.Run(kNewTable, other, {}).ok()) << "each node has a table of its own";
+  for (const char* name_of_all : {"shared_name", "use_node_name_sharing"}) {
+    AttrMap shared = types;
+    for (AttrMap* attrs : {&shared, &other}) {
+      if (name_of_all == absl::string_view("shared_name")) {
+        (*attrs)["shared_name"] = std::string("t");
+      } else {
+        attrs->erase("shared_name");
+        (*attrs)["use_node_name_sharing"] = true;
+      }
+    }
+    ASSERT_TRUE(runner.Run(kNewTable, shared, {}).ok());
+    EXPECT_EQ(runner.Run(kNewTable, other, {}).status().code(), absl::StatusCode::kInvalidArgument)
+        << "another node's table has the name: " << name_of_all;
+  }
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ def test_ranked_samples():
         chosen = (tf.constant(sampled[kept]), tf.constant(counts[0]), tf.constant(counts[1][kept]))
         want = tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, 3, 8, 1, chosen, False, "div")
         np.testing.assert_allclose(*session.run([made, want]), rtol=1e-5)
+        by_itself = tf.contrib.nn.rank_sampled_softmax_loss(weights, biases, labels, inputs, 5, 3, 8, 1, None, 2.0, False, "div")
+        assert session.run(by_itself).shape == (2,)
         with pytest.raises(ValueError, match="must be less than num_sampled"):
             tf.contrib.nn.rank_sampled_softmax_loss(weights, biases, labels, inputs, 3, 3, 8, 1, None, 1.0, False, "div")
 

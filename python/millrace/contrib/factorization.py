@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import millrace as tf
 from millrace.contrib.factorization_gmm import GMM, GmmAlgorithm, gmm  # noqa: F401
@@ -142,7 +142,7 @@ class KMeansClustering(tf.estimator.Estimator):
             tf.summary.scalar("loss/raw", loss)
             with tf.control_dependencies([train, tf.assign_add(tf.train.get_global_step(), 1)]):
                 train_op = tf.identity(loss)
-            hooks = [InitializeClustersHook(init_op, ready, config.is_chief)]
+            hooks: List[Any] = [InitializeClustersHook(init_op, ready, config.is_chief)]
             if relative_tolerance is not None:
                 hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
             predictions = {self.ALL_DISTANCES: distances[0], self.CLUSTER_INDEX: nearest[0]}

@@ -48,7 +48,7 @@ class GmmAlgorithm:
         self._full, self._classes = covariance_type == FULL_COVARIANCE, num_classes
         nothing = array_ops.zeros([0])
         self._means = Variable(nothing, name=self.CLUSTERS_VARIABLE, validate_shape=False)
-        self._covs = Variable(nothing, name=self.CLUSTERS_COVS_VARIABLE, validate_shape=False)
+        self._covs: Any = Variable(nothing, name=self.CLUSTERS_COVS_VARIABLE, validate_shape=False)
         self._alpha = Variable(array_ops.fill([num_classes], 1.0 / num_classes), name=self.CLUSTERS_WEIGHT)
         self._ready = Variable(False, dtype=dtypes.bool, name="initialized")
         self._init_op = self._start(data, initial_means, random_seed)

@@ -63,10 +63,10 @@ def fwd_gradients(ys: Any, xs: Any, grad_xs: Any = None, assert_unused: bool = F
     if assert_unused:
         with control_dependencies([check_ops.assert_equal(array_ops.placeholder_with_default(False, []), True, name="fwd_gradients")]):
             back = [None if g is None else array_ops.identity(g) for g in back]
-    back = [array_ops.zeros_like(x) if g is None else g for x, g in zip(xs, back)]
-    for x, g in zip(xs, back):
+    both_ways = [array_ops.zeros_like(x) if g is None else g for x, g in zip(xs, back)]
+    for x, g in zip(xs, both_ways):
         g.set_shape(x.get_shape())
-    return gradients(back, incoming, grad_ys=grad_xs)
+    return gradients(both_ways, incoming, grad_ys=grad_xs)
 
 
 def rank_sampled_softmax_loss(
@@ -94,7 +94,7 @@ def rank_sampled_softmax_loss(
         raise at_user_line(ValueError("unsupported partition_strategy (%s)" % partition_strategy))
     with name_scope(name, "rank_sampled_softmax_loss", [labels, inputs, resampling_temperature]) as scope:
         if not sampled_values:
-            sampled_values = nn_ops.learned_unigram_candidate_sampler(labels, num_true, num_sampled, True, num_classes)
+            sampled_values = candidate_sampling.learned_unigram_candidate_sampler(labels, num_true, num_sampled, True, num_classes)
         sampled, true_count, sampled_count = (gen_ops.stop_gradient(value) for value in sampled_values)
         sampled = math_ops.cast(sampled, dtypes.int64)
         products = matrix_ops.matmul(nn_ops.embedding_lookup(weights, sampled, partition_strategy), inputs / resampling_temperature, transpose_b=True)

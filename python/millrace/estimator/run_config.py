@@ -142,6 +142,7 @@ class RunConfig:
         self._model_dir: Optional[str] = None
         self._save_checkpoints_secs: Optional[float] = None
         self._save_checkpoints_steps: Optional[int] = None
+        self._session_config: Any = None
         told = json.loads(os.environ.get("TF_CONFIG") or "{}")
         RunConfig._replace(
             self,

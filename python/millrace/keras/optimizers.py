@@ -10,12 +10,11 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.keras import backend as K
-from millrace.keras import initializers
 from millrace.keras import schedules  # noqa: F401
 from millrace.keras.optimizer_base import OldWeights, Optimizer, Rule
 from millrace.keras.schedules import LearningRateSchedule
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops
 from millrace.ops.variables import Variable
 
 OptimizerV2 = Optimizer
@@ -141,7 +140,7 @@ class Adagrad(OldWeights):
 
     def _create_slots(self, var_list: List[Any]) -> None:
         for v in var_list:
-            self.add_slot(v, "accumulator", initializers.Constant(self._initial_accumulator_value))
+            self.add_slot(v, "accumulator", init_ops.Constant(self._initial_accumulator_value))
 
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
         return self._run("apply_adagrad_v2", var, ["accumulator"], self._state_of(var, apply_state)["lr_t"], self.epsilon, grad)
@@ -352,7 +351,7 @@ class Ftrl(Rule):
 
     def _create_slots(self, var_list: List[Any]) -> None:
         for v in var_list:
-            self.add_slot(v, "accumulator", initializers.Constant(self._initial_accumulator_value))
+            self.add_slot(v, "accumulator", init_ops.Constant(self._initial_accumulator_value))
             self.add_slot(v, "linear")
 
     def _step_by(self, op: str, var: Any, apply_state: Any, *grad: Any) -> Any:

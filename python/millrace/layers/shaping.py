@@ -124,7 +124,7 @@ class UpSampling2D(SettingsLayer):
         """Computes the outputs."""
         first = self.data_format == "channels_first" and self.rank > 1
         if self.interpolation == "bilinear":
-            return K.resize_images(inputs, *self.size, self.data_format, self.interpolation)
+            return K.resize_images(inputs, self.size[0], self.size[1], self.data_format, self.interpolation)
         for i, times in enumerate(self.size):
             inputs = K.repeat_elements(inputs, times, i + (2 if first else 1))
         return inputs

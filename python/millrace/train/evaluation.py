@@ -58,7 +58,7 @@ class _StopAfterNEvalsHook(SessionRunHook):
 
 
 def _evaluate_once(
-    checkpoint_path: str,
+    checkpoint_path: Optional[str],
     master: str = "",
     scaffold: Any = None,
     eval_ops: Any = None,

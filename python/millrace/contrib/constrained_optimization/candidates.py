@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -22,12 +23,19 @@ def _checked(objective_vector: Any, constraints_matrix: Any) -> Tuple[int, int]:
     return constraints, candidates
 
 
+def _scipy(module: str) -> Any:
+    try:
+        return importlib.import_module("scipy." + module)
+    except ImportError:
+        raise at_user_line(ImportError("finding the best candidates needs SciPy: pip install scipy")) from None
+
+
 def _mixture(objective_vector: Any, constraints_matrix: Any, violation: float) -> Optional[Any]:
     """The mixture of the least objective whose constraints are at most the violation, if there is one: a linear program."""
-    import scipy.optimize
+    optimize = _scipy("optimize")
 
     constraints, candidates = np.shape(constraints_matrix)
-    made = scipy.optimize.linprog(
+    made = optimize.linprog(
         objective_vector, A_ub=constraints_matrix, b_ub=np.full(constraints, violation), A_eq=np.ones((1, candidates)), b_eq=[1.0], bounds=(0, None)
     )
     return made.x if made.success else None
@@ -59,11 +67,11 @@ def find_best_candidate_distribution(objective_vector: Any, constraints_matrix: 
 def find_best_candidate_index(objective_vector: Any, constraints_matrix: Any, rank_objectives: bool = False) -> int:
     """The candidate whose worst rank among the others, by each constraint's violation and, where it counts, by the objective, is the least; of
     several the one with the least objective."""
-    import scipy.stats
+    stats = _scipy("stats")
 
     _checked(objective_vector, constraints_matrix)
     rows = list(np.maximum(0.0, constraints_matrix)) + ([objective_vector] if rank_objectives else [])
-    worst = np.max([scipy.stats.rankdata(row, method="min") for row in rows], axis=0)
+    worst = np.max([stats.rankdata(row, method="min") for row in rows], axis=0)
     objectives = np.asarray(objective_vector)
     alike = np.flatnonzero(worst == worst.min())
     return int(alike[objectives[alike] == objectives[alike].min()][-1])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, List, Optional
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class KMeansClustering(Estimator):
             summary.scalar("loss/raw", loss)
             with control_dependencies([train, variables.assign_add(get_global_step(), 1)]):
                 train_op = array_ops.identity(loss)
-            hooks = [InitializeClustersHook(init_op, ready, config.is_chief)]
+            hooks: List[Any] = [InitializeClustersHook(init_op, ready, config.is_chief)]
             if relative_tolerance is not None:
                 hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
             return ModelFnOps(

@@ -9,6 +9,7 @@
 #include "base/settings.h"
 #include "base/stopwatch.h"
 #include "graph/verify.h"
+#include "passes/placement_groups.h"
 #include "passes/placement_state.h"
 
 namespace millrace {
@@ -49,6 +50,7 @@ bool WantsWholeGraph(const PassEnvironment& env, const Graph& source) {
 Status Prune(Compilation& c) {
   return c.lend([&](const Graph& source) -> Status {
     MR_ASSIGN_OR_RETURN(c.graph, PruneForRun(source, c.signature, c.options));
+    if (HasChoice(c.env) && !c.env.place_by_cost) MR_RETURN_IF_ERROR(AskAsWholeGraph(source, c.env, c.graph.get()));
     if (!WantsWholeGraph(c.env, source)) return absl::OkStatus();
     RunSignature all;
     for (Node* n : source.nodes()) {

@@ -79,15 +79,13 @@ class Placer {
     LogInfo("placement: ", text...);
   }
 
-  // The first device with the kernels: of the task that is asked for, or else of all.
-  std::vector<size_t> FirstWithKernels(const PlacementGroup& group) const {
+  // Soft placement: the first device with the kernels, of the task that is asked for.
+  std::vector<size_t> SoftlyPlaced(const PlacementGroup& group) const {
     DeviceName task = group.constraint;
     task.type.clear();
     task.id = -1;
-    for (const DeviceName& wanted : {task, DeviceName()}) {
-      for (size_t d = 0; d < env_.devices.size(); ++d) {
-        if (wanted.Matches(env_.devices[d]) && HasKernels(group, d)) return {d};
-      }
+    for (size_t d = 0; d < env_.devices.size(); ++d) {
+      if (task.Matches(env_.devices[d]) && HasKernels(group, d)) return {d};
     }
     return {};
   }
@@ -132,7 +130,7 @@ class Placer {
     }
     // A variable is in one place in all steps, whatever else is beside it in this one.
     if (!matching.empty() && env_.soft_placement && !group.makes_variable) {
-      group.devices = FirstWithKernels(group);
+      group.devices = SoftlyPlaced(group);
       if (!group.devices.empty()) {
         const DeviceName& to = env_.devices[group.devices.front()];
         LogSoft(group, " has no kernel", env_.devices[matching.front()].ToString(), " has not all kernels for ",
@@ -153,10 +151,11 @@ class Placer {
       group.why = "the client's";
       return absl::OkStatus();
     }
-    if (env_.soft_placement) {
-      if (std::vector<size_t> nearest = FirstWithKernels(group); !nearest.empty()) group.devices = std::move(nearest);
+    const std::vector<size_t> softly = SoftlyPlaced(group);
+    if (env_.soft_placement && !softly.empty()) {
+      group.devices = softly;
       LogSoft(group, " has no device", "no device matches ", wanted, " for ", OfTheClient(group).Describe(),
-              "; it goes to ", env_.devices[group.devices.front()].ToString());
+              "; it goes to ", env_.devices[softly.front()].ToString());
       group.why = "by soft placement: no device is as asked for";
       return absl::OkStatus();
     }
@@ -164,7 +163,8 @@ class Placer {
     for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
     return InvalidArgument(
         "Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '", wanted,
-        "'; there are:", have, "; with allow_soft_placement in the ConfigProto it would run on one of these");
+        "'; there are:", have,
+        softly.empty() ? "" : "; with allow_soft_placement in the ConfigProto it would run on one of these");
   }
 
   void Assign(const PlacementGroup& group) {
@@ -173,7 +173,8 @@ class Placer {
     for (Node* n : group.members) {
       n->set_assigned_device(device);
       const bool keeps_state = n->op() != nullptr && n->op()->stateful && !n->Is(OpTrait::kInternal);
-      if (env_.place_by_cost && env_.placement && keeps_state) env_.placement->Pin(n->name(), device);
+      const bool pins = keeps_state && env_.placement && env_.devices.size() > 1;
+      if (pins && (env_.place_by_cost || MakesState(*n))) env_.placement->Pin(n->name(), device);
       if (placed_ == nullptr) continue;
       const std::string beside = n != leader ? absl::StrCat("colocated with ", leader->name(), ", ") : "";
       placed_->push_back({n->name(), n->op_name(), device, absl::StrCat(beside, group.why)});
@@ -188,7 +189,7 @@ class Placer {
 }  // namespace
 
 Status Place(Graph& graph, const PassEnvironment& env, std::vector<PlacedNode>* placed) {
-  if (!env.place_by_cost || !env.placement) return Placer(graph, env, placed).Place();
+  if (!env.placement || env.devices.size() == 1) return Placer(graph, env, placed).Place();
   absl::MutexLock lock(&env.placement->placing());
   return Placer(graph, env, placed).Place();
 }

@@ -2,6 +2,9 @@
 #include <algorithm>
 
 #include "passes/pass_testutil.h"
+#include "passes/placement_groups.h"
+#include "passes/placement_state.h"
+#include "passes/prune.h"
 
 namespace millrace {
 namespace {
@@ -82,8 +85,8 @@ TEST_F(PlaceTest, SaysWhatCannotBeMetUnlessPlacementIsSoft) {
   EXPECT_EQ(x->assigned_device(), Device(0));
   EXPECT_NE(placed.at(0).reason.find("by soft placement"), std::string::npos) << placed[0].reason;
 
-  Node* v = On(0, Add("Variable", "v"));
-  On(1, Add("Assign", "assign", {v->output(0), x->output(0)}));
+  Node* one = On(0, Add("Work", "one", {x->output(0)}));
+  On(1, Add("Work", "two", {x->output(0)}, {}, {{"_class", std::vector<std::string>{"loc:@" + one->name()}}}));
   ASSERT_TRUE(Place(*graph_, env_).ok());
   env_.soft_placement = false;
   x->set_device("");
@@ -155,9 +158,45 @@ TEST_F(PlaceInClusterTest, SoftPlacementStaysOnTheTaskThatIsAskedFor) {
   Node* x = OnTask("/job:worker/task:1/device:GPU:0", Add("Placeholder", "x"));
   Node* y = OnTask("/job:chief/device:GPU:0", Add("Placeholder", "y"));
   env_.soft_placement = true;
+  EXPECT_TRUE(absl::IsInvalidArgument(Place(*graph_, env_))) << "there is no such job";
+  y->set_device("/job:worker/device:GPU:0");
   ASSERT_TRUE(Place(*graph_, env_).ok());
   EXPECT_EQ(x->assigned_device(), Device(2));
-  EXPECT_EQ(y->assigned_device(), Device(0));
+  EXPECT_EQ(y->assigned_device(), Device(1));
+}
+
+TEST_F(PlaceInClusterTest, WhoMakesStateDecidesWhereItIsAndElseTheFirstThatUsesIt) {
+  Node* v = OnTask("/job:worker/task:1", Add("Variable", "v"));
+  Node* w = Add("Variable", "w");
+  Node* x = Add("Placeholder", "x");
+  Node* of_v = OnTask("/job:worker/task:0", Add("Assign", "of_v", {v->output(0), x->output(0)}));
+  Node* of_w = OnTask("/job:worker/task:0", Add("Assign", "of_w", {w->output(0), x->output(0)}));
+  Node* too = OnTask("/job:worker/task:1", Add("Assign", "too", {w->output(0), x->output(0)}));
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  for (const Node* n : {v, of_v}) EXPECT_EQ(n->assigned_device(), Device(2));
+  for (const Node* n : {w, of_w, too}) EXPECT_EQ(n->assigned_device(), Device(1));
+  // What asks for nothing itself must still be with `beside`, which asks for another place.
+  Node* beside = OnTask("/job:ps", Add("Work", "beside", {x->output(0)}));
+  OnTask("/job:worker", Add("Work", "no", {x->output(0)}, {}, {{"_class", std::vector<std::string>{"loc:@beside"}}}));
+  EXPECT_TRUE(absl::IsInvalidArgument(Place(*graph_, env_))) << beside->device();
+}
+
+TEST_F(PlaceInClusterTest, StateIsInOnePlaceInAllSteps) {
+  const auto place_step = [&](Output fetch) {
+    const auto graph = PruneForRun(*graph_, {{}, {fetch}, {}});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    EXPECT_TRUE(AskAsWholeGraph(*graph_, env_, graph->get()).ok());
+    EXPECT_TRUE(Place(**graph, env_).ok());
+    return (*graph)->Find("v")->assigned_device();
+  };
+  env_.placement = std::make_shared<PlacementState>();
+  Node* v = Add("Variable", "v");
+  Node* read = Add("Identity", "read", {v->output(0)});
+  Node* assign = OnTask("/job:worker/task:0", Add("Assign", "assign", {v->output(0), read->output(0)}));
+  EXPECT_EQ(place_step(read->output(0)), Device(1)) << "the step does not assign, but others do";
+  EXPECT_EQ(place_step(assign->output(0)), Device(1));
+  assign->set_device("/job:worker/task:1");
+  EXPECT_EQ(place_step(read->output(0)), Device(1)) << "it is there, whatever the graph has become";
 }
 
 }  // namespace

@@ -33,8 +33,12 @@ class UnionFind {
 
 class Grouper {
  public:
-  Grouper(const Graph& graph, const PassEnvironment& env)
-      : graph_(graph), env_(env), sets_(graph.nodes().size()), position_(static_cast<size_t>(graph.num_node_ids())) {
+  Grouper(const Graph& graph, const PassEnvironment& env, bool is_quiet)
+      : graph_(graph),
+        env_(env),
+        is_quiet_(is_quiet),
+        sets_(graph.nodes().size()),
+        position_(static_cast<size_t>(graph.num_node_ids())) {
     for (size_t i = 0; i < graph.nodes().size(); ++i) PositionOf(graph.nodes()[i]) = i;
   }
 
@@ -55,11 +59,8 @@ class Grouper {
       group.members.push_back(n);
       group.makes_variable |= n->Is(OpTrait::kMakesVariable);
       result.group_of[static_cast<size_t>(n->id())] = at;
-      MR_RETURN_IF_ERROR(Constrain(group, *n, n->device()));
     }
-    if (env_.place_by_cost && env_.placement) {
-      for (PlacementGroup& group : result.groups) MR_RETURN_IF_ERROR(ConstrainByState(group));
-    }
+    for (PlacementGroup& group : result.groups) MR_RETURN_IF_ERROR(Constrain(group));
     return result;
   }
 
@@ -105,16 +106,35 @@ class Grouper {
     return absl::OkStatus();
   }
 
-  Status Constrain(PlacementGroup& group, const Node& n, const std::string& device) {
+  // As in TensorFlow, who makes state decides where it is. Of those that use it the first which asks for a device does,
+  // where the makers do not; what others ask for is dropped.
+  Status Constrain(PlacementGroup& group) {
+    std::vector<const Node*> makers, others;
+    for (const Node* n : group.members) (MakesState(*n) ? makers : others).push_back(n);
+    if (!env_.place_by_cost) {
+      for (const Node* n : makers) MR_RETURN_IF_ERROR(ConstrainByPin(group, *n));
+    }
+    for (const Node* n : makers) MR_RETURN_IF_ERROR(Constrain(group, *n, n->device(), group.pinned != nullptr));
+    for (const Node* n : others) MR_RETURN_IF_ERROR(Constrain(group, *n, n->device(), !makers.empty()));
+    return env_.place_by_cost ? ConstrainByState(group) : absl::OkStatus();
+  }
+
+  // `yields`: it need not be as it asks for.
+  Status Constrain(PlacementGroup& group, const Node& n, const std::string& device, bool yields) {
     if (device.empty()) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(device));
-    StatusOr<DeviceName> merged = group.constraint.Merge(wanted);
+    const StatusOr<DeviceName> wanted = DeviceName::Parse(device);
+    if (!is_quiet_) MR_RETURN_IF_ERROR(wanted.status());
+    const StatusOr<DeviceName> merged = wanted.ok() ? group.constraint.Merge(*wanted) : wanted;
     if (merged.ok()) {
       group.constraint = *merged;
       if (group.asker == nullptr) group.asker = &n;
       return absl::OkStatus();
     }
-    if (env_.soft_placement) {
+    if (is_quiet_) {
+      group.is_disputed |= !yields;
+      return absl::OkStatus();
+    }
+    if (env_.soft_placement || yields) {
       if (!env_.placement || env_.placement->IsNews(absl::StrCat(n.op_name(), " beside another ", device))) {
         LogInfo("placement: ", n.Describe(), " cannot be on ", device, " beside ", group.members.front()->name(),
                 "; its own wish is dropped");
@@ -128,17 +148,21 @@ class Grouper {
   // State that an earlier step has put somewhere is there.
   Status ConstrainByState(PlacementGroup& group) {
     for (const Node* n : group.members) {
-      if (!n->op() || !n->op()->stateful) continue;
-      const std::string pin = env_.placement->PinOf(n->name());
-      if (pin.empty()) continue;
-      MR_RETURN_IF_ERROR(Constrain(group, *n, pin));
-      group.pinned = n;
+      if (n->op() && n->op()->stateful) MR_RETURN_IF_ERROR(ConstrainByPin(group, *n));
     }
+    return absl::OkStatus();
+  }
+  Status ConstrainByPin(PlacementGroup& group, const Node& n) {
+    const std::string pin = env_.placement ? env_.placement->PinOf(n.name()) : "";
+    if (pin.empty()) return absl::OkStatus();
+    MR_RETURN_IF_ERROR(Constrain(group, n, pin, false));
+    group.pinned = &n;
     return absl::OkStatus();
   }
 
   const Graph& graph_;
   const PassEnvironment& env_;
+  const bool is_quiet_;
   UnionFind sets_;
   std::vector<size_t> position_;  // in the graph, by id
 };
@@ -146,7 +170,26 @@ class Grouper {
 }  // namespace
 
 StatusOr<PlacementGroups> GroupForPlacement(const Graph& graph, const PassEnvironment& env) {
-  return Grouper(graph, env).Run();
+  return Grouper(graph, env, false).Run();
+}
+
+bool MakesState(const Node& n) {
+  const auto has_state = [](DType t) { return IsRef(t) || t == DType::kResource; };
+  const NodeSignature& s = n.signature();
+  return std::any_of(s.output_types.begin(), s.output_types.end(), has_state) &&
+         std::none_of(s.input_types.begin(), s.input_types.end(), has_state);
+}
+
+Status AskAsWholeGraph(const Graph& whole, const PassEnvironment& env, Graph* pruned) {
+  MR_ASSIGN_OR_RETURN(const PlacementGroups all, Grouper(whole, env, true).Run());
+  for (const PlacementGroup& group : all.groups) {
+    const std::string wanted = group.constraint.ToString();
+    if (group.members.size() == 1 || wanted.empty() || group.is_disputed) continue;
+    for (const Node* n : group.members) {
+      if (Node* const copy = pruned->Find(n->name())) copy->set_device(wanted);
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace millrace

@@ -9,7 +9,7 @@ from millrace.framework import dtypes as dtypes_module
 from millrace.framework import tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
+from millrace.framework.graph import Operation, Tensor, colocate_with, get_default_graph, name_scope
 from millrace.ops import gen_ops
 
 __all__ = ["StagingArea"]
@@ -30,6 +30,8 @@ class StagingArea:
         if self._names is not None and len(self._names) != len(self._dtypes):
             raise at_user_line(ValueError("StagingArea names must be the same length as dtypes"))
         self._capacity, self._memory_limit = capacity, memory_limit
+        with name_scope(self._name + "_root"):
+            self._root = gen_ops.no_op()  # where the area is
 
     name = property(lambda self: self._name, doc="The name by which the operations find the area.")
     dtypes = property(lambda self: self._dtypes, doc="The types of the components.")
@@ -66,7 +68,8 @@ class StagingArea:
             tensors = [convert_to_tensor(v, dtype=t, name="component_%d" % i) for i, (v, t) in enumerate(zip(listed, self._dtypes))]
             for tensor, shape in zip(tensors, self._shapes):
                 tensor.get_shape().assert_is_compatible_with(shape)
-            return gen_ops.stage(tensors, **self._attributes(scope))
+            with colocate_with(self._root):
+                return gen_ops.stage(tensors, **self._attributes(scope))
 
     def _element(self, made: Any) -> Any:
         outputs: Sequence[Tensor] = [made] if isinstance(made, Tensor) else list(made)
@@ -76,18 +79,22 @@ class StagingArea:
 
     def get(self, name: Optional[str] = None) -> Any:
         """The oldest element; waits for one while there is none."""
-        with name_scope(name, "%s_get" % self._name, []) as scope:
+        with name_scope(name, "%s_get" % self._name, []) as scope, colocate_with(self._root):
             return self._element(gen_ops.unstage(dtypes=self._dtypes, **self._attributes(scope)))
 
     def peek(self, index: Any, name: Optional[str] = None) -> Any:
         """The element in that place, counted from the oldest, which stays there; waits for it."""
         with name_scope(name, "%s_peek" % self._name, []) as scope:
-            return self._element(gen_ops.stage_peek(index, dtypes=self._dtypes, **self._attributes(scope)))
+            index = convert_to_tensor(index, dtype=dtypes_module.int32, name="index")
+            with colocate_with(self._root):
+                return self._element(gen_ops.stage_peek(index, dtypes=self._dtypes, **self._attributes(scope)))
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """How many elements there are."""
-        return gen_ops.stage_size(dtypes=self._dtypes, **self._attributes(name or "%s_size" % self._name))
+        with colocate_with(self._root):
+            return gen_ops.stage_size(dtypes=self._dtypes, **self._attributes(name or "%s_size" % self._name))
 
     def clear(self, name: Optional[str] = None) -> Operation:
         """An operation that drops all elements."""
-        return gen_ops.stage_clear(dtypes=self._dtypes, **self._attributes(name or "%s_clear" % self._name))
+        with colocate_with(self._root):
+            return gen_ops.stage_clear(dtypes=self._dtypes, **self._attributes(name or "%s_clear" % self._name))

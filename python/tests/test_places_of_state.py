@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where variables, queues and iterators are, when steps of one graph use them from several devices."""
+
+import pytest
+
+import millrace as tf
+
+
+def _one_then_another(build, devices=3):
+    """What the second of two fetches gives, each run by itself."""
+    with tf.Graph().as_default():
+        before, after = build()
+        with tf.Session(config=tf.ConfigProto(device_count={"CPU": devices}, operation_timeout_in_ms=20000)) as session:
+            for operation in before:
+                session.run(operation)
+            return session.run(after)
+
+
+def test_state_is_in_one_place_in_all_steps():
+    """The values are those of TensorFlow 1.15.5, whose placer sees the whole graph."""
+
+    def queue(of_queue=None, of_size=None):
+        with tf.device(of_queue):
+            made = tf.FIFOQueue(9, tf.float32, [()])
+        with tf.device("/cpu:1"):
+            put = made.enqueue(1.0)
+        with tf.device(of_size):
+            return [put], made.size()
+
+    def variable(of_variable=None, use_resource=True):
+        with tf.device(of_variable):
+            made = tf.get_variable("v", initializer=1.0, use_resource=use_resource)
+        with tf.device("/cpu:1"):
+            return [made.initializer], made.assign_add(1.0)
+
+    def one_shot():
+        iterator = tf.data.Dataset.range(9).make_one_shot_iterator()
+        with tf.device("/cpu:1"):
+            first = iterator.get_next()
+        return [first], iterator.get_next()
+
+    def producer():
+        with tf.device("/cpu:1"):
+            names = tf.train.string_input_producer(["a"], shuffle=False)
+        element = names.dequeue()
+        return [tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)[0].enqueue_ops[0]], element
+
+    def area():
+        made = tf.contrib.staging.StagingArea([tf.float32])
+        with tf.device("/cpu:1"):
+            put = made.put([1.0])
+        return [put], made.size()
+
+    assert _one_then_another(queue) == 1
+    assert _one_then_another(lambda: queue(of_size="/cpu:2")) == 1
+    assert _one_then_another(lambda: queue(of_queue="/cpu:2")) == 1, "who makes it decides"
+    for use_resource in (False, True):
+        assert _one_then_another(lambda: variable(use_resource=use_resource)) == 2
+        assert _one_then_another(lambda: variable("/cpu:0", use_resource)) == 2
+    assert _one_then_another(one_shot) == 1
+    assert _one_then_another(producer) == b"a"
+    assert _one_then_another(area) == 1
+
+
+def test_state_stays_where_it_is_when_the_graph_grows():
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        queue = tf.FIFOQueue(9, tf.float32, [()])
+        session.run(queue.enqueue(1.0))
+        with tf.device("/cpu:1"):
+            assert session.run(queue.size()) == 1
+
+
+def test_soft_placement_does_not_reach_for_other_tasks():
+    for device, is_there in (("/gpu:7", True), ("/job:localhost/gpu:1", True), ("/job:ps", False), ("/task:2", False)):
+        with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session, tf.device(device):
+            if is_there:
+                assert session.run(tf.add(1.0, 2.0)) == 3.0
+            else:
+                with pytest.raises(tf.errors.InvalidArgumentError, match="no device matches '%s" % device):
+                    session.run(tf.add(1.0, 2.0))

@@ -32,6 +32,46 @@ def test_centres(tmp_path, whole):
     np.testing.assert_allclose(made.score(rows), apart.min(1).sum(), rtol=1e-4)
 
 
+@pytest.mark.parametrize("metric", [F.SQUARED_EUCLIDEAN_DISTANCE, F.COSINE_DISTANCE])
+@pytest.mark.parametrize("mini_batch", [False, True])
+def test_a_step_moves_centres_as_in_tensorflow(metric, mini_batch):
+    start = np.float32([[2, 0.1], [50, -60]])
+    with tf.Graph().as_default(), tf.Session() as session:
+        *_, init_op, train_op = F.KMeans(tf.constant(ROWS), 2, tf.constant(start), metric, mini_batch).training_graph()
+        clusters = tf.global_variables()[0]
+        session.run(tf.global_variables_initializer())
+        session.run(init_op)
+        first = session.run(clusters)
+        session.run(train_op)
+        got = session.run(clusters)
+
+    def unit(v):
+        return v / np.sqrt((v**2).sum(1, keepdims=True))
+
+    cosine = metric == F.COSINE_DISTANCE
+    rows, want = (unit(ROWS), unit(start)) if cosine else (ROWS, start)
+    np.testing.assert_allclose(first, want, rtol=1e-6)
+    apart = 1 - rows @ want.T if cosine else ((rows[:, None] - want) ** 2).sum(2)
+    members = np.eye(2)[apart.argmin(1)]
+    if mini_batch:  # a centre counts as one row
+        want = (want + members.T @ rows) / (1 + members.sum(0))[:, None]
+    else:
+        want = members.T @ rows / (members.sum(0) + 1e-6)[:, None]
+        want = unit(want) if cosine else want
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_more_clusters_than_rows_are_refused():
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(ValueError, match="5 clusters need as many rows; the first batch has 3"):
+            F.KMeans(tf.constant(ROWS[:3]), 5).training_graph()
+    with tf.Graph().as_default(), tf.Session() as session:
+        *_, init_op, _ = F.KMeans(tf.placeholder_with_default(ROWS[:3], [None, 2]), 5).training_graph()
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="5 clusters need as many rows; the first batch has"):
+            session.run(init_op)
+
+
 def test_training_ends_when_little_changes(tmp_path):
     made = F.KMeansClustering(3, str(tmp_path), CENTRES, use_mini_batch=False, relative_tolerance=1e-4)
     made.train(rows, max_steps=50)

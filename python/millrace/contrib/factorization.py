@@ -57,9 +57,11 @@ class KMeans:
         width = inputs[0].get_shape()[1].value
         centres = tf.Variable(tf.zeros([self._count, width], inputs[0].dtype), trainable=False, name="clusters")
         ready = tf.Variable(False, trainable=False, name="initialized")
-        counts = tf.Variable(tf.zeros([self._count], inputs[0].dtype), trainable=False, name="counts")
+        counts = tf.Variable(tf.ones([self._count], inputs[0].dtype), trainable=False, name="counts")
         everything = inputs[0] if len(inputs) == 1 else tf.concat(inputs, 0)
-        with tf.control_dependencies([centres.assign(self._first(everything, cosine)), counts.assign(tf.zeros_like(counts))]):
+        first = self._first(everything, cosine)
+        first = tf.nn.l2_normalize(first, 1) if cosine else first
+        with tf.control_dependencies([centres.assign(first), counts.assign(tf.ones_like(counts))]):
             init_op = ready.assign(True).op
         now = tf.nn.l2_normalize(centres, 1) if cosine else centres
         distances = [self._distances(x, now, cosine) for x in inputs]
@@ -82,7 +84,11 @@ class KMeans:
         if not isinstance(self._start, str):
             return self._start
         if self._start == RANDOM_INIT:
-            return tf.gather(data, tf.random_shuffle(tf.range(tf.shape(data)[0]), seed=self._seed)[: self._count])
+            rows, known = tf.shape(data)[0], data.get_shape()[0].value
+            if known is not None and known < self._count:
+                raise at_user_line(ValueError("%d clusters need as many rows; the first batch has %d" % (self._count, known)))
+            with tf.control_dependencies([tf.Assert(rows >= self._count, ["%d clusters need as many rows; the first batch has" % self._count, rows])]):
+                return tf.gather(data, tf.random_shuffle(tf.range(rows), seed=self._seed)[: self._count])
         chosen = tf.gather(data, tf.random_uniform([1], 0, tf.shape(data)[0], tf.int32, seed=self._seed))
         for i in range(1, self._count):  # the next is drawn by its distance to the nearest one so far
             far = tf.reduce_min(self._distances(data, chosen, cosine), 1)
@@ -93,9 +99,11 @@ class KMeans:
     def _train(self, data: Any, nearest: Any, centres: Any, counts: Any) -> Any:
         members = tf.unsorted_segment_sum(tf.ones_like(nearest, dtype=data.dtype), nearest, self._count)
         sums = tf.unsorted_segment_sum(data, nearest, self._count)
-        total = counts + members if self._mini_batch else members
-        share = tf.expand_dims(1 / tf.maximum(total, tf.ones_like(total)), 1)
-        moved = centres + share * (sums - tf.expand_dims(members, 1) * centres)
+        if not self._mini_batch:
+            moved = sums / tf.expand_dims(members + 1e-6, 1)
+            return centres.assign(tf.nn.l2_normalize(moved, 1) if self._metric == COSINE_DISTANCE else moved).op
+        total = counts + members
+        moved = centres + tf.expand_dims(1 / total, 1) * (sums - tf.expand_dims(members, 1) * centres)
         with tf.control_dependencies([moved, total]):
             return tf.group(centres.assign(moved), counts.assign(total))
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 import millrace as tf
 from millrace.contrib.factorization_gmm import GMM, GmmAlgorithm, gmm  # noqa: F401
@@ -16,6 +16,16 @@ SQUARED_EUCLIDEAN_DISTANCE = "squared_euclidean"
 COSINE_DISTANCE = "cosine"
 RANDOM_INIT = "random"
 KMEANS_PLUS_PLUS_INIT = "kmeans_plus_plus"
+
+
+class StepOfEstimator(NamedTuple):
+    """Distances to all clusters, the nearest ones, the sum of the distances to these, an operation that moves centres, and hooks for it."""
+
+    distances: Any
+    nearest: Any
+    loss: Any
+    train_op: Any
+    hooks: List[Any]
 
 
 class KMeans:
@@ -69,6 +79,18 @@ class KMeans:
         scores = [tf.reduce_min(d, 1) for d in distances]
         train_op = self._train(everything, nearest[0] if len(nearest) == 1 else tf.concat(nearest, 0), centres, counts)
         return distances, nearest, scores, ready, init_op, train_op
+
+    def step_of_estimator(self, is_chief: bool, relative_tolerance: Optional[float], loss_name: Optional[str] = None) -> StepOfEstimator:
+        """What an estimator of these clusters trains and tells of its first input; `relative_tolerance`: it ends when the loss changes less."""
+        distances, nearest, scores, ready, init_op, train = self.training_graph()
+        loss = tf.reduce_sum(scores[0], name=loss_name)
+        tf.summary.scalar("loss/raw", loss)
+        with tf.control_dependencies([train, tf.assign_add(tf.train.get_global_step(), 1)]):
+            train_op = tf.identity(loss)
+        hooks: List[Any] = [InitializeClustersHook(init_op, ready, is_chief)]
+        if relative_tolerance is not None:
+            hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
+        return StepOfEstimator(distances[0], nearest[0], loss, train_op, hooks)
 
     @staticmethod
     def _distances(x: Any, centres: Any, cosine: bool) -> Any:
@@ -135,28 +157,14 @@ class KMeansClustering(tf.estimator.Estimator):
             raise at_user_line(ValueError("Unsupported distance metric '%s'" % distance_metric))
 
         def model_fn(features: Any, mode: str, config: Any) -> tf.estimator.EstimatorSpec:
-            made = KMeans(
-                one_tensor(features, feature_columns),
-                num_clusters,
-                initial_clusters,
-                distance_metric,
-                use_mini_batch,
-                mini_batch_steps_per_iteration,
-                random_seed,
-                kmeans_plus_plus_num_retries,
-            ).training_graph()
-            distances, nearest, scores, ready, init_op, train = made
-            loss = tf.reduce_sum(scores[0])
-            tf.summary.scalar("loss/raw", loss)
-            with tf.control_dependencies([train, tf.assign_add(tf.train.get_global_step(), 1)]):
-                train_op = tf.identity(loss)
-            hooks: List[Any] = [InitializeClustersHook(init_op, ready, config.is_chief)]
-            if relative_tolerance is not None:
-                hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
-            predictions = {self.ALL_DISTANCES: distances[0], self.CLUSTER_INDEX: nearest[0]}
+            how = (use_mini_batch, mini_batch_steps_per_iteration, random_seed, kmeans_plus_plus_num_retries)
+            clusters = KMeans(one_tensor(features, feature_columns), num_clusters, initial_clusters, distance_metric, *how)
+            made = clusters.step_of_estimator(config.is_chief, relative_tolerance)
+            predictions = {self.ALL_DISTANCES: made.distances, self.CLUSTER_INDEX: made.nearest}
             exports = {key: PredictOutput(value) for key, value in predictions.items()}
-            exports[tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY] = PredictOutput(nearest[0])
-            return tf.estimator.EstimatorSpec(mode, predictions, loss, train_op, {self.SCORE: tf.metrics.mean(loss)}, exports, training_hooks=hooks)
+            exports[tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY] = PredictOutput(made.nearest)
+            scores = {self.SCORE: tf.metrics.mean(made.loss)}
+            return tf.estimator.EstimatorSpec(mode, predictions, made.loss, made.train_op, scores, exports, training_hooks=made.hooks)
 
         super().__init__(model_fn, model_dir, config)
 

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional
 
 import numpy as np
 
-from millrace import summary
 from millrace.contrib.factorization import KMeans
-from millrace.contrib.factorization_hooks import InitializeClustersHook, LossRelativeChangeHook, one_tensor
+from millrace.contrib.factorization_hooks import one_tensor
 from millrace.contrib.learn.estimators import Estimator
 from millrace.contrib.learn.model_fn import ModelFnOps
-from millrace.framework.graph import control_dependencies
-from millrace.ops import array_ops, math_ops, variables
 from millrace.ops.control_flow_ops import no_op
 from millrace.train.checkpoint_utils import load_variable
-from millrace.train.global_step import get_global_step
 
 
 class KMeansClustering(Estimator):
@@ -41,31 +37,16 @@ class KMeansClustering(Estimator):
     ) -> None:
         def model_fn(features: Any, labels: Any, mode: str, config: Any) -> ModelFnOps:
             del labels  # clusters have none
-            made = KMeans(
-                one_tensor(features),
-                num_clusters,
-                initial_clusters,
-                distance_metric,
-                use_mini_batch,
-                mini_batch_steps_per_iteration,
-                random_seed,
-                kmeans_plus_plus_num_retries,
-            ).training_graph()
-            distances, nearest, scores, ready, init_op, train = made
-            loss = math_ops.reduce_sum(scores[0], name=self.LOSS_OP_NAME)
-            summary.scalar("loss/raw", loss)
-            with control_dependencies([train, variables.assign_add(get_global_step(), 1)]):
-                train_op = array_ops.identity(loss)
-            hooks: List[Any] = [InitializeClustersHook(init_op, ready, config.is_chief)]
-            if relative_tolerance is not None:
-                hooks.append(LossRelativeChangeHook(loss, relative_tolerance))
+            how = (use_mini_batch, mini_batch_steps_per_iteration, random_seed, kmeans_plus_plus_num_retries)
+            clusters = KMeans(one_tensor(features), num_clusters, initial_clusters, distance_metric, *how)
+            made = clusters.step_of_estimator(config.is_chief, relative_tolerance, self.LOSS_OP_NAME)
             return ModelFnOps(
                 mode=mode,
-                predictions={self.ALL_SCORES: distances[0], self.CLUSTER_IDX: nearest[0]},
-                eval_metric_ops={self.SCORES: (loss, no_op())},
-                loss=loss,
-                train_op=train_op,
-                training_hooks=hooks,
+                predictions={self.ALL_SCORES: made.distances, self.CLUSTER_IDX: made.nearest},
+                eval_metric_ops={self.SCORES: (made.loss, no_op())},
+                loss=made.loss,
+                train_op=made.train_op,
+                training_hooks=made.hooks,
             )
 
         super().__init__(model_fn=model_fn, model_dir=model_dir, config=config)

@@ -75,3 +75,15 @@ def test_what_makes_no_sense():
         area.put([[1, 2, 3]])
     with tf.Session() as sess, pytest.raises(tf.errors.ResourceExhaustedError):
         sess.run(area.put([[1, 2]]))
+
+
+def test_elements_come_to_the_device_of_who_takes_them():
+    with tf.device("/cpu:1"):
+        area = tf.contrib.staging.StagingArea([tf.float32])
+    with tf.device("/cpu:0"):
+        put, got, at = area.put([1.0]), area.get()[0], area.peek(0)[0]
+    assert put.device == "/device:CPU:1" and got.device == at.device == "/device:CPU:0"
+    assert got.op.inputs[0].device == "/device:CPU:1"
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        session.run(put)
+        assert session.run(at) == 1.0 and session.run(got) == 1.0

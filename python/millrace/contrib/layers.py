@@ -540,8 +540,8 @@ class _Normalization(_layers.BatchNormalization):
         """Adds operations that are to be run with each training step."""
         del inputs  # the graph tells
         for update in self._note_updates(updates):
-            if self.collection is not None:
-                add_to_collections(self.collection, update)
+            if self.collection is not None:  # of the layers of tf.contrib it has values
+                add_to_collections(self.collection, update.outputs[0] if getattr(update, "outputs", ()) else update)
 
 
 @add_arg_scope

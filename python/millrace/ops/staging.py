@@ -73,21 +73,27 @@ class StagingArea:
 
     def _element(self, made: Any) -> Any:
         outputs: Sequence[Tensor] = [made] if isinstance(made, Tensor) else list(made)
+        graph = get_default_graph()
+        if graph._has_device_functions or graph._device != self._root.device:  # the area is elsewhere: its element comes here
+            outputs = [gen_ops.identity(output) for output in outputs]
         for output, shape in zip(outputs, self._shapes):
             output.set_shape(shape)
         return dict(zip(self._names, outputs)) if self._names else list(outputs)
 
     def get(self, name: Optional[str] = None) -> Any:
         """The oldest element; waits for one while there is none."""
-        with name_scope(name, "%s_get" % self._name, []) as scope, colocate_with(self._root):
-            return self._element(gen_ops.unstage(dtypes=self._dtypes, **self._attributes(scope)))
+        with name_scope(name, "%s_get" % self._name, []) as scope:
+            with colocate_with(self._root):
+                made = gen_ops.unstage(dtypes=self._dtypes, **self._attributes(scope))
+            return self._element(made)
 
     def peek(self, index: Any, name: Optional[str] = None) -> Any:
         """The element in that place, counted from the oldest, which stays there; waits for it."""
         with name_scope(name, "%s_peek" % self._name, []) as scope:
             index = convert_to_tensor(index, dtype=dtypes_module.int32, name="index")
             with colocate_with(self._root):
-                return self._element(gen_ops.stage_peek(index, dtypes=self._dtypes, **self._attributes(scope)))
+                made = gen_ops.stage_peek(index, dtypes=self._dtypes, **self._attributes(scope))
+            return self._element(made)
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """How many elements there are."""

@@ -201,8 +201,3 @@ def test_each_convolution_has_its_own_scope_of_arguments():
         for conv, rank in ((layers.conv3d, 5), (layers.conv1d, 3)):
             with pytest.raises(ValueError, match="expects input with rank %d, got 4" % rank):
                 conv(tf.zeros([1, 5, 5, 2]), 3, 3)
-
-
-def test_collections_of_updates_have_values():
-    tf.contrib.layers.batch_norm(tf.zeros([5, 3, 3, 3]), updates_collections="mine")
-    assert [update.name for update in tf.get_collection("mine")] == ["BatchNorm/AssignMovingAvg:0", "BatchNorm/AssignMovingAvg_1:0"]

@@ -288,7 +288,8 @@ def test_names_of_what_layers_end_in():
     assert [u.name for u in layer.updates] == ["bn/AssignMovingAvg", "bn/AssignMovingAvg_1"]
     for debias in (False, True):
         tf.contrib.layers.batch_norm(x, scope="norm%d" % debias, zero_debias_moving_mean=debias, updates_collections="mine%d" % debias)
-        assert [u.name for u in tf.get_collection("mine%d" % debias)] == ["norm%d/AssignMovingAvg" % debias, "norm%d/AssignMovingAvg_1" % debias]
+        collected = tf.get_collection("mine%d" % debias)  # values, whereas `updates` are operations
+        assert [u.name for u in collected] == ["norm%d/AssignMovingAvg:0" % debias, "norm%d/AssignMovingAvg_1:0" % debias]
 
 
 def test_scopes_of_contrib_layers():

@@ -19,6 +19,7 @@ enum class OpTrait : uint8_t {
   kNeverFolds,        // has a meaning beside its value
   kKeepsState,        // changes what it is given, although it is not declared as stateful
   kPassesOn,          // its output is its input 0
+  kReadsShape,        // of its input it reads the shape and no value
   kDoesNothing,       // for its control edges
   kMakesVariable,     // its output is a variable or the handle of one
   kReadsVariable,     // its output is the value of the variable of input 0

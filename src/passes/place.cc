@@ -2,7 +2,7 @@
 // Placement (white paper 3.2.1, 4.3): nodes that must be together form groups; a group may go to each device that
 // satisfies every member's constraint and has every member's kernel. Of several it goes to the first, or, where that is
 // asked for, to the one that simulated execution chooses. As in TensorFlow's placer a node by itself may follow others:
-// what has no inputs goes to its readers if they are together.
+// what has no inputs goes to its readers if they are together, what reads only the shape of a value goes to the value.
 #include <algorithm>
 
 #include "base/logging.h"
@@ -23,6 +23,7 @@ class Placer {
     if (env_.place_by_cost) MR_RETURN_IF_ERROR(ChooseBySimulation(graph_, env_, &all));
     if (!env_.place_by_cost && env_.devices.size() > 1) {
       for (PlacementGroup& group : all.groups) ResultFollowsInput(group, all);
+      for (PlacementGroup& group : all.groups) ShapeFollowsValue(group, all);
       for (PlacementGroup& group : all.groups) SourceFollowsReaders(group, all);
     }
     for (const PlacementGroup& group : all.groups) Assign(group);
@@ -54,10 +55,21 @@ class Placer {
   }
 
   // What has state is in one place in all steps, whoever reads it in this one.
+  static bool IsSource(const Node& n) {
+    if (n.num_inputs() > 0 || n.num_outputs() != 1 || n.op() == nullptr) return false;
+    return !n.op()->stateful || n.Is(OpTrait::kArgument);
+  }
+
+  // A source is placed by its readers, of which this may be one.
+  void ShapeFollowsValue(PlacementGroup& group, const PlacementGroups& all) const {
+    const Node& n = *group.members.front();
+    if (group.members.size() > 1 || !n.Is(OpTrait::kReadsShape) || !n.input(0) || IsSource(*n.input(0).node)) return;
+    Follow(group, DeviceOf(n.input(0).node, all), "the value whose shape it reads is there");
+  }
+
   void SourceFollowsReaders(PlacementGroup& group, const PlacementGroups& all) const {
     const Node& n = *group.members.front();
-    if (group.members.size() > 1 || n.num_inputs() > 0 || n.num_outputs() != 1 || n.consumers().empty()) return;
-    if (n.op() == nullptr || (n.op()->stateful && !n.Is(OpTrait::kArgument))) return;
+    if (group.members.size() > 1 || !IsSource(n) || n.consumers().empty()) return;
     const size_t device = DeviceOf(n.consumers().front().node, all);
     const auto is_there = [&](const Node* reader) { return DeviceOf(reader, all) == device; };
     const bool together =

@@ -154,6 +154,22 @@ TEST_F(PlaceInClusterTest, ArgumentsAndSourcesAreWithTheirReadersAndResultsWithT
   EXPECT_NE(of_source->reason.find("its readers are there"), std::string::npos) << of_source->ToString();
 }
 
+TEST_F(PlaceInClusterTest, WhatReadsAShapeIsWithTheValueButNotWithASource) {
+  Node* source = Add("Placeholder", "source");
+  Node* work = OnTask("/job:worker/task:1", Add("Work", "work", {source->output(0)}));
+  Node* of_work = Add("Shape", "of_work", {work->output(0)}, {}, {{"T", DType::kFloat}});
+  Node* again = Add("Shape", "again", {of_work->output(0)}, {}, {{"T", DType::kInt32}});
+  Node* asked = OnTask("/job:worker/task:0", Add("Shape", "asked", {work->output(0)}, {}, {{"T", DType::kFloat}}));
+  Node* of_source = Add("Shape", "of_source", {Add("Placeholder", "alone")->output(0)}, {}, {{"T", DType::kFloat}});
+  std::vector<PlacedNode> placed;
+  ASSERT_TRUE(Place(*graph_, env_, &placed).ok());
+  for (const Node* n : {of_work, again}) EXPECT_EQ(n->assigned_device(), Device(2));
+  EXPECT_EQ(asked->assigned_device(), Device(1)) << "it asks for it";
+  EXPECT_EQ(of_source->assigned_device(), Device(0)) << "a source is placed by its readers";
+  const auto said = std::find_if(placed.begin(), placed.end(), [](const PlacedNode& n) { return n.name == "of_work"; });
+  EXPECT_NE(said->reason.find("whose shape it reads"), std::string::npos) << said->ToString();
+}
+
 TEST_F(PlaceInClusterTest, SoftPlacementStaysOnTheTaskThatIsAskedFor) {
   Node* x = OnTask("/job:worker/task:1/device:GPU:0", Add("Placeholder", "x"));
   Node* y = OnTask("/job:chief/device:GPU:0", Add("Placeholder", "y"));

@@ -229,6 +229,7 @@ void RegisterSpecialIdentities(OpRegistry& r) {
 void RegisterShapeQuestions(OpRegistry& r) {
   r.Add("Shape(input:T) -> (output:out_type) | T:type; out_type in IDX=i32")
       .Doc("The shape of the input as a vector.")
+      .Traits({OpTrait::kReadsShape})
       .Shape(ShapesOfInputs)
       .NotDifferentiable("shapes are integers")
       .Example("f32[2,3]~");
@@ -239,11 +240,13 @@ void RegisterShapeQuestions(OpRegistry& r) {
       .Example("f32[2,3]~, f32[4]~ | N=2");
   r.Add("Size(input:T) -> (output:out_type) | T:type; out_type in IDX=i32")
       .Doc("The number of elements of the input.")
+      .Traits({OpTrait::kReadsShape})
       .Shape(ScalarShape)
       .NotDifferentiable("sizes are integers")
       .Example("f32[2,3]~");
   r.Add("Rank(input:T) -> (output:i32) | T:type")
       .Doc("The number of dimensions of the input.")
+      .Traits({OpTrait::kReadsShape})
       .Shape(ScalarShape)
       .NotDifferentiable("ranks are integers")
       .Example("f32[2,3]~");

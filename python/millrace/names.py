@@ -315,7 +315,8 @@ gradient_checker = testing.gradient_checker
 gradient_checker_v2 = testing.gradient_checker_v2
 gradients gradients_impl custom_gradient = ops.gradients .
 control_flow_ops = ops.control_flow_ops . ops.gen_ops
-control_flow_util control_flow_v2_toggles = framework.behavior
+control_flow_util = ops.control_flow_util framework.behavior
+control_flow_v2_toggles = framework.behavior
 while_v2 cond_v2 = ops.control_flow_ops
 critical_section_ops = ops.critical_section
 tensor_array_ops = ops.tensor_array_ops framework.type_spec
@@ -360,7 +361,7 @@ losses losses.losses losses.losses_impl losses.loss_reduction = losses
 losses.loss_reduction.ReductionV2 = keras.utils.losses_utils:ReductionV2
 losses.util = losses
 nn = nn
-nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops ops.arguments_of_2
+nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops ops.arguments_of_2 ops.pool_ops
 nn_impl.normalize = ops.lu_ops:normalize
 nn_impl_distribute = nn
 parsing_ops = ops.parsing_ops . ops.gen_ops
@@ -766,6 +767,8 @@ class Joined(types.ModuleType):
         inner = self._inner(name)
         if inner in TABLE or inner in _PACKAGES:
             return find(inner)
+        if name.startswith("gen_") and self._path.startswith("python.ops.") and "python.ops." + name in TABLE:  # whose functions it is made of
+            return find("python.ops." + name)
         told = None
         for part in self._parts:
             try:

@@ -241,3 +241,30 @@ def test_batches_normalised_along_two_axes(ghosts, renorm):
         session.run(tf.global_variables_initializer())
         np.testing.assert_allclose(session.run(made, {given: x, flag: True}), wanted.reshape(x.shape), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(session.run(made, {given: x, flag: False}), x / np.sqrt(1 + 1e-3), rtol=1e-5)
+
+
+def test_columns_of_csv_are_checked_before_they_are_read():
+    for columns, words in (([1, 0], "increasing"), ([0, 0], "increasing"), ([-1, 0], "negative"), ([0], "do not match")):
+        with pytest.raises(ValueError, match=words):
+            tf.decode_csv(["1,2"], [[1], [2]], select_cols=columns)
+
+
+def test_a_tensor_equals_itself_without_a_look():
+    x = tf.placeholder(tf.float32)
+    assert tf.assert_equal(x, x).type == "NoOp" and tf.assert_equal(x, tf.identity(x)).type != "NoOp"
+
+
+def test_a_loop_with_one_tensor_gives_the_tensor():
+    looped = tf.while_loop(lambda i, _: i < 3, lambda i, _: [i + 1, []], [tf.constant(0), []])
+    assert isinstance(looped, tf.Tensor)
+
+
+def test_shapes_of_transposed_volumes_may_be_int64():
+    made = tf.nn.conv3d_transpose(tf.ones([1, 2, 2, 2, 1]), tf.ones([1, 1, 1, 1, 1]), tf.constant([1, 2, 2, 2, 1], tf.int64), [1, 1, 1, 1, 1])
+    with tf.Session() as session:
+        assert session.run(made).shape == (1, 2, 2, 2, 1)
+
+
+def test_no_number_of_batches_is_none():
+    with tf.Session() as session:
+        assert session.run(tf.gather([[1, 2], [3, 4]], [1, 0], axis=1, batch_dims=None)).tolist() == [[2, 1], [4, 3]]

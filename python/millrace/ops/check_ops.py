@@ -45,6 +45,8 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
         x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None, against: str = "y"
     ) -> Any:
         with name_scope(name, default, [x, y]):
+            if sign == "==" and x is y and isinstance(x, Tensor):
+                return control_flow_ops.no_op()
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
             common_shapes.assert_broadcasts(x.get_shape(), y.get_shape())

@@ -153,7 +153,7 @@ def conv3d_transpose(
     value, filter = given("conv3d_transpose", value=value, input=input), given("conv3d_transpose", filter=filter, filters=filters)
     layout = _format(data_format, "NDHWC")
     return gen_ops.conv3d_backprop_input_v2(
-        convert_to_tensor(output_shape, dtypes.int32),
+        convert_to_tensor(output_shape, name="output_shape"),
         filter,
         value,
         _by_axis(strides, layout, 3),

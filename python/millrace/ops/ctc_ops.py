@@ -12,7 +12,16 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
-__all__ = ["ctc_loss", "ctc_greedy_decoder", "ctc_beam_search_decoder", "ctc_beam_search_decoder_v2", "ctc_loss_v2", "collapse_repeated", "ctc_unique_labels"]
+__all__ = [
+    "ctc_loss",
+    "ctc_greedy_decoder",
+    "ctc_beam_search_decoder",
+    "ctc_beam_search_decoder_v2",
+    "ctc_loss_v2",
+    "ctc_loss_dense",
+    "collapse_repeated",
+    "ctc_unique_labels",
+]
 
 
 def ctc_loss(
@@ -67,10 +76,13 @@ def ctc_beam_search_decoder_v2(inputs: Any, sequence_length: Any, beam_width: in
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
 
 
-def _labels_to_sparse(labels: Any, label_length: Any) -> SparseTensor:
-    labels = convert_to_tensor(labels)
-    there = array_ops.where(array_ops.sequence_mask(label_length, array_ops.shape(labels)[1]))
-    return SparseTensor(there, gen_ops.gather_nd(labels, there), array_ops.shape(labels, out_type=dtypes.int64))
+def dense_labels_to_sparse(dense: Any, length: Any) -> SparseTensor:
+    """Labels [batch, time], of which the first length[i] of row i count, as the SparseTensor that ctc_loss takes."""
+    dense = convert_to_tensor(dense)
+    length = math_ops.cast(length, dtypes.int64)
+    there = array_ops.where(array_ops.sequence_mask(length, array_ops.shape(dense)[1]))
+    shape = array_ops.stack([array_ops.shape(dense, out_type=dtypes.int64)[0], math_ops.reduce_max(length)])
+    return SparseTensor(there, gen_ops.gather_nd(dense, there), shape)
 
 
 def ctc_loss_v2(
@@ -91,7 +103,7 @@ def ctc_loss_v2(
         if blank_index is None:
             raise at_user_line(ValueError("blank_index must be given when using SparseTensor labels."))
     else:
-        labels, blank_index = _labels_to_sparse(labels, label_length), blank_index or 0
+        labels, blank_index = dense_labels_to_sparse(labels, label_length), blank_index or 0
     if classes is None:
         raise at_user_line(ValueError("ctc_loss_v2 must know the number of classes, got logits of shape %s" % logits.get_shape()))
     blank = blank_index + classes if blank_index < 0 else blank_index
@@ -101,6 +113,20 @@ def ctc_loss_v2(
             lower = math_ops.cast(gen_ops.greater(labels.values, math_ops.cast(blank, labels.dtype)), labels.dtype)
             labels = SparseTensor(labels.indices, labels.values - lower, labels.dense_shape)
         return ctc_loss(labels, logits, logit_length, time_major=logits_time_major)
+
+
+def ctc_loss_dense(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: int = 0,
+    name: Optional[str] = None,
+) -> Tensor:
+    """ctc_loss_v2 of labels that are no SparseTensor."""
+    return ctc_loss_v2(convert_to_tensor(labels), logits, label_length, logit_length, logits_time_major, unique, blank_index, name)
 
 
 def collapse_repeated(labels: Any, seq_length: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:

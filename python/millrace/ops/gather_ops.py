@@ -16,12 +16,15 @@ from millrace.ops import gen_ops
 __all__ = ["batch_gather", "gather", "gather_nd"]
 
 
-def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = None, batch_dims: int = 0) -> Tensor:
+def gather(
+    params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = None, batch_dims: Optional[int] = 0
+) -> Tensor:
     """The slices of `params` at `indices` along an axis: `batch_dims` unless given, the number of first axes that both have in common.
 
     Shapes: params [c..., a..., n, b...], indices [c..., i...] with batch_dims axes c -> [c..., a..., i..., b...].
     Raises: InvalidArgumentError in the step when an index is not in [0, n); ValueError when the ranks do not allow batch_dims.
     """
+    batch_dims = batch_dims or 0
     if batch_dims == 0 and (axis is None or isinstance(axis, int) and axis == 0):
         if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
             return params.sparse_read(indices, name)

@@ -77,6 +77,13 @@ def extract_glimpse(
     return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
 
 
+def extract_glimpse_v2(
+    input: Any, size: Any, offsets: Any, centered: bool = True, normalized: bool = True, noise: str = "uniform", name: Optional[str] = None
+) -> Tensor:
+    """extract_glimpse, with what stands outside of the image by its name: "uniform", "gaussian" or "zero"."""
+    return gen_ops.extract_glimpse(input, size, offsets, centered=centered, normalized=normalized, uniform_noise=False, noise=noise, name=name)
+
+
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"), name: Optional[str] = None
 ) -> Tensor:

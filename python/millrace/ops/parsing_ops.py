@@ -316,16 +316,21 @@ def decode_csv(
     select_cols: Any = None,
 ) -> List[Tensor]:
     """The columns of records in comma-separated form; a field that is missing is its default, which also says its type."""
+    columns = [int(c) for c in select_cols or []]
+    if columns != sorted(set(columns)):
+        raise at_user_line(ValueError("select_cols is not strictly increasing."))
+    if columns and columns[0] < 0:
+        raise at_user_line(ValueError("select_cols contains negative values."))
+    if columns and len(columns) != len(record_defaults):
+        raise at_user_line(ValueError("Length of select_cols and record_defaults do not match."))
     defaults = []
     for i, default in enumerate(record_defaults):
         value = convert_to_tensor(default, name="record_defaults_%d" % i)
-        if value.get_shape().ndims not in (None, 0, 1):
-            raise at_user_line(ValueError("the default of field %d must be a scalar or a vector of at most one element, got shape %s" % (i, value.get_shape())))
+        if (value.get_shape().ndims or 0) > 1:
+            raise at_user_line(ValueError("Shape must be at most rank 1 but is rank %d: the default of field %d is a scalar" % (value.get_shape().ndims, i)))
         defaults.append(value)
     return _listed(
-        gen_ops.decode_csv(
-            records, defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value, select_cols=list(select_cols or []), name=name
-        )
+        gen_ops.decode_csv(records, defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value, select_cols=columns, name=name)
     )
 
 

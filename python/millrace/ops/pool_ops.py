@@ -3,14 +3,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, nn_ops, window_ops
+from millrace.framework.random_seed import get_seed
+from millrace.ops import array_ops, gen_ops, nn_ops, window_ops
 
-__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool_v2", "conv1d_transpose", "conv_transpose", "max_pool1d", "max_pool2d", "max_pool_v2"]
+__all__ = [
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool_v2",
+    "conv1d_transpose",
+    "conv_transpose",
+    "fractional_avg_pool_v2",
+    "fractional_max_pool_v2",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool_v2",
+]
 
 
 def _sizes(value: Any, count: int, channels_first: bool, what: str) -> Any:
@@ -134,3 +146,28 @@ def conv_transpose(
             data_format="NCHW" if first else "NHWC",
         )
         return array_ops.squeeze(made, [axis], name=scope)
+
+
+def _fractional(
+    op: Any, value: Any, pooling_ratio: Any, pseudo_random: bool, overlapping: bool, seed: int, name: Optional[str]
+) -> Tuple[Tensor, Tensor, Tensor]:
+    first, second = get_seed(seed) if seed else (0, 0)
+    ratios = [float(ratio) for ratio in _sizes(pooling_ratio, 2, False, "pooling_ratio")]
+    return op(value, ratios, pseudo_random, overlapping, deterministic=bool(seed), seed=first, seed2=second, name=name)
+
+
+def fractional_avg_pool_v2(
+    value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False, seed: int = 0, name: Optional[str] = None
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """(means of regions of about `pooling_ratio` elements, where rows of regions begin, where columns do).
+
+    The ratio is one number, one for each axis of space, or one for each axis; where regions begin is drawn anew in each step unless a seed is given.
+    """
+    return _fractional(gen_ops.fractional_avg_pool, value, pooling_ratio, pseudo_random, overlapping, seed, name)
+
+
+def fractional_max_pool_v2(
+    value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False, seed: int = 0, name: Optional[str] = None
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """As fractional_avg_pool_v2, with the largest element of each region."""
+    return _fractional(gen_ops.fractional_max_pool, value, pooling_ratio, pseudo_random, overlapping, seed, name)

@@ -8,11 +8,26 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 
 from millrace.framework import dtypes
+from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.default_session import get_default_session
 from millrace.framework.graph_elements import Tensor
 from millrace.ops.array_ops import placeholder
 from millrace.testing.gradient_checker import TYPES, gradient_of, jacobians
+
+
+def _to_numpy(value: Any) -> np.ndarray:
+    """The value of a tensor, or of rows of one, in the default session; an array as it is."""
+    if isinstance(value, IndexedSlices):
+        value = convert_to_tensor(value)
+    return _session().run(value) if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _session() -> Any:
+    session = get_default_session()
+    if session is None:
+        raise ValueError("compute_gradient needs a default session: call it inside `with session`")
+    return session
 
 
 def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: float = 1e-3) -> Tuple[List[np.ndarray], List[np.ndarray]]:
@@ -24,10 +39,8 @@ def compute_gradient(f: Callable[..., Any], x: Sequence[Any], delta: float = 1e-
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError("x must be a list or tuple of arguments, got %s" % type(x).__name__)
-    session: Any = get_default_session()
-    if session is None:
-        raise ValueError("compute_gradient needs a default session: call it inside `with session`")
-    values = [session.run(one) if isinstance(one, Tensor) else np.asarray(one) for one in x]
+    session = _session()
+    values = [_to_numpy(one) for one in x]
     for i, value in enumerate(values):
         if dtypes.as_dtype(value.dtype).name not in TYPES:
             raise AssertionError("argument %d is of type %s: gradients are those of %s" % (i, value.dtype, ", ".join(TYPES)))

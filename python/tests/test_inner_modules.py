@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of modules inside TensorFlow (tensorflow.python.ops.*) that have no public name."""
+
+import numpy as np
+
+import millrace as tf
+from millrace import names
+
+control_flow_util, ctc_ops, image_ops, nn_ops = (names.find("python.ops." + name) for name in ("control_flow_util", "ctc_ops", "image_ops", "nn_ops"))
+
+
+def run(fetches):
+    with tf.Session() as session:
+        return session.run(fetches)
+
+
+def test_kinds_of_control_flow():
+    i = tf.placeholder(tf.int32, [])
+    with tf.name_scope("loop"):
+        tf.while_loop(lambda i: i < 10, lambda i: tf.cond(i < 5, lambda: i + 1, lambda: i + 2), [i])
+    kinds = {}
+    for op in tf.get_default_graph().get_operations():
+        for kind in ("LoopEnter", "LoopExit", "LoopMerge", "CondMerge", "LoopSwitch", "CondSwitch"):
+            if getattr(control_flow_util, "Is" + kind)(op):
+                kinds.setdefault(kind, set()).add(op.name.rpartition("loop/while/")[2].partition("/")[0])
+    assert kinds["LoopEnter"] >= {"Enter"} and kinds["LoopMerge"] == {"Merge"} and kinds["CondMerge"] == {"cond"}
+    assert kinds["LoopSwitch"] == {"Switch"} and kinds["CondSwitch"] == {"cond"} and kinds["LoopExit"] == {"Exit"}
+    inside = next(op for op in tf.get_default_graph().get_operations() if op.name.endswith("cond/add"))
+    assert control_flow_util.IsInWhileLoop(inside) and not control_flow_util.IsInWhileLoop(i.op)
+
+
+def test_dense_labels():
+    labels, lengths = [[1, 2, 0, 0], [2, 1, 2, 0]], [2, 3]
+    sparse = ctc_ops.dense_labels_to_sparse(labels, lengths)
+    logits = tf.constant(np.random.RandomState(0).randn(6, 2, 4), tf.float32)
+    dense = ctc_ops.ctc_loss_dense(labels, logits, lengths, [6, 6], blank_index=-1)
+    made, ours, plain = run([sparse, dense, tf.nn.ctc_loss(sparse, logits, [6, 6])])
+    assert made.dense_shape.tolist() == [2, 3] and made.values.tolist() == [1, 2, 2, 1, 2]
+    np.testing.assert_allclose(ours, plain, rtol=1e-6)
+
+
+def test_pools_of_fractions():
+    image = np.random.RandomState(0).rand(1, 6, 6, 1).astype(np.float32)
+    for ratio in (1.5, [1.5], [1.5, 1.5], [1, 1.5, 1.5, 1]):
+        pooled, rows, columns = run(nn_ops.fractional_max_pool_v2(image, ratio, seed=3))
+        assert pooled.shape == (1, 4, 4, 1) and pooled[0, 0, 0, 0] == image[0, : rows[1], : columns[1], 0].max()
+    first, again = (nn_ops.fractional_avg_pool_v2(image, 1.5, pseudo_random=True, seed=3) for _ in range(2))
+    np.testing.assert_equal(*run([first[0], again[0]]))
+    assert nn_ops.gen_nn_ops.relu is names.find("python.ops.gen_nn_ops").relu
+
+
+def test_glimpses_with_zeros_around():
+    glimpse = run(image_ops.extract_glimpse_v2(tf.ones([1, 2, 2, 1]), [4, 4], [[0.0, 0.0]], noise="zero"))
+    assert glimpse.sum() == 4

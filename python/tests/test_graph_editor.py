@@ -31,11 +31,16 @@ def test_selections_and_walks():
     x, a, b, _ = _chain()
     graph = tf.get_default_graph()
     assert names(ge.select_ops("^[abc]$", graph=graph)) == ["a", "b", "c"] and names(ge.filter_ts_from_regex(graph, "^b:")) == ["b:0"]
+    assert names(ge.select_ops_and_ts("^b$", "(?#ts)^[ab]:", graph=graph)[1]) == ["a:0", "b:0"] and names(ge.filter_ts(b.op, True)) == ["a:0", "b/y:0", "b:0"]
     assert names(ge.get_backward_walk_ops(b.op, inclusive=False)) == ["a", "b/y", "x", "a/y"]
     assert names(ge.get_backward_walk_ops(b, stop_at_ts=[a])) == ["b", "b/y"]
     assert names(ge.get_forward_walk_ops(a.op)) == ["a", "b", "c"] and names(ge.get_walks_intersection_ops(a.op, b.op)) == ["a", "b"]
     view = ge.sgv([a.op, b.op])
     assert x in view.inputs and names(view.outputs) == ["b:0"] and len(view) == 2
+    assert names(view.remap_outputs([0, 0]).remap_outputs_to_consumers().outputs) == ["b:0"] and view.remap([]).remap_default().inputs[0] is x
+    assert ge.compute_boundary_ts([a.op, b.op])[2] == [a] and names(ge.get_within_boundary_ops(graph, b.op, a.op)) == ["a", "b/y", "b", "c"]
+    with pytest.raises(ValueError, match="Out of"):
+        view.remap_inputs([9])
     with pytest.raises(ValueError, match="graph"):
         ge.select_ops("a")
     with pytest.raises(TypeError):
@@ -46,7 +51,7 @@ def test_changes_and_copies():
     x, a, b, c = _chain()
     five = tf.constant([5.0, 5.0])
     replaced = ge.graph_replace(c, {a: five})
-    assert replaced.op.name == "copy/c"
+    assert replaced.op.name == "c_1" and ge.graph_replace({"here": c, "elsewhere": x}, {a: five})["elsewhere"] is x
     view, info = ge.copy_with_input_replacements([a.op, b.op], {x: five}, dst_scope="again")
     assert info.transformed(b).op.name == "again/b" and info.original(info.transformed(a.op)) is a.op and len(view) == 2
     waiting = tf.no_op("waiting")
@@ -59,6 +64,45 @@ def test_changes_and_copies():
         np.testing.assert_allclose(session.run([replaced, info.transformed(b), c], {x: [1, 2]}), [np.exp([6, 6]), [11, 11], np.exp([5, 5])], rtol=1e-6)
     with pytest.raises(ValueError, match="not connected"):
         ge.graph_replace(a, {c: five})
+
+
+def test_subgraphs_taken_out_and_put_together():
+    _, a, b, c = _chain()
+    other = tf.constant([3.0, 4.0])
+    with pytest.raises(ValueError, match="Shapes"):
+        ge.reroute_ts([tf.zeros([3])], [b])
+    ge.connect(ge.sgv(other.op), ge.sgv(b.op).remap_inputs([0]))
+    _, stand_ins = ge.bypass(ge.sgv(c.op))
+    assert b.op.inputs[0] is other and names(stand_ins) == ["geph__b_0:0"] and c.op.inputs[0] is stand_ins[0]
+    d, e = tf.exp(b), tf.log(a)
+    ge.swap_ios(ge.sgv(d.op), ge.sgv(e.op))
+    assert d.op.inputs[0] is a and e.op.inputs[0] is b
+    waiting = tf.no_op("waiting")
+    ge.add_control_inputs(c.op, waiting)
+    assert ge.ControlOutputs(tf.get_default_graph()).get(waiting) == [c.op]
+    with pytest.raises(NotImplementedError, match="goes on waiting"):
+        ge.detach(ge.sgv(waiting), control_ios=ge.ControlOutputs(tf.get_default_graph()))
+
+
+def test_copies_of_loops_and_by_handlers():
+    n = tf.placeholder(tf.int32, [])
+    total = tf.while_loop(lambda i, s: i <= n, lambda i, s: (i + 1, s + i), [tf.constant(1), tf.constant(0)])[1]
+    total.op._set_attr("_mark", tf.AttrValue(i=7))
+    elsewhere = tf.Graph()
+    _, info = ge.copy(tf.get_default_graph(), elsewhere, dst_scope="imported")
+    assert info.transformed(total).name == "imported/" + total.name and info.original(info.transformed(n)) is n
+    assert info.transformed(total.op).get_attr("_mark") == 7
+    with tf.Session(graph=elsewhere) as session:
+        assert session.run(info.transformed(total), {info.transformed(n): 10}) == 55
+
+    def renamed(node):
+        node.attr["_seen"].b = True
+        return node
+
+    copier = ge.Transformer()
+    copier.transform_op_handler = lambda info, op, new_inputs: ge.copy_op_handler(info, op, new_inputs, nodedef_fn=renamed)
+    view, _ = copier(ge.sgv(total.op), tf.get_default_graph(), "again")
+    assert view.op(0).get_attr("_seen") and view.op(0).inputs[0].op.type == "Placeholder"
 
 
 def test_operations_by_type_names():

@@ -214,6 +214,14 @@ class Operation(_core.Operation):
         """The operation that it is the gradient of, where the graph was told (Graph._original_op)."""
         return self.graph.__dict__.get("_originals", {}).get(self.name)
 
+    @_original_op.setter
+    def _original_op(self, op: "Operation") -> None:
+        self.graph.__dict__.setdefault("_originals", {})[self.name] = op
+
+    def _set_attr(self, name: str, value: Any) -> None:
+        """Sets an attribute, to an AttrValue or the bytes of one."""
+        super()._set_attr(name, value if isinstance(value, bytes) else value.SerializeToString())
+
     @property
     def _output_types(self) -> List[int]:
         """The types of its outputs, as numbers."""

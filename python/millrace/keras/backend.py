@@ -65,7 +65,6 @@ from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_den
 from millrace.framework.unique_names import unique_name
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
-from millrace.train import moving_averages
 
 _state: Dict[str, Any] = {"session": None}
 
@@ -548,6 +547,8 @@ def update_sub(x: Any, decrement: Any) -> Any:
 
 def moving_average_update(x: Any, value: Any, momentum: Any) -> Any:
     """An operation that moves an average towards a value: that of the values alone, whatever it began with."""
+    from millrace.train import moving_averages  # millrace.train needs layers, which need this module
+
     return moving_averages.assign_moving_average(x, value, momentum, zero_debias=True)
 
 

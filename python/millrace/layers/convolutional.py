@@ -119,11 +119,15 @@ class _Conv(SettingsLayer):
         """Sizes for all axes, of those for places."""
         return [1, 1, *sizes] if self._first else [1, *sizes, 1]
 
+    def _kernel_of_call(self) -> Any:
+        """The kernel that calls use."""
+        return self.kernel
+
     def _computed(self, x: Any) -> Any:
         x, padding = self._padded(x)
         return nn_ops.convolution(
             x,
-            self.kernel,
+            self._kernel_of_call(),
             padding,
             self.strides,
             self.dilation_rate,

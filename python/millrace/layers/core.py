@@ -373,18 +373,23 @@ class Dense(SettingsLayer):
             self.bias = self.add_weight("bias", [self.units], None, self.bias_initializer, self.bias_regularizer, True, self.bias_constraint)
         self.built = True
 
+    def _kernel_of_call(self) -> Any:
+        """The kernel that calls use."""
+        return self.kernel
+
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        if inputs.dtype.base_dtype != self.kernel.dtype.base_dtype:
-            inputs = math_ops.cast(inputs, self.kernel.dtype.base_dtype)
+        kernel = self._kernel_of_call()
+        if inputs.dtype.base_dtype != kernel.dtype.base_dtype:
+            inputs = math_ops.cast(inputs, kernel.dtype.base_dtype)
         shape = inputs.get_shape()
         if isinstance(inputs, SparseTensor):
-            made = sparse_ops.sparse_tensor_dense_matmul(inputs, self.kernel)
+            made = sparse_ops.sparse_tensor_dense_matmul(inputs, kernel)
         elif (shape.ndims or 2) > 2:
-            made = matrix_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
+            made = matrix_ops.tensordot(inputs, kernel, [[shape.ndims - 1], [0]])
             made.set_shape([*shape.as_list()[:-1], self.units])
         else:
-            made = matrix_ops.matmul(inputs, self.kernel)
+            made = matrix_ops.matmul(inputs, kernel)
         return self.activation(nn_ops.bias_add(made, self.bias) if self.bias is not None else made)
 
     def compute_output_shape(self, input_shape: Any) -> Any:

@@ -43,6 +43,7 @@ class RNNCell(Layer):
     _reuse: Any = None
     _given_name: Any = None
     _making = False
+    _has_variables_of_library = False  # of a kind outside of this module that makes them in _parameters alone
     _made: Any = frozenset()
     _prepared_in: Any = None  # the scope of what make_variables made, and its name in there
 
@@ -159,7 +160,7 @@ class RNNCell(Layer):
             )
         return self.zero_state(batch_size, dtype)
 
-    def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None, shards: int = 1) -> Any:
+    def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None, shards: int = 1, trainable: bool = True) -> Any:
         """get_variable, which finds what make_variables made; of several parts along the first axis, the whole."""
         partitioner = fixed_size_partitioner(shards) if shards > 1 else None
         whole = convert_to_tensor if shards > 1 else (lambda variable: variable)
@@ -172,7 +173,7 @@ class RNNCell(Layer):
             self._made.discard(full)
             reuse = variable_scope(scope, reuse=True, auxiliary_name_scope=False)
         with reuse or contextlib.nullcontext():
-            return whole(get_variable(name, shape, dtype, initializer, trainable=self.trainable, partitioner=partitioner))
+            return whole(get_variable(name, shape, dtype, initializer, trainable=self.trainable and trainable, partitioner=partitioner))
 
     def add_weight(self, name: str, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Makes, or finds, a variable of the cell in its variable scope."""
@@ -553,7 +554,8 @@ class MultiRNNCell(RNNCell):
 
 
 def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
-    if type(cell) not in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._scope is not None or get_variable_scope().reuse:
+    of_library = type(cell) in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._has_variables_of_library
+    if not of_library or cell._scope is not None or get_variable_scope().reuse:
         return None
     around = get_variable_scope().name
     with cell._opened(auxiliary_name_scope=False) as scope:

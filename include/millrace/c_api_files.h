@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that clients write and read beside graphs: records, whole files, scores of checkpoints. Conventions are those
- * of c_api_io.h.
+ * Files that clients write and read beside graphs: records, whole files and parts of them, scores of checkpoints.
+ * Conventions are those of c_api_io.h.
  */
 #ifndef MILLRACE_C_API_FILES_H_
 #define MILLRACE_C_API_FILES_H_
@@ -39,6 +39,29 @@ TF_CAPI_EXPORT unsigned char MR_RecordReaderRead(MR_RecordReader* reader, const 
 /* Whatever happens meanwhile, the path has the old file or the whole new one; when this returns, the new one is on
  * disk. */
 TF_CAPI_EXPORT void MR_WriteFileAtomically(const char* path, const void* contents, size_t size, TF_Status* status);
+
+/* What tensorflow/c/env.h lacks. All of these, and all functions there that take paths, serve files of file systems
+ * that libraries add ("scheme://..."); TF_UNIMPLEMENTED: nobody has added the scheme. */
+
+/* For TF_AppendWritableFile and its kin; makes the file where it is not there. */
+TF_CAPI_EXPORT struct TF_WritableFileHandle* MR_NewAppendableFile(const char* path, TF_Status* status);
+/* Takes the place of what is at `to`. TF_UNIMPLEMENTED: the paths are of two file systems. */
+TF_CAPI_EXPORT void MR_RenameFile(const char* from, const char* to, TF_Status* status);
+/* With those above it; what is there may be there. */
+TF_CAPI_EXPORT void MR_CreateDirs(const char* path, TF_Status* status);
+
+/* The files and folders that match a pattern of *, ?, [a-z], [^a-z] and \, sorted; for TF_StringStreamNext. */
+TF_CAPI_EXPORT struct TF_StringStream* MR_MatchFiles(const char* pattern, TF_Status* status);
+
+/* A file that is read at any place, by several threads if they like. */
+typedef struct MR_FileReader MR_FileReader;
+TF_CAPI_EXPORT MR_FileReader* MR_FileReaderOpen(const char* path, TF_Status* status);
+/* Reads up to `size` bytes from `offset`; the number is smaller only at the end of the file. */
+TF_CAPI_EXPORT size_t MR_FileReaderRead(MR_FileReader* reader, uint64_t offset, void* data, size_t size,
+                                        TF_Status* status);
+/* In bytes, when it was opened. */
+TF_CAPI_EXPORT uint64_t MR_FileReaderSize(MR_FileReader* reader);
+TF_CAPI_EXPORT void MR_FileReaderDelete(MR_FileReader* reader);
 
 /* How good the checkpoints of a folder are, for who keeps the best: the file <folder>/<state_file>.scores, which all
  * clients share. `state_file` is usually "checkpoint".

@@ -179,6 +179,9 @@ TF_CAPI_EXPORT void MR_ServerStatus(TF_Server* server, TF_Buffer* json, TF_Statu
 TF_CAPI_EXPORT void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_Buffer* json, TF_Status* status);
 /* For people: which steps are under way on this server, and what each waits for. FailedPrecondition once stopped. */
 TF_CAPI_EXPORT void MR_ServerSteps(TF_Server* server, TF_Buffer* text, TF_Status* status);
+/* Loads a shared library whose TF_InitPlugin adds file systems
+ * (tensorflow/c/experimental/filesystem/filesystem_interface.h); what it has beside them is added too. Errors are those
+ * of TF_LoadLibrary; TF_ALREADY_EXISTS: a scheme is taken. */
 TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status);
 
 /* ---- Settings ---- */

@@ -164,6 +164,11 @@ extern "C" {
 #define MR_API_FILE_FUNCTIONS(X) \
   X(RecordWriterOpen) X(RecordWriterWrite) X(RecordWriterFlush) X(RecordWriterClose) X(RecordReaderOpen)              \
   X(RecordReaderDelete) X(RecordReaderRead) X(WriteFileAtomically) X(NoteCheckpointScore) X(BestCheckpoints)
+
+/* And what came later there. */
+#define MR_API_PATH_FUNCTIONS(X) \
+  X(NewAppendableFile) X(RenameFile) X(CreateDirs) X(MatchFiles) X(FileReaderOpen) X(FileReaderRead)                  \
+  X(FileReaderSize) X(FileReaderDelete)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -204,6 +209,7 @@ typedef struct MR_Api {
   MR_API_SNAPSHOT_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SERVER_STEPS_FUNCTIONS(MR_API_ENTRY_)
   MR_API_FILE_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_PATH_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints, event files, records.
+// Checkpoints, event files, records, and files of any file system.
 #include "core.h"
 #include "io/crc32c.h"
 #include "tensorflow/c/c_api_experimental.h"
+#include "tensorflow/c/env.h"
 
 namespace millrace::python {
 
@@ -179,6 +180,162 @@ class RecordReader {
   MR_RecordReader* reader_ = nullptr;
 };
 
+// Files and folders of any file system.
+struct FileFunctions {
+#define FUNCTION(name) decltype(&TF_##name) name = reinterpret_cast<decltype(&TF_##name)>(LibraryFunction("TF_" #name))
+  FUNCTION(CreateDir);
+  FUNCTION(DeleteFile);
+  FUNCTION(DeleteRecursively);
+  FUNCTION(FileStat);
+  FUNCTION(GetChildren);
+  FUNCTION(StringStreamNext);
+  FUNCTION(StringStreamDone);
+  FUNCTION(NewWritableFile);
+  FUNCTION(AppendWritableFile);
+  FUNCTION(FlushWritableFile);
+  FUNCTION(CloseWritableFile);
+#undef FUNCTION
+};
+const FileFunctions& Files() {
+  static const FileFunctions functions;
+  return functions;
+}
+
+std::vector<std::string> Strings(TF_StringStream* list) {
+  std::vector<std::string> strings;
+  for (const char* text = nullptr; Files().StringStreamNext(list, &text);) strings.emplace_back(text);
+  Files().StringStreamDone(list);
+  return strings;
+}
+
+class FileReader {
+ public:
+  explicit FileReader(const std::string& path) {
+    CallStatus status;
+    reader_ = Api().FileReaderOpen(path.c_str(), status);
+    status.RaiseIfError();
+  }
+  ~FileReader() { Api().FileReaderDelete(reader_); }
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+  uint64_t Size() const { return Api().FileReaderSize(reader_); }
+  // Fewer bytes at the end of the file.
+  nb::bytes Read(uint64_t offset, size_t size) const {
+    std::string data(static_cast<size_t>(std::min<uint64_t>(size, Size() - std::min(offset, Size()))), '\0');
+    CallStatus status;
+    {
+      nb::gil_scoped_release release;
+      data.resize(Api().FileReaderRead(reader_, offset, data.data(), data.size(), status));
+    }
+    status.RaiseIfError();
+    return nb::bytes(data.data(), data.size());
+  }
+
+ private:
+  MR_FileReader* reader_ = nullptr;
+};
+
+class FileWriter {
+ public:
+  FileWriter(const std::string& path, bool appends) {
+    CallStatus status;
+    if (appends) {
+      file_ = Api().NewAppendableFile(path.c_str(), status);
+    } else {
+      Files().NewWritableFile(path.c_str(), &file_, status);
+    }
+    status.RaiseIfError();
+  }
+  ~FileWriter() {
+    CallStatus status;
+    if (file_) Files().CloseWritableFile(file_, status);
+  }
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  void Write(nb::bytes data) {
+    CallStatus status;
+    Files().AppendWritableFile(file_, data.c_str(), data.size(), status);
+    status.RaiseIfError();
+  }
+  void Flush() {
+    CallStatus status;
+    Files().FlushWritableFile(file_, status);
+    status.RaiseIfError();
+  }
+  void Close() {
+    CallStatus status;
+    if (file_) Files().CloseWritableFile(std::exchange(file_, nullptr), status);
+    status.RaiseIfError();
+  }
+
+ private:
+  TF_WritableFileHandle* file_ = nullptr;
+};
+
+void DefineFilesOfAnySystem(nb::module_& m) {
+  m.def("load_file_system_library", [](const std::string& path) {
+    CallStatus status;
+    Api().RegisterFilesystemPlugin(path.c_str(), status);
+    status.RaiseIfError();
+  });
+  m.def(
+      "file_stat",
+      [](const std::string& path) {
+        TF_FileStatistics info{};
+        CallStatus status;
+        Files().FileStat(path.c_str(), &info, status);
+        status.RaiseIfError();
+        return nb::make_tuple(info.length, info.mtime_nsec, info.is_directory);
+      },
+      "(bytes, nanoseconds since 1970 of its last change, whether it is a folder)");
+  m.def("list_folder", [](const std::string& path) {
+    CallStatus status;
+    TF_StringStream* const names = Files().GetChildren(path.c_str(), status);
+    status.RaiseIfError();
+    return Strings(names);
+  });
+  m.def("match_files", [](const std::string& pattern) {
+    CallStatus status;
+    TF_StringStream* const paths = Api().MatchFiles(pattern.c_str(), status);
+    status.RaiseIfError();
+    return Strings(paths);
+  });
+  m.def("create_folder", [](const std::string& path) {
+    CallStatus status;
+    Files().CreateDir(path.c_str(), status);
+    status.RaiseIfError();
+  });
+  m.def("create_folders", [](const std::string& path) {
+    CallStatus status;
+    Api().CreateDirs(path.c_str(), status);
+    status.RaiseIfError();
+  });
+  m.def("delete_file", [](const std::string& path) {
+    CallStatus status;
+    Files().DeleteFile(path.c_str(), status);
+    status.RaiseIfError();
+  });
+  m.def("delete_recursively", [](const std::string& path) {
+    CallStatus status;
+    Files().DeleteRecursively(path.c_str(), nullptr, nullptr, status);
+    status.RaiseIfError();
+  });
+  m.def("rename_file", [](const std::string& from, const std::string& to) {
+    CallStatus status;
+    Api().RenameFile(from.c_str(), to.c_str(), status);
+    status.RaiseIfError();
+  });
+  nb::class_<FileReader>(m, "FileReader")
+      .def(nb::init<const std::string&>())
+      .def("read", &FileReader::Read)
+      .def("size", &FileReader::Size);
+  nb::class_<FileWriter>(m, "FileWriter")
+      .def(nb::init<const std::string&, bool>())
+      .def("write", &FileWriter::Write)
+      .def("flush", &FileWriter::Flush)
+      .def("close", &FileWriter::Close);
+}
+
 // Prefixes with a NUL at the end of each.
 std::vector<std::string> Prefixes(const CallBuffer& buffer) {
   const std::string_view text = buffer.view();
@@ -192,6 +349,7 @@ std::vector<std::string> Prefixes(const CallBuffer& buffer) {
 }  // namespace
 
 void DefineFiles(nb::module_& m) {
+  DefineFilesOfAnySystem(m);
   m.def(
       "masked_crc32c", [](nb::bytes data) { return MaskCrc(Crc32c({data.c_str(), data.size()})); },
       "The checksum of record files.");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 
 namespace millrace {
@@ -26,6 +27,8 @@ std::string JoinPath(absl::string_view a, absl::string_view b) {
 absl::string_view Dirname(absl::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == absl::string_view::npos) return {};
+  const absl::string_view root = "://";  // of files of others
+  if (absl::EndsWith(path.substr(0, slash + 1), root)) return path.substr(0, slash + 1);
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
 }
 

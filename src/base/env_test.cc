@@ -41,6 +41,8 @@ TEST(PathTest, Helpers) {
   EXPECT_EQ(Dirname("a/b/c"), "a/b");
   EXPECT_EQ(Dirname("/c"), "/");
   EXPECT_EQ(Dirname("c"), "");
+  EXPECT_EQ(Dirname("gs://b/c"), "gs://b");
+  EXPECT_EQ(Dirname("gs://b"), "gs://");
   EXPECT_EQ(Basename("a/b"), "b");
   EXPECT_EQ(Basename("b"), "b");
   EXPECT_EQ(Basename("b/"), "");

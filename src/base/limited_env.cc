@@ -6,6 +6,9 @@
 #include <system_error>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file_system.h"
 #include "base/file_uri.h"
 
 namespace millrace {
@@ -26,6 +29,13 @@ StatusOr<fs::path> Resolve(const std::string& path) {
   }
   if (!resolved.has_filename()) resolved = resolved.parent_path();
   return resolved;
+}
+
+// Of files of others. They know no links that a graph could make, but ".." may mean what they like.
+bool IsBeneathText(absl::string_view path, absl::string_view folder) {
+  if (FileScheme(folder).empty() || !absl::ConsumePrefix(&path, absl::StripSuffix(folder, "/"))) return false;
+  const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
+  return parts.front().empty() && std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
 
 bool IsBeneath(const fs::path& path, const fs::path& folder) {
@@ -103,12 +113,23 @@ class LimitedEnv final : public Env {
   }
 
  private:
-  Status Check(const std::string& path) const {
-    MR_ASSIGN_OR_RETURN(const fs::path resolved, Resolve(path));
-    for (const std::string& folder : limits_.folders) {
-      const StatusOr<fs::path> root = Resolve(folder);  // each time: it may have been made since
-      if (root.ok() && IsBeneath(resolved, *root)) return absl::OkStatus();
+  StatusOr<bool> IsAllowed(const std::string& path) const {
+    if (!FileScheme(path).empty()) {
+      return std::any_of(limits_.folders.begin(), limits_.folders.end(), [&](const std::string& folder) {
+        return IsBeneathText(path, folder);
+      });
     }
+    MR_ASSIGN_OR_RETURN(const fs::path resolved, Resolve(path));
+    return std::any_of(limits_.folders.begin(), limits_.folders.end(), [&](const std::string& folder) {
+      if (!FileScheme(folder).empty()) return false;
+      const StatusOr<fs::path> root = Resolve(folder);  // each time: it may have been made since
+      return root.ok() && IsBeneath(resolved, *root);
+    });
+  }
+
+  Status Check(const std::string& path) const {
+    MR_ASSIGN_OR_RETURN(const bool is_allowed, IsAllowed(path));
+    if (is_allowed) return absl::OkStatus();
     return PermissionDenied(
         "file ", path.substr(0, 300), ": graphs on this server may use ",
         limits_.folders.empty() ? "no files" : "files beneath " + absl::StrJoin(limits_.folders, ", ") + " only",

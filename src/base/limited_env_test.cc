@@ -99,5 +99,19 @@ TEST_F(LimitedEnvTest, PoolsWorkInIt) {
   EXPECT_EQ(&EnvOf(ThreadPool(1)), &Env::Default());
 }
 
+TEST_F(LimitedEnvTest, FilesOfOthersAreThereByTheirScheme) {
+  const std::unique_ptr<Env> env = NewLimitedEnv(Env::Default(), {{root_ + "/in", "limited://bucket/of/"}, false});
+  const auto is_denied = [&](const std::string& path) { return IsDenied(env->ReadFile(path).status()); };
+  // Nobody has added the scheme, which is said to those who may ask.
+  EXPECT_TRUE(absl::IsUnimplemented(env->ReadFile("limited://bucket/of/file").status()));
+  EXPECT_TRUE(absl::IsUnimplemented(env->CreateDirs("limited://bucket/of")));
+  for (const char* path :
+       {"limited://bucket/office", "limited://bucket/of/../x", "limited://bucket/", "other://bucket/of/x"}) {
+    EXPECT_TRUE(is_denied(path)) << path;
+  }
+  EXPECT_TRUE(is_denied("limited:/bucket/of/file")) << "a path of the machine";
+  EXPECT_TRUE(IsDenied(env_->ReadFile("limited://bucket/of/file").status())) << "where only folders are allowed";
+}
+
 }  // namespace
 }  // namespace millrace

@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "base/env.h"
+#include "base/file_system.h"
 #include "base/file_uri.h"
 #include "base/futex.h"
 #include "base/thread_pool.h"
@@ -168,6 +169,11 @@ class PosixRandomAccessFile final : public RandomAccessFile {
   const uint64_t size_;
 };
 
+// Returns use(file system) where another than the machine has the path.
+#define MR_IF_OTHERS_FILE(path, files, ...)                         \
+  MR_ASSIGN_OR_RETURN(FileSystem* const files, FileSystemOf(path)); \
+  if (files != nullptr) return __VA_ARGS__
+
 StatusOr<struct stat> Stat(const std::string& path) {
   MR_RETURN_IF_ERROR(CheckPath(path));
   struct stat info;
@@ -214,13 +220,16 @@ class PosixEnv final : public Env {
   void WakeOne(std::atomic<uint32_t>& word) override { FutexWake(word, 1); }
 
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->NewWritableFile(path));
     return OpenForWriting(path, O_WRONLY | O_CREAT | O_TRUNC);
   }
   StatusOr<std::unique_ptr<WritableFile>> NewAppendableFile(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->NewAppendableFile(path));
     return OpenForWriting(path, O_WRONLY | O_CREAT | O_APPEND);
   }
 
   StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->NewRandomAccessFile(path));
     // Without O_NONBLOCK, opening a pipe would wait for its writer.
     MR_ASSIGN_OR_RETURN(UniqueFd fd, Open(path, O_RDONLY | O_NONBLOCK, "cannot open"));
     struct stat info;
@@ -231,6 +240,7 @@ class PosixEnv final : public Env {
   }
 
   StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) override {
+    MR_IF_OTHERS_FILE(path, files, ReadWhole(*files, path, max_bytes));
     MR_ASSIGN_OR_RETURN(const UniqueFd fd, Open(path, O_RDONLY, "cannot open"));
     struct stat info;
     if (::fstat(fd.get(), &info) != 0) return FromErrno(errno, "cannot stat", path);
@@ -255,6 +265,10 @@ class PosixEnv final : public Env {
   }
 
   Status RenameFile(const std::string& from, const std::string& to) override {
+    MR_ASSIGN_OR_RETURN(FileSystem* const target, FileSystemOf(to));
+    MR_ASSIGN_OR_RETURN(FileSystem* const source, FileSystemOf(from));
+    if (source != target) return Unimplemented("renaming ", from, " to ", to, ": they are of two file systems");
+    if (source != nullptr) return source->RenameFile(from, to);
     MR_RETURN_IF_ERROR(CheckPath(from));
     MR_RETURN_IF_ERROR(CheckPath(to));
     if (::rename(OnSystem(from), OnSystem(to)) == 0) return absl::OkStatus();
@@ -262,16 +276,19 @@ class PosixEnv final : public Env {
   }
 
   Status DeleteFile(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->DeleteFile(path));
     MR_RETURN_IF_ERROR(CheckPath(path));
     return ::unlink(OnSystem(path)) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete", path);
   }
 
   Status DeleteDir(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->DeleteDir(path));
     MR_RETURN_IF_ERROR(CheckPath(path));
     return ::rmdir(OnSystem(path)) == 0 ? absl::OkStatus() : FromErrno(errno, "cannot delete folder", path);
   }
 
   Status CreateDirs(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->CreateDirs(path));
     MR_RETURN_IF_ERROR(CheckPath(path));
     const std::string local = OnSystem(path);
     for (size_t end = 0; end != std::string::npos;) {
@@ -288,6 +305,7 @@ class PosixEnv final : public Env {
   }
 
   Status SyncDir(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, absl::OkStatus());
     MR_ASSIGN_OR_RETURN(const UniqueFd fd, Open(path, O_RDONLY | O_DIRECTORY, "cannot open folder"));
     if (RetryInterrupted([&] { return ::fsync(fd.get()); }) == 0) return absl::OkStatus();
     // Some file systems know no sync of folders.
@@ -295,15 +313,23 @@ class PosixEnv final : public Env {
   }
 
   bool FileExists(const std::string& path) override {
+    const StatusOr<FileSystem*> files = FileSystemOf(path);
+    if (!files.ok() || *files != nullptr) return files.ok() && (*files)->Stat(path).ok();
     return CheckPath(path).ok() && ::access(OnSystem(path), F_OK) == 0;
   }
 
   StatusOr<uint64_t> FileSize(const std::string& path) override {
+    MR_ASSIGN_OR_RETURN(FileSystem* const files, FileSystemOf(path));
+    if (files != nullptr) {
+      MR_ASSIGN_OR_RETURN(const FileInfo of_other, files->Stat(path));
+      return of_other.bytes;
+    }
     MR_ASSIGN_OR_RETURN(const struct stat info, Stat(path));
     return static_cast<uint64_t>(info.st_size);
   }
 
   StatusOr<std::vector<std::string>> ListDir(const std::string& path) override {
+    MR_IF_OTHERS_FILE(path, files, files->ListDir(path));
     MR_RETURN_IF_ERROR(CheckPath(path));
     const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(OnSystem(path)), ::closedir);
     if (!dir) return FromErrno(errno, "cannot list", path);
@@ -322,6 +348,13 @@ class PosixEnv final : public Env {
  private:
   static Status TooLarge(const std::string& path, uint64_t max_bytes) {
     return ResourceExhausted(path, " is larger than the limit of ", max_bytes, " bytes");
+  }
+  static StatusOr<std::string> ReadWhole(FileSystem& files, const std::string& path, uint64_t max_bytes) {
+    MR_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, files.NewRandomAccessFile(path));
+    if (file->size() > max_bytes) return TooLarge(path, max_bytes);
+    std::string contents(static_cast<size_t>(file->size()), '\0');
+    MR_RETURN_IF_ERROR(file->Read(0, contents.size(), contents.data()));
+    return contents;
   }
   static StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path, int flags) {
     MR_ASSIGN_OR_RETURN(UniqueFd fd, Open(path, flags, "cannot open for writing"));

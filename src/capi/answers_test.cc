@@ -180,7 +180,6 @@ TEST(AnswersTest, WhatIsNotThereSaysSo) {
     TF_SetStatus(s, TF_OK, "");
   };
 #define EXPECT_UNIMPLEMENTED(function, ...) function(__VA_ARGS__, s), expect(#function)
-  EXPECT_UNIMPLEMENTED(TF_RegisterFilesystemPlugin, "plugin.so");
   EXPECT_UNIMPLEMENTED(TF_AddWhileInputHack, nullptr, {nullptr, 0}, nullptr);
   EXPECT_UNIMPLEMENTED(TF_SetHandleShapeAndType, nullptr, {nullptr, 0}, nullptr, 0);
   EXPECT_UNIMPLEMENTED(TF_GraphImportGraphDefWithResultsNoSerialization, nullptr, nullptr, nullptr);

@@ -7,15 +7,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/env.h"
+#include "base/file_system.h"
 #include "capi/internal.h"
+#include "io/glob.h"
+#include "millrace/c_api_files.h"
 
 using millrace::Env;
+using millrace::FileInfo;
+using millrace::FileSystem;
+using millrace::FileSystemOf;
 using millrace::Status;
 using millrace::StatusOr;
 using millrace::capi::Guarded;
@@ -24,6 +32,10 @@ using millrace::capi::Try;
 
 struct TF_WritableFileHandle {
   std::unique_ptr<millrace::WritableFile> file;
+};
+
+struct MR_FileReader {
+  std::unique_ptr<millrace::RandomAccessFile> file;
 };
 
 struct TF_StringStream {
@@ -39,11 +51,16 @@ struct TF_Thread {
 
 namespace {
 
-// done() -> 0, or -1 with errno.
-template <typename Done>
-void OnPath(const char* path, TF_Status* status, Done&& done) {
-  if (path == nullptr) return millrace::capi::Report(status, millrace::capi::NullArgument("the path"));
-  if (done() == 0) return millrace::capi::Report(status, absl::OkStatus());
+// A file of others: of_others(FileSystem&) -> Status. One of the machine's: done() -> 0, or -1 with errno.
+template <typename OfOthers, typename Done>
+void OnPath(const char* path, TF_Status* status, OfOthers&& of_others, Done&& done) {
+  FileSystem* files = nullptr;
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(path);
+    MR_ASSIGN_OR_RETURN(files, FileSystemOf(path));
+    return files == nullptr ? absl::OkStatus() : of_others(*files);
+  });
+  if (files != nullptr || TF_GetCode(status) != TF_OK || done() == 0) return;
   TF_SetStatusFromIOError(status, errno, path);
 }
 
@@ -69,6 +86,43 @@ void DeleteTree(const std::filesystem::path& folder, Undeleted* left) {
     }
   }
   if (::rmdir(folder.c_str()) != 0) ++left->folders;
+}
+
+void DeleteTree(FileSystem& files, const std::string& folder, Undeleted* left) {
+  const StatusOr<std::vector<std::string>> names = files.ListDir(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    const std::string path = millrace::JoinPath(folder, name);
+    const StatusOr<FileInfo> info = files.Stat(path);
+    if (info.ok() && info->is_folder) {
+      DeleteTree(files, path, left);
+    } else if (!files.DeleteFile(path).ok()) {
+      ++left->files;
+    }
+  }
+  if (!files.DeleteDir(folder).ok()) ++left->folders;
+}
+
+// What is left of a folder or file that was there.
+StatusOr<Undeleted> DeleteAll(FileSystem& files, const std::string& path) {
+  MR_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path));
+  Undeleted left;
+  if (info.is_folder) {
+    DeleteTree(files, path, &left);
+  } else if (!files.DeleteFile(path).ok()) {
+    left.files = 1;
+  }
+  return left;
+}
+StatusOr<Undeleted> DeleteAll(const char* path) {
+  struct stat info;
+  if (::lstat(path, &info) != 0) return millrace::NotFound(path, ": there is no such folder");
+  Undeleted left;
+  if (S_ISDIR(info.st_mode)) {
+    DeleteTree(std::filesystem::path(path), &left);
+  } else if (::unlink(path) != 0) {
+    left.files = 1;
+  }
+  return left;
 }
 
 bool IsFolder(const char* path) {
@@ -102,40 +156,45 @@ Status LinkerError(const char* what) {
 extern "C" {
 
 void TF_CreateDir(const char* dirname, TF_Status* status) {
-  OnPath(dirname, status, [&] { return ::mkdir(dirname, 0755); });
+  OnPath(
+      dirname, status, [&](FileSystem& files) { return files.CreateDir(dirname); },
+      [&] { return ::mkdir(dirname, 0755); });
 }
 void TF_DeleteDir(const char* dirname, TF_Status* status) {
-  OnPath(dirname, status, [&] { return ::rmdir(dirname); });
+  OnPath(
+      dirname, status, [&](FileSystem& files) { return files.DeleteDir(dirname); }, [&] { return ::rmdir(dirname); });
 }
 void TF_DeleteFile(const char* filename, TF_Status* status) {
-  OnPath(filename, status, [&] { return ::unlink(filename); });
+  OnPath(
+      filename, status, [&](FileSystem& files) { return files.DeleteFile(filename); },
+      [&] { return ::unlink(filename); });
 }
 
 void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count, int64_t* undeleted_dir_count,
                           TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(dirname);
-    Undeleted left;
-    struct stat info;
-    if (::lstat(dirname, &info) != 0) {
-      left.folders = 1;
-    } else if (S_ISDIR(info.st_mode)) {
-      DeleteTree(dirname, &left);
-    } else if (::unlink(dirname) != 0) {
-      left.files = 1;
-    }
-    if (undeleted_file_count) *undeleted_file_count = left.files;
-    if (undeleted_dir_count) *undeleted_dir_count = left.folders;
+    Undeleted left{0, 1};  // where nothing can be begun
+    const absl::Cleanup tell = [&] {
+      if (undeleted_file_count) *undeleted_file_count = left.files;
+      if (undeleted_dir_count) *undeleted_dir_count = left.folders;
+    };
+    MR_ASSIGN_OR_RETURN(FileSystem* const files, FileSystemOf(dirname));
+    MR_ASSIGN_OR_RETURN(left, files != nullptr ? DeleteAll(*files, dirname) : DeleteAll(dirname));
     if (left.files + left.folders == 0) return absl::OkStatus();
-    if (::lstat(dirname, &info) != 0) return millrace::NotFound(dirname, ": there is no such folder");
     return millrace::FailedPrecondition(dirname, ": ", left.files, " files and ", left.folders, " folders remain");
   });
 }
 
 void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* status) {
-  struct stat info;
   if (stats == nullptr) return millrace::capi::Report(status, millrace::capi::NullArgument("stats"));
-  OnPath(filename, status, [&] {
+  const auto of_others = [&](FileSystem& files) -> Status {
+    MR_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(filename));
+    *stats = {static_cast<int64_t>(info.bytes), info.changed_nanos, info.is_folder};
+    return absl::OkStatus();
+  };
+  OnPath(filename, status, of_others, [&] {
+    struct stat info;
     if (::stat(filename, &info) != 0) return -1;
     stats->length = info.st_size;
     stats->mtime_nsec = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
@@ -154,6 +213,52 @@ void TF_NewWritableFile(const char* filename, TF_WritableFileHandle** handle, TF
     return absl::OkStatus();
   });
 }
+
+TF_WritableFileHandle* MR_NewAppendableFile(const char* path, TF_Status* status) {
+  return GuardedOr<TF_WritableFileHandle*>(status, nullptr, [&]() -> StatusOr<TF_WritableFileHandle*> {
+    MR_CAPI_REQUIRE(path);
+    MR_ASSIGN_OR_RETURN(auto file, Env::Default().NewAppendableFile(path));
+    return new TF_WritableFileHandle{std::move(file)};
+  });
+}
+void MR_RenameFile(const char* from, const char* to, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(from);
+    MR_CAPI_REQUIRE(to);
+    return Env::Default().RenameFile(from, to);
+  });
+}
+void MR_CreateDirs(const char* path, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(path);
+    return Env::Default().CreateDirs(path);
+  });
+}
+TF_StringStream* MR_MatchFiles(const char* pattern, TF_Status* status) {
+  return GuardedOr<TF_StringStream*>(status, nullptr, [&]() -> StatusOr<TF_StringStream*> {
+    MR_CAPI_REQUIRE(pattern);
+    return new TF_StringStream{millrace::MatchFiles(Env::Default(), pattern)};
+  });
+}
+MR_FileReader* MR_FileReaderOpen(const char* path, TF_Status* status) {
+  return GuardedOr<MR_FileReader*>(status, nullptr, [&]() -> StatusOr<MR_FileReader*> {
+    MR_CAPI_REQUIRE(path);
+    MR_ASSIGN_OR_RETURN(auto file, Env::Default().NewRandomAccessFile(path));
+    return new MR_FileReader{std::move(file)};
+  });
+}
+size_t MR_FileReaderRead(MR_FileReader* reader, uint64_t offset, void* data, size_t size, TF_Status* status) {
+  return GuardedOr<size_t>(status, 0, [&]() -> StatusOr<size_t> {
+    MR_CAPI_REQUIRE(reader);
+    if (size > 0) MR_CAPI_REQUIRE(data);
+    const uint64_t left = reader->file->size() - std::min(offset, reader->file->size());
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(size, left));
+    if (n > 0) MR_RETURN_IF_ERROR(reader->file->Read(offset, n, static_cast<char*>(data)));
+    return n;
+  });
+}
+uint64_t MR_FileReaderSize(MR_FileReader* reader) { return reader == nullptr ? 0 : reader->file->size(); }
+void MR_FileReaderDelete(MR_FileReader* reader) { delete reader; }
 
 void TF_CloseWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
   const std::unique_ptr<TF_WritableFileHandle> owned(handle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins, logging, and the entry points that are not provided.
+// Plugins and logging.
 #include "base/logging.h"
 #include "base/settings.h"
 #include "capi/internal.h"
@@ -7,7 +7,6 @@
 
 using millrace::Status;
 using millrace::StatusOr;
-using millrace::Unimplemented;
 using millrace::capi::Guarded;
 using millrace::capi::GuardedOr;
 
@@ -51,8 +50,11 @@ void MR_SettingsTable(TF_Buffer* table, TF_Status* status) {
   Guarded(status, [&]() -> Status { return millrace::capi::FillBuffer(table, millrace::SettingsTable(), "table"); });
 }
 
-void TF_RegisterFilesystemPlugin(const char*, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_RegisterFilesystemPlugin: files are the system's"); });
+void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(plugin_filename);
+    return millrace::capi::LoadPlugin(plugin_filename).status();
+  });
 }
 
 }  // extern "C"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "base/file_system.h"
 #include "base/json.h"
 
 namespace millrace {
@@ -37,7 +37,7 @@ StatusOr<CheckpointScores> CheckpointScores::Read(Env& env, const std::string& f
   MR_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(scores.file_, kMaxScoresBytes));
   JsonReader json(text);
   Status s = json.Object([&](const std::string& name) {
-    scores.all_.emplace_back(absl::StartsWith(name, "/") ? name : JoinPath(folder, name), 0);
+    scores.all_.emplace_back(IsAbsolutePath(name) ? name : JoinPath(folder, name), 0);
     return ReadScore(json, &scores.all_.back().second);
   });
   if (s.ok() && json.Peek() != '\0') s = json.Fail("extraneous characters");

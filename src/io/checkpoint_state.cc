@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "base/file_system.h"
 #include "io/v1_checkpoint.h"
 #include "wire/checkpoint.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr uint64_t kMaxStateBytes = 16 << 20;
 
 std::string Absolute(const std::string& folder, const std::string& path) {
-  return absl::StartsWith(path, "/") ? path : JoinPath(folder, path);
+  return IsAbsolutePath(path) ? path : JoinPath(folder, path);
 }
 
 std::string Relative(const std::string& folder, const std::string& path) {

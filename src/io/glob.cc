@@ -72,7 +72,10 @@ bool MatchesPattern(absl::string_view name, absl::string_view pattern) {
 }
 
 std::vector<std::string> MatchFiles(Env& env, absl::string_view pattern) {
-  std::vector<std::string> found{""};
+  if (pattern.empty()) return {};
+  // As TensorFlow names what is in no folder that the pattern tells.
+  const absl::string_view fixed = pattern.substr(0, pattern.find_first_of("*?[\\"));
+  std::vector<std::string> found{fixed.find('/') == absl::string_view::npos ? "./" : ""};
   while (!pattern.empty() && !found.empty()) {
     // A folder or a name, and the slashes behind it.
     const size_t end = std::min(pattern.find('/'), pattern.size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/glob.h"
 
+#include <unistd.h>
+
 #include "gtest/gtest.h"
 #include "simulation/fake_env.h"
 
@@ -41,6 +43,12 @@ TEST(Glob, Files) {
   EXPECT_EQ(MatchFiles(env, "/d/c/*"), Paths());
   EXPECT_EQ(MatchFiles(env, "/nowhere"), Paths());
   EXPECT_EQ(MatchFiles(env, ""), Paths());
+  EXPECT_EQ(MatchFiles(Env::Default(), "no such * file"), Paths());
+  const std::string name = absl::StrCat("millrace_glob_test_", ::getpid());
+  ASSERT_TRUE(WriteFileAtomically(Env::Default(), name, "").ok());
+  EXPECT_EQ(MatchFiles(Env::Default(), name + "*"), Paths{"./" + name}) << "of the working folder";
+  EXPECT_EQ(MatchFiles(Env::Default(), name), Paths{"./" + name});
+  EXPECT_TRUE(Env::Default().DeleteFile(name).ok());
 }
 
 }  // namespace

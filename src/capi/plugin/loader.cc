@@ -66,12 +66,17 @@ Status CheckVersion(const MR_PluginInfo& info) {
 Status Initialise(void* handle) {
   auto plugin_init = reinterpret_cast<MR_PluginInitFn>(OwnSymbol(handle, MR_PLUGIN_INIT_SYMBOL));
   auto init_kernel = reinterpret_cast<void (*)()>(OwnSymbol(handle, "TF_InitKernel"));
+  auto init_files = reinterpret_cast<void (*)(TF_FilesystemPluginInfo*)>(OwnSymbol(handle, "TF_InitPlugin"));
   if (plugin_init != nullptr) {
     TF_Status reported;
     MR_RETURN_IF_ERROR(CallForeign([&] { plugin_init(MR_GetApi(), &reported); }));
     MR_RETURN_IF_ERROR(FromStatus(reported));
   }
   if (init_kernel != nullptr) MR_RETURN_IF_ERROR(CallForeign(init_kernel));
+  if (init_files != nullptr) {
+    MR_ASSIGN_OR_RETURN(std::vector<PluginFileSystem> systems, InitFileSystems(init_files));
+    for (PluginFileSystem& system : systems) MR_RETURN_IF_ERROR(RegisterFileSystem(std::move(system)));
+  }
   return absl::OkStatus();
 }
 
@@ -87,10 +92,10 @@ Status Finish(void* handle, RegistrationScope& scope, wire::OpList* ops) {
   MR_RETURN_IF_ERROR(Initialise(handle));
   Registrations& found = scope.collected();
   MR_RETURN_IF_ERROR(found.error);
-  if (found.ops.empty() && found.kernels.empty() && found.devices.empty() &&
+  if (found.ops.empty() && found.kernels.empty() && found.devices.empty() && found.file_systems.empty() &&
       OwnSymbol(handle, MR_PLUGIN_INIT_SYMBOL) == nullptr) {
     return InvalidArgument(
-        "it registers no op and no kernel with this library, and has no function " MR_PLUGIN_INIT_SYMBOL
+        "it registers no op, no kernel and no file system with this library, and has no function " MR_PLUGIN_INIT_SYMBOL
         " (libraries of TensorFlow ops in C++ run only in TensorFlow; what had been opened by other means has "
         "registered then)");
   }

@@ -69,6 +69,16 @@ Status CheckDevice(const DeviceType& device, const std::vector<DeviceType>& othe
   return absl::OkStatus();
 }
 
+Status CheckFileSystem(const PluginFileSystem& one, const std::vector<PluginFileSystem>& others) {
+  const auto same = [&](const PluginFileSystem& o) { return &o != &one && o.scheme == one.scheme; };
+  if (HasFileSystem(one.scheme) || std::any_of(others.begin(), others.end(), same)) {
+    return AlreadyExists("there is a file system for ", one.scheme, ":// already");
+  }
+  const std::string path = one.scheme + "://";
+  if (FileScheme(path) == one.scheme) return absl::OkStatus();
+  return InvalidArgument("'", one.scheme, "' is no scheme of files that others may have");
+}
+
 }  // namespace
 
 RegistrationScope::RegistrationScope() : outer_(current_scope) { current_scope = this; }
@@ -113,6 +123,19 @@ Status RegisterDevice(DeviceType device) {
   return s;
 }
 
+Status RegisterFileSystem(PluginFileSystem file_system) {
+  if (current_scope == nullptr) {
+    Registrations one;
+    one.file_systems.push_back(std::move(file_system));
+    return Publish(std::move(one));
+  }
+  Registrations& collected = current_scope->collected();
+  Status s = CheckFileSystem(file_system, collected.file_systems);
+  collected.error.Update(s);
+  if (s.ok()) collected.file_systems.push_back(std::move(file_system));
+  return s;
+}
+
 void UndoIfLoadingFails(std::function<void()> undo) {
   if (current_scope != nullptr) current_scope->collected().undo.push_back(std::move(undo));
 }
@@ -125,6 +148,9 @@ Status Publish(Registrations registrations) {
   for (const PluginOp& op : registrations.ops) MR_RETURN_IF_ERROR(CheckOp(op, registrations.ops));
   for (const PluginKernelEntry& k : registrations.kernels) MR_RETURN_IF_ERROR(CheckKernel(k, registrations.kernels));
   for (const DeviceType& d : registrations.devices) MR_RETURN_IF_ERROR(CheckDevice(d, registrations.devices));
+  for (const PluginFileSystem& f : registrations.file_systems) {
+    MR_RETURN_IF_ERROR(CheckFileSystem(f, registrations.file_systems));
+  }
   // Who sees an op sees its functions and kernels, and who sees a device sees its kernels.
   for (PluginKernelEntry& k : registrations.kernels) {
     if (k.spec.device != "CPU") SetHostMemory(k.spec, std::move(k.host_memory));
@@ -143,6 +169,9 @@ Status Publish(Registrations registrations) {
       published.ops.insert_or_assign(def.name, std::make_unique<PluginOp>(std::move(op)));
     }
     MR_RETURN_IF_ERROR(system.ops().AddDef(std::move(def)));
+  }
+  for (PluginFileSystem& f : registrations.file_systems) {
+    MR_RETURN_IF_ERROR(AddFileSystem(f.scheme, std::move(f.files)));
   }
   return absl::OkStatus();
 }

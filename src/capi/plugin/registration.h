@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops and kernels that come through the C API. What a library registers while it is loaded waits in a
-// RegistrationScope of the loading thread and is published at once, or not at all; what is registered otherwise is
+// Ops, kernels, devices and file systems that come through the C API. What a library registers while it is loaded waits
+// in a RegistrationScope of the loading thread and is published at once, or not at all; what is registered otherwise is
 // published at once. Nothing published is ever taken back: graphs and sessions point into it.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/plugin/plugin_file_system.h"
 #include "kernel/kernel_registry.h"
 #include "millrace/c_api_kernels.h"
 #include "millrace/c_api_ops.h"
@@ -37,6 +38,7 @@ struct Registrations {
   std::vector<PluginOp> ops;
   std::vector<PluginKernelEntry> kernels;
   std::vector<DeviceType> devices;
+  std::vector<PluginFileSystem> file_systems;
   Status error;  // the first registration that was refused
   std::vector<std::function<void()>> undo;
 };
@@ -61,6 +63,8 @@ class RegistrationScope {
 Status RegisterOp(PluginOp op);
 Status RegisterKernel(PluginKernelEntry kernel);
 Status RegisterDevice(DeviceType device);  // AlreadyExists: the type is taken
+// AlreadyExists: the scheme is taken. InvalidArgument: it is no scheme.
+Status RegisterFileSystem(PluginFileSystem file_system);
 // For what takes effect at once: `undo` is run if the library that this thread loads fails.
 void UndoIfLoadingFails(std::function<void()> undo);
 // All of it, or nothing and an error.

@@ -126,6 +126,13 @@ Any: 1 type_url string; 2 value bytes
 AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
 MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool
+serving.TensorBinding: 1 tensor_name string
+serving.AssetFile: 1 tensor_binding serving.TensorBinding; 2 filename string
+serving.RegressionSignature: 1 input serving.TensorBinding; 2 output serving.TensorBinding
+serving.ClassificationSignature: 1 input serving.TensorBinding; 2 classes serving.TensorBinding; 3 scores serving.TensorBinding
+serving.GenericSignature: 1 map map<string,serving.TensorBinding>
+serving.Signature: 1 regression_signature serving.RegressionSignature@type; 2 classification_signature serving.ClassificationSignature@type; 3 generic_signature serving.GenericSignature@type
+serving.Signatures: 1 default_signature serving.Signature; 2 named_signatures map<string,serving.Signature>
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 EntryValue: 1 double_value double@kind; 2 string_value string@kind
 MetricEntry: 1 name string; 2 value double
@@ -137,7 +144,7 @@ DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 i
 for _row in _TABLES.strip().splitlines():
     _name, _, _table = _row.partition(": ")
     if "." in _name and _name.split(".")[0] not in _registry:
-        message.define(_name.split(".")[0], "", _registry)
+        globals()[_name.split(".")[0]] = message.define(_name.split(".")[0], "", _registry)
     message.define(_name, _table, _registry)
     if "." not in _name:
         globals()[_name] = _registry[_name]
@@ -171,12 +178,12 @@ message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
 
 def _pack(self: Message, msg: Message) -> None:
     """Takes a message, with its type."""
-    self.type_url, self.value = "type.googleapis.com/tensorflow." + type(msg).__name__, msg.SerializeToString()
+    self.type_url, self.value = "type.googleapis.com/tensorflow." + type(msg).__qualname__, msg.SerializeToString()
 
 
 def _is(self: Message, kind: Any) -> bool:
     """Whether it holds a message of a type."""
-    return str(self.type_url).rpartition("/")[2] == "tensorflow." + str(getattr(kind, "__name__", kind))
+    return str(self.type_url).rpartition("/")[2] == "tensorflow." + str(getattr(kind, "__qualname__", kind))
 
 
 def _unpack(self: Message, msg: Message) -> bool:

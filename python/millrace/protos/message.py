@@ -669,6 +669,7 @@ def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bo
             "_numbers": {f.number: f for f in fields.values()},
             "_keeps_defaults": proto2,
             "__doc__": "The message %s." % name,
+            "__qualname__": name,
             "__module__": "millrace.protos.definitions",
         },
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Set
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -51,11 +51,15 @@ class RandomUniform(init_ops.RandomUniform):
         super().__init__(minval, maxval, seed, dtype)
 
 
+_MAKERS: Set[Any] = set()  # functions that make an initializer, while others are one
+
+
 def _scaling(name: str, doc: str, scale: float, mode: str, distribution: str) -> Any:
     def make(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
         return VarianceScaling(scale, mode, distribution, seed, dtype)
 
     make.__name__, make.__doc__ = name, doc
+    _MAKERS.add(make)
     return make
 
 
@@ -93,7 +97,7 @@ def get(identifier: Any) -> Any:
         return deserialize(identifier)
     if isinstance(identifier, str):
         found = deserialize(identifier)
-        return found()
+        return found() if isinstance(found, type) or found in _MAKERS else found
     if isinstance(identifier, type):
         return identifier()
     if callable(identifier):

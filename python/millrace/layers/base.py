@@ -19,6 +19,7 @@ from millrace.framework.type_spec import TensorSpec
 from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
+from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers import casting
 from millrace.layers.nodes import History, Node, Places, arranged, is_deep, listed, one_or_all
 from millrace.layers.parts import Parts, calls
@@ -345,9 +346,10 @@ class Layer(Parts):
         return shapes if isinstance(made, (list, tuple)) else shapes[0]
 
     def _twin(self) -> Any:
-        """A layer that was made in the same way."""
+        """A layer that was made in the same way, of classes that need not be known by name."""
         kind: Any = type(self)
-        return kind.from_config(self.get_config())
+        with custom_object_scope({type(part).__name__: type(part) for part in self.submodules}):
+            return kind.from_config(self.get_config())
 
     def compute_output_signature(self, input_signature: Any) -> Any:
         """The TensorSpecs of the outputs for TensorSpecs of inputs."""
@@ -367,6 +369,9 @@ class Layer(Parts):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
+        taken = set(arguments_of(type(self).__init__)) - {"self", "kwargs", "args", "name", "trainable", "dtype", "batch_input_shape"}
+        if type(self).get_config is Layer.get_config and type(self).__init__ is not Layer.__init__ and taken:
+            raise at_user_line(NotImplementedError("Layers with arguments in `__init__` must override `get_config`."))
         config: Dict[str, Any] = {"name": self.name, "trainable": self.trainable}
         if hasattr(self, "batch_input_shape"):
             config["batch_input_shape"] = self.batch_input_shape

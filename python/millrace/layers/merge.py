@@ -10,8 +10,15 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.settings import SettingsLayer
-from millrace.layers.nodes import listed
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+
+
+def _check_lists(inputs: Any, mask: Any) -> None:
+    for name, value in (("mask", mask), ("inputs", inputs)):
+        if not isinstance(value, list):
+            raise at_user_line(ValueError("`%s` should be a list." % name))
+    if len(mask) != len(inputs):
+        raise at_user_line(ValueError("The lists `inputs` and `mask` should have the same length."))
 
 
 class _Merge(SettingsLayer):
@@ -59,10 +66,7 @@ class _Merge(SettingsLayer):
         """Where all of the masks that there are count."""
         if mask is None:
             return None
-        if not isinstance(mask, list):
-            raise at_user_line(ValueError("`mask` should be a list."))
-        if len(mask) != len(listed(inputs)):
-            raise at_user_line(ValueError("The lists `inputs` and `mask` should have the same length."))
+        _check_lists(inputs, mask)
         found = [math_ops.cast(m, dtypes.bool_) for m in mask if m is not None]
         made = found[0] if found else None
         for m in found[1:]:
@@ -118,8 +122,7 @@ class Concatenate(_Merge):
         """The masks joined where the steps are."""
         if mask is None:
             return None
-        if not isinstance(mask, list) or len(mask) != len(inputs):
-            raise at_user_line(ValueError("The lists `inputs` and `mask` should have the same length."))
+        _check_lists(inputs, mask)
         if all(m is None for m in mask):
             return None
         wide = []

@@ -76,6 +76,8 @@ class BatchNormalization(SettingsLayer):
         self.axis = list(axis) if isinstance(axis, (list, tuple)) else axis
         self.momentum, self.epsilon, self.center, self.scale = momentum, epsilon, center, scale
         self.renorm, self.renorm_momentum, self.renorm_clipping, self.fused = renorm, renorm_momentum, dict(renorm_clipping or {}), fused
+        if fused is None:
+            self.fused = not renorm and virtual_batch_size is None and adjustment is None
         if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
             raise at_user_line(ValueError("renorm_clipping %s contains keys not in rmax, rmin, dmax" % renorm_clipping))
         self._set(
@@ -116,6 +118,7 @@ class BatchNormalization(SettingsLayer):
                     ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
                 )
         self.input_spec = InputSpec(ndim=shape.ndims, axes=known)
+        self.fused = self.fused and shape.ndims == 4
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else None
         if self.virtual_batch_size is not None and 0 in axes:
             raise at_user_line(ValueError("When using virtual_batch_size, the batch dimension must be 0 and thus axis cannot include 0"))
@@ -153,7 +156,7 @@ class BatchNormalization(SettingsLayer):
             return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
         training = K.learning_phase() if training is None else training
         plain = not self._has_whole_weights and not self.renorm and self.adjustment is None
-        if self.fused is not False and plain and inputs.get_shape().ndims == 4 and self.axis[0] in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+        if self.fused and plain and inputs.get_shape().ndims == 4 and self.axis[0] in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
             return self._fused(inputs, training)
         if self.virtual_batch_size is None:
             outputs = self._normalised(inputs, training)
@@ -312,6 +315,8 @@ class LayerNormalization(SettingsLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if not isinstance(axis, (int, list, tuple)):
+            raise at_user_line(ValueError("Expected an int or a list/tuple of ints for the argument 'axis', but received instead: %s" % (axis,)))
         self.axis, self.epsilon, self.center, self.scale = axis, epsilon, center, scale
         self._set(
             beta_initializer=beta_initializer,
@@ -325,6 +330,13 @@ class LayerNormalization(SettingsLayer):
     def build(self, input_shape: Any) -> None:
         """Makes scale and offset."""
         shape = TensorShape(input_shape)
+        if shape.ndims is None:
+            raise at_user_line(ValueError("Input shape %s has undefined rank." % shape))
+        for axis in listed(self.axis):
+            if not -shape.ndims <= axis < shape.ndims:
+                raise at_user_line(ValueError("Invalid axis: %d" % axis))
+        if len({axis % shape.ndims for axis in listed(self.axis)}) < len(listed(self.axis)):
+            raise at_user_line(ValueError("Duplicate axis: %s" % (self.axis,)))
         self._axes = self.axis = sorted(a % shape.ndims for a in listed(self.axis))
         sizes = [shape[a].value for a in self._axes]
         if any(n is None for n in sizes):

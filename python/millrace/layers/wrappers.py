@@ -11,7 +11,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
-from millrace.layers.nodes import listed
+from millrace.layers.nodes import listed, one_or_all
 from millrace.layers.serialization import deserialize
 from millrace.layers.nodes import InputSpec
 from millrace.ops import array_ops, math_ops
@@ -31,6 +31,13 @@ class Wrapper(Layer):
 
     def _parts(self) -> List[Any]:
         return [self.layer]
+
+    def _call_of(self, part: Layer, x: Any, **offered: Any) -> List[Any]:
+        """The outputs of a layer within, which gets those arguments that there are and that it takes, and adds the loss of its outputs."""
+        taken = arguments_of(part.call)
+        outputs = listed(part.call(x, **{name: value for name, value in offered.items() if value is not None and name in taken}))
+        part._regularize(outputs, [x])
+        return outputs
 
     def set_weights(self, weights: Any) -> None:
         """Sets the variables of the layers."""
@@ -60,8 +67,13 @@ class TimeDistributed(Wrapper):
         """Builds the layer."""
         shape = TensorShape(input_shape)
         if shape.ndims is None or shape.ndims < 3:
-            raise at_user_line(ValueError("`TimeDistributed` needs inputs of at least 3 dimensions: batch, steps, and those of the layer. Got %s" % shape))
-        self.input_spec = InputSpec(ndim=shape.ndims)
+            raise at_user_line(
+                ValueError(
+                    "`TimeDistributed` Layer should be passed an `input_shape ` with at least 3 dimensions (batch, steps, and those of the layer), received: %s"
+                    % shape
+                )
+            )
+        self.input_spec = InputSpec(shape=[None, None, *shape.as_list()[2:]])
         if not self.layer.built:
             self.layer.build(TensorShape([shape[0].value, *shape.as_list()[2:]]))
             self.layer.built = True
@@ -74,14 +86,17 @@ class TimeDistributed(Wrapper):
         flat = array_ops.reshape(inputs, array_ops.concat([[-1], dynamic[2:]], 0))
         flat.set_shape([None, *static[2:]])
         self._input_map[id(inputs)] = flat
-        arguments = {"training": training} if training is not None and "training" in arguments_of(self.layer.call) else {}
-        made = self.layer.call(flat, **arguments)
+        (made,) = self._call_of(self.layer, flat, training=training)
         inner = made.get_shape().as_list()[1:]
         result = array_ops.reshape(made, array_ops.concat([dynamic[:2], array_ops.shape(made)[1:]], 0))
         result.set_shape([*static[:2], *inner])
-        if getattr(self.layer, "activity_regularizer", None) is not None:
-            self.add_loss(self.layer.activity_regularizer(result), inputs=[inputs])
         return result
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the outputs: batch and steps as they are, and what the layer makes of the rest."""
+        batch, steps, *inner = TensorShape(input_shape).as_list()
+        made = TensorShape(self.layer.compute_output_shape((batch, *inner))).as_list()
+        return TensorShape([batch, steps, *made[1:]])
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """What the layer makes of the mask of each step; where it makes none, whether a step has any part that counts."""
@@ -108,6 +123,7 @@ class Bidirectional(Wrapper):
     """A layer along a sequence in both directions."""
 
     supports_masking = True
+    _num_constants = 0  # how many of the inputs' last ones go to the cells with each step
 
     def __init__(self, layer: Any, merge_mode: Optional[str] = "concat", weights: Any = None, backward_layer: Any = None, **kwargs: Any) -> None:
         for part in (layer, backward_layer or layer):
@@ -118,14 +134,15 @@ class Bidirectional(Wrapper):
         config = layer.get_config()
         cells = listed(getattr(layer, "cell", None))
         with custom_object_scope({type(c).__name__: type(c) for cell in cells for c in (cell, *getattr(cell, "cells", []))}):
-            self.forward_layer, self._given_backward = type(layer).from_config(config), backward_layer
+            self.forward_layer = type(layer).from_config(config)
             if backward_layer is None:
                 self.backward_layer = type(layer).from_config({**config, "go_backwards": not config["go_backwards"]})
-        if backward_layer is None:
-            self.backward_layer.name = "backward_" + layer.name
-        else:
+        self._backward_config: Any = None  # of a layer that was given
+        if backward_layer is not None:
             self.backward_layer = backward_layer
+            self._backward_config = {"class_name": type(backward_layer).__name__, "config": backward_layer.get_config()}
             self._same_settings(layer, backward_layer)
+        self.backward_layer.name = "backward_" + self.backward_layer.name
         super().__init__(layer, **kwargs)
         self.forward_layer.name = "forward_" + layer.name
         self.merge_mode, self.stateful, self.return_sequences = merge_mode, layer.stateful, layer.return_sequences
@@ -169,6 +186,8 @@ class Bidirectional(Wrapper):
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Builds the layers at the first call, then computes."""
         given = listed(initial_state)
+        if kwargs.get("constants") is not None:
+            self._num_constants = len(listed(kwargs["constants"]))
         if given and len(given) % 2:
             raise at_user_line(
                 ValueError(
@@ -189,14 +208,13 @@ class Bidirectional(Wrapper):
     def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
         tensors = listed(inputs)
-        x, given = tensors[0], tensors[1:] or listed(initial_state)
+        x, further = tensors[0], tensors[1:]
+        if further and constants is None and self._num_constants:
+            further, constants = further[: -self._num_constants], further[-self._num_constants :]
+        given = further or listed(initial_state)
         half = len(given) // 2
         states = [given[:half] or None, given[half:] or None]
-        made = []
-        for part, state in zip(self._parts(), states):
-            offered = {"mask": mask, "training": training, "initial_state": state, "constants": constants}
-            taken = arguments_of(part.call)
-            made.append(listed(part.call(x, **{name: value for name, value in offered.items() if value is not None and name in taken})))
+        made = [self._call_of(part, x, mask=mask, training=training, initial_state=state, constants=constants) for part, state in zip(self._parts(), states)]
         there, back = made[0][0], made[1][0]
         if self.return_sequences:
             back = array_ops.reverse(back, [1])
@@ -210,6 +228,14 @@ class Bidirectional(Wrapper):
             )
         return [*listed(outputs), *made[0][1:], *made[1][1:]] if self.return_state else outputs
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs: what the layer says for one direction, of both."""
+        shapes = self.forward_layer.compute_output_shape(input_shape)
+        shapes = [TensorShape(s) for s in shapes] if isinstance(shapes, list) and self.return_state else [TensorShape(shapes)]
+        out, states = shapes[0], shapes[1:]
+        both = [out, out] if self.merge_mode is None else [out[:-1].concatenate(out[-1].value * 2) if self.merge_mode == "concat" else out]
+        return one_or_all([*both, *states, *states])
+
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the outputs."""
         mask = listed(mask)[0] if listed(mask) else None
@@ -219,13 +245,19 @@ class Bidirectional(Wrapper):
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
         config = {**super().get_config(), "merge_mode": self.merge_mode}
-        if self._given_backward is not None:
-            config["backward_layer"] = {"class_name": type(self.backward_layer).__name__, "config": self.backward_layer.get_config()}
+        if self._num_constants:
+            config["num_constants"] = self._num_constants
+        if self._backward_config is not None:
+            config["backward_layer"] = self._backward_config
         return config
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         """A layer of what get_config gave."""
-        if config.get("backward_layer") is None:
-            return super().from_config(config, custom_objects)
-        return super().from_config({**config, "backward_layer": deserialize(config["backward_layer"], custom_objects=custom_objects)}, custom_objects)
+        config = dict(config)
+        constants = config.pop("num_constants", 0)
+        if config.get("backward_layer") is not None:
+            config["backward_layer"] = deserialize(config["backward_layer"], custom_objects=custom_objects)
+        made = super().from_config(config, custom_objects)
+        made._num_constants = constants
+        return made

@@ -58,30 +58,32 @@ class Constant(Initializer):
         return constant(self.value, dtype, sizes)
 
 
-class _Drawn(Initializer):
-    """One of init_ops, of a type of floating-point numbers."""
-
-    def __call__(self, shape: Any, dtype: Any = dtypes.float32) -> Tensor:  # type: ignore[override]
-        return super().__call__(shape, _floating(dtype))
+class _Typeless(Initializer):
+    """One of init_ops whose type is that of a call."""
 
     def get_config(self) -> Any:
         """The arguments that it was made with."""
         return {name: value for name, value in super().get_config().items() if name != "dtype"}
 
 
-class RandomUniform(init_ops.RandomUniform):
+class _Drawn(_Typeless):
+    """One of floating-point numbers."""
+
+    def __call__(self, shape: Any, dtype: Any = dtypes.float32) -> Tensor:  # type: ignore[override]
+        return super().__call__(shape, _floating(dtype))
+
+
+class RandomUniform(_Typeless, init_ops.RandomUniform):  # type: ignore[misc]
     """Evenly distributed from minval to before maxval."""
 
     def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: Optional[int] = None) -> None:
-        super().__init__(minval, maxval, seed)
+        init_ops.RandomUniform.__init__(self, minval, maxval, seed)
 
     def __call__(self, shape: Any, dtype: Any = dtypes.float32) -> Tensor:  # type: ignore[override]
         found = dtypes.as_dtype(dtype)
         if not found.is_floating and not found.is_integer:
             raise at_user_line(ValueError("Expected float or integer dtype, got %s." % found))
         return super().__call__(shape, found)
-
-    get_config = _Drawn.get_config
 
 
 class RandomNormal(_Drawn, init_ops.RandomNormal):  # type: ignore[misc]

@@ -320,8 +320,7 @@ class Dataset:
 
     def enumerate(self, start: Any = 0) -> "Dataset":
         """(number, element) pairs, from `start` on."""
-        first = int(start)
-        return Dataset.zip((Dataset.range(first, 2**63 - 1), self))
+        return Dataset.zip((Dataset.range(start, 2**63 - 1), self))
 
     def unbatch(self) -> "Dataset":
         """The rows of the elements, as elements."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions of data sets do beside their results."""
+
+import pytest
+
+import millrace as tf
+
+
+def run_through(dataset, session):
+    iterator = dataset.make_initializable_iterator()
+    session.run(iterator.initializer)
+    element, elements = iterator.get_next(), []
+    try:
+        while True:
+            elements.append(int(session.run(element)))
+    except tf.errors.OutOfRangeError:
+        return elements
+
+
+@pytest.fixture
+def counter():
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable = tf.get_variable("counter", (), tf.int64, tf.zeros_initializer(), use_resource=True)
+        session.run(variable.initializer)
+        yield variable, session
+
+
+def test_assignments_are_done(counter):
+    variable, session = counter
+
+    def count(x):
+        variable.assign_add(1)
+        return x
+
+    numbers = tf.data.Dataset.range(4)
+    assert run_through(numbers.map(count), session) == [0, 1, 2, 3] and session.run(variable) == 4
+    assert run_through(numbers.filter(lambda x: count(x) > 1), session) == [2, 3] and session.run(variable) == 8
+    assert run_through(numbers.map(count).cache().repeat(2), session) == [0, 1, 2, 3] * 2 and session.run(variable) == 12
+
+
+def test_a_variable_is_used_in_the_order_of_the_program(counter):
+    variable, session = counter
+
+    def count(x):
+        variable.assign_add(1)
+        seen = variable.read_value()
+        variable.assign_add(1)
+        return 100 * seen + x
+
+    assert run_through(tf.data.Dataset.range(3).map(count), session) == [100, 301, 502] and session.run(variable) == 6
+
+
+def test_what_a_branch_does(counter):
+    variable, session = counter
+
+    def count(x):
+        tf.cond(x < 2, lambda: variable.assign_add(1), lambda: variable.assign_add(10))
+        return x
+
+    assert run_through(tf.data.Dataset.range(3).map(count), session) == [0, 1, 2] and session.run(variable) == 12
+
+
+def test_assertions_hold():
+    def small(x):
+        tf.assert_less(x, tf.constant(2, tf.int64))
+        return x
+
+    with tf.Graph().as_default(), tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="Condition x < y"):
+        run_through(tf.data.Dataset.range(3).map(small), session)
+
+
+def test_functions_of_python_are_called():
+    with tf.Graph().as_default(), tf.Session() as session:
+        seen = []
+
+        def look(x):
+            tf.py_func(lambda value: seen.append(int(value)), [x], [])
+            return x
+
+        assert run_through(tf.data.Dataset.range(3).map(look), session) == seen == [0, 1, 2]
+
+
+def test_numbers_from_a_tensor_on():
+    with tf.Graph().as_default(), tf.Session() as session:
+        numbered = tf.data.Dataset.range(2).enumerate(tf.constant(7, tf.int64)).map(lambda number, element: number)
+        assert run_through(numbered, session) == [7, 8]

@@ -200,6 +200,8 @@ receptive_field.python.util.parse_layer_parameters receptive_field.python.util.r
 constrained_optimization.python.external_regret_optimizer constrained_optimization.python.swap_regret_optimizer = contrib.constrained_optimization.optimizers
 constrained_optimization.python.candidates = contrib.constrained_optimization.candidates
 opt.python.training.matrix_functions = contrib.matrix_functions
+opt.python.training.agn_optimizer opt.python.training.elastic_average_optimizer = contrib.averaging_optimizers
+opt.python.training.model_average_optimizer = contrib.averaging_optimizers
 nn.python.ops.fwd_gradients = contrib.nn
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision

@@ -108,3 +108,68 @@ def test_clusters_of_learn(monkeypatch):
     assert tf.contrib.learn.RunConfig().is_chief and tf.contrib.learn.RunConfig(master="e:1").master == "e:1"
     monkeypatch.delenv("TF_CONFIG")
     assert tf.contrib.learn.RunConfig(save_checkpoints_secs=0).save_checkpoints_secs == 600 and tf.contrib.learn.RunConfig().is_chief
+
+
+def test_matrices_whose_words_have_moved(tmp_path):
+    for name, words in (("old", "a b c"), ("new", "c a d")):
+        (tmp_path / name).write_text("\n".join(words.split()) + "\n")
+    with tf.Session() as session:
+        tf.Variable([[0.0], [1], [2]], name="bias")
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+    files = {"new": str(tmp_path / "new"), "old": str(tmp_path / "old")}
+    first = lambda shape, dtype=None: tf.fill(shape, 7.0)
+    framework = tf.contrib.framework
+    whole = framework.load_linear_multiclass_bias_initializer(path, "bias", 3, files["old"], files["new"], num_class_oov_buckets=1, initializer=first)
+
+    class SecondHalf:
+        def single_offset(self, shape):
+            return 2
+
+    slot = framework.load_variable_slot_initializer(path, "bias", SecondHalf(), 3, 1, files["old"], files["new"], num_row_oov_buckets=1, initializer=first)
+    with tf.Session() as session:
+        assert session.run(whole([4, 1])).tolist() == [[2], [0], [7], [7]] and session.run(slot([2, 1])).tolist() == [[7], [7]]
+
+
+def test_parts_of_variables_from_a_checkpoint(tmp_path):
+    value = np.arange(8, dtype=np.float32).reshape(4, 2)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.Variable(value, name="w")
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+    parts = tf.get_variable("w", [4, 2], partitioner=tf.fixed_size_partitioner(3))
+    other = tf.get_variable("other", [4, 2], collections=[tf.GraphKeys.LOCAL_VARIABLES])
+    framework = tf.contrib.framework
+    by_names, by_lists = framework.assign_from_checkpoint(path, list(parts)), framework.assign_from_checkpoint(path, {"w": [*parts, other]})
+    with tf.Session() as session:
+        session.run(by_names[0], by_names[1])
+        assert np.array_equal(session.run(tf.identity(parts)), value)
+        session.run(by_lists[0], by_lists[1])
+        assert np.array_equal(session.run(other), value)
+    with pytest.raises(ValueError, match="missing variable \\[v\\]"):
+        framework.assign_from_checkpoint(path, {"v": other})
+    with pytest.raises(ValueError, match="cannot have w of shape"):
+        framework.assign_from_checkpoint(path, {"w": tf.get_variable("small", [2, 2])})
+
+
+def test_what_is_printed(capfd):
+    sparse = tf.SparseTensor([[0, 1]], [6], [1, 2])
+    array = tf.TensorArray(tf.int32, 2, clear_after_read=False).unstack([3, 4])
+    printed = [tf.contrib.framework.print_op(t, [tf.constant([False, True])], "look ") for t in (tf.constant([5], name="five"), sparse, array)]
+    with tf.Session() as session:
+        five, same, stacked = session.run([printed[0], printed[1], printed[2].stack()])
+    assert five.tolist() == [5] and same.values.tolist() == [6] and stacked.tolist() == [3, 4]
+    said = capfd.readouterr().err
+    assert "look [Name: five:0][Type: Tensor (int32)][Shape: [Dimension(1)]][Value:][5]" in said
+    assert "[First True in Boolean tensor at:][1][Value:][0 1]" in said
+    assert "look [Type: TensorArray (int32)][Size:][2][Value:][3 4]" in said and "[Sparse indices:][[0 1]]" in said
+    with pytest.raises(ValueError, match="print_op takes"):
+        tf.contrib.framework.print_op(3)
+
+
+def test_arguments_that_scopes_can_set():
+    @tf.contrib.framework.add_arg_scope
+    def f(x, a=1, b=2):
+        return x, a, b
+
+    assert tf.contrib.framework.arg_scoped_arguments(f) == ("a", "b")

@@ -18,12 +18,16 @@ from millrace.framework.device import DeviceSpec
 from millrace.framework.library_names import _get_graph_from_inputs as get_graph_from_inputs  # noqa: F401
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope  # noqa: F401
 from millrace.framework.type_spec import BoundedTensorSpec, TensorSpec  # noqa: F401
+from millrace.ops.critical_section import CriticalSection  # noqa: F401
 from millrace.ops.check_ops import is_non_decreasing, is_numeric_tensor, is_strictly_increasing  # noqa: F401
 from millrace.ops.control_flow_ops import smart_case, smart_cond, smart_constant_value  # noqa: F401
 from millrace.ops.record_input import RecordInput  # noqa: F401
 from millrace.ops.script_ops import py_func  # noqa: F401
 from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
+from millrace.contrib.framework_checkpoints import load_and_remap_matrix_initializer, load_embedding_initializer  # noqa: F401
+from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
+from millrace.contrib.framework_printing import print_op  # noqa: F401
 from millrace.contrib.framework_shapes import assert_scalar_int, reduce_sum_n, remove_squeezable_dimensions, with_same_shape, with_shape  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, convolutional_orthogonal_1d  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolutional_orthogonal_3d  # noqa: F401
@@ -84,8 +88,8 @@ def has_arg_scope(function: Any) -> bool:
 
 def arg_scoped_arguments(function: Any) -> Any:
     """The names of a function's arguments that have defaults."""
-    code = function.__wrapped__.__code__
-    return code.co_varnames[: code.co_argcount]
+    code, defaults = function.__wrapped__.__code__, function.__wrapped__.__defaults__ or ()
+    return code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
 
 
 def arg_scope_of(function: Any) -> Dict[str, Any]:
@@ -263,35 +267,48 @@ def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_var
 
 
 def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: bool = False) -> Any:
-    """(an operation, what to feed it): gives variables the values of a checkpoint."""
+    """(an operation, what to feed it): gives variables the values of a checkpoint, and parts of one their parts. With a dictionary, a name
+    may have a list of variables."""
     from millrace.train.saver import CheckpointReader
 
     reader = CheckpointReader(model_path)
-    names = var_list if isinstance(var_list, dict) else {v.op.name: v for v in var_list}
-    values = {}
-    for name, var in names.items():
+    named = var_list.items() if isinstance(var_list, dict) else [(get_variable_full_name(v), v) for v in var_list]
+    values = []
+    for name, variables in named:
         if not reader.has_tensor(name):
-            if ignore_missing_vars:
-                continue
-            raise ValueError("Checkpoint %s has no variable %s" % (model_path, name))
-        values[var.op.name] = reader.get_tensor(name)
-    return assign_from_values(values)
+            what = "Checkpoint is missing variable [%s]" % name
+            if not ignore_missing_vars:
+                raise at_user_line(ValueError(what))
+            tf_logging.warning(what)
+            continue
+        whole = reader.get_tensor(name)
+        for var in variables if isinstance(variables, (list, tuple)) else [variables]:
+            part = var._get_save_slice_info()
+            value = whole[tuple(slice(at, at + size) for at, size in zip(part.var_offset, part.var_shape))] if part else whole
+            if not var.get_shape().is_compatible_with(value.shape):
+                raise at_user_line(ValueError("Variable %s of shape %s cannot have %s of shape %s" % (var.op.name, var.get_shape(), name, value.shape)))
+            values.append((var, value))
+    return _assigned(values)
+
+
+def _assigned(values: Any) -> Any:
+    from millrace.ops import array_ops, control_flow_ops
+
+    assigns, feeds = [], {}
+    for var, value in values:
+        place = array_ops.placeholder(var.dtype.base_dtype, var.get_shape(), name="placeholder/" + var.op.name)
+        assigns.append(var.assign(place))
+        feeds[place] = value
+    return control_flow_ops.group(*assigns), feeds
 
 
 def assign_from_values(var_names_to_values: Any) -> Any:
     """(an operation, what to feed it): gives variables values, by their names."""
-    from millrace.ops import array_ops, control_flow_ops
-
-    assigns, feeds = [], {}
     known = {v.op.name: v for v in get_variables()}
-    for name, value in var_names_to_values.items():
+    for name in var_names_to_values:
         if name not in known:
-            raise ValueError("Variable %s could not be found" % name)
-        variable = known[name]
-        place = array_ops.placeholder(variable.dtype.base_dtype, variable.get_shape(), name="placeholder/" + variable.op.name)
-        assigns.append(variable.assign(place))
-        feeds[place] = value
-    return control_flow_ops.group(*assigns), feeds
+            raise at_user_line(ValueError("Variable %s could not be found" % name))
+    return _assigned([(known[name], value) for name, value in var_names_to_values.items()])
 
 
 def assign_from_values_fn(var_names_to_values: Any) -> Any:

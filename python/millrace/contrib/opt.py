@@ -15,6 +15,14 @@ from millrace.contrib.adam_optimizers import (  # noqa: F401
     LazyAdamOptimizer,
     NadamOptimizer,
 )
+from millrace.contrib.averaging_optimizers import (  # noqa: F401
+    AGNCustomGetter,
+    AGNOptimizer,
+    ElasticAverageCustomGetter,
+    ElasticAverageOptimizer,
+    ModelAverageCustomGetter,
+    ModelAverageOptimizer,
+)
 from millrace.contrib.decay_optimizers import (  # noqa: F401
     AdamWOptimizer,
     DecoupledWeightDecayExtension,
@@ -22,6 +30,7 @@ from millrace.contrib.decay_optimizers import (  # noqa: F401
     MomentumWOptimizer,
     extend_with_decoupled_weight_decay,
 )
+from millrace.contrib.ggt import GGTOptimizer  # noqa: F401
 from millrace.contrib.matrix_functions import matrix_inverse_pth_root, matrix_square_root  # noqa: F401
 from millrace.contrib.shampoo import ShampooOptimizer  # noqa: F401
 from millrace.contrib.sign_optimizers import (  # noqa: F401

@@ -198,6 +198,7 @@ QUANTIZED_DTYPES = _dtypes.QUANTIZED_DTYPES
 for _name in _names.generated():  # ops whose function is the generated one
     globals().setdefault(_name, getattr(_gen_ops, _name))
 _dispatch.install(globals(), _dispatch.NAMES)
+_dispatch.install_for_operators(globals(), ["cholesky", "matmul", "matrix_determinant", "matrix_inverse", "matrix_solve", "trace"])
 inv = reciprocal
 
 

@@ -33,6 +33,8 @@ from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig a
 from millrace.ops.math_ops import global_norm  # noqa: F401
 from millrace.ops.matrix_ops import einsum, eye, matmul, norm, tensordot, trace  # noqa: F401
 from millrace.ops.nn_ops import l2_normalize  # noqa: F401
+from millrace.framework import dispatch as _dispatch
 from millrace.ops.lu_ops import lu_matrix_inverse, lu_reconstruct, lu_solve, matrix_rank, normalize, pinv  # noqa: F401
 
+_dispatch.install_for_operators(globals(), ["adjoint", "cholesky", "det", "diag_part", "inv", "logdet", "matmul", "solve", "trace"])
 __getattr__ = _not_provided.getter("linalg")

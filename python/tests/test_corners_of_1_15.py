@@ -268,3 +268,9 @@ def test_shapes_of_transposed_volumes_may_be_int64():
 def test_no_number_of_batches_is_none():
     with tf.Session() as session:
         assert session.run(tf.gather([[1, 2], [3, 4]], [1, 0], axis=1, batch_dims=None)).tolist() == [[2, 1], [4, 3]]
+
+
+def test_numbers_beyond_32_bits_in_ranges():
+    with tf.Session() as session:
+        assert session.run(tf.range(3000000000, 3000000002)).tolist() == [3000000000, 3000000001]
+    assert tf.range(5).dtype == tf.int32 and tf.range(-(2**31), 0).dtype == tf.int32

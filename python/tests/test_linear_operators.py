@@ -280,3 +280,49 @@ def test_solvers_broadcast_batches():
             "(3, 4, 2, 2)",
             "(3, 4, 2, 1)",
         ]
+
+
+def test_functions_of_matrices_take_operators():
+    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    operator = tf.linalg.LinearOperatorFullMatrix(matrix, is_self_adjoint=True, is_positive_definite=True)
+    x = np.random.RandomState(0).rand(3, 2, 2)
+    with tf.Session() as session:
+        for ours, theirs in (
+            (tf.matmul(operator, x, adjoint_b=True), np.matmul(matrix, x.swapaxes(1, 2))),
+            (tf.linalg.matmul(x, operator, adjoint_a=True), np.matmul(x.swapaxes(1, 2), matrix)),
+            (tf.linalg.solve(operator, x), np.linalg.solve(matrix, x)),
+            (tf.trace(operator), 3.0),
+            (tf.linalg.diag_part(operator), [2.0, 1.0]),
+            (tf.linalg.det(operator), 1.75),
+            (tf.linalg.logdet(operator), np.log(1.75)),
+            (tf.linalg.inv(operator).to_dense(), np.linalg.inv(matrix)),
+            (tf.linalg.cholesky(operator).to_dense(), np.linalg.cholesky(matrix)),
+        ):
+            np.testing.assert_allclose(session.run(ours), theirs, rtol=1e-12)
+    assert isinstance(tf.matmul(operator, operator), tf.linalg.LinearOperator) and tf.linalg.adjoint(operator) is operator
+    with pytest.raises(ValueError, match="adjoint"):
+        tf.matmul(operator, x, transpose_a=True)
+
+
+def test_variables_of_operators():
+    diagonal = tf.Variable([1.0, 2.0])
+    operator = tf.linalg.LinearOperatorDiag(diagonal)
+    assert operator.variables == (diagonal,) and tf.matmul(operator, operator).variables == ()
+    assert tf.linalg.LinearOperatorKronecker([operator, operator]).variables == (diagonal,)
+    assert tf.gradients(operator.to_dense(), operator.trainable_variables)[0] is not None
+
+
+def test_rectangles_are_refused():
+    wide = tf.linalg.LinearOperatorFullMatrix(np.ones([2, 3]))
+    with pytest.raises(ValueError, match="square matrices"):
+        tf.linalg.LinearOperatorBlockDiag([wide])
+    with pytest.raises(NotImplementedError, match="not be square"):
+        wide.determinant()
+
+
+def test_pseudo_inverses_by_limits_of_each_matrix():
+    matrices, limits = np.random.RandomState(0).rand(2, 3, 2), [0.0, 0.9]
+    with tf.Session() as session:
+        np.testing.assert_allclose(
+            session.run(tf.linalg.pinv(matrices, rcond=limits)), [np.linalg.pinv(m, rcond=r) for m, r in zip(matrices, limits)], rtol=1e-9
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions of tensors with ragged tensors: these go to ops/ragged, all others straight on.
+"""Calls of functions of tensors with ragged tensors: these go to ops/ragged, all others straight on. Those of matrices take LinearOperators too.
 
 A function takes part when `install` has wrapped it. Classes whose objects are handed on say `dispatches = True`; ops/ragged is loaded by the
 first such call.
@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 from typing import Any, Callable, Dict, Iterable
+
+from millrace.module import Submodules
 
 
 def _concerns(value: Any) -> bool:
@@ -51,6 +53,24 @@ def wrapped(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
+def for_operators(function: Callable[..., Any], method: str) -> Callable[..., Any]:
+    """The function, which hands calls with a LinearOperator first or second to the operator's method."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and (isinstance(args[0], Submodules) or len(args) > 1 and isinstance(args[1], Submodules)):
+            return importlib.import_module("millrace.ops.linalg_algebra").called(method, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def install_for_operators(namespace: Dict[str, Any], names: Iterable[str]) -> None:
+    """Wraps the functions of these names in a module: they take operators for matrices."""
+    for name in names:
+        namespace[name] = for_operators(namespace[name], OPERATORS[name])
+
+
 def install(namespace: Dict[str, Any], names: Iterable[str]) -> None:
     """Wraps the functions of these names in a module."""
     for name in names:
@@ -87,3 +107,17 @@ ARRAYS = [
     "where",
 ]
 NAMES = UNARY + BINARY + NARY + REDUCTIONS + SEGMENTS + ARRAYS
+OPERATORS = {  # by the names of tf.linalg and of tf: the method
+    "adjoint": "adjoint",
+    "cholesky": "cholesky",
+    "det": "determinant",
+    "diag_part": "diag_part",
+    "inv": "inverse",
+    "logdet": "log_abs_determinant",
+    "matmul": "matmul",
+    "matrix_determinant": "determinant",
+    "matrix_inverse": "inverse",
+    "matrix_solve": "solve",
+    "solve": "solve",
+    "trace": "trace",
+}

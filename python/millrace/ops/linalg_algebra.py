@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
-from millrace.ops import gen_ops, math_ops
+from millrace.ops import gen_ops, linalg_ops, math_ops
 from millrace.ops.linalg_composed_operators import (
     LinearOperatorAdjoint,
     LinearOperatorBlockDiag,
@@ -80,6 +80,36 @@ def matmul(a: LinearOperator, b: LinearOperator) -> LinearOperator:
 def solve(a: LinearOperator, b: LinearOperator) -> LinearOperator:
     """The operator whose product with `a` is `b`."""
     return _registered_solve(type(a), type(b))(a, b)
+
+
+def called(method: str, first: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function of tensors gives of operators: that of their method."""
+    if method == "matmul":
+        return _product(first, *args, **kwargs)
+    if method == "solve" and not isinstance(first, LinearOperator):
+        raise at_user_line(ValueError("Expected `matrix` to be a LinearOperator, got %r" % (first,)))
+    return getattr(first, method)(*args, **{key: value for key, value in kwargs.items() if value is not None})
+
+
+def _product(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: Optional[str] = None,
+) -> Any:
+    if transpose_a or transpose_b:
+        raise at_user_line(ValueError("Transposing is not supported for LinearOperators: use the adjoint."))
+    if a_is_sparse or b_is_sparse:
+        raise at_user_line(ValueError("LinearOperators are not sparse."))
+    name = name or "matmul"
+    if isinstance(a, LinearOperator):
+        return a.matmul(b, adjoint_a, adjoint_b, name)
+    return linalg_ops.adjoint(b.matmul(a, not adjoint_b, not adjoint_a, name))  # AB is (B^H A^H)^H
 
 
 def _hints_of(a: LinearOperator) -> Dict[str, Any]:

@@ -181,6 +181,8 @@ class LinearOperatorBlockDiag(LinearOperator):
         name: Optional[str] = None,
     ) -> None:
         self._operators = _listed(operators)
+        if is_square is False or any(operator.is_square is False for operator in self._operators):
+            raise at_user_line(ValueError("Can only represent a block diagonal of square matrices."))
         blocks = [o.to_dense() for o in self._operators]
         width = sum(array_ops.shape(b)[-1] for b in blocks)
         rows: List[Tensor] = []

@@ -30,6 +30,11 @@ class LinearOperator(Module):
 
     _matrix: Any = None
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> "LinearOperator":
+        made = super().__new__(cls)
+        made._variables_of = [value for value in (*args, *kwargs.values()) if isinstance(value, Variable)]  # which Module.variables finds
+        return made
+
     def __init__(
         self,
         dtype: Any,
@@ -193,6 +198,9 @@ class LinearOperator(Module):
     def _refuse_singular(self, what: str) -> None:
         if self.is_non_singular is False:
             raise at_user_line(NotImplementedError("%s not implemented for an operator that is expected to be singular." % what))
+        self._refuse_rectangular(what)
+
+    def _refuse_rectangular(self, what: str) -> None:
         if self.is_square is False:
             raise at_user_line(NotImplementedError("%s not implemented for an operator that is expected to not be square." % what))
 
@@ -239,11 +247,13 @@ class LinearOperator(Module):
 
     def determinant(self, name: str = "det") -> Tensor:
         """The determinants."""
+        self._refuse_rectangular("Determinant")
         with self._scope(name):
             return self._determinant()
 
     def log_abs_determinant(self, name: str = "log_abs_det") -> Tensor:
         """The logarithms of the determinants' absolute values."""
+        self._refuse_rectangular("Determinant")
         with self._scope(name):
             return self._log_abs_determinant()
 

@@ -69,6 +69,8 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Optional[
         s, u, v = linalg_ops.svd(a)
         if rcond is None:
             rcond = 10.0 * float(np.finfo(s.dtype.as_numpy_dtype).eps) * math_ops.cast(math_ops.reduce_max(array_ops.shape(a)[-2:]), s.dtype)
+        else:
+            rcond = array_ops.expand_dims(convert_to_tensor(rcond, s.dtype, "rcond"), -1)
         counts = gen_ops.greater(s, _largest(s, a, rcond))
         inverse = array_ops.where(counts, 1 / array_ops.where(counts, s, array_ops.ones_like(s)), array_ops.zeros_like(s))
         return matrix_ops.matmul(v * math_ops.cast(array_ops.expand_dims(inverse, -2), v.dtype), u, adjoint_b=True, name=scope)

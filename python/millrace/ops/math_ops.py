@@ -260,6 +260,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
                     else dtypes.float32
                     if isinstance(v, float)
                     else dtypes.int32
+                    if -(2**31) <= v < 2**31
+                    else dtypes.int64
                     for v in (start, limit, delta)
                 ]
             order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]

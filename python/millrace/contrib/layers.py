@@ -184,11 +184,12 @@ def _variables_of(layer: Any, collections: Any) -> None:
             add_to_collections(chosen, v)
 
 
+_NAMES = {"kernel": "weights", "bias": "biases", "depthwise_kernel": "depthwise_weights", "pointwise_kernel": "pointwise_weights"}
+
+
 def _renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    for old, new in (("/kernel", "/weights"), ("/bias", "/biases"), ("/depthwise_kernel", "/depthwise_weights"), ("/pointwise_kernel", "/pointwise_weights")):
-        if name.endswith(old):
-            name = name[: -len(old)] + new
-            break
+    scope, slash, last = name.rpartition("/")
+    name = scope + slash + _NAMES.get(last, last)
     with device_scope(arg_scope_of(model_variable).get("device") or ""):
         return getter(name, *args, **kwargs)
 

@@ -264,7 +264,7 @@ class BatchNormalization(SettingsLayer):
             decay = math_ops.cast(training, dtypes.float32) * decay
         with name_scope("AssignMovingAvg") as scope:
             kind = average.dtype.base_dtype
-            rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32), kind)
+            rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32, name="decay"), kind)
             return assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope)
 
 

@@ -169,12 +169,14 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Each channel convolved with filters of its own, whose taps are rate[0] and rate[1] apart (dilations is its later name)."""
     rate = either("dilations", dilations, "rate", rate)
-    if rate is not None and list(rate) != [1, 1]:
+    with name_scope(name, "depthwise", [input, filter]) as scope:
+        filter = convert_to_tensor(filter)
+        if rate is None or list(rate) == [1, 1]:
+            return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=scope)
         if _format(data_format, "NHWC") == "NCHW":
-            last = depthwise_conv2d(gen_ops.transpose(input, [0, 2, 3, 1]), filter, [strides[i] for i in (0, 2, 3, 1)], padding, rate, name)
+            last = depthwise_conv2d(gen_ops.transpose(input, [0, 2, 3, 1]), filter, [strides[i] for i in (0, 2, 3, 1)], padding, rate, scope)
             return gen_ops.transpose(last, [0, 3, 1, 2])
-        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), _spatial_size(filter))
-    return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
+        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=scope), _spatial_size(filter))
 
 
 def separable_conv2d(

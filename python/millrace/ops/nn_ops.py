@@ -331,9 +331,10 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
         factor = gen_ops.rsqrt(convert_to_tensor(variance) + variance_epsilon)
         if scale is not None:
             factor = factor * scale
-        shift = offset - mean * factor if offset is not None else -mean * factor
         x = convert_to_tensor(x)  # narrow ones may have wide moments
-        return x * math_ops.cast(factor, x.dtype) + math_ops.cast(shift, x.dtype)
+        scaled = x * math_ops.cast(factor, x.dtype)
+        shift = offset - mean * factor if offset is not None else -mean * factor
+        return scaled + math_ops.cast(shift, x.dtype)
 
 
 def fused_batch_norm(

@@ -114,27 +114,27 @@ def convolution(
 ) -> Tensor:
     """A convolution of 1, 2 or 3 spatial dimensions."""
     filter, dilation_rate = given("convolution", filter=filter, filters=filters), either("dilations", dilations, "dilation_rate", dilation_rate)
-    filter, input = convert_to_tensor(filter), convert_to_tensor(input)
-    count = (filter.get_shape().ndims or 4) - 2
-    steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
-    _check_steps(steps, rates)
-    first = data_format is not None and data_format.startswith("NC")
+    with name_scope(name, "convolution", [input, filter]) as scope:
+        filter, input = convert_to_tensor(filter), convert_to_tensor(input)
+        count = (filter.get_shape().ndims or 4) - 2
+        steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
+        _check_steps(steps, rates)
+        first = data_format is not None and data_format.startswith("NC")
 
-    def plain(x: Tensor, how: str, scope: Optional[str], channels_first: bool) -> Tensor:
-        full = [1, 1] + steps if channels_first else [1] + steps + [1]
-        if count == 1:
-            return conv1d(x, filter, steps[0], how, data_format="NCHW" if channels_first else None, name=scope)
-        if count == 2:
-            return gen_ops.conv2d(x, filter, full, how, data_format="NCHW" if channels_first else "NHWC", name=scope)
-        return gen_ops.conv3d(x, filter, full, how, data_format="NCDHW" if channels_first else "NDHWC", name=scope)
+        def plain(x: Tensor, how: str, name: Optional[str], channels_first: bool) -> Tensor:
+            full = [1, 1] + steps if channels_first else [1] + steps + [1]
+            if count == 1:
+                return conv1d(x, filter, steps[0], how, data_format="NCHW" if channels_first else None, name=name)
+            if count == 2:
+                return gen_ops.conv2d(x, filter, full, how, data_format="NCHW" if channels_first else "NHWC", name=name)
+            return gen_ops.conv3d(x, filter, full, how, data_format="NCDHW" if channels_first else "NDHWC", name=name)
 
-    if all(r == 1 for r in rates):
-        return plain(input, padding, name, first)
+        if all(r == 1 for r in rates):
+            return plain(input, padding, scope, first)
 
-    def with_holes(x: Tensor) -> Tensor:
-        return dilated(x, rates, padding, lambda wide, how: plain(wide, how, None, False), spatial_size(filter))
+        def with_holes(x: Tensor) -> Tensor:
+            return dilated(x, rates, padding, lambda wide, how: plain(wide, how, None, False), spatial_size(filter))
 
-    with name_scope(name, "convolution", [input, filter]):
         return _channels_last(input, count, with_holes) if first else with_holes(input)
 
 

@@ -127,3 +127,31 @@ def test_weights_of_a_model_come_after_those_of_its_layers():
     assert names == ["dense/kernel:0", "dense/bias:0", "scale:0", "fixed:0"] == [w.name.split("/", 1)[-1] for w in model.trainable_weights] + ["fixed:0"]
     model.trainable = False
     assert [w.name.split("/", 1)[-1] for w in model.non_trainable_weights] == ["scale:0", "dense/kernel:0", "dense/bias:0", "fixed:0"]
+
+
+def test_weights_are_resources():
+    """As 1.15 makes them: what reads a weight before an update keeps what it read, and `handle` is there."""
+    layer = tf.keras.layers.Dense(1, kernel_initializer="ones")
+    layer(tf.zeros([1, 2]))
+    referred = tf.keras.layers.Layer().add_weight("w", [2], use_resource=False)
+    for v in (layer.kernel, layer.bias, tf.keras.backend.variable([1.0]), tf.keras.backend.random_uniform_variable([2], 0.0, 1.0)):
+        assert v.op.type == "VarHandleOp" and v.handle.dtype == tf.resource and v.dtype == tf.float32
+    assert referred.op.type == "VariableV2" and referred.dtype != tf.float32
+
+
+def test_functions_tell_what_they_fetch():
+    x, seen = tf.placeholder(tf.float32, []), []
+    double = x * 2.0
+    function = tf.keras.backend.function([x], [x + 1.0])
+    function.fetches.append(double)
+    function.fetch_callbacks[double] = seen.append
+    assert function([10.0]) == [11.0] and seen == [20.0]
+
+
+def test_what_waits_for_an_operation_depends_on_it():
+    from millrace.keras.utils.tf_utils import get_reachable_from_inputs
+
+    x = tf.placeholder(tf.float32, [])
+    with tf.control_dependencies([x + 1.0]):
+        after = tf.constant(2.0)
+    assert after.op in get_reachable_from_inputs([x]) and tf.constant(1.0).op not in get_reachable_from_inputs([x])

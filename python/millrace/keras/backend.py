@@ -217,13 +217,16 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
 
 
 class _Function:
+    """What K.function makes: `fetches` are run too, and those among fetch_callbacks are told what they gave."""
+
     def __init__(
         self, inputs: Any, outputs: Any, updates: Any = None, feed_dict: Any = None, fetches: Any = None, options: Any = None, run_metadata: Any = None
     ) -> None:
         self._structure, self._inputs = inputs, nest.flatten(inputs)
         self._outputs = list(outputs) if isinstance(outputs, tuple) else outputs
         self._updates = [u if not isinstance(u, tuple) else u[0].assign(u[1]) for u in updates or []]
-        self._feeds, self._fetches, self._options = feed_dict, list(fetches or []), {"options": options, "run_metadata": run_metadata}
+        self._feeds, self.fetches, self._options = feed_dict, list(fetches or []), {"options": options, "run_metadata": run_metadata}
+        self.fetch_callbacks: Dict[Any, Any] = {}
 
     def __call__(self, values: Any) -> Any:
         if isinstance(self._structure, (list, tuple)) != isinstance(values, (list, tuple)):
@@ -237,7 +240,11 @@ class _Function:
                 if isinstance(v, (Tensor, Variable)):
                     v = get_session().run(math_ops.cast(v, t.dtype.base_dtype))
                 feeds[t] = v
-        return get_session().run([self._outputs, self._updates, self._fetches], feeds, **self._options)[0]
+        outputs, _, fetched = get_session().run([self._outputs, self._updates, self.fetches], feeds, **self._options)
+        for fetch, value in zip(self.fetches, fetched):
+            if fetch in self.fetch_callbacks:
+                self.fetch_callbacks[fetch](value)
+        return outputs
 
 
 Function = _Function
@@ -346,7 +353,8 @@ def variable(value: Any, dtype: Any = None, name: Optional[str] = None, constrai
         made._uses_learning_phase = False
         return made
     kind = dtypes.as_dtype(dtype or floatx())
-    return Variable(value if hasattr(value, "graph") else convert_to_tensor(np.asarray(value), kind), dtype=kind, name=name, constraint=constraint)
+    first = value if hasattr(value, "graph") else convert_to_tensor(np.asarray(value), kind)
+    return Variable(first, dtype=kind, name=name, constraint=constraint, use_resource=True)
 
 
 def int_shape(x: Any) -> Any:
@@ -465,12 +473,12 @@ def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Optiona
 
 def random_uniform_variable(shape: Any, low: float, high: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
     """A variable of evenly distributed numbers."""
-    return Variable(random_uniform(shape, low, high, dtype, seed), name=name)
+    return Variable(random_uniform(shape, low, high, dtype, seed), name=name, use_resource=True)
 
 
 def random_normal_variable(shape: Any, mean: float, scale: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
     """A variable of normally distributed numbers."""
-    return Variable(random_normal(shape, mean, scale, dtype, seed), name=name)
+    return Variable(random_normal(shape, mean, scale, dtype, seed), name=name, use_resource=True)
 
 
 def eye(size: int, dtype: Any = None, name: Optional[str] = None) -> Any:

@@ -148,9 +148,12 @@ class Layer(Parts):
         regularizer: Any = None,
         trainable: bool = True,
         constraint: Any = None,
+        *,
+        use_resource: Optional[bool] = None,
         **unused: Any,
     ) -> Any:
-        """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call."""
+        """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call. It is a resource variable unless
+        use_resource=False."""
         name, shape = name or "weight", () if shape is None else shape
         for size in listed(shape):
             if isinstance(size, (int, np.integer)) and size < 0:
@@ -163,7 +166,9 @@ class Layer(Parts):
             raise at_user_line(ValueError("An initializer for variable %s of type %s is required for layer %s" % (name, kind, self.name)))
         start = initializers.get(initializer)
         with init_scope():
-            made = Variable(lambda: _started(start, sizes, kind), trainable=trainable, name=name, constraint=constraints.get(constraint))
+            made = Variable(
+                lambda: _started(start, sizes, kind), trainable, name=name, constraint=constraints.get(constraint), use_resource=use_resource is not False
+            )
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
         penalty = regularizers.get(regularizer)
         if penalty is not None:

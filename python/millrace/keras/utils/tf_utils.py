@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Set
+from typing import Any, Dict, List, Set
 
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.graph import Operation, Tensor
@@ -38,11 +38,16 @@ def get_reachable_from_inputs(inputs: Any, targets: Any = None) -> Set[Any]:
     waiting = [x.op if isinstance(x, Variable) else x for x in nest.flatten(inputs)]
     found = set(nest.flatten(inputs))
     missing = None if targets is None else set(nest.flatten(targets)) - found
+    graph = next((x.graph for x in waiting), None)
+    behind: Dict[Any, List[Any]] = {}  # of operations, those that wait for them
+    for op in graph.get_operations() if graph is not None else []:
+        for before in op.control_inputs:
+            behind.setdefault(before, []).append(op)
     while waiting and (missing is None or missing):
         x = waiting.pop(0)
         if not isinstance(x, (Tensor, Operation)):
             raise TypeError("Expected Operation, Variable, or Tensor, got %s" % (x,))
-        after = x.consumers() if isinstance(x, Tensor) else [*x.outputs, *x._control_outputs]
+        after = x.consumers() if isinstance(x, Tensor) else [*x.outputs, *behind.get(x, [])]
         fresh = [y for y in after if y not in found]
         found.update(fresh)
         waiting.extend(fresh)

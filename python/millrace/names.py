@@ -230,6 +230,8 @@ all_reduce.python.all_reduce = contrib.all_reduce
 saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils
 distributions.bijectors = distributions.bijectors
 distributions.python.ops.distribution_util = distributions.shape_util distributions.util
+distributions.python.ops.statistical_testing = distributions.mean_bounds
+distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers
 

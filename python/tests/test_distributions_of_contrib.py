@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.distributions beside NumPy in float64: densities by sums and by other distributions, moments by samples."""
 
+import importlib
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -275,3 +277,61 @@ def test_moving_statistics_and_conjugates():
     np.testing.assert_allclose(run(next_one.loc, next_one.scale), [(1 / 4 + 10 / 9) * spread, math.sqrt(spread + 9)])
     assert run(ds.Chi2WithAbsDf(-4.5).df) == 4
     assert run(ds.InverseGammaWithSoftplusConcentrationRate(1.0, 2.0).rate) == pytest.approx(math.log1p(math.exp(2)))
+
+
+def test_bounds_of_means():
+    st = importlib.import_module("millrace.distributions.mean_bounds")
+    samples = np.random.RandomState(0).uniform(size=(2000, 2)).astype(np.float32)
+    low, high = st.true_mean_confidence_interval_by_dkwm(samples, [0.0, 0.0], 1.0, error_rate=1e-6)
+    far = st.min_discrepancy_of_true_means_detectable_by_dkwm(2000, 0.0, 1.0, 1e-6, 1e-6)
+    enough = st.min_num_samples_for_dkwm_mean_two_sample_test(0.2, 0.0, 1.0, 0.0, 1.0)
+    other = st.assert_true_mean_equal_by_dkwm_two_sample(samples[:, 0], 0.0, 1.0, samples[:, 1] ** 4, 0.0, 1.0)
+    too_high = st.true_mean_confidence_interval_by_dkwm(samples, 0.0, 0.5)
+    with tf.Session() as session:
+        low, high, far, enough = session.run([low, high, far, enough])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="true mean greater than expected"):
+            session.run(other)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="maximum value exceeds expectations"):
+            session.run(too_high)
+    envelope = np.sqrt(np.log(2 / 5e-7) / 4000)  # half of the rate for each of two
+    ascending = np.sort(samples, 0).astype(np.float64)
+    left = np.clip(np.arange(1, 2001) / 2000 - envelope, 0, 1 / 2000)
+    np.testing.assert_allclose(high, left @ ascending + envelope, rtol=1e-5)
+    np.testing.assert_allclose(low, left @ ascending[::-1], rtol=1e-5)
+    np.testing.assert_allclose([far, *enough], [2 * np.sqrt(np.log(2e6) / 4000), *[np.log(4e6) / (2 * 0.05**2)] * 2], rtol=1e-5)
+
+
+def test_counts_of_drawn_rates():
+    kind = ds.PoissonLogNormalQuadratureCompound
+    loc, scale, size = np.array([0.0, -0.5]), 0.8, 9
+    edges = [statistics.NormalDist().inv_cdf(p) for p in np.linspace(0, 1, size + 3)[1:-1]]
+    quantiles = np.exp(loc[:, None] + scale * np.array(edges))
+    points, weights = np.polynomial.hermite.hermgauss(size)
+    grids = (quantiles[:, 1:] + quantiles[:, :-1]) / 2, loc[:, None] + np.sqrt(2) * scale * points
+    made = [kind(loc, scale, size), kind(loc, scale, size, ds.quadrature_scheme_lognormal_gauss_hermite)]
+    for distribution, grid, probs in zip(made, grids, (np.full(size, 1 / size), weights / weights.sum())):
+        rates = np.exp(grid)
+        wanted = np.log((np.exp(-rates) * rates**3 / 6 * probs).sum(-1))
+        mean = (rates * probs).sum(-1)
+        with tf.Session() as session:
+            got = session.run([distribution.log_prob(3.0), distribution.mean(), distribution.variance()])
+        np.testing.assert_allclose(got, [wanted, mean, ((rates + rates**2) * probs).sum(-1) - mean**2], rtol=1e-6)
+        assert distribution.batch_shape.as_list() == [2] and distribution.quadrature_size == size
+
+
+def test_heads_of_distributions():
+    head = ds.estimator_head_distribution_regression(lambda logits: ds.Normal(logits[..., 0], tf.exp(logits[..., 1])), logits_dimension=2)
+    logits = tf.constant([[0.0, 0.5], [1.0, -1.0]])
+    model = head.create_model_fn_ops({}, "train", labels=[[1.0], [3.0]], train_op_fn=lambda loss: tf.no_op(), logits=logits)
+    with tf.Session() as session:
+        loss, scores = session.run([model.loss, model.predictions["scores"]])
+    scale = np.exp([0.5, -1])
+    wanted = (0.5 * (np.array([1, 2]) / scale) ** 2 + np.log(scale) + 0.5 * np.log(2 * np.pi)).mean()
+    np.testing.assert_allclose(loss, wanted, rtol=1e-6)
+    assert scores.tolist() == [0, 1] and len(head.distributions) == 1
+
+
+def test_masks_of_flows():
+    flows = importlib.import_module("millrace.distributions.flow_bijectors")
+    assert flows._gen_mask(2, 4, 2).tolist() == [[0, 0, 0, 0], [1, 1, 0, 0]]
+    assert flows._gen_mask(2, 4, 2, flows.MASK_INCLUSIVE).tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]

@@ -21,6 +21,7 @@ from millrace.distributions import (
     Uniform,
     kl_divergence,
 )
+from millrace.distributions.compound import PoissonLogNormalQuadratureCompound, quadrature_scheme_lognormal_gauss_hermite, quadrature_scheme_lognormal_quantiles
 from millrace.distributions.continuous import (
     BetaWithSoftplusConcentration,
     Cauchy,
@@ -80,6 +81,7 @@ from millrace.distributions.wishart import WishartCholesky, WishartFull
 from millrace.distributions.util import SeedStream, fill_triangular, fill_triangular_inverse, matrix_diag_transform
 from millrace.distributions.util import reduce_weighted_logsumexp, softplus_inverse, tridiag
 from millrace.ops.nn_ops import softplus as _softplus
+from millrace.contrib.learn.distribution_head import estimator_head_distribution_regression
 
 
 softplus = _softplus
@@ -137,6 +139,7 @@ __all__ = [
     "NormalWithSoftplusScale",
     "OneHotCategorical",
     "Poisson",
+    "PoissonLogNormalQuadratureCompound",
     "QuantizedDistribution",
     "RegisterKL",
     "RelaxedBernoulli",
@@ -160,6 +163,7 @@ __all__ = [
     "assign_moving_mean_variance",
     "auto_correlation",
     "bijectors",
+    "estimator_head_distribution_regression",
     "fill_triangular",
     "fill_triangular_inverse",
     "kl",
@@ -169,6 +173,8 @@ __all__ = [
     "normal_conjugates_known_scale_posterior",
     "normal_conjugates_known_scale_predictive",
     "percentile",
+    "quadrature_scheme_lognormal_gauss_hermite",
+    "quadrature_scheme_lognormal_quantiles",
     "reduce_weighted_logsumexp",
     "softplus",
     "softplus_inverse",

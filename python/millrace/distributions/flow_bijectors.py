@@ -85,15 +85,18 @@ def real_nvp_default_template(
     return template.make_template(name or "real_nvp_default_template", network)
 
 
-def _mask(blocks: int, inputs: int, units: int, exclusive: bool) -> Any:
-    """[inputs, units] of 0 and 1: a block of units sees its own block of inputs (not if exclusive) and those before.
+MASK_INCLUSIVE, MASK_EXCLUSIVE = "inclusive", "exclusive"
 
-    Blocks are inputs // blocks and units // blocks wide. Where there are fewer inputs than blocks none is seen, as TensorFlow has it.
+
+def _gen_mask(num_blocks: int, n_in: int, n_out: int, mask_type: str = MASK_EXCLUSIVE, dtype: Any = np.float32) -> Any:
+    """[n_out, n_in] of 0 and 1: a block of outputs sees its own block of inputs (not if exclusive) and those before.
+
+    Blocks are n_in // num_blocks and n_out // num_blocks wide. Where there are fewer inputs than blocks none is seen, as TensorFlow has it.
     """
-    wide, high = inputs // blocks, units // blocks
-    block = np.arange(inputs)[:, None] // max(1, wide)
-    seen = np.arange(units)[None, :] >= (block + exclusive) * high
-    return (seen & (block < blocks) & (wide > 0)).astype(np.float64)
+    wide, high = n_in // num_blocks, n_out // num_blocks
+    block = np.arange(n_in)[None, :] // max(1, wide)
+    seen = np.arange(n_out)[:, None] >= (block + (mask_type == MASK_EXCLUSIVE)) * high
+    return (seen & (block < num_blocks) & (wide > 0)).astype(dtype)
 
 
 def masked_dense(
@@ -112,7 +115,7 @@ def masked_dense(
     size = _size(inputs)
     if num_blocks is None or num_blocks < 1:
         raise at_user_line(ValueError("num_blocks must be 1 or more, got %s" % num_blocks))
-    mask = convert_to_tensor(_mask(num_blocks, size, units, exclusive), inputs.dtype.base_dtype)
+    mask = convert_to_tensor(_gen_mask(num_blocks, size, units, MASK_EXCLUSIVE if exclusive else MASK_INCLUSIVE).T, inputs.dtype.base_dtype)
     layer = MaskedDense(mask, units, *args, kernel_initializer=kernel_initializer, name=name, _scope=name, _reuse=reuse, **kwargs)
     return layer.apply(inputs)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from typing import Any, Dict, Optional, Set
 
 import millrace._core as _core
@@ -146,6 +147,7 @@ class FileWriter:
         self._flush_secs, self._last_flush = flush_secs, time.time()
         self._writer: Any = _core.EventWriter(self._logdir, self._suffix)
         self._tags_with_metadata: Set[str] = set()
+        self._tags_of_runs: Set[str] = set()
         if graph is not None or graph_def is not None:
             from millrace.train import meta_graph
 
@@ -157,13 +159,19 @@ class FileWriter:
         """The folder."""
         return self._logdir
 
+    def _is_closed(self) -> bool:
+        if self._writer is None:
+            warnings.warn("Attempting to use a closed FileWriter. The operation will be a noop unless the FileWriter is explicitly reopened.", stacklevel=3)
+        return self._writer is None
+
     def _due(self) -> None:
         if time.time() - self._last_flush > self._flush_secs:
             self.flush()
 
     def add_summary(self, summary: Any, global_step: Any = None) -> None:
         """Writes a record: what a summary op gave, or a Summary message."""
-        self.reopen_if_closed()
+        if self._is_closed():
+            return
         if hasattr(summary, "SerializeToString"):
             summary = summary.SerializeToString()
         self._writer.add_summary(self._metadata_once(bytes(summary)), 0 if global_step is None else int(global_step))
@@ -182,13 +190,13 @@ class FileWriter:
 
     def add_event(self, event: Any) -> None:
         """Writes an Event message."""
-        self.reopen_if_closed()
+        if self._is_closed():
+            return
         self._writer.add_event(event.SerializeToString())
         self._due()
 
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
         """Writes a graph, or a GraphDef."""
-        self.reopen_if_closed()
         if graph is not None and graph_def is not None:
             raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
         given = graph if graph is not None else graph_def
@@ -196,7 +204,7 @@ class FileWriter:
             self._write_plugin_assets(given)
             given = given.as_graph_def(add_shapes=True)
         if hasattr(given, "SerializeToString"):
-            self._writer.add_event(Event(graph_def=given.SerializeToString(), step=int(global_step or 0), wall_time=time.time()).SerializeToString())
+            self.add_event(Event(graph_def=given.SerializeToString(), step=int(global_step or 0), wall_time=time.time()))
         else:
             raise TypeError("The passed graph must be an instance of `Graph` or the deprecated `GraphDef`")
 
@@ -219,7 +227,10 @@ class FileWriter:
         self.add_event(event)
 
     def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
-        """Writes the RunMetadata of a step."""
+        """Writes the RunMetadata of a step. ValueError where one was written with the same tag."""
+        if tag in self._tags_of_runs:
+            raise ValueError("The provided tag was already used for this event type")
+        self._tags_of_runs.add(tag)
         event = Event(step=int(global_step or 0), wall_time=time.time())
         event.tagged_run_metadata.tag = tag
         event.tagged_run_metadata.run_metadata = run_metadata.SerializeToString()
@@ -239,10 +250,6 @@ class FileWriter:
 
     def reopen(self) -> None:
         """Goes on in a new file after close()."""
-        self.reopen_if_closed()
-
-    def reopen_if_closed(self) -> None:
-        """Goes on in a new file if it was closed."""
         if self._writer is None:
             self._writer = _core.EventWriter(self._logdir, self._suffix)
 

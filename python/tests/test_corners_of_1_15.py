@@ -274,3 +274,44 @@ def test_numbers_beyond_32_bits_in_ranges():
     with tf.Session() as session:
         assert session.run(tf.range(3000000000, 3000000002)).tolist() == [3000000000, 3000000001]
     assert tf.range(5).dtype == tf.int32 and tf.range(-(2**31), 0).dtype == tf.int32
+
+
+def test_labels_of_classes_that_are_not_there_are_no_labels():
+    predictions = [[0.4, 0.1, 0.5, 0.3]]
+    sparse = tf.SparseTensor([[0, 0], [0, 1]], tf.constant([0, 5], tf.int64), [1, 2])
+    for labels, wanted in ((tf.constant([[0, 5]], tf.int64), 0.5), (sparse, 0.25)):
+        assert run(tf.metrics.average_precision_at_k(labels, predictions, 3)[1]) == wanted
+
+
+def test_results_are_called_as_their_op():
+    assert repr(run(tf.nn.top_k([3, 1], 1))).startswith("TopKV2(values=")
+
+
+def test_a_dropout_has_a_rate_or_a_probability():
+    with pytest.raises(ValueError, match="both"):
+        tf.nn.dropout(tf.ones([3]), 0.5, rate=0.5)
+
+
+def test_elements_larger_than_they_are_padded_to_are_refused():
+    with pytest.raises(ValueError, match="not compatible"):
+        tf.data.Dataset.from_tensors([1, 2]).padded_batch(2, [1])
+
+
+def test_resampled_classes_keep_their_type():
+    rows = tf.data.Dataset.range(4).apply(tf.data.experimental.rejection_resample(lambda x: tf.cast(x % 2, tf.int32), [0.5, 0.5], seed=1))
+    assert tf.data.get_output_types(rows) == (tf.int32, tf.int64)
+
+
+def test_a_closed_writer_writes_nothing_until_it_is_opened_again(tmp_path):
+    writer = tf.summary.FileWriter(str(tmp_path))
+    writer.add_run_metadata(tf.RunMetadata(), "run")
+    with pytest.raises(ValueError, match="already used"):
+        writer.add_run_metadata(tf.RunMetadata(), "run")
+    writer.close()
+    with pytest.warns(UserWarning, match="closed FileWriter"):
+        writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="lost", simple_value=1)]), 1)
+    writer.reopen()
+    writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="kept", simple_value=2)]), 2)
+    writer.close()
+    tags = [value.tag for path in sorted(tmp_path.iterdir()) for event in tf.train.summary_iterator(str(path)) for value in event.summary.value]
+    assert tags == ["kept"]

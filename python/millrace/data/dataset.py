@@ -264,7 +264,8 @@ class Dataset:
                 )
             else:
                 dims = [None if d is None or d == -1 else int(d) for d in (TensorShape(row).as_list() if isinstance(row, TensorShape) else list(row))]
-                if shape.ndims is not None and shape.ndims != len(dims):
+                known_dims = [None] * len(dims) if shape.ndims is None else shape.as_list()
+                if len(known_dims) != len(dims) or any(d is not None and n is not None and d < n for d, n in zip(dims, known_dims)):
                     raise at_user_line(
                         ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (tuple(dims), shape))
                     )

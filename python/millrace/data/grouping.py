@@ -262,7 +262,7 @@ def rejection_resample(class_func: Callable[..., Any], target_dist: Any, initial
         target = convert_to_tensor(target_dist, dtypes.float32)
 
         def with_class(*element: Any) -> Any:
-            return math_ops.cast(class_func(*element), dtypes.int64), element if len(element) > 1 else element[0]
+            return convert_to_tensor(class_func(*element)), element if len(element) > 1 else element[0]
 
         pairs = dataset.map(with_class)
         if initial_dist is not None:

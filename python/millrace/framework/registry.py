@@ -15,7 +15,7 @@ PACKAGE_PATH = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.
 
 
 def _result_type(op_name: str, names: List[str]) -> Any:
-    return collections.namedtuple("_%sOutput" % op_name, names, rename=True)
+    return collections.namedtuple(op_name, names, rename=True)
 
 
 def _step_waits(session: Any, tensors: List[Any], operations: List[Any]) -> None:

@@ -190,6 +190,13 @@ def _num_relevant(labels: Any, k: int) -> Tensor:
         return gen_ops.minimum(count, k, name=scope)
 
 
+def _within(labels: Any, classes: Tensor) -> Any:
+    """Labels of classes that are not among the predictions as -1, which counts for none."""
+    values = labels.values if isinstance(labels, SparseTensor) else labels
+    values = array_ops.where(gen_ops.greater_equal(values, math_ops.cast(classes, values.dtype)), -array_ops.ones_like(values), values)
+    return SparseTensor(labels.indices, values, labels.dense_shape) if isinstance(labels, SparseTensor) else values
+
+
 def _average_precision(labels: Any, predictions_idx: Any) -> Tensor:
     """For each example, the mean over its labels of the precision of the predictions up to where the label is among them."""
     with name_scope(None, "average_precision", [predictions_idx, labels]) as scope:
@@ -235,6 +242,7 @@ def average_precision_at_k(
         raise at_user_line(ValueError("Invalid k=%s." % k))
     with name_scope(name, _name("average_precision", k), [predictions, labels, weights]) as scope:
         best = nn_ops.top_k(predictions, k)[1]
+        labels = _within(convert_to_tensor_or_sparse_tensor(labels), array_ops.shape(predictions, out_type=dtypes.int64)[-1])
         return _mean_average_precision(labels, best, weights, metrics_collections, updates_collections, scope)
 
 

@@ -292,6 +292,8 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: Optional[str] = None) ->
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, rate: Any = None) -> Tensor:
     """Elements kept with probability keep_prob and scaled up, others zero."""
     if rate is not None:
+        if keep_prob is not None:
+            raise at_user_line(ValueError("Cannot specify both 'keep_prob' and 'rate'"))
         keep_prob = 1 - (convert_to_tensor(rate) if isinstance(rate, (list, tuple)) else rate)
     if keep_prob is None:
         raise at_user_line(ValueError("keep_prob must be given"))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages of tf.contrib that programs of 2016 to 2019 use: gan, summary, image, learn's first parts, all_reduce, and names beside them."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -230,6 +232,8 @@ def test_images_turned_and_moved():
         np.testing.assert_array_equal(batch[..., 0], [square, square[::-1, ::-1]])
         half = session.run(I.transform(image, [1, 0, 0.5, 0, 1, 0, 0, 0], "BILINEAR"))
         np.testing.assert_allclose(half[:, :3], image[:, :3] + 0.5)
+        nearest = session.run(I.transform(image, [1, 0, 0.5, 0, 1, 0, 0, 0]))  # of two pixels as near, the one further from 0
+        np.testing.assert_array_equal(nearest[:, :3], image[:, 1:])
         turn, move = I.angles_to_projective_transforms(0.3, 3, 3), I.translations_to_projective_transforms([1.0, 2.0])
         both = session.run(I.flat_transforms_to_matrices(I.compose_transforms(turn, move)))
         np.testing.assert_allclose(both, np.matmul(*session.run([I.flat_transforms_to_matrices(turn), I.flat_transforms_to_matrices(move)])), rtol=1e-5)
@@ -242,6 +246,51 @@ def test_images_turned_and_moved():
         assert session.run(I.bipartite_match([[1.0], [0.5]], -1.0, 1))[0].tolist() == [-1, 0]
     with pytest.raises(ValueError, match="max_delta must be"):
         I.random_hsv_in_yiq(colours, -1)
+    with pytest.raises(ValueError, match="at least rank 3"):
+        I.adjust_hsv_in_yiq(np.ones((2, 3), "f"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="instead has 4 channels"):
+        I.adjust_hsv_in_yiq(np.ones((2, 3, 4), "f"))
+
+
+def labelled(batch):
+    """Components by a flood from each first pixel."""
+    made, count = np.zeros(batch.shape, int), 0
+    for start in np.ndindex(*batch.shape):
+        if batch[start] and not made[start]:
+            count += 1
+            waiting = [start]
+            while waiting:
+                n, y, x = at = waiting.pop()
+                made[at] = count
+                sides = [(n, y + 1, x), (n, y - 1, x), (n, y, x + 1), (n, y, x - 1)]
+                inside = [s for s in sides if 0 <= s[1] < batch.shape[1] and 0 <= s[2] < batch.shape[2]]
+                waiting += [s for s in inside if not made[s] and batch[s] == batch[at]]
+    return made
+
+
+def test_connected_pixels():
+    batch = np.random.RandomState(0).randint(0, 3, (3, 9, 7))
+    fed = tf.placeholder(tf.int32, [None, None, None])
+    with tf.Session() as session:
+        assert np.array_equal(session.run(contrib.image.connected_components(fed), {fed: batch}), labelled(batch))
+        assert np.array_equal(session.run(contrib.image.connected_components(batch[0] > 0)), labelled(batch[:1] > 0)[0])
+    with pytest.raises(TypeError, match="rank 2"):
+        contrib.image.connected_components([1])
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_several_tags_may_be_right(length):
+    random, lengths = np.random.RandomState(0), [length, max(1, length - 1)]
+    scores, moves, allowed = random.randn(2, length, 3).astype("f"), random.randn(3, 3).astype("f"), random.rand(2, length, 3) < 0.6
+    allowed[:, :, 0] = True
+    got = tf.contrib.crf.crf_multitag_sequence_score(scores, allowed, lengths, moves)
+    wanted = []
+    for s, a, n in zip(scores, allowed, lengths):
+        paths = [p for p in itertools.product(range(3), repeat=n) if all(a[i, t] for i, t in enumerate(p))]
+        of_path = [sum(s[i, t] for i, t in enumerate(p)) + sum(moves[a, b] for a, b in zip(p, p[1:])) for p in paths]
+        wanted.append(np.log(np.exp(of_path).sum()))
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(got), wanted, rtol=1e-5)
 
 
 def test_parts_of_the_first_learn(tmp_path):

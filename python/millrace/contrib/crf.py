@@ -10,7 +10,7 @@ import numpy as np
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor
-from millrace.ops import array_ops, functional_ops, gen_ops, math_ops, rnn_cell
+from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, rnn_cell
 from millrace.ops.rnn import dynamic_rnn
 from millrace.ops.variable_scope import get_variable
 
@@ -41,6 +41,19 @@ def crf_binary_score(tag_indices: Any, sequence_lengths: Any, transition_params:
 def crf_sequence_score(inputs: Any, tag_indices: Any, sequence_lengths: Any, transition_params: Any) -> Tensor:
     """The score of each tagged sequence, not normalised."""
     return crf_unary_score(tag_indices, sequence_lengths, inputs) + crf_binary_score(tag_indices, sequence_lengths, transition_params)
+
+
+def crf_multitag_sequence_score(inputs: Any, tag_bitmap: Any, sequence_lengths: Any, transition_params: Any) -> Tensor:
+    """The logarithm of the sum over all sequences of tags that tag_bitmap [batch, length, tags] allows, not normalised."""
+    inputs = convert_to_tensor(inputs)
+    impossible = array_ops.fill(array_ops.shape(inputs), convert_to_tensor(-np.inf, inputs.dtype.base_dtype))
+    allowed = array_ops.where(tag_bitmap, inputs, impossible)
+    length = inputs.get_shape()[1].value or array_ops.shape(inputs)[1]
+    return control_flow_ops.smart_cond(
+        math_ops.equal(length, 1),
+        lambda: math_ops.reduce_logsumexp(allowed, axis=[1, 2]),  # also of sequences of length 0, as TensorFlow has it
+        lambda: crf_log_norm(allowed, sequence_lengths, transition_params),
+    )
 
 
 class CrfForwardRnnCell(rnn_cell.RNNCell):

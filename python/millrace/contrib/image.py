@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.image: projective transforms, rotations, colours in YIQ, and pairs of boxes."""
+"""tf.contrib.image: projective transforms, rotations, colours in YIQ, connected pixels, and pairs of boxes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from millrace.contrib.image_warps import dense_image_warp, interpolate_spline, sparse_image_warp  # noqa: F401
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, random_ops
+from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.script_ops import py_func
 
 
@@ -85,7 +85,7 @@ def transform(images: Any, transforms: Any, interpolation: str = "NEAREST", outp
             return gen_ops.gather_nd(batch, places) * math_ops.cast(array_ops.expand_dims(inside, -1), batch.dtype.base_dtype)
 
         if interpolation == "NEAREST":
-            made = pixels(math_ops.round(from_x), math_ops.round(from_y))
+            made = pixels(_nearest(from_x), _nearest(from_y))
         else:
             left, top = gen_ops.floor(from_x), gen_ops.floor(from_y)
             right, below = array_ops.expand_dims(from_x - left, -1), array_ops.expand_dims(from_y - top, -1)
@@ -98,6 +98,12 @@ def transform(images: Any, transforms: Any, interpolation: str = "NEAREST", outp
         if output_shape is None:
             made.set_shape(images.get_shape())
         return made
+
+
+def _nearest(x: Tensor) -> Tensor:
+    """The nearest integer, of two the one further from 0."""
+    whole = gen_ops.floor(gen_ops.abs(x))
+    return gen_ops.sign(x) * (whole + math_ops.cast(gen_ops.abs(x) - whole >= 0.5, x.dtype.base_dtype))
 
 
 def _size(images: Tensor) -> Tuple[Any, Any]:
@@ -124,10 +130,22 @@ def translate(images: Any, translations: Any, interpolation: str = "NEAREST", na
 _YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
 
 
+def _of_three_channels(image: Tensor) -> Tensor:
+    shape = image.get_shape()
+    if shape.ndims is not None and shape.ndims < 3:
+        raise at_user_line(ValueError("Shape must be at least rank 3 but is rank %d for an image" % shape.ndims))
+    channels = None if shape.ndims is None else shape[-1].value
+    if channels == 3:
+        return image
+    if channels is not None:
+        raise at_user_line(InvalidArgumentError(None, None, "input must have 3 channels but instead has %d channels." % channels))
+    return control_flow_ops.with_dependencies([check_ops.assert_equal(array_ops.shape(image)[-1], 3, message="input must have 3 channels")], image)
+
+
 def adjust_hsv_in_yiq(image: Any, delta_hue: Any = 0, scale_saturation: Any = 1, scale_value: Any = 1, name: Optional[str] = None) -> Tensor:
     """Colours turned by delta_hue radians in the plane of I and Q, which is scaled by scale_saturation, and all by scale_value."""
     with name_scope(name, "adjust_hsv_in_yiq"):
-        image = convert_to_tensor(image)
+        image = _of_three_channels(convert_to_tensor(image))
         if not image.dtype.is_floating:
             raise at_user_line(TypeError("adjust_hsv_in_yiq takes floating point images, got %s" % image.dtype.name))
         hue, saturation, value = (math_ops.cast(v, dtypes.float32) for v in (delta_hue, scale_saturation, scale_value))
@@ -163,6 +181,55 @@ def random_hsv_in_yiq(
         return low if low == high else random_ops.random_uniform([], low, high, seed=seed)
 
     return adjust_hsv_in_yiq(image, drawn(-max_delta_hue, max_delta_hue), drawn(lower_saturation, upper_saturation), drawn(lower_value, upper_value), name)
+
+
+# ---- connected pixels ----
+
+
+def connected_components(images: Any) -> Tensor:
+    """Numbers of components, from 1 on in the order of their first pixels, of an image [height, width] or of all of a batch: pixels of one value other
+    than 0 belong together where they touch at a side. Those of value 0 have the number 0."""
+    with name_scope("connected_components"):
+        given = convert_to_tensor(images, name="images")
+        if given.get_shape().ndims not in (2, 3):
+            raise at_user_line(TypeError("images should have rank 2 (HW) or 3 (NHW). Static shape is %s" % given.get_shape()))
+        batch = array_ops.expand_dims(given, 0) if given.get_shape().ndims == 2 else given
+        own = array_ops.reshape(math_ops.range(1, array_ops.size(batch) + 1), array_ops.shape(batch))
+        counted = gen_ops.not_equal(batch, array_ops.zeros_like(batch))
+        # Each pixel has the place of another of its component, at first its own: the least of its neighbours', and then the one that that pixel has.
+        sides = [(_beside(batch, axis, first) & counted, axis, first) for axis in (1, 2) for first in (True, False)]
+
+        def spread(places: Tensor, moved: Tensor) -> Any:
+            del moved  # it has said that there is more to do
+            least = places
+            for same, axis, first in sides:
+                least = gen_ops.minimum(least, array_ops.where(same, _shifted(places, axis, first), places))
+            least = _looked_up(least, least)
+            return least, math_ops.reduce_any(gen_ops.not_equal(least, places))
+
+        begin = array_ops.where(counted, own, array_ops.zeros_like(own))
+        places = control_flow_ops.while_loop(lambda _, moved: moved, spread, [begin, convert_to_tensor(True)], back_prop=False)[0]
+        roots = math_ops.cast(gen_ops.equal(places, own), dtypes.int32)
+        numbers = array_ops.reshape(math_ops.cumsum(array_ops.reshape(roots, [-1])), array_ops.shape(batch))
+        made = _looked_up(numbers, places)
+        made.set_shape(batch.get_shape())
+        return made[0] if batch is not given else made
+
+
+def _shifted(x: Tensor, axis: int, first: bool) -> Tensor:
+    """Each pixel has what the one before it along an axis has; with `first` unset, the one behind it. At the border, its own."""
+    ahead = (slice(None),) * axis
+    parts = [x[(*ahead, slice(0, 1))], x[(*ahead, slice(0, -1))]] if first else [x[(*ahead, slice(1, None))], x[(*ahead, slice(-1, None))]]
+    return array_ops.concat(parts, axis)
+
+
+def _beside(x: Tensor, axis: int, first: bool) -> Tensor:
+    return gen_ops.equal(x, _shifted(x, axis, first))
+
+
+def _looked_up(values: Tensor, places: Tensor) -> Tensor:
+    """The values of the pixels at places, which count from 1; of 0 it is 0."""
+    return array_ops.gather(array_ops.concat([[0], array_ops.reshape(values, [-1])], 0), places)
 
 
 # ---- pairs ----

@@ -104,3 +104,19 @@ def test_last_operations_that_need_more_input_are_told(tmp_path, caplog):
         session.run(value)
         hook.end(session)
     assert "have a dependency back to some input source" in caplog.text
+
+
+def test_hooks_find_the_last_checkpoint_at_the_end(tmp_path):
+    class Last(tf.train.SessionRunHook):
+        found = None
+
+        def end(self, session):
+            self.found = tf.train.latest_checkpoint(str(tmp_path))
+
+    last = Last()
+    with tf.Graph().as_default():
+        step = tf.assign_add(tf.train.get_or_create_global_step(), 1)
+        with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), save_checkpoint_steps=100, hooks=[last]) as session:
+            for _ in range(3):
+                session.run(step)
+    assert last.found == str(tmp_path / "model.ckpt-3")

@@ -319,12 +319,12 @@ def MonitoredTrainingSession(
     save_checkpoint_steps: Any = None,
     summary_dir: Optional[str] = None,
 ) -> MonitoredSession:
-    """A MonitoredSession with the usual hooks: checkpoints, summaries, steps a second."""
-    scaffold = scaffold or Scaffold()
-    every: List[Any] = list(hooks or [])
+    """A MonitoredSession with the usual hooks: checkpoints, summaries, steps a second. Theirs and the chief's turn is before that of `hooks`, which
+    so find the last checkpoint at the end."""
+    scaffold, of_all = scaffold or Scaffold(), list(hooks or [])
     if not is_chief:
-        return MonitoredSession(WorkerSessionCreator(scaffold, master, config, max_wait_secs), [*every, SignalHook(every)], stop_grace_period_secs)
-    every += list(chief_only_hooks or [])
+        return MonitoredSession(WorkerSessionCreator(scaffold, master, config, max_wait_secs), [*of_all, SignalHook(of_all)], stop_grace_period_secs)
+    every: List[Any] = list(chief_only_hooks or [])
     if checkpoint_dir:
         checkpoint_dir = gfile.as_path(checkpoint_dir)
         os.makedirs(checkpoint_dir, exist_ok=True)
@@ -349,4 +349,5 @@ def MonitoredTrainingSession(
                         checkpoint_dir, None if save_checkpoint_steps else save_checkpoint_secs, save_checkpoint_steps or None, scaffold=scaffold
                     )
                 )
+    every += of_all
     return MonitoredSession(ChiefSessionCreator(scaffold, master, config, checkpoint_dir), [*every, SignalHook(every)], stop_grace_period_secs)

@@ -135,14 +135,13 @@ def test_metric_specs(monkeypatch):
     with tf.Graph().as_default(), tf.Session() as session:
         labels, predictions = tf.constant([1.0, 0.0, 1.0]), {"a": tf.constant([1.0, 1.0, 1.0]), "b": tf.constant([0.0, 0.0, 1.0])}
         weighted = learn.MetricSpec(tf.metrics.accuracy, "a", weight_key="w").create_metric_ops({"w": tf.constant([1.0, 3.0, 0.0])}, labels, predictions)
-        by_place = learn.MetricSpec(lambda p, y: (p - y, p), "b").create_metric_ops(None, labels, predictions)
+        by_place = learn.MetricSpec(lambda p, labels: (p - labels, p), "b").create_metric_ops(None, labels, predictions)
         session.run(tf.local_variables_initializer())
         assert session.run(weighted[1]) == 0.25 and session.run(by_place[0]).tolist() == [-1, 0, 0]
         for spec, error, message in (
             (learn.MetricSpec(tf.metrics.accuracy), ValueError, "without specified prediction_key"),
-            (learn.MetricSpec(tf.metrics.accuracy, "c"), KeyError, "prediction_key key 'c' not in"),
-            (learn.MetricSpec(tf.metrics.accuracy, "a", "l"), ValueError, "label_key=l needs labels as a dict"),
-            (learn.MetricSpec(lambda predictions, labels: predictions, "a", weight_key="w"), ValueError, "takes no weights"),
+            (learn.MetricSpec(tf.metrics.accuracy, "c"), KeyError, "Key 'c' missing from"),
+            (learn.MetricSpec(tf.metrics.accuracy, "a", "l"), ValueError, "label_key specified requires labels dict"),
         ):
             with pytest.raises(error, match=message):
                 spec.create_metric_ops({"w": labels}, labels, predictions)

@@ -131,8 +131,6 @@ def test_monitors_of_ones_own():
     base = learn.monitors.BaseMonitor()
     with pytest.raises(ValueError, match="end called without begin"):
         base.end()
-    with pytest.raises(NotImplementedError, match="export_savedmodel"):
-        learn.monitors.ExportMonitor(every_n_steps=1)
 
 
 def test_experiments_export(tmp_path):

@@ -12,8 +12,17 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_collection
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, random_ops
 from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.train import rules
 
 OPTIMIZER_SUMMARIES = ["learning_rate", "loss", "gradients", "gradient_norm", "global_gradient_norm"]
+OPTIMIZER_CLS_NAMES: Dict[str, Any] = {
+    "Adagrad": rules.AdagradOptimizer,
+    "Adam": rules.AdamOptimizer,
+    "Ftrl": rules.FtrlOptimizer,
+    "RMSProp": rules.RMSPropOptimizer,
+    "Momentum": lambda learning_rate: rules.MomentumOptimizer(learning_rate, 0.9),
+    "SGD": rules.GradientDescentOptimizer,
+}
 _Pairs = List[Tuple[Any, Any]]  # of gradients and variables
 
 
@@ -39,21 +48,13 @@ def _rate(learning_rate: Any) -> Any:
 def _optimizer(optimizer: Any, rate: Any) -> Any:
     from millrace import train
 
-    named: Dict[str, Any] = {
-        "Adagrad": train.AdagradOptimizer,
-        "Adam": train.AdamOptimizer,
-        "Ftrl": train.FtrlOptimizer,
-        "RMSProp": train.RMSPropOptimizer,
-        "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9),
-        "SGD": train.GradientDescentOptimizer,
-    }
     kind = isinstance(optimizer, type) and issubclass(optimizer, train.Optimizer)
     if (kind or isinstance(optimizer, str)) and rate is None:
         raise at_user_line(ValueError("Learning rate is None, but should be specified if optimizer is a name or class (%s)." % (optimizer,)))
     if isinstance(optimizer, str):
-        if optimizer not in named:
-            raise at_user_line(ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(named), optimizer)))
-        return named[optimizer](learning_rate=rate)
+        if optimizer not in OPTIMIZER_CLS_NAMES:
+            raise at_user_line(ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(OPTIMIZER_CLS_NAMES), optimizer)))
+        return OPTIMIZER_CLS_NAMES[optimizer](learning_rate=rate)
     if kind:
         return optimizer(learning_rate=rate)
     if isinstance(optimizer, train.Optimizer):

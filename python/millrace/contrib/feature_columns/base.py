@@ -79,6 +79,11 @@ class _Builder(_LazyBuilder):
     def _feature(self, key: Any) -> Any:
         return self._features[key] if isinstance(key, _FeatureColumn) else super()._feature(key)
 
+    def _transformed(self, column: Any, state_manager: Any) -> Any:
+        if isinstance(column, str):
+            raise at_user_line(KeyError("Feature %s is not in features dictionary." % column))
+        return super()._transformed(column, state_manager)
+
 
 class _Transformer:
     """Features, and what columns make of them, each once."""

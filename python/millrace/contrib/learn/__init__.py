@@ -19,12 +19,14 @@ from millrace.contrib.learn.canned import (
     infer_real_valued_columns_from_input,
     infer_real_valued_columns_from_input_fn,
 )
+from millrace.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment
 from millrace.contrib.learn.graph_actions import run_feeds, run_n
 from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.export_strategy import ExportStrategy
-from millrace.contrib.learn.io import InputFnOps, build_parsing_serving_input_fn, make_export_strategy, read_batch_examples, read_batch_features, utils
+from millrace.contrib.learn.export_utils import make_export_strategy, utils
+from millrace.contrib.learn.io import InputFnOps, build_parsing_serving_input_fn, read_batch_examples, read_batch_features
 from millrace.contrib.learn.learn_io import extract_dask_data, extract_dask_labels, extract_pandas_data, extract_pandas_labels, extract_pandas_matrix
 from millrace.contrib.learn.sklearn_like import NotFittedError
 from millrace.train.hooks import NanLossDuringTrainingError
@@ -35,12 +37,13 @@ from millrace.contrib.learn.logistic_regressor import LogisticRegressor
 from millrace.contrib.learn.metric_spec import MetricSpec
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.ops import models
+from millrace.contrib.learn.rnn_common import PredictionType
 from millrace.contrib.learn.run_config import Environment, RunConfig
 from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
 from millrace.framework import missing as _missing
 
 
-_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("DynamicRnnEstimator", "SVM", "LogisticRegressor")})
+_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("SVM",)})
 
 
 def _later(name: str) -> _Any:

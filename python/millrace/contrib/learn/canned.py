@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from millrace.contrib import feature_columns as columns_of_contrib
+from millrace.contrib.learn import export as _export
 from millrace.contrib.learn.estimators import BaseEstimator, as_array
 from millrace.contrib.learn.head import Head, regression_head
 from millrace.contrib.learn.head_classes import multi_class_head
@@ -26,8 +28,33 @@ class _Canned(BaseEstimator):
         """The model."""
         return self._build(features, labels, mode, params, config)
 
+    def _parsed(self, unused_estimator: Any, examples: Any) -> Any:
+        """Serialized Example messages as what the columns of features take."""
+        del unused_estimator  # it is this one
+        given = self.params
+        columns = [*(given.get("feature_columns") or ()), *(given.get("linear_feature_columns") or ()), *(given.get("dnn_feature_columns") or ())]
+        return columns_of_contrib.parse_feature_columns_from_examples(examples, columns)
+
+    def _export(self, export_dir: Any, input_fn: Any, key: Any, deprecated: bool, signature_fn: Any, prediction: str, batch: Any, keep: Any) -> bytes:
+        return super().export(export_dir, input_fn or self._parsed, key, deprecated, signature_fn, prediction, batch, keep)
+
 
 class _Classifier(_Canned):
+    def export(  # type: ignore[override]
+        self,
+        export_dir: Any,
+        input_fn: Any = None,
+        input_feature_key: Any = None,
+        use_deprecated_input_fn: bool = True,
+        signature_fn: Any = None,
+        default_batch_size: Optional[int] = 1,
+        exports_to_keep: Optional[int] = None,
+    ) -> bytes:
+        """BaseEstimator.export of the probabilities."""
+        signature_fn = signature_fn or _export.classification_signature_fn_with_prob
+        given = input_fn, input_feature_key, use_deprecated_input_fn, signature_fn
+        return self._export(export_dir, *given, PredictionKey.PROBABILITIES, default_batch_size, exports_to_keep)
+
     def predict_classes(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, as_iterable: bool = True) -> Any:
         """The most probable class of each example."""
         return self._predicted(x, input_fn, batch_size, [PredictionKey.CLASSES], as_iterable, PredictionKey.CLASSES)
@@ -52,6 +79,20 @@ class _Classifier(_Canned):
 
 
 class _Regressor(_Canned):
+    def export(  # type: ignore[override]
+        self,
+        export_dir: Any,
+        input_fn: Any = None,
+        input_feature_key: Any = None,
+        use_deprecated_input_fn: bool = True,
+        signature_fn: Any = None,
+        default_batch_size: Optional[int] = 1,
+        exports_to_keep: Optional[int] = None,
+    ) -> bytes:
+        """BaseEstimator.export of the numbers."""
+        given = input_fn, input_feature_key, use_deprecated_input_fn, signature_fn or _export.regression_signature_fn
+        return self._export(export_dir, *given, PredictionKey.SCORES, default_batch_size, exports_to_keep)
+
     def predict_scores(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, as_iterable: bool = True) -> Any:
         """The number of each example."""
         return self._predicted(x, input_fn, batch_size, [PredictionKey.SCORES], as_iterable, PredictionKey.SCORES)

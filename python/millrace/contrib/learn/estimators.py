@@ -10,16 +10,21 @@ import numpy as np
 
 from millrace.framework import arguments
 from millrace import estimator as _estimator
+from millrace.contrib.learn import export as _export
 from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.metric_spec import as_metric_ops
 from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.monitors import replace_monitors_with_hooks
 from millrace.contrib.learn.sklearn_like import NotFittedError
+from millrace.contrib.learn.tensor_signature import (
+    create_example_parser_from_signatures,
+    create_placeholders_from_signatures,
+    create_signatures,
+    tensors_compatible,
+)
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
-from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, get_default_graph
-from millrace.ops import array_ops
 
 
 def as_array(values: Any) -> Any:
@@ -35,21 +40,6 @@ def _flat_labels(labels: Any) -> Any:
     if isinstance(labels, dict):
         return {key: _flat_labels(value) for key, value in labels.items()}
     return labels.reshape(labels.shape[:1] + labels.shape[2:]) if labels.ndim > 1 and labels.shape[1] == 1 else labels
-
-
-def _kind(labels: Any) -> Any:
-    """Types and shapes of labels, for models that use them when they are asked, too."""
-    if isinstance(labels, dict):
-        return {key: _kind(value) for key, value in labels.items()}
-    tensor = convert_to_tensor(labels)
-    return tensor.dtype.base_dtype, [None, *tensor.get_shape().as_list()[1:]] if tensor.get_shape().ndims else tensor.get_shape()
-
-
-def _stand_ins(kind: Any) -> Any:
-    """Placeholders for labels that nobody feeds."""
-    if kind is None or isinstance(kind, dict):
-        return kind and {key: _stand_ins(value) for key, value in kind.items()}
-    return array_ops.placeholder(*kind)
 
 
 def _ends(graph: Graph) -> bool:
@@ -84,7 +74,8 @@ class BaseEstimator(Evaluable, Trainable):
 
     def __init__(self, model_dir: Optional[str] = None, config: Any = None, params: Any = None, feature_engineering_fn: Any = None) -> None:
         self._engineer, self._metrics, self._input_ends = feature_engineering_fn, {}, True  # type: Any, Dict[Any, Any], bool
-        self._labels: Any = None
+        self._features_info: Any = None
+        self._labels_info: Any = None
         self._default_output: Optional[str] = None
         self._inner = _Inner(self._spec, model_dir, config, params)
 
@@ -98,9 +89,40 @@ class BaseEstimator(Evaluable, Trainable):
 
     def _spec(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> EstimatorSpec:
         if mode == ModeKeys.PREDICT:
-            labels = _stand_ins(self._labels)
-        elif labels is not None:
-            self._labels = _kind(labels)
+            labels = create_placeholders_from_signatures(self._labels_info)
+        else:
+            self._check_inputs(features, labels)
+        made = self._made(features, labels, mode, params, config)
+        measures = dict(made.eval_metric_ops or {})
+        self._inner.told_loss = measures.pop("loss", None)
+        if mode == ModeKeys.EVAL:
+            measures.update(as_metric_ops(self._metrics, features, labels, made.predictions))
+        outputs = made.export_outputs(self._default_output) if isinstance(made, ModelFnOps) else made.export_outputs
+        return EstimatorSpec(mode, made.predictions, made.loss, made.train_op, measures, outputs, made.training_chief_hooks, made.training_hooks, made.scaffold)
+
+    def _check_inputs(self, features: Any, labels: Any) -> None:
+        """Notes what kinds of tensors come, or compares them with those that came."""
+        for what, given in (("features", features), ("labels", labels)):
+            info = getattr(self, "_%s_info" % what)
+            if info is None:
+                setattr(self, "_%s_info" % what, create_signatures(given))
+            elif (given is not None or what == "features") and not tensors_compatible(given, info):
+                message = "%s are incompatible with given information. Given %s: %s, required signatures: %s."
+                raise at_user_line(ValueError(message % (what.capitalize(), what, given, info)))
+
+    def _get_feature_ops_from_example(self, examples_batch: Any) -> Any:
+        """Serialized Example messages as features of the kinds that came in training."""
+        if self._features_info is None:
+            raise at_user_line(ValueError("Features information missing, was fit() ever called?"))
+        return create_example_parser_from_signatures(self._features_info, examples_batch)
+
+    def _get_predict_ops(self, features: Any) -> Any:
+        """What the model answers to be asked."""
+        labels = create_placeholders_from_signatures(self._labels_info)
+        return self._made(features, labels, ModeKeys.PREDICT, self.params, self.config)
+
+    def _made(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
+        """The model of what feature_engineering_fn makes of its inputs."""
         if self._engineer is not None:
             features, labels = self._engineer(features, labels)
         made = self.model(features, labels, mode, params, config)
@@ -108,12 +130,7 @@ class BaseEstimator(Evaluable, Trainable):
             if len(made) != 3:
                 raise at_user_line(ValueError("Unrecognized value returned by model_fn, please return ModelFnOps."))
             made = ModelFnOps(mode, *made)
-        measures = dict(made.eval_metric_ops or {})
-        self._inner.told_loss = measures.pop("loss", None)
-        if mode == ModeKeys.EVAL:
-            measures.update(as_metric_ops(self._metrics, features, labels, made.predictions))
-        outputs = made.export_outputs(self._default_output) if isinstance(made, ModelFnOps) else made.export_outputs
-        return EstimatorSpec(mode, made.predictions, made.loss, made.train_op, measures, outputs, made.training_chief_hooks, made.training_hooks, made.scaffold)
+        return made
 
     def _input(self, x: Any, y: Any, input_fn: Any, batch_size: Optional[int], epochs: Optional[int], shuffle: bool) -> Any:
         if input_fn is None:
@@ -227,9 +244,33 @@ class BaseEstimator(Evaluable, Trainable):
         """The newest checkpoint, or None."""
         return self._inner.latest_checkpoint()
 
-    def export(self, *args: Any, **kwargs: Any) -> Any:
-        """Is not there: it wrote exports of a form that came before SavedModels."""
-        raise at_user_line(NotImplementedError("export is not provided: call export_savedmodel."))
+    def export(
+        self,
+        export_dir: Any,
+        input_fn: Any = _export.default_input_fn,
+        input_feature_key: Any = None,
+        use_deprecated_input_fn: bool = True,
+        signature_fn: Any = None,
+        prediction_key: Optional[str] = None,
+        default_batch_size: Optional[int] = 1,
+        exports_to_keep: Optional[int] = None,
+        checkpoint_path: Optional[str] = None,
+    ) -> bytes:
+        """Writes a session bundle, the form that came before SavedModels, into a folder named after the step; its path. Features are what
+        input_fn(estimator, examples) makes of serialized Example messages, or, unless use_deprecated_input_fn, the first of what input_fn()
+        answers, of which input_feature_key names the messages."""
+        return _export.written(
+            self,
+            export_dir,
+            signature_fn,
+            input_fn,
+            default_batch_size,
+            exports_to_keep,
+            input_feature_key,
+            use_deprecated_input_fn,
+            prediction_key,
+            checkpoint_path,
+        )
 
     def export_savedmodel(
         self,
@@ -239,8 +280,11 @@ class BaseEstimator(Evaluable, Trainable):
         assets_extra: Any = None,
         as_text: bool = False,
         checkpoint_path: Optional[str] = None,
+        graph_rewrite_specs: Any = None,
+        strip_default_attrs: bool = False,
     ) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
+        arguments.only(None, graph_rewrite_specs=graph_rewrite_specs)
         self._default_output = default_output_alternative_key
 
         def receiver() -> Any:
@@ -250,7 +294,7 @@ class BaseEstimator(Evaluable, Trainable):
             features, _, inputs = made  # InputFnOps
             return _estimator.export.ServingInputReceiver(features, inputs)
 
-        return self._inner.export_savedmodel(export_dir_base, receiver, assets_extra, as_text, checkpoint_path)
+        return self._inner.export_savedmodel(export_dir_base, receiver, assets_extra, as_text, checkpoint_path, strip_default_attrs)
 
 
 def _rows(batch: Any) -> Iterator[Any]:
@@ -279,13 +323,13 @@ class Estimator(BaseEstimator):
         params: Any = None,
         feature_engineering_fn: Any = None,
     ) -> None:
-        if model_fn is None:
-            raise at_user_line(ValueError("model_fn must be given."))
         super().__init__(model_dir, config, params, feature_engineering_fn)
         self._model_fn = model_fn
 
     def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         """What the function answers."""
+        if self._model_fn is None:
+            raise at_user_line(ValueError("model_fn must be given."))
         given = {"labels": labels, "mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
         return _call(self._model_fn, features, given)
 

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.learn.io and .utils: input functions, batches of Example messages by queues, exports."""
+"""tf.contrib.learn.io: input functions, batches of Example messages by queues."""
 
 from __future__ import annotations
 
 import collections
-import os
-import shutil
-import types
 from typing import Any, Callable, Dict, Optional
 
 from millrace import train
-from millrace.contrib.learn.export_strategy import ExportStrategy
 from millrace.contrib.learn.learn_io import (  # noqa: F401
     HAS_DASK,
     HAS_PANDAS,
@@ -108,40 +104,3 @@ def build_default_serving_input_fn(features: Dict[str, Any], default_batch_size:
         return InputFnOps(made, None, made)
 
     return input_fn
-
-
-def make_export_strategy(
-    serving_input_fn: Callable[[], Any],
-    default_output_alternative_key: Optional[str] = None,
-    assets_extra: Any = None,
-    as_text: bool = False,
-    exports_to_keep: Optional[int] = 5,
-    strip_default_attrs: Any = None,
-) -> Any:
-    """How an Experiment exports SavedModels; it keeps the last exports_to_keep."""
-    if exports_to_keep is not None and exports_to_keep <= 0:
-        raise at_user_line(ValueError("`exports_to_keep`, if provided, must be positive number"))
-
-    def export_fn(estimator: Any, export_dir_base: str, checkpoint_path: Optional[str] = None, strip_default_attrs: Any = None) -> Any:
-        del strip_default_attrs  # exports are read by this release
-        options: Dict[str, Any] = {"assets_extra": assets_extra, "as_text": as_text, "checkpoint_path": checkpoint_path}
-        if hasattr(estimator, "fit"):
-            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, default_output_alternative_key=default_output_alternative_key, **options)
-        elif default_output_alternative_key is not None:
-            raise at_user_line(ValueError("default_output_alternative_key is not supported in core Estimator. Given: %s" % default_output_alternative_key))
-        else:
-            path = estimator.export_savedmodel(export_dir_base, serving_input_fn, **options)
-        exports = sorted(d for d in os.listdir(export_dir_base) if d.isdigit()) if os.path.isdir(export_dir_base) else []
-        for old in exports[:-exports_to_keep] if exports_to_keep is not None else []:
-            shutil.rmtree(os.path.join(export_dir_base, old))
-        return path
-
-    return ExportStrategy("Servo", export_fn, strip_default_attrs)
-
-
-utils = types.SimpleNamespace(
-    InputFnOps=InputFnOps,
-    make_export_strategy=make_export_strategy,
-    build_parsing_serving_input_fn=build_parsing_serving_input_fn,
-    build_default_serving_input_fn=build_default_serving_input_fn,
-)

@@ -52,35 +52,37 @@ def _summarize_layer(value: Any, tag: str) -> None:
     summary.histogram("%s/activation" % tag, value)
 
 
-def _deep_logits(features: Any, mode: str, head: Head, columns: Any, hidden_units: Any, activation_fn: Any, dropout: Optional[float]) -> Any:
-    parent = "dnn"
+def deep_logits(
+    features: Any, columns: Any, hidden_units: Any, units: int, activation_fn: Any, dropout: Optional[float], parent: str = "dnn", trainable: bool = True
+) -> Any:
+    """Layers above what columns make of features; variables are in the collection `parent`. `dropout` is None unless it is to be trained."""
     with variable_scope(parent, values=list(features.values())):
         with variable_scope("input_from_feature_columns", values=list(features.values())) as scope:
             if _of_core(columns):
-                net = feature_column.input_layer(features, columns, weight_collections=[parent])
+                net = feature_column.input_layer(features, columns, weight_collections=[parent], trainable=trainable)
             else:
-                net = columns_of_contrib.input_from_feature_columns(features, columns, weight_collections=[parent], scope=scope)
-        for i, units in enumerate(hidden_units):
+                net = columns_of_contrib.input_from_feature_columns(features, columns, [parent], trainable, scope)
+        for i, size in enumerate(hidden_units):
             with variable_scope("hiddenlayer_%d" % i, values=[net]) as scope:
-                net = layers.fully_connected(net, units, activation_fn=activation_fn, variables_collections=[parent], scope=scope)
-                if dropout is not None and mode == ModeKeys.TRAIN:
+                net = layers.fully_connected(net, size, activation_fn=activation_fn, variables_collections=[parent], trainable=trainable, scope=scope)
+                if dropout is not None:
                     net = layers.dropout(net, keep_prob=1.0 - dropout)
             _summarize_layer(net, scope.name)
         with variable_scope("logits", values=[net]) as scope:
-            logits = layers.fully_connected(net, head.logits_dimension, activation_fn=None, variables_collections=[parent], scope=scope)
+            logits = layers.fully_connected(net, units, activation_fn=None, variables_collections=[parent], trainable=trainable, scope=scope)
         _summarize_layer(logits, scope.name)
         return logits
 
 
-def _linear_logits(features: Any, head: Head, columns: Any, joint: bool) -> Any:
-    parent = "linear"
+def linear_logits(features: Any, columns: Any, units: int, joint: bool, parent: str = "linear", trainable: bool = True) -> Any:
+    """Weighted sums of what columns make of features; variables are in the collection `parent`."""
     with variable_scope(parent, values=list(features.values())) as scope:
         if _of_core(columns):
             if joint:
                 raise at_user_line(NotImplementedError("_joint_weights of columns of tf.feature_column are not provided: use those of tf.contrib.layers."))
-            return feature_column.linear_model(features, columns, units=head.logits_dimension, weight_collections=[parent])
+            return feature_column.linear_model(features, columns, units=units, weight_collections=[parent], trainable=trainable)
         build: Any = columns_of_contrib.joint_weighted_sum_from_feature_columns if joint else columns_of_contrib.weighted_sum_from_feature_columns
-        return build(features, columns, head.logits_dimension, weight_collections=[parent], scope=scope)[0]
+        return build(features, columns, units, [parent], trainable, scope)[0]
 
 
 def _trained(loss: Any, optimizer: Any, rate: float, norm: Optional[float], name: str, increment: bool = True, multipliers: Any = None) -> Any:
@@ -108,7 +110,7 @@ def linear_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any
     """A linear model. params: head, feature_columns, optimizer, gradient_clip_norm, joint_weights."""
     del config  # nothing of it is asked
     head, columns, features = params["head"], list(params["feature_columns"]), _by_name(features)
-    logits = _linear_logits(features, head, columns, params.get("joint_weights", False))
+    logits = linear_logits(features, columns, head.logits_dimension, params.get("joint_weights", False))
     rate = usual_linear_rate(len(columns))
     optimizer = params.get("optimizer") or FtrlOptimizer(rate)
 
@@ -125,7 +127,8 @@ def dnn_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any], 
     columns = list(params["feature_columns"] or [])
     if not columns:
         raise at_user_line(ValueError("feature_columns must be defined."))
-    logits = _deep_logits(features, mode, head, columns, params["hidden_units"], params.get("activation_fn"), params.get("dropout"))
+    dropout = params.get("dropout") if mode == ModeKeys.TRAIN else None
+    logits = deep_logits(features, columns, params["hidden_units"], head.logits_dimension, params.get("activation_fn"), dropout)
 
     def train_op(loss: Any) -> Any:
         return _trained(
@@ -161,9 +164,10 @@ def combined_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, A
     norm, once = params.get("gradient_clip_norm"), params.get("fix_global_step_increment_bug", False)
     parts: List[Any] = []
     if deep:
-        parts.append(_deep_logits(features, mode, head, deep, params["dnn_hidden_units"], params.get("dnn_activation_fn"), params.get("dnn_dropout")))
+        dropout = params.get("dnn_dropout") if mode == ModeKeys.TRAIN else None
+        parts.append(deep_logits(features, deep, params["dnn_hidden_units"], head.logits_dimension, params.get("dnn_activation_fn"), dropout))
     if linear:
-        parts.append(as_column(_linear_logits(features, head, linear, params.get("joint_linear_weights", False))))
+        parts.append(as_column(linear_logits(features, linear, head.logits_dimension, params.get("joint_linear_weights", False))))
     logits = parts[0] + parts[1] if len(parts) > 1 else parts[0]
 
     def train_op(loss: Any) -> Any:

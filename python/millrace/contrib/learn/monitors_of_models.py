@@ -271,7 +271,55 @@ class GraphDump(BaseMonitor):
 
 
 class ExportMonitor(EveryN):
-    """Is not there: it wrote exports of a form that came before SavedModels."""
+    """Exports the newest checkpoint, in steps that count and at the end, by the estimator's export; one that was exported already is left."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise at_user_line(NotImplementedError("ExportMonitor is not provided: call the estimator's export_savedmodel after fit."))
+    def __init__(
+        self,
+        every_n_steps: int,
+        export_dir: Any,
+        input_fn: Any = None,
+        input_feature_key: Any = None,
+        exports_to_keep: Optional[int] = 5,
+        signature_fn: Any = None,
+        default_batch_size: Optional[int] = 1,
+    ) -> None:
+        super().__init__(every_n_steps=every_n_steps)
+        self._export_dir, self._exports_to_keep, self._signature_fn = export_dir, exports_to_keep, signature_fn
+        self._input_fn, self._input_feature_key, self._default_batch_size = input_fn, input_feature_key, default_batch_size
+        self._last_export_dir: Any = None
+
+    export_dir = property(lambda self: self._export_dir, doc="Where exports are written.")
+    exports_to_keep = property(lambda self: self._exports_to_keep, doc="How many stay.")
+    signature_fn = property(lambda self: self._signature_fn, doc="What makes signatures.")
+    last_export_dir = property(lambda self: self._last_export_dir, doc="The newest export.")
+
+    def every_n_step_end(self, step: int, outputs: Any) -> bool:
+        """Exports."""
+        super().every_n_step_end(step, outputs)
+        self._export()
+        return False
+
+    def end(self, session: Any = None) -> None:
+        """Exports."""
+        super().end(session)
+        if checkpoint_management.latest_checkpoint(self._estimator.model_dir) is None:
+            tf_logging.info("Skipping export at the end since model has not been saved yet.")
+            return
+        self._export()
+
+    def _export(self) -> None:
+        if isinstance(self._estimator, Estimator):
+            message = "ExportMonitor does not support `tf.estimator.Estimator`. Please pass an ExportStrategy to Experiment instead."
+            raise at_user_line(ValueError(message))
+        try:
+            self._last_export_dir = self._estimator.export(
+                self.export_dir,
+                exports_to_keep=self.exports_to_keep,
+                signature_fn=self.signature_fn,
+                input_fn=self._input_fn,
+                default_batch_size=self._default_batch_size,
+                input_feature_key=self._input_feature_key,
+                use_deprecated_input_fn=self._input_fn is None,
+            )
+        except RuntimeError as error:  # the exporter writes over nothing
+            tf_logging.info("Skipping exporting: %s", error)

@@ -20,11 +20,16 @@ def one_hot_matrix(tensor_in: Any, num_classes: int, on_value: float = 1.0, off_
     return array_ops.one_hot(math_ops.cast(tensor_in, dtypes.int64), num_classes, on_value, off_value)
 
 
+def embedding_lookup(params: Any, ids: Any, name: str = "embedding_lookup") -> Tensor:
+    """The rows of params that ids name, in the shape of ids."""
+    return nn_ops.embedding_lookup(convert_to_tensor(params), convert_to_tensor(ids), name=name)
+
+
 def categorical_variable(tensor_in: Any, n_classes: int, embedding_size: int, name: str) -> Tensor:
     """A learned row for each class."""
     with variable_scope(name):
         embeddings = get_variable(name + "_embeddings", [n_classes, embedding_size])
-        return nn_ops.embedding_lookup(embeddings, tensor_in)
+        return embedding_lookup(embeddings, tensor_in)
 
 
 def dnn(tensor_in: Any, hidden_units: Sequence[int], activation: Callable[..., Any] = nn_ops.relu, dropout: Optional[float] = None) -> Tensor:

@@ -64,7 +64,7 @@ class BackwardWalk {
   StatusOr<Output> SeedOf(size_t i, Output y);
   Status FindBetween(const std::vector<Output>& ys, const std::vector<Output>& xs);
   Status Reach(const std::vector<Output>& xs, std::vector<bool>* reached);
-  StatusOr<bool> Blocks(const Node* n);
+  StatusOr<bool> Blocks(const Node* n, bool entered_loop);
   StatusOr<bool> IsCut(const Consumer& edge);
   Status FindRoot(const std::vector<Output>& ys);
   Status StartTape(Output y);

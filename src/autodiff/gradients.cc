@@ -125,16 +125,22 @@ StatusOr<Output> BackwardWalk::SeedOf(size_t i, Output y) {
   return y.shape().rank() == 0 && is_live ? b.ScalarOf(dtype, 1) : b.OnesLike(y);
 }
 
-// Nothing flows through such a node.
-StatusOr<bool> BackwardWalk::Blocks(const Node* n) {
+// Nothing flows through such a node. In a loop what stands behind it counts all the same, as in TensorFlow: a variable
+// that the result depends on by such nodes alone has a gradient of zeros, and not none.
+StatusOr<bool> BackwardWalk::Blocks(const Node* n, bool entered_loop) {
   if (n->control_op() == ControlOp::kEnter) {
     MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopOf(n));
     return structure_.Describe(loop).ok() && !loop->back_prop;
   }
   if (n->op() == nullptr || n->op()->gradient_kind != GradientKind::kNotDifferentiable) return false;
   if (n->control_op() != ControlOp::kNone || n->op_name() == "StackPushV2") return false;
-  return !n->attrs().contains("_gradient_op_type") && !options_.custom.contains(n->op_name()) &&
-         graph_.FindFunction(n->op_name()) == nullptr;
+  if (n->attrs().contains("_gradient_op_type") || options_.custom.contains(n->op_name()) ||
+      graph_.FindFunction(n->op_name()) != nullptr) {
+    return false;
+  }
+  if (!entered_loop) return true;
+  MR_ASSIGN_OR_RETURN(const Loop* loop, structure_.LoopOf(n));
+  return IsRoot(loop);
 }
 
 Status BackwardWalk::Reach(const std::vector<Output>& xs, std::vector<bool>* reached) {
@@ -149,13 +155,15 @@ Status BackwardWalk::Reach(const std::vector<Output>& xs, std::vector<bool>* rea
     push(x.node);
   }
   const HashSet<Output> starts(xs.begin(), xs.end());
+  bool entered_loop = false;
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();
+    entered_loop |= n->control_op() == ControlOp::kEnter;
     for (const Consumer& c : n->consumers()) {
       const Output o = c.node->input(c.input);
       if (!Carries(o.dtype()) || (stops_.contains(o) && !starts.contains(o))) continue;
-      MR_ASSIGN_OR_RETURN(const bool blocks, Blocks(c.node));
+      MR_ASSIGN_OR_RETURN(const bool blocks, Blocks(c.node, entered_loop));
       MR_ASSIGN_OR_RETURN(const bool cut, IsCut(c));
       if (blocks || cut) continue;
       push(c.node);

@@ -8,6 +8,7 @@
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/env.h"
 #include "tensorflow/c/kernels.h"
+#include "tensorflow/c/logging.h"
 
 // Another name where the lists changed since a release: a face that is not of this library's build fails to load.
 #define MR_FACE_TABLE MR_FaceTable_0_1
@@ -74,13 +75,14 @@
   X(TF_ApiDefMapGet) X(TF_NewServer) X(TF_ServerStart) X(TF_ServerStop) X(TF_ServerJoin) X(TF_ServerTarget) \
   X(TF_DeleteServer) X(TF_RegisterFilesystemPlugin) X(TF_RegisterLogListener)
 
-// Of env.h.
+// Of env.h and logging.h.
 #define MR_ENV_POINTS(X) \
   X(TF_CreateDir) X(TF_DeleteDir) X(TF_DeleteRecursively) X(TF_FileStat) X(TF_DeleteFile) X(TF_NewWritableFile) \
   X(TF_CloseWritableFile) X(TF_SyncWritableFile) X(TF_FlushWritableFile) X(TF_AppendWritableFile) \
   X(TF_StringStreamNext) X(TF_StringStreamDone) X(TF_GetChildren) X(TF_GetLocalTempDirectories) \
   X(TF_GetTempFileName) X(TF_NowNanos) X(TF_NowMicros) X(TF_NowSeconds) X(TF_DefaultThreadOptions) \
-  X(TF_StartThread) X(TF_JoinThread) X(TF_LoadSharedLibrary) X(TF_GetSymbolFromLibrary)
+  X(TF_StartThread) X(TF_JoinThread) X(TF_LoadSharedLibrary) X(TF_GetSymbolFromLibrary) \
+  X(TF_Log) X(TF_VLog) X(TF_DVLog)
 
 // Of eager/c_api.h.
 #define MR_EAGER_POINTS(X) \

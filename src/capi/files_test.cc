@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "millrace/c_api.h"
+#include "tensorflow/c/logging.h"
 
 namespace {
 
@@ -107,6 +108,16 @@ TEST_F(Files, NullIsRefused) {
   EXPECT_EQ(Code(), TF_INVALID_ARGUMENT);
   MR_BestCheckpoints(nullptr, nullptr, 1, 0, nullptr, status_);
   EXPECT_EQ(Code(), TF_INVALID_ARGUMENT);
+}
+
+TEST(Log, LinesOfLibraries) {
+  static std::string lines;
+  TF_RegisterLogListener([](const char* line) { lines.append(line).push_back(';'); });
+  TF_Log(TF_WARNING, "%d of %s", 3, "four");
+  TF_Log(TF_FATAL, "goes on");
+  TF_VLog(0, "%s", "not written");
+  TF_RegisterLogListener(nullptr);
+  EXPECT_EQ(lines, "3 of four;goes on;");
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins and logging.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
 #include "base/logging.h"
 #include "base/settings.h"
 #include "capi/internal.h"
 #include "capi/plugin/loader.h"
+#include "tensorflow/c/logging.h"
 
 using millrace::Status;
 using millrace::StatusOr;
@@ -45,6 +50,22 @@ void TF_RegisterLogListener(void (*listener)(const char*)) {
     return 0;
   });
 }
+
+void TF_Log(TF_LogLevel level, const char* fmt, ...) {
+  if (fmt == nullptr) return;
+  char line[2048];
+  va_list values;
+  va_start(values, fmt);
+  const int length = std::vsnprintf(line, sizeof(line), fmt, values);
+  va_end(values);
+  if (length < 0) return;
+  millrace::capi::Try(0, [&] {
+    millrace::LogLine(static_cast<millrace::LogLevel>(std::clamp<int>(level, TF_INFO, TF_ERROR)), line);
+    return 0;
+  });
+}
+void TF_VLog(int, const char*, ...) {}
+void TF_DVLog(int, const char*, ...) {}
 
 void MR_SettingsTable(TF_Buffer* table, TF_Status* status) {
   Guarded(status, [&]() -> Status { return millrace::capi::FillBuffer(table, millrace::SettingsTable(), "table"); });

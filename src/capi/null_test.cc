@@ -43,6 +43,11 @@ void CallWithZeros(const char* name, R (*function)(Args...)) {
   }
 }
 
+template <typename R, typename... Args>
+void CallWithZeros(const char*, R (*function)(Args..., ...)) {
+  function(Zero<Args>(nullptr)...);
+}
+
 TEST(NullTest, NoFunctionCrashes) {
 #define CALL(name) CallWithZeros(#name, &TF_##name);
   MR_API_FUNCTIONS(CALL)
@@ -59,6 +64,8 @@ TEST(NullTest, NoFunctionCrashes) {
   MR_API_SERVER_FUNCTIONS(CALL)
   MR_API_SNAPSHOT_FUNCTIONS(CALL)
   MR_API_SERVER_STEPS_FUNCTIONS(CALL)
+  MR_API_FILE_FUNCTIONS(CALL)
+  MR_API_PATH_FUNCTIONS(CALL)
 #undef CALL
 #define CALL(name) CallWithZeros(#name, &name);
   MR_ENV_POINTS(CALL)

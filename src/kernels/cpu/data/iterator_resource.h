@@ -82,7 +82,14 @@ class IteratorResource final : public Resource {
     position->mu.Lock();
     position->busy = false;
     if (found.ok() && *found) ++position->taken;
-    return found;
+    if (!absl::IsOutOfRange(found.status())) return found;
+    // Who reads to the end would take it for that, and lose what comes behind.
+    return Internal(
+        "Iterator returned `OutOfRange`. This indicates an implementation error as `OutOfRange` errors are not "
+        "expected "
+        "to be returned here: a function of the data set has failed with it, which only its end may. Original "
+        "message: ",
+        found.status().message());
   }
 
  private:

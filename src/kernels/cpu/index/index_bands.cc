@@ -120,6 +120,7 @@ void WriteBand(KernelContext& ctx, const Band& band, const Tensor& from, int64_t
   ctx.ParallelFor(count, static_cast<double>(longest * diagonals) * 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t d = band.lower; d <= band.upper; ++d) {
+        if (band.Length(d) <= 0) continue;  // outside of the matrix
         const int64_t row = (i * diagonals + band.upper - d) * longest;
         copier.Copy(out->mutable_raw(), i * size + band.InMatrix(d), band.cols + 1, from.raw(),
                     row + band.InRow(d, longest), 1, band.Length(d));
@@ -178,11 +179,6 @@ class BandDiagKernel final : public BandKernel {
     if (band->rows != least_rows && band->cols != least_cols) {
       return InvalidArgument(
           "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal.");
-    }
-    // A band that is wider than the matrix would have diagonals outside of it.
-    if (longest > 0 && (-band->rows >= band->lower || band->upper >= band->cols)) {
-      return InvalidArgument(
-          "diagonals ", band->lower, " to ", band->upper, " do not lie in a matrix of ", band->rows, " x ", band->cols);
     }
     return absl::OkStatus();
   }

@@ -397,6 +397,7 @@ nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_
 nn_impl.normalize = ops.lu_ops:normalize
 nn_impl_distribute = nn
 parsing_ops = ops.parsing_ops . ops.gen_ops
+parsing_ops.decode_raw_v1 = ops.string_ops:decode_raw
 partitioned_variables = ops.partitioned_variables ops.partitions .
 random_ops = ops.random_ops . ops.gen_ops
 stateless_random_ops = ops.stateless_random_ops . ops.gen_ops
@@ -409,6 +410,7 @@ resource_variable_ops = ops.resource_variables . ops.gen_ops
 rnn = ops.rnn
 rnn_cell rnn_cell_impl rnn.rnn_cell_impl = ops.rnn_cell
 script_ops = ops.script_ops .
+script_ops.eager_py_func = ops.script_ops:py_function
 seq2seq = contrib.legacy_seq2seq
 
 sets sets_impl = sets

@@ -315,3 +315,15 @@ def test_a_closed_writer_writes_nothing_until_it_is_opened_again(tmp_path):
     writer.close()
     tags = [value.tag for path in sorted(tmp_path.iterdir()) for event in tf.train.summary_iterator(str(path)) for value in event.summary.value]
     assert tags == ["kept"]
+
+
+def test_means_of_segments_of_integers():
+    with tf.Session() as session:
+        assert session.run(tf.math.unsorted_segment_mean(tf.constant([1, 2, 5], tf.int64), [0, 1, 1], 3)).tolist() == [1, 3.5, 0]
+
+
+def test_shards_that_there_are_not():
+    for count, index in ((5, 7), (5, -3), (0, 1)):
+        for kind in (ValueError, tf.errors.InvalidArgumentError):
+            with pytest.raises(kind):
+                tf.data.Dataset.range(10).shard(count, index)

@@ -52,3 +52,32 @@ def test_pools_of_fractions():
 def test_glimpses_with_zeros_around():
     glimpse = run(image_ops.extract_glimpse_v2(tf.ones([1, 2, 2, 1]), [4, 4], [[0.0, 0.0]], noise="zero"))
     assert glimpse.sum() == 4
+
+
+def test_conditions_of_constants_are_known():
+    smart_cond = names.find("python.framework.smart_cond")
+    ten, fed = tf.constant(10), tf.placeholder(tf.bool, [])
+
+    def never():
+        raise AssertionError("that branch is not taken")
+
+    assert run(smart_cond.smart_cond(ten < 1, never, lambda: tf.constant(4))) == 4
+    assert run(smart_cond.smart_case([(ten < 1, never), (ten > 5, lambda: tf.constant(3))], default=never)) == 3
+    for condition in (tf.logical_not(fed), tf.random_uniform([]) < 0.5):
+        assert smart_cond.smart_constant_value(condition) is None
+
+
+def test_bytes_of_one_length():
+    parsing_ops = names.find("python.ops.parsing_ops")
+    assert run(parsing_ops.decode_raw(["ab", "c"], tf.uint8, fixed_length=3)).tolist() == [[97, 98, 0], [99, 0, 0]]
+    assert run(parsing_ops.decode_raw_v1(["ab"], tf.uint8)).tolist() == [[97, 98]]
+
+
+def test_normal_numbers_between_bounds():
+    random_ops = names.find("python.ops.random_ops")
+    drawn = run(random_ops.parameterized_truncated_normal([2, 500], stddevs=[1.0, 0.1], means=0, minvals=-1, maxvals=0.5))
+    assert drawn.min() >= -1 and drawn.max() <= 0.5 and drawn[1].std() < 0.2 < drawn[0].std()
+
+
+def test_functions_of_python_by_their_inner_name():
+    assert run(names.find("python.ops.script_ops").eager_py_func(lambda value: value.numpy() * 2, [3], tf.int32)) == 6

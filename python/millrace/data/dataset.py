@@ -15,6 +15,7 @@ from millrace.data.options import Options
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework import errors
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.random_seed import op_seeds
@@ -26,6 +27,13 @@ from millrace.ops import array_ops, control_flow_ops, gen_ops, string_ops
 
 def _int64(value: Any) -> Tensor:
     return convert_to_tensor(value, dtypes.int64) if not isinstance(value, Tensor) or value.dtype == dtypes.int64 else gen_ops.cast(value, dtypes.int64)
+
+
+class ShardError(ValueError, errors.InvalidArgumentError):  # type: ignore[misc, valid-type]
+    """A shard that there is not. Programs before TensorFlow 1.13 expect a ValueError, those from it on what the operation said."""
+
+    def __init__(self, message: str) -> None:
+        errors.InvalidArgumentError.__init__(self, None, None, message)
 
 
 def _number(value: Any) -> Optional[int]:
@@ -195,9 +203,9 @@ class Dataset:
         """Every num_shards-th element, from the one at `index` on."""
         n, i = _number(num_shards), _number(index)
         if n is not None and n < 1:
-            raise at_user_line(ValueError("num_shards must be >= 1; got %s" % num_shards))
+            raise at_user_line(ShardError("num_shards must be >= 1; got %s" % num_shards))
         if i is not None and (i < 0 or n is not None and i >= n):
-            raise at_user_line(ValueError("index must be in [0, num_shards); got %s" % index))
+            raise at_user_line(ShardError("index must be in [0, num_shards); got %s" % index))
         return self._same(gen_ops.shard_dataset(self._variant, _int64(num_shards), _int64(index), output_types=self._spec[0], output_shapes=self._spec[1]))
 
     def concatenate(self, dataset: "Dataset") -> "Dataset":

@@ -23,6 +23,29 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
     return _known(tensor, partial)
 
 
+_OPEN = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration")  # what is fed or comes and goes
+_MOST_OPERATIONS = 100  # that are run to know a value
+
+
+def folded_value(tensor: Tensor) -> Any:
+    """constant_value; of what is computed from a few constants alone, the value too, by running it."""
+    found = constant_value(tensor)
+    if found is not None or tensor.graph._captures:
+        return found
+    needed, stack = {tensor.op}, [tensor.op]
+    while stack:
+        operation = stack.pop()
+        if operation.type in _OPEN or len(needed) > _MOST_OPERATIONS or operation.op_def.is_stateful:
+            return None
+        before = {x.op for x in operation.inputs}.union(operation.control_inputs) - needed
+        needed |= before
+        stack += before
+    from millrace.framework.session import Session
+
+    with Session(graph=tensor.graph) as session:
+        return np.asarray(session.run(tensor))
+
+
 def _known(tensor: Tensor, partial: bool = False) -> Any:
     found = tensor._constant_value()
     if found is not None:

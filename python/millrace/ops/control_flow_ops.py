@@ -13,7 +13,7 @@ import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.static_values import constant_value
+from millrace.framework.static_values import folded_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
 from millrace.ops import array_ops, gen_ops
@@ -144,7 +144,7 @@ def add_check_numerics_ops() -> Operation:
 def smart_constant_value(pred: Any) -> Any:
     """What a condition is, where that is known: a bool, 0, 1, or a tensor whose value is; else None."""
     if isinstance(pred, Tensor):
-        return constant_value(pred)
+        return folded_value(pred)
     if isinstance(pred, (bool, int, np.bool_)) and pred in (0, 1):
         return bool(pred)
     if hasattr(pred, "_as_graph_element"):  # a variable

@@ -85,7 +85,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 def _segment_counts(data: Tensor, segment_ids: Tensor, num_segments: Any) -> Tensor:
     ones = array_ops.ones(array_ops.shape(segment_ids), data.dtype.base_dtype)
-    counts = gen_ops.maximum(gen_ops.unsorted_segment_sum(ones, segment_ids, num_segments), 1.0)
+    counts = gen_ops.maximum(gen_ops.unsorted_segment_sum(ones, segment_ids, num_segments), 1)
     extra = gen_ops.sub(array_ops.rank(data), array_ops.rank(segment_ids))
     shape = array_ops.concat([array_ops.shape(counts), array_ops.ones(array_ops.reshape(extra, [1]), dtypes.int32)], 0)
     return array_ops.reshape(counts, shape)

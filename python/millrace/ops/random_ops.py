@@ -38,6 +38,24 @@ def truncated_normal(
     return _normal(gen_ops.truncated_normal, shape, mean, stddev, dtype, seed, name, "truncated_normal")
 
 
+def parameterized_truncated_normal(
+    shape: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    dtype: Any = dtypes.float32,
+    seed: Optional[int] = None,
+    name: Optional[str] = None,
+) -> Tensor:
+    """Normally distributed values between bounds; what is no scalar is a vector, one for each place of the first axis."""
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    with name_scope(name, "parameterized_truncated_normal", [shape, means, stddevs, minvals, maxvals]) as scope:
+        given = [convert_to_tensor(v, dtype, n) for v, n in ((means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals"))]
+        seed1, seed2 = op_seeds(seed)
+        return gen_ops.parameterized_truncated_normal(_shape_tensor(shape), *given, seed=seed1, seed2=seed2, name=scope)
+
+
 def _normal(op: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Optional[int], name: Optional[str], default: str) -> Tensor:
     dtype = dtypes.as_dtype(dtype).base_dtype
     with name_scope(name, default, [shape, mean, stddev]) as scope:

@@ -92,10 +92,16 @@ def string_length(input: Any, name: Optional[str] = None, unit: str = "BYTE") ->
     return gen_ops.string_length(input, unit=unit, name=name)
 
 
-def decode_raw(input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Optional[str] = None, bytes: Any = None) -> Tensor:
-    """The numbers whose bytes strings hold."""
+def decode_raw(
+    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Optional[str] = None, bytes: Any = None, fixed_length: Any = None
+) -> Tensor:
+    """The numbers whose bytes strings hold; fixed_length: as many bytes of each, with zeros behind what is too short."""
     if out_type is None:
         raise at_user_line(TypeError("decode_raw() missing the argument 'out_type'"))
+    if fixed_length is not None:
+        return gen_ops.decode_padded_raw(
+            given("decode_raw", input_bytes=input_bytes, bytes=bytes), fixed_length, out_type=out_type, little_endian=little_endian, name=name
+        )
     return gen_ops.decode_raw(given("decode_raw", input_bytes=input_bytes, bytes=bytes), out_type=out_type, little_endian=little_endian, name=name)
 
 

@@ -190,6 +190,32 @@ def test_scores_of_images(tmp_path):
 # ---- others ----
 
 
+def test_writers_of_one_folder_have_one_file_that_may_be_opened_again(tmp_path):
+    S = contrib.summary
+    one, two, other = (S.create_file_writer(str(tmp_path), max_queue=1, name=name) for name in (None, "logdir:" + str(tmp_path), "other"))
+    with S.always_record_summaries(), one.as_default(), tf.name_scope("scope"):
+        scalar = S.scalar("a", 1.0, step=1)
+
+    def count():
+        return sorted(len(list(tf.train.summary_iterator(str(path)))) for path in tmp_path.iterdir())
+
+    with tf.Session() as session:
+        session.run([one.init(), two.init()])
+        assert count() == [1]
+        session.run(scalar)
+        assert count() == [1]
+        session.run(scalar)
+        assert count() == [3]
+        session.run(scalar)
+        session.run(S.flush(writer=two))
+        assert count() == [4]
+        session.run(two.close())
+        session.run(other.init())
+        assert len(count()) == 2
+    tags = {v.tag for path in tmp_path.iterdir() for e in tf.train.summary_iterator(str(path)) for v in e.summary.value}
+    assert tags == {"scope/a"}
+
+
 def test_summaries_that_write_themselves(tmp_path):
     S = contrib.summary
     step = tf.train.get_or_create_global_step()
@@ -215,7 +241,7 @@ def test_summaries_that_write_themselves(tmp_path):
                 session.run(S.all_summary_ops())
     (path,) = tmp_path.iterdir()
     found = [(e.step, v.tag) for e in tf.train.summary_iterator(str(path)) for v in e.summary.value]
-    assert sorted(found) == sorted([(7, "g")] * 4 + [(at, tag) for at in (0, 2) for tag in ("f/a", "h", "i/image/0")])
+    assert sorted(found) == sorted([(7, "g")] * 4 + [(at, tag) for at in (0, 2) for tag in ("f/f/a", "h", "i/image/0")])
     with pytest.raises(RuntimeError, match="No default"):
         S.initialize()
 

@@ -143,10 +143,10 @@ def test_an_evaluation_reads_from_queues(tmp_path):
     batch = tf.train.batch([tf.cast(number, tf.float32)], 4)
     factor = tf.Variable(1.0)
     mean, update = tf.metrics.mean(batch * factor)
+    step = tf.train.create_global_step()
     with tf.Session() as session:
-        session.run(factor.assign(2.0))
-        path = tf.train.Saver([factor]).save(session, str(tmp_path / "model"))
-    tf.train.create_global_step()
+        session.run([factor.assign(2.0), step.initializer])
+        path = tf.train.Saver([factor, step]).save(session, str(tmp_path / "model"))
     values = {"mean": mean}.values()
-    found = slim.evaluation.evaluate_once("", path, str(tmp_path), num_evals=2, eval_op=update, final_op=values, variables_to_restore=[factor])
+    found = slim.evaluation.evaluate_once("", path, str(tmp_path), num_evals=2, eval_op=update, final_op=values, variables_to_restore=[factor, step])
     assert found == [3.0]

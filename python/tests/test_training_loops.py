@@ -120,3 +120,49 @@ def test_hooks_find_the_last_checkpoint_at_the_end(tmp_path):
             for _ in range(3):
                 session.run(step)
     assert last.found == str(tmp_path / "model.ckpt-3")
+
+
+def test_slim_trains_until_its_input_ends_and_writes_traces(tmp_path):
+    from millrace.contrib import slim
+
+    x = tf.train.limit_epochs(tf.constant([[1.0, 2.0]]), 5)
+    w = tf.get_variable("w", [2, 1], initializer=tf.zeros_initializer())
+    train = slim.learning.create_train_op(tf.reduce_sum(tf.square(tf.matmul(x, w) - 1.0)), tf.train.GradientDescentOptimizer(0.05))
+    saver = tf.train.Saver()
+    loss = slim.learning.train(train, str(tmp_path), trace_every_n_steps=2)
+    assert loss < 1 and tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-5")
+    assert {path.name for path in tmp_path.glob("tf_trace-*.json")} == {"tf_trace-1.json", "tf_trace-3.json", "tf_trace-5.json"}
+    with pytest.raises(ValueError, match="trace_every_n_steps because logdir=None"):
+        slim.learning.train(train, None, trace_every_n_steps=2)
+    with pytest.raises(ValueError, match="saver because logdir=None"):
+        slim.learning.train(train, None, saver=saver)
+
+
+def test_slim_multiplies_gradients_that_are_there():
+    from millrace.contrib import slim
+
+    w = tf.get_variable("w", [2])
+    for pairs, factors, message in (((), {w: 2.0}, "must be a list"), ([], {}, "is empty"), ([], 3, "must be a dict"), ([(None, w)], {w: 2.0}, "None")):
+        with pytest.raises(ValueError, match=message):
+            slim.learning.multiply_gradients(pairs, factors)
+
+
+def test_slim_evaluates_with_hooks_until_the_input_ends(tmp_path):
+    from millrace.contrib import slim
+
+    x = tf.train.limit_epochs(tf.constant([1.0, 3.0]), 3)
+    mean, update = tf.metrics.mean(x)
+    step = tf.train.get_or_create_global_step()
+    with tf.Session() as session:
+        session.run(step.initializer)
+        tf.train.Saver([step]).save(session, str(tmp_path / "model"))
+    runs = []
+
+    class Counting(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            runs.append(1)
+
+    value = slim.evaluation.evaluation_loop(
+        "", str(tmp_path), None, num_evals=100, eval_op=update, final_op=mean, eval_interval_secs=0, max_number_of_evaluations=1, hooks=[Counting()]
+    )
+    assert value == 2.0 and len(runs) == 3

@@ -5,18 +5,15 @@
 from __future__ import annotations
 
 import collections.abc
-from typing import Any, Optional
+from typing import Any, List, Optional
 
-from millrace.framework import arguments
 from millrace import summary, tf_logging
-from millrace.framework.graph import GraphKeys, get_collection
-from millrace.framework.session import Session
+from millrace.contrib import training_loops
+from millrace.contrib.training_loops import StopAfterNEvalsHook, SummaryAtEndHook
 from millrace.ops import variables
-from millrace.ops.control_flow_ops import group
 from millrace.train.checkpoint_utils import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
-from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step, get_or_create_global_step, global_step as value_of_step
-from millrace.train.queue_runner import start_queue_runners
+from millrace.train.monitored_session import Scaffold
 from millrace.train.saver import Saver
 
 _DEFAULT = 0
@@ -56,6 +53,19 @@ def evaluation(
     return value
 
 
+def _restorer(initial_op: Any, feed_dict: Any, init_fn: Any, variables_to_restore: Any) -> Scaffold:
+    get_or_create_global_step()
+    saver = Saver(variables_to_restore or variables.global_variables())
+    return Scaffold(init_op=initial_op, init_feed_dict=feed_dict, init_fn=init_fn, saver=saver)
+
+
+def _hooks(num_evals: int, logdir: Optional[str], summary_op: Any, feed_dict: Any, given: Any) -> List[Any]:
+    if isinstance(summary_op, int) and summary_op == _DEFAULT:
+        summary_op = summary.merge_all()
+    at_end = [SummaryAtEndHook(logdir, summary_op=summary_op, feed_dict=feed_dict)] if summary_op is not None and logdir else []
+    return [StopAfterNEvalsHook(num_evals), *at_end, *(given or [])]
+
+
 def evaluate_once(
     master: str,
     checkpoint_path: str,
@@ -73,41 +83,18 @@ def evaluate_once(
     session_config: Any = None,
     hooks: Any = None,
 ) -> Any:
-    """The value of final_op after eval_op has run num_evals times on a checkpoint's variables."""
-    arguments.only(None, hooks=hooks)
-    if summary_op is not None and isinstance(summary_op, int) and summary_op == _DEFAULT:
-        summary_op = summary.merge_all()
-    step = get_global_step() or get_or_create_global_step()
-    saver = Saver(variables_to_restore or variables.global_variables())
-    local = group(variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS))
-    tf_logging.info("Starting evaluation of %s", checkpoint_path)
-    with Session(master, config=session_config) as sess:
-        sess.run(variables.global_variables_initializer())
-        saver.restore(sess, checkpoint_path)
-        sess.run(local)
-        coordinator = Coordinator()
-        threads = start_queue_runners(sess, coordinator)
-        writer = summary.FileWriter(logdir, sess.graph) if summary_op is not None and logdir else None
-        try:
-            return evaluation(
-                sess,
-                num_evals,
-                initial_op,
-                initial_op_feed_dict,
-                eval_op,
-                eval_op_feed_dict,
-                final_op,
-                final_op_feed_dict,
-                summary_op,
-                summary_op_feed_dict,
-                writer,
-                step,
-            )
-        finally:
-            coordinator.request_stop()
-            coordinator.join(threads, ignore_live_threads=True)
-            if writer is not None:
-                writer.close()
+    """The value of final_op after eval_op has run num_evals times, or until the input ends, on a checkpoint's variables."""
+    return training_loops.evaluate_once(
+        checkpoint_path,
+        master,
+        _restorer(initial_op, initial_op_feed_dict, None, variables_to_restore),
+        _fetches(eval_op),
+        eval_op_feed_dict,
+        _fetches(final_op),
+        final_op_feed_dict,
+        _hooks(num_evals, logdir, summary_op, summary_op_feed_dict, hooks),
+        session_config,
+    )
 
 
 def evaluation_loop(
@@ -133,27 +120,18 @@ def evaluation_loop(
     hooks: Any = None,
 ) -> Any:
     """evaluate_once of each checkpoint as it appears; the last value of final_op."""
-    arguments.only(None, init_fn=init_fn)
-    value, count = None, 0
-    for path in checkpoints_iterator(checkpoint_dir, eval_interval_secs, timeout, timeout_fn):
-        value = evaluate_once(
-            master,
-            path,
-            logdir,
-            num_evals,
-            initial_op,
-            initial_op_feed_dict,
-            eval_op,
-            eval_op_feed_dict,
-            final_op,
-            final_op_feed_dict,
-            summary_op,
-            summary_op_feed_dict,
-            variables_to_restore,
-            session_config,
-            hooks,
-        )
-        count += 1
-        if max_number_of_evaluations is not None and count >= max_number_of_evaluations:
-            break
-    return value
+    return training_loops.evaluate_repeatedly(
+        checkpoint_dir,
+        master,
+        _restorer(initial_op, initial_op_feed_dict, init_fn, variables_to_restore),
+        _fetches(eval_op),
+        eval_op_feed_dict,
+        _fetches(final_op),
+        final_op_feed_dict,
+        eval_interval_secs,
+        _hooks(num_evals, logdir, summary_op, summary_op_feed_dict, hooks),
+        session_config,
+        max_number_of_evaluations,
+        timeout,
+        timeout_fn,
+    )

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from millrace.framework import arguments
-from millrace import tf_logging
+from millrace import file_io, tf_logging
 from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
 from millrace.ops import array_ops, control_flow_ops, math_ops
 from millrace.ops.variables import trainable_variables
+from millrace.protos import definitions
+from millrace.timeline import Timeline
 from millrace.train.global_step import get_or_create_global_step
 from millrace.train import saver as tf_saver, supervisor  # noqa: F401 - programs take them from here
 from millrace.train.supervisor import Supervisor
@@ -34,10 +38,18 @@ def clip_gradient_norms(gradients_to_variables: Any, max_norm: float) -> List[Tu
 
 def multiply_gradients(grads_and_vars: Any, gradient_multipliers: Dict[Any, Any]) -> List[Tuple[Any, Any]]:
     """Gradients times the factors of their variables (by variable or by name)."""
+    if not isinstance(grads_and_vars, list):
+        raise at_user_line(ValueError("`grads_and_vars` must be a list."))
+    if not gradient_multipliers:
+        raise at_user_line(ValueError("`gradient_multipliers` is empty."))
+    if not isinstance(gradient_multipliers, dict):
+        raise at_user_line(ValueError("`gradient_multipliers` must be a dict."))
     scaled = []
     for grad, var in grads_and_vars:
         key = var if var in gradient_multipliers else var.op.name
-        if key in gradient_multipliers and grad is not None:
+        if key in gradient_multipliers:
+            if grad is None:
+                raise at_user_line(ValueError("Requested multiple of `None` gradient."))
             factor = gradient_multipliers[key]
             grad = IndexedSlices(grad.values * factor, grad.indices, grad.dense_shape) if isinstance(grad, IndexedSlices) else grad * factor
         scaled.append((grad, var))
@@ -99,10 +111,21 @@ def create_train_op(
     return train_op
 
 
+def _write_trace(metadata: Any, path: str) -> None:
+    tf_logging.info("Writing trace to %s", path)
+    with file_io.FileIO(path, "w") as file:
+        file.write(Timeline(metadata.step_stats).generate_chrome_trace_format())
+
+
 def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Dict[str, Any]) -> Tuple[Any, bool]:
     """(the loss of one step, whether to stop)."""
-    loss, step = sess.run([train_op, global_step])
+    traced = train_step_kwargs.get("trace_every_n_steps")
+    traced = bool(traced) and sess.run(global_step) % traced == 0
+    metadata = definitions.RunMetadata() if traced else None
+    loss = sess.run(train_op, options=definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE) if traced else None, run_metadata=metadata)
     step = sess.run(global_step)
+    if metadata is not None:
+        _write_trace(metadata, os.path.join(train_step_kwargs["logdir"], "tf_trace-%d.json" % step))
     limit, every = train_step_kwargs.get("number_of_steps"), train_step_kwargs.get("log_every_n_steps")
     if every and step % every == 0:
         tf_logging.info("global step %d: loss = %.4f", step, loss)
@@ -142,14 +165,17 @@ def train(
     trace_every_n_steps: Any = None,
 ) -> Any:
     """Runs the training operation until a step function says stop; returns the last loss. Workers but the chief begin at startup_delay_steps."""
-    arguments.only(None, trace_every_n_steps=trace_every_n_steps)
     arguments.only(None, sync_optimizer=sync_optimizer)
     if train_op is None:
         raise ValueError("train_op cannot be None.")
     graph = graph or (train_op.graph if not isinstance(train_op, Operation) else get_default_graph())
     with graph.as_default():
         global_step = get_or_create_global_step() if global_step is None else global_step
-    keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps)
+    if logdir is None:
+        given = dict(summary_op=None if summary_op is Supervisor.USE_DEFAULT else summary_op, saver=saver, trace_every_n_steps=trace_every_n_steps)
+        for name in (name for name, value in given.items() if value is not None):
+            raise at_user_line(ValueError("Cannot provide %s because logdir=None" % name))
+    keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps, trace_every_n_steps=trace_every_n_steps, logdir=logdir)
     keywords.update(train_step_kwargs or {})
     watcher = Supervisor(
         graph=graph,
@@ -174,8 +200,11 @@ def train(
         if not is_chief and startup_delay_steps > 0:
             _wait_for_step(sess, global_step, min(startup_delay_steps, number_of_steps or sys.maxsize))
         stop = False
-        while not stop and not watcher.should_stop():
-            loss, stop = train_step_fn(sess, train_op, global_step, keywords)
+        try:
+            while not stop and not watcher.should_stop():
+                loss, stop = train_step_fn(sess, train_op, global_step, keywords)
+        except OutOfRangeError as error:  # the end of the input
+            tf_logging.info("Caught OutOfRangeError. Stopping Training. %s", error)
         if logdir and watcher.is_chief and watcher.saver:
             watcher.saver.save(sess, watcher.save_path, global_step=global_step)
     return loss

@@ -24,7 +24,7 @@ _OPS, _INITIALIZERS = "_summary_ops_v2", "_summary_writer_init_v2"
 
 
 def _state() -> Any:
-    return get_default_graph().__dict__.setdefault("_summaries_v2", {"writer": None, "record": False})
+    return get_default_graph().__dict__.setdefault("_summaries_v2", {"writer": None, "record": False, "events": {}})
 
 
 def _run(function: Callable[..., Any], *tensors: Any) -> Operation:
@@ -37,37 +37,62 @@ def _run(function: Callable[..., Any], *tensors: Any) -> Operation:
     return py_func(call, list(tensors), dtypes.bool, stateful=True).op
 
 
+class _Events:
+    """The file of all writers of one name: made when it is needed, flushed when more than max_queue events wait, and new after a close."""
+
+    def __init__(self, make: Callable[[], Any], max_queue: int) -> None:
+        self._make, self._max_queue = make, max_queue
+        self._file: Any = None
+        self._waiting = 0
+        self._closed = False
+
+    def start(self) -> Any:
+        """The file, open."""
+        self._closed = False
+        self._file = self._file or self._make()
+        return self._file
+
+    def add(self, write: Callable[[Any], Any]) -> None:
+        """Lets a function of the file add an event."""
+        if self._closed:
+            raise RuntimeError("the summary writer is closed")
+        write(self.start())
+        self._waiting += 1
+        if self._waiting > self._max_queue:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits."""
+        self._waiting = 0
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Writes what waits, and closes the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._closed, self._waiting = None, True, 0
+
+
 class SummaryWriter:
     """Events of a folder; the file is made when init() or the first summary runs."""
 
-    def __init__(self, logdir: str, max_queue: Optional[int], flush_secs: float, filename_suffix: Optional[str]) -> None:
-        self._open: Callable[[], Any] = lambda: _summary.FileWriter(logdir, max_queue=max_queue or 10, flush_secs=flush_secs, filename_suffix=filename_suffix)
-        self._file: Any = None
-        self._closed = False
+    def __init__(self, events: _Events) -> None:
+        self._events = events
 
-    def _writer(self) -> Any:
-        if self._closed:
-            raise RuntimeError("the summary writer is closed")
-        if self._file is None:
-            self._file = self._open()
-        return self._file
+    _resource = property(lambda self: self, doc="What flush() and the other operations take for the writer.")
 
     def init(self) -> Operation:
-        """An operation that makes the file."""
-        return _run(lambda: self._writer())
+        """An operation that makes the file, a new one after close()."""
+        return _run(self._events.start)
 
     def flush(self) -> Operation:
         """An operation that writes what is in the queue."""
-        return _run(lambda: self._writer().flush())
+        return _run(self._events.flush)
 
     def close(self) -> Operation:
         """An operation that writes what is in the queue, and closes the file."""
-
-        def close() -> None:
-            self._writer().close()
-            self._closed = True
-
-        return _run(close)
+        return _run(self._events.close)
 
     def set_as_default(self) -> None:
         """Lets summaries of the default graph go here."""
@@ -91,11 +116,12 @@ def create_file_writer(
     filename_suffix: Optional[str] = None,
     name: Optional[str] = None,
 ) -> Any:
-    """A writer for a folder. None for the folder: one that writes nothing."""
-    del name  # no operation is made for it
+    """A writer for a folder; those of one folder, or of one name if there are names, have one file. None for the folder: one that writes nothing."""
     if logdir is None:
-        return _Nothing("", None, 0, None)
-    made = SummaryWriter(os.fspath(logdir), max_queue, (flush_millis or 120000) / 1000.0, filename_suffix)
+        return _Nothing(_Events(lambda: None, 0))
+    folder, seconds = os.fspath(logdir), (120000 if flush_millis is None else flush_millis) / 1000.0
+    events = _Events(lambda: _summary.FileWriter(folder, flush_secs=seconds, filename_suffix=filename_suffix), 10 if max_queue is None else max_queue)
+    made = SummaryWriter(_state()["events"].setdefault(name or "logdir:" + folder, events))
     get_default_graph().add_to_collection(_INITIALIZERS, made.init())
     return made
 
@@ -170,27 +196,24 @@ def _step(step: Any) -> Tensor:
     return gen_ops.cast(convert_to_tensor(found), dtypes.int64)
 
 
-def _record(name: str, make: Callable[[str], Any], step: Any) -> Operation:
-    """An operation that writes the summary that `make` gives, where the context says so."""
+def _record(name: str, family: Optional[str], make: Callable[[str], Any], step: Any) -> Operation:
+    """An operation that writes the summary that `make` gives for a tag, where the context says so. The tag is its name in its scope, behind the family."""
     writer, wanted = _state()["writer"], should_record_summaries()
     if writer is None or wanted is False:
         return control_flow_ops.no_op()
 
     def write() -> Tensor:
         def add(data: bytes, at: Any) -> np.bool_:
-            writer._writer().add_summary(data, int(at))
+            writer._events.add(lambda file: file.add_summary(data, int(at)))
             return np.bool_(True)
 
-        return py_func(add, [make(name), _step(step)], dtypes.bool)
+        return py_func(add, [make(tag), _step(step)], dtypes.bool)
 
-    with name_scope(name or "summary"):
+    with name_scope(("%s/%s" % (family, name) if family else name) or "summary") as scope:
+        tag = ("%s/" % family if family else "") + scope.rstrip("/")
         made = write().op if wanted is True else control_flow_ops.cond(wanted, write, lambda: convert_to_tensor(False)).op
     get_default_graph().add_to_collection(_OPS, made)
     return made
-
-
-def _tagged(name: str, family: Optional[str]) -> str:
-    return "%s/%s" % (family, name) if family else name
 
 
 # ---- kinds of summaries ----
@@ -198,25 +221,26 @@ def _tagged(name: str, family: Optional[str]) -> str:
 
 def scalar(name: str, tensor: Any, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes a number."""
-    return _record(_tagged(name, family), lambda tag: gen_ops.scalar_summary(tag, gen_ops.cast(convert_to_tensor(tensor), dtypes.float32)), step)
+    return _record(name, family, lambda tag: gen_ops.scalar_summary(tag, gen_ops.cast(convert_to_tensor(tensor), dtypes.float32)), step)
 
 
 def histogram(name: str, tensor: Any, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes a histogram."""
-    return _record(_tagged(name, family), lambda tag: gen_ops.histogram_summary(tag, tensor), step)
+    return _record(name, family, lambda tag: gen_ops.histogram_summary(tag, tensor), step)
 
 
 def image(name: str, tensor: Any, bad_color: Any = None, max_images: int = 3, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes images [batch, height, width, channels]."""
     if bad_color is not None:
         raise at_user_line(NotImplementedError("tf.contrib.summary.image(bad_color=...): values that are not finite are red"))
-    return _record(_tagged(name, family), lambda tag: gen_ops.image_summary(tag, tensor, max_images=max_images), step)
+    return _record(name, family, lambda tag: gen_ops.image_summary(tag, tensor, max_images=max_images), step)
 
 
 def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes sounds."""
     return _record(
-        _tagged(name, family),
+        name,
+        family,
         lambda tag: gen_ops.audio_summary_v2(tag, tensor, gen_ops.cast(convert_to_tensor(sample_rate), dtypes.float32), max_outputs=max_outputs),
         step,
     )
@@ -225,7 +249,7 @@ def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, family
 def generic(name: str, tensor: Any, metadata: Any = None, family: Optional[str] = None, step: Any = None) -> Operation:
     """Writes a tensor; metadata is a SummaryMetadata, or one as bytes."""
     data = metadata if isinstance(metadata, bytes) else b"" if metadata is None else metadata.SerializeToString()
-    return _record(_tagged(name, family), lambda tag: gen_ops.tensor_summary_v2(tag, tensor, data), step)
+    return _record(name, family, lambda tag: gen_ops.tensor_summary_v2(tag, tensor, data), step)
 
 
 def graph(param: Any, step: Any = None, name: Optional[str] = None) -> Operation:
@@ -236,7 +260,7 @@ def graph(param: Any, step: Any = None, name: Optional[str] = None) -> Operation
 
     def add(data: bytes, at: Any) -> None:
         event = definitions.Event(step=int(at), graph_def=data)
-        writer._writer().add_event(event)
+        writer._events.add(lambda file: file.add_event(event))
 
     given = param.SerializeToString() if hasattr(param, "SerializeToString") else param
     with name_scope(name or "graph"):
@@ -249,7 +273,7 @@ def import_event(tensor: Any, name: Optional[str] = None) -> Operation:
     if writer is None:
         return control_flow_ops.no_op()
     with name_scope(name or "import_event"):
-        return _run(lambda data: writer._writer().add_event(definitions.Event.FromString(data)), convert_to_tensor(tensor, dtypes.string))
+        return _run(lambda data: writer._events.add(lambda file: file.add_event(definitions.Event.FromString(data))), convert_to_tensor(tensor, dtypes.string))
 
 
 def flush(writer: Any = None, name: Optional[str] = None) -> Operation:
@@ -286,5 +310,4 @@ def initialize(graph: Any = None, session: Any = None) -> None:
         raise at_user_line(ValueError("Argument `session must be passed if no default session exists"))
     session.run(summary_writer_initializer_op())
     if graph is not None:
-        state = _state()["writer"]
-        state._writer().add_graph(graph)
+        _state()["writer"]._events.add(lambda file: file.add_graph(graph))

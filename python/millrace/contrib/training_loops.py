@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from millrace import summary, tf_logging
 from millrace.contrib import slim_learning
-from millrace.contrib.slim_evaluation import checkpoints_iterator
+from millrace.train.checkpoint_utils import checkpoints_iterator
 from millrace.contrib.slim_learning import clip_gradient_norms
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.ops import math_ops

@@ -197,7 +197,7 @@ def test_private_attributes_are_kept(tmp_path):
         session.run(tf.global_variables_initializer())
         path = tf.train.Checkpoint(layer=layer).save(tmp_path / "c")
         keys = {key.partition("/.ATTRIBUTES")[0] for key in tf.train.load_checkpoint(path).get_variable_to_shape_map()}
-    assert {"layer/_scale", "layer/_parts/0", "layer/_inner/kernel"} <= keys and len(keys) == 5
+    assert {"layer/scale", "layer/part", "layer/_inner/kernel"} <= keys and len(keys) == 5
 
 
 def test_objects_that_say_what_they_are_saved_as(tmp_path):

@@ -11,10 +11,10 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.keras import backend as K
+from millrace.keras.metric_base import as_settings
 from millrace.keras.utils.generic_utils import deserialize_keras_object
 from millrace.keras.utils.losses_utils import ReductionV2, compute_weighted_loss
 from millrace.ops import gen_ops, math_ops, nn_ops
-from millrace.ops.variables import Variable
 
 Reduction = ReductionV2
 
@@ -102,7 +102,7 @@ def huber_loss(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
 @_of_one_type
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
     """Of probabilities."""
-    if label_smoothing:
+    if isinstance(label_smoothing, Tensor) or label_smoothing:
         classes = math_ops.cast(K.shape(y_true)[-1], y_pred.dtype.base_dtype)
         y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
     return K.categorical_crossentropy(y_true, y_pred, from_logits)
@@ -116,7 +116,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
 @_of_one_type
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
     """Of probabilities of yes."""
-    if label_smoothing:
+    if isinstance(label_smoothing, Tensor) or label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
     return math_ops.reduce_mean(K.binary_crossentropy(y_true, y_pred, from_logits), -1)
 
@@ -191,7 +191,7 @@ class LossFunctionWrapper(Loss):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""
-        return {**super().get_config(), **{k: K.get_value(v) if isinstance(v, (Tensor, Variable)) else v for k, v in self._fn_kwargs.items()}}
+        return {**super().get_config(), **as_settings(self._fn_kwargs)}
 
 
 def _class(class_name: str, function: Callable[..., Any], leaves_out: str = "") -> Any:

@@ -102,6 +102,11 @@ def value_of(variable: Any) -> Tensor:
     return variable.read_value()
 
 
+def as_settings(arguments: Dict[str, Any]) -> Dict[str, Any]:
+    """Arguments with the values of tensors and variables among them."""
+    return {k: K.get_value(v) if isinstance(v, (Tensor, Variable)) else v for k, v in arguments.items()}
+
+
 def fitted(y_true: Any, y_pred: Any, dtype: Any = None) -> Any:
     """Truth and prediction as tensors of one rank."""
     y_pred = convert_to_tensor(y_pred)
@@ -276,7 +281,7 @@ class MeanMetricWrapper(Mean):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a metric."""
-        return {**self._fn_kwargs, **super().get_config()}
+        return {**as_settings(self._fn_kwargs), **super().get_config()}
 
 
 def mean_of(class_name: str, function: Callable[..., Any], name: str, doc: str, **settings: Any) -> Any:

@@ -21,7 +21,7 @@ import millrace.keras.layers  # noqa: F401 - the classes that models are read fr
 from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
 from millrace.layers.serialization import CLASSES, deserialize
 from millrace.keras.engine.inputs import Input, InputLayer, input_like
-from millrace.keras.engine.saving import h5py, load_weights_from_hdf5_group, save_model  # noqa: F401
+from millrace.keras.engine.saving import load_weights_from_hdf5_group, opened, save_model  # noqa: F401
 from millrace.keras.engine.training import Model
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer
@@ -133,11 +133,12 @@ class Sequential(Model):
             first = waiting.pop(0)
             self._become(list(shape.values()), [first(shape)], [first])
         else:
-            self._build_input_shape = (None, *tuple(shape)[1:])
+            self._build_input_shape = (None, *TensorShape(shape).as_list()[1:])
             start = Input(batch_shape=self._build_input_shape, name="input_1")
             self._become([start], [start], [])
         for layer in waiting:
             self.add(layer)
+        self._restore_new_variables()
         if self._late is not None:
             self.compile(**self._late)
 
@@ -185,6 +186,8 @@ class Sequential(Model):
     def get_config(self) -> Dict[str, Any]:
         """Its name and its layers; the shape of its first data where no layer says it."""
         layers = [{"class_name": type(layer).__name__, "config": layer.get_config()} for layer in self._stack]
+        if self.inputs and layers and not isinstance(self._stack[0], Model) and self._build_input_shape is None:
+            layers[0]["config"].setdefault("batch_input_shape", K.int_shape(self.inputs[0]))  # which an InputLayer may have said
         config = {"name": self.name, "layers": layers}
         if self._build_input_shape is not None:
             config["build_input_shape"] = self._build_input_shape
@@ -208,10 +211,9 @@ CLASSES.update(TensorFlowOpLayer=TensorFlowOpLayer, AddLoss=AddLoss, AddMetric=A
 # ---- models in files ----
 
 
-def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) -> Any:
+def load_model(filepath: Any, custom_objects: Any = None, compile: bool = True) -> Any:
     """The model that save_model wrote."""
-    library = h5py()
-    with library.File(filepath, "r") as file, custom_object_scope(custom_objects or {}):
+    with opened(filepath, "r") as file, custom_object_scope(custom_objects or {}):
         if "model_config" not in file.attrs:
             raise at_user_line(ValueError("No model found in config file."))
         config = file.attrs["model_config"]
@@ -233,6 +235,7 @@ def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) 
                 real(training["metrics"], metrics.deserialize),
                 training["loss_weights"],
                 training["sample_weight_mode"],
+                real(training.get("weighted_metrics"), metrics.deserialize),
             )
             if "optimizer_weights" in file:
                 group = file["optimizer_weights"]

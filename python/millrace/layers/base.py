@@ -170,6 +170,7 @@ class Layer(Parts):
                 lambda: _started(start, sizes, kind), trainable, name=name, constraint=constraints.get(constraint), use_resource=use_resource is not False
             )
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
+        self._named_weights[name] = made
         penalty = regularizers.get(regularizer)
         if penalty is not None:
             with name_scope(name + "/Regularizer"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
@@ -15,7 +15,16 @@ from millrace.layers.nodes import listed, reachable_from
 from millrace.module import Submodules, inside
 from millrace.ops.variables import Variable
 
-_NEIGHBOURS = ("_inbound_nodes", "_outbound_nodes", "_input_layers", "_output_layers", "_added_metrics", "_first_values", "_collected_trainable_weights")
+_NEIGHBOURS = (
+    "_inbound_nodes",
+    "_outbound_nodes",
+    "_input_layers",
+    "_output_layers",
+    "_added_metrics",
+    "_first_values",
+    "_collected_trainable_weights",
+    "_named_weights",
+)
 
 
 def _each_once(values: List[Any]) -> List[Any]:
@@ -61,6 +70,7 @@ class Parts(Submodules):
     def _init_parts(self) -> None:
         self._trainable_weights: List[Any] = []
         self._non_trainable_weights: List[Any] = []
+        self._named_weights: Dict[str, Any] = {}  # what checkpoints know them by
         self._losses: List[Any] = []
         self._updates: List[Any] = []  # operations
         self._free: Set[int] = set()  # the ids of losses and updates that are for all models, whatever their inputs

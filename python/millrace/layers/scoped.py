@@ -165,6 +165,7 @@ class Layer(base.Layer):
                 if loss is not None:
                     self.add_loss(loss)
         (self._trainable_weights if trainable else self._non_trainable_weights).append(variable)
+        self._named_weights[name] = variable
         return variable
 
     add_variable = add_weight  # type: ignore[assignment]

@@ -59,7 +59,7 @@ def _is_of_keras(value: Any) -> bool:
     return module is not None and isinstance(value, module.Optimizer)
 
 
-_OWN = ("_trainable_weights", "_non_trainable_weights", "_save_counter")  # attributes of the library that hold what others name
+_OWN = ("_trainable_weights", "_non_trainable_weights", "_named_weights", "_save_counter")  # attributes of the library that hold what others name
 
 
 def _is_kept(name: str, value: Any) -> bool:
@@ -92,10 +92,11 @@ def children_of(value: Any) -> Dict[str, Any]:
         return value._non_slots_of(get_default_graph())
     found: Dict[str, Any] = {}
     layers = getattr(value, "layers", None)
-    if isinstance(value, Layer) and isinstance(layers, list):  # a model
+    if isinstance(value, Layer) and isinstance(layers, list) and getattr(value, "_is_graph_network", True):  # others are known by their attributes
         with_weights = [layer for layer in layers if layer.weights]
         found.update(("layer_with_weights-%d" % i, layer) for i, layer in enumerate(with_weights))
         found.update(("layer-%d" % i, layer) for i, layer in enumerate(layers))
+    found.update(getattr(value, "_named_weights", {}))
     found.update((name, v) for name, v in _attributes(value).items() if name != "layers")
     return found
 
@@ -208,11 +209,13 @@ class _Matched(NamedTuple):
 def _match(tree: _Tree, saved: Any) -> _Matched:
     """What of a checkpoint belongs to which variable: walks both graphs from their roots by local names."""
     numbers, waiting = {0: 0}, deque([0])  # by the checkpoint's numbers: ours
+    taken = {0}
     while waiting:
         theirs = waiting.popleft()
         mine = tree.objects[numbers[theirs]].children
         for child in saved.nodes[theirs].children:
-            if child.local_name in mine and child.node_id not in numbers:
+            if child.local_name in mine and child.node_id not in numbers and mine[child.local_name] not in taken:
+                taken.add(mine[child.local_name])
                 numbers[child.node_id] = mine[child.local_name]
                 waiting.append(child.node_id)
     slots = {(optimizer, of, name): number for optimizer, of, name, number in tree.slots}
@@ -257,6 +260,11 @@ class _Bytes(SaveableObject):
     def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
         """Nothing: objects are not made of it."""
         return control_flow_ops.no_op()
+
+
+def _one_value(value: Any) -> Any:
+    """A scalar of Python. NumPy would take zeros off the end of bytes."""
+    return value if isinstance(value, bytes) else np.asarray(value).item()
 
 
 class _Status:
@@ -305,16 +313,24 @@ class _Status:
             saveable = self._checkpoint._saveable(part, key)
             if hasattr(saveable, "python_restore") and part.identity not in self._handed_over:
                 self._handed_over.add(part.identity)
-                saveable.python_restore([np.asarray(load_checkpoint(self._path).get_tensor(key)).item()])
+                saveable.python_restore([_one_value(load_checkpoint(self._path).get_tensor(key))])
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:
         """Gives the variables their values."""
         made = self._restore_python()._matched()
         parts = {key: part for key, part in made.parts.items() if part.identity not in self._handed_over}
-        if made.variables or parts:
-            self._checkpoint._saver(made.variables, parts, False).restore(_session(session), self._path)
-        for variable in made.variables.values():
+        self._restore(made.variables, parts, session)
+
+    def restore_new(self, session: Any = None) -> None:
+        """Gives values to the variables that were made since this was last done."""
+        found = self._matched().variables
+        self._restore({key: v for key, v in found.items() if getattr(v, "_restored_by", -1) < self._number}, {}, session)
+
+    def _restore(self, variables: Dict[str, Variable], parts: Dict[str, _Part], session: Any) -> None:
+        if variables or parts:
+            self._checkpoint._saver(variables, parts, False).restore(_session(session), self._path)
+        for variable in variables.values():
             variable._restored_by = self._number  # type: ignore[attr-defined]
 
     def initialize_or_restore(self, session: Any = None) -> None:
@@ -444,7 +460,7 @@ class Checkpoint:
         reader = load_checkpoint(path)
         if not reader.has_tensor(OBJECT_GRAPH):
             return _NameBased(self, path, None)
-        saved = definitions.TrackableObjectGraph.FromString(np.asarray(reader.get_tensor(OBJECT_GRAPH)).item())
+        saved = definitions.TrackableObjectGraph.FromString(_one_value(reader.get_tensor(OBJECT_GRAPH)))
         _check(path, saved)
         return _Status(self, path, saved)._restore_python()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-import numpy as np
 
 import millrace._core as _core
 from millrace.framework import errors
@@ -19,7 +18,7 @@ def _objects(reader: Any) -> Any:
     """What the objects of a checkpoint are and hold; None in one of a Saver."""
     if OBJECT_GRAPH not in reader.names():
         return None
-    return definitions.TrackableObjectGraph.FromString(np.asarray(reader.read(OBJECT_GRAPH)).item())
+    return definitions.TrackableObjectGraph.FromString(reader.read(OBJECT_GRAPH))
 
 
 def object_metadata(save_path: Any) -> Any:

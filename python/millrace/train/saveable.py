@@ -10,6 +10,7 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_collection
 from millrace.ops import array_ops, control_flow_ops, gen_ops
+from millrace.ops.block_ops import ensure_shape
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables
 
 
@@ -71,13 +72,14 @@ class ResourceVariableSaveable(SaveableObject):
     def __init__(self, var: Any, slice_spec: str, name: str) -> None:
         self._var, self.handle_op = var, var.op.inputs[0] if isinstance(var, Tensor) else var.handle
         value = var if isinstance(var, Tensor) else var._snapshot
+        self._shape = value.get_shape()
         super().__init__(value, [SaveSpec(value, slice_spec, name, dtype=value.dtype)], name)
 
     def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
         value = restored_tensors[0]
         if restored_shapes is not None:
             value = array_ops.reshape(value, restored_shapes[0])
-        return gen_ops.assign_variable_op(self.handle_op, array_ops.identity(value))
+        return gen_ops.assign_variable_op(self.handle_op, ensure_shape(value, self._shape))
 
 
 class TableSaveable(SaveableObject):

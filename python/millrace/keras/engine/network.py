@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
@@ -49,11 +50,19 @@ def _each_its_own(names: List[str]) -> List[str]:
     return made
 
 
+def _own_nodes(layer: Any) -> int:
+    """How many of a layer's calls are none: of a network the first, from its own inputs to its outputs; configs begin behind it."""
+    return int(isinstance(layer, Network) and bool(layer._inbound_nodes) and not layer._inbound_nodes[0].inbound_layers)
+
+
 class Network(Layer):
     """What leads from inputs to outputs, which may lie in lists and dictionaries."""
 
+    inputs: Any = None
+    outputs: Any = None
     _input_form: Any = None  # Places, where inputs are neither one nor a list
     _output_form: Any = None
+    _is_building = _is_calling = False
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, trainable: bool = True, **kwargs: Any) -> None:
         super().__init__(name=name, trainable=trainable, **kwargs)
@@ -61,6 +70,24 @@ class Network(Layer):
         if inputs is not None:
             self._input_form, self._output_form = (Places(x) if isinstance(x, dict) or is_deep(x) else None for x in (inputs, outputs))
             self._set_graph(nest.flatten(inputs), nest.flatten(outputs))
+
+    def build(self, input_shape: Any = None) -> None:
+        """Makes the variables of a model that is a subclass by calling it for inputs of a shape, or of a list of shapes."""
+        if self._is_graph_network or self.built or self._is_calling:
+            super().build(input_shape)
+            return
+        if input_shape is None:
+            raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
+        many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
+        inputs = [K.placeholder(shape=tuple(TensorShape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
+        self._is_building = True
+        try:
+            self(inputs if many else inputs[0])
+        finally:
+            self._is_building = False
+
+    def _around_call(self) -> Any:
+        return contextlib.nullcontext() if self._is_building else super()._around_call()  # build names no scope
 
     # ---- the graph of layers ----
 
@@ -374,7 +401,7 @@ class Network(Layer):
             raise at_user_line(NotImplementedError("Models that are subclasses have no config: save their weights."))
         numbers: Dict[int, int] = {}
         for layer in self.layers:
-            kept = 1 if isinstance(layer, Network) else 0  # the first is from its own inputs to its outputs
+            kept = _own_nodes(layer)
             for node in layer._inbound_nodes:
                 if id(node) in self._network_nodes:
                     numbers[id(node)] = kept
@@ -422,12 +449,12 @@ class Network(Layer):
         for entry in config["layers"]:
             layer = deserialize({"class_name": entry["class_name"], "config": entry["config"]}, custom_objects=custom_objects)
             made[entry["name"]] = layer
-            base = 1 if isinstance(layer, Network) else 0
+            base = _own_nodes(layer)
             waiting += [(layer, base, i, call) for i, call in enumerate(entry["inbound_nodes"])]
 
         def output(name: str, number: int, tensor: int) -> Any:
             layer = made[name]
-            number = max(number, 1) if isinstance(layer, Network) else number
+            number = max(number, _own_nodes(layer))
             return layer._inbound_nodes[number].output_tensors[tensor] if len(layer._inbound_nodes) > number else None
 
         def real(value: Any, missing: List[Any]) -> Any:

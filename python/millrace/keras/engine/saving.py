@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import weakref
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -75,9 +76,9 @@ def load_weights_from_hdf5_group(group: Any, layers: List[Any]) -> None:
     if len(names) != len(wanted):
         raise at_user_line(ValueError("You are trying to load a weight file containing %d layers into a model with %d layers." % (len(names), len(wanted))))
     pairs: List[Any] = []
-    for layer, name in zip(wanted, names):
+    for number, (layer, name) in enumerate(zip(wanted, names)):
         values = preprocess_weights_for_loading(layer, _values(group, name), version, original)
-        pairs += _pairs(layer, name, values)
+        pairs += _pairs(layer, number, values)
     K.batch_set_value(pairs)
 
 
@@ -86,21 +87,20 @@ def load_weights_from_hdf5_group_by_name(group: Any, layers: List[Any]) -> None:
     version = _text(group.attrs["keras_version"]) if "keras_version" in group.attrs else "1"
     original = _text(group.attrs["backend"]) if "backend" in group.attrs else None
     pairs: List[Any] = []
-    for name in (_text(n) for n in group.attrs["layer_names"]):
+    for number, name in enumerate(_text(n) for n in group.attrs["layer_names"]):
         for layer in (x for x in layers if x.name == name):
-            pairs += _pairs(layer, name, preprocess_weights_for_loading(layer, _values(group, name), version, original))
+            pairs += _pairs(layer, number, preprocess_weights_for_loading(layer, _values(group, name), version, original))
     K.batch_set_value(pairs)
 
 
-def _pairs(layer: Any, name: str, values: List[Any]) -> List[Any]:
+def _pairs(layer: Any, number: int, values: List[Any]) -> List[Any]:
     weights = layer.weights
+    which = 'Layer #%d (named "%s")' % (number, layer.name)
     if len(weights) != len(values):
-        raise at_user_line(
-            ValueError('Layer "%s" expects %d weight(s), but the saved weights of "%s" have %d element(s).' % (layer.name, len(weights), name, len(values)))
-        )
+        raise at_user_line(ValueError("%s expects %d weight(s), but the saved weights have %d element(s)." % (which, len(weights), len(values))))
     for w, value in zip(weights, values):
         if tuple(w.get_shape().as_list()) != value.shape:
-            raise at_user_line(ValueError("Weight %s has shape %s, but the saved weight has shape %s" % (w.name, tuple(w.get_shape().as_list()), value.shape)))
+            raise at_user_line(ValueError("%s, weight %s has shape %s, but the saved weight has shape %s." % (which, w, w.get_shape(), value.shape)))
     return list(zip(weights, values))
 
 
@@ -142,31 +142,57 @@ def _training_config(model: Any) -> Dict[str, Any]:
             return {k: named(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [named(v) for v in value]
-        if isinstance(value, losses.Loss):
-            return losses.serialize(value)
-        return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
+        if isinstance(value, metrics.Metric):
+            return metrics.serialize(value)
+        return losses.serialize(value) if hasattr(value, "get_config") else getattr(value, "__name__", value)
 
     return {
         "optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()},
         "loss": named(model.loss),
         "metrics": named(model._given_metrics),
+        "weighted_metrics": named(model._given_weighted),
         "sample_weight_mode": model.sample_weight_mode,
         "loss_weights": model.loss_weights,
     }
 
 
+@contextlib.contextmanager
+def opened(path: Any, mode: str) -> Iterator[Any]:
+    """An HDF5 file, which is closed behind it; one that is open already stays so."""
+    library = h5py()
+    if isinstance(path, library.File):
+        yield path
+        return
+    with library.File(path, mode) as file:
+        yield file
+
+
+def ask_to_proceed_with_overwrite(filepath: Any) -> bool:
+    """Asks whoever sits before the program whether a file is to be replaced."""
+    answer = ""
+    while answer not in ("y", "n"):
+        answer = input("[WARNING] %s already exists - overwrite? [y/n] " % filepath).strip().lower()
+    if answer == "y":
+        print("[TIP] Next time specify overwrite=True!")
+    return answer == "y"
+
+
+def may_write(path: Any, overwrite: bool) -> bool:
+    """Whether a file is new or may be replaced; where overwrite does not say so the user is asked."""
+    return overwrite or not os.path.exists(path) or ask_to_proceed_with_overwrite(path)
+
+
 def save_model(
-    model: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
+    model: Any, filepath: Any, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
 ) -> None:
     """Writes a model, its weights and how it is trained to an HDF5 file."""
     if save_format not in (None, "h5", "hdf5", "keras") or signatures is not None:
         raise at_user_line(
             NotImplementedError("Models are saved as HDF5: leave out save_format=%r and signatures, or use tf.saved_model.simple_save." % (save_format,))
         )
-    library = h5py()
-    if not overwrite and os.path.isfile(filepath):
-        raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
-    with library.File(filepath, "w") as file:
+    if not isinstance(filepath, h5py().File) and not may_write(filepath, overwrite):
+        return
+    with opened(filepath, "w") as file:
         file.attrs["keras_version"], file.attrs["backend"] = b"2.0.8-tf", b"tensorflow"
         file.attrs["model_config"] = json.dumps({"class_name": type(model).__name__, "config": model.get_config()}, default=as_json).encode("utf-8")
         save_weights_to_hdf5_group(file.create_group("model_weights"), model.layers)
@@ -187,14 +213,12 @@ _CHECKPOINTS: Any = weakref.WeakKeyDictionary()  # of models
 class SavedWeights:
     """save_weights, load_weights, save and the like."""
 
+    _waiting: Any = None  # what gives variables that are made later their values
+
     def _checkpoint(self: Any) -> Any:
         """The model as a checkpoint of objects: of its layers in their order, whatever they are called."""
         from millrace.train.checkpoint import CheckpointOf
 
-        if not self.built:
-            raise at_user_line(
-                ValueError("Model %s has no weights yet: call it, or build it with the shape of its input, before they are saved or read." % self.name)
-            )
         if self not in _CHECKPOINTS:
             _CHECKPOINTS[self] = CheckpointOf(self)
         return _CHECKPOINTS[self]
@@ -202,8 +226,10 @@ class SavedWeights:
     def save_weights(self: Any, filepath: str, overwrite: bool = True, save_format: Optional[str] = None) -> None:
         """Writes the weights: an HDF5 file where the name ends in .h5, else a checkpoint of TensorFlow's form."""
         hdf5 = is_hdf5(filepath, save_format)
-        if not overwrite and os.path.exists(str(filepath) if hdf5 else "%s.index" % filepath):
-            raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
+        if not self._has_weights():
+            raise at_user_line(ValueError("Model %s has no weights yet: call it, or build it with the shape of its input, before they are saved." % self.name))
+        if not may_write(str(filepath) if hdf5 else "%s.index" % filepath, overwrite):
+            return
         if not hdf5:
             path = self._checkpoint().write(filepath, K.get_session())
             update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
@@ -212,20 +238,40 @@ class SavedWeights:
             save_weights_to_hdf5_group(file, self.layers)
 
     def load_weights(self: Any, filepath: str, by_name: bool = False) -> Any:
-        """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has. Of a checkpoint it gives what says whether all was found."""
+        """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has. Of a checkpoint it gives what says whether all was found, and
+        variables that are made later get their values when they are: those of a model that was not called yet, what an optimizer keeps."""
         if not holds_hdf5(filepath):
             if by_name:
                 raise at_user_line(NotImplementedError("by_name is only for HDF5 files: a checkpoint is read by the order of the layers."))
-            status = self._checkpoint().restore(filepath).assert_nontrivial_match()
+            status = self._checkpoint().restore(filepath)
+            if not self._checkpoint()._children():
+                raise at_user_line(AssertionError("Nothing to load. No dependencies have been added to %s yet." % self))
+            if self._has_weights():
+                status.assert_nontrivial_match()
+            self._waiting = status
             status.run_restore_ops(K.get_session())
             return status
+        if not self._has_weights():
+            raise at_user_line(
+                ValueError(
+                    "Unable to load weights saved in HDF5 format into a model which has not created its variables yet. Call the model first, then load the weights."
+                )
+            )
         with h5py().File(filepath, "r") as file:
             group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
             (load_weights_from_hdf5_group_by_name if by_name else load_weights_from_hdf5_group)(group, self.layers)
         return None
 
+    def _has_weights(self: Any) -> bool:
+        return bool(self.built or self.trainable_weights or self.non_trainable_weights)
+
+    def _restore_new_variables(self: Any) -> None:
+        """Gives variables that were made since load_weights what the checkpoint has for them."""
+        if self._waiting is not None:
+            self._waiting.restore_new(K.get_session())
+
     def save(
-        self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
+        self: Any, filepath: Any, overwrite: bool = True, include_optimizer: bool = True, save_format: Optional[str] = None, signatures: Any = None
     ) -> None:
         """Writes the model, its weights and how it is trained to an HDF5 file."""
         save_model(self, filepath, overwrite, include_optimizer, save_format, signatures)

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from millrace import tf_logging
-from millrace.framework import nest, tensor_shape
+from millrace.framework import nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -120,7 +119,6 @@ class Model(TrainingLoops, SavedWeights, Network):
     """What leads from inputs to outputs, and is trained. A subclass makes layers in __init__ and connects them in call."""
 
     optimizer: Any = None
-    _is_building = False
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
         super().__init__(inputs, outputs, name, **kwargs)
@@ -149,32 +147,16 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs for inputs."""
-        around, self._is_calling = getattr(self, "_is_calling", False), True
+        around, self._is_calling = self._is_calling, True
         try:
-            return super().__call__(inputs, *args, **kwargs)
+            made = super().__call__(inputs, *args, **kwargs)
         finally:
             self._is_calling = around
+        self._restore_new_variables()
+        return made
 
     def _training_of_parent(self) -> Dict[str, Any]:
         return super()._training_of_parent() or ({} if self._is_graph_network else {"training": K.learning_phase()})
-
-    def build(self, input_shape: Any = None) -> None:
-        """Makes the variables of a model that is a subclass by calling it for inputs of a shape, or of a list of shapes."""
-        if self._is_graph_network or self.built or getattr(self, "_is_calling", False):
-            super().build(input_shape)
-            return
-        if input_shape is None:
-            raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
-        many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
-        inputs = [K.placeholder(shape=tuple(tensor_shape.as_shape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
-        self._is_building = True
-        try:
-            self(inputs if many else inputs[0])
-        finally:
-            self._is_building = False
-
-    def _around_call(self) -> Any:
-        return contextlib.nullcontext() if self._is_building else super()._around_call()  # build names no scope
 
     # ---- what is trained ----
 
@@ -385,6 +367,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             finally:
                 for part, trainable in now:
                     part._trainable = trainable
+            self._restore_new_variables()
         return self._functions["train"]
 
     def _make_train_function(self) -> None:

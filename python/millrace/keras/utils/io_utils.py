@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
-from millrace.keras.engine.saving import h5py
+from millrace.keras.engine.saving import ask_to_proceed_with_overwrite, h5py  # noqa: F401
 
 
 class HDF5Matrix:

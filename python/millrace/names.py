@@ -335,6 +335,7 @@ ragged.ragged_tensor_shape = ops.ragged.shapes
 ragged.ragged_util = ops.ragged.segments
 ragged.ragged_functional_ops ragged.ragged_map_ops = ops.ragged.maths
 ragged.ragged_string_ops = ops.ragged.strings ops.string_ops
+ragged.ragged_string_ops.strings_split_v1 = ops.ragged.strings:split
 ragged.ragged_getitem = ops.ragged.getitem
 ragged.ragged_conversion_ops = ops.ragged.conversions
 ragged.segment_id_ops = ops.ragged.segments

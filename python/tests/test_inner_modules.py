@@ -2,6 +2,7 @@
 """Functions of modules inside TensorFlow (tensorflow.python.ops.*) that have no public name."""
 
 import numpy as np
+import pytest
 
 import millrace as tf
 from millrace import names
@@ -81,3 +82,36 @@ def test_normal_numbers_between_bounds():
 
 def test_functions_of_python_by_their_inner_name():
     assert run(names.find("python.ops.script_ops").eager_py_func(lambda value: value.numpy() * 2, [3], tf.int32)) == 6
+
+
+def test_axes_of_softmax_that_a_step_tells():
+    x, axis = np.random.RandomState(0).rand(2, 3, 4).astype(np.float32), tf.placeholder(tf.int32, [])
+    along = tf.nn.softmax(x, axis=axis)
+    with tf.Session() as session:
+        for i in (0, 1, 2, -1, -3):
+            np.testing.assert_allclose(session.run(along, {axis: i}), np.exp(x) / np.exp(x).sum(i, keepdims=True), rtol=1e-5)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(along, {axis: 5})
+
+
+def test_errors_of_values_that_are_not_there():
+    error = names.find("python.framework.errors").OperatorNotAllowedInGraphError
+    for asked in (bool, list):
+        with pytest.raises(error):
+            asked(tf.placeholder(tf.float32, []))
+    with pytest.raises(TypeError, match="float64 to float32"):
+        tf.convert_to_tensor([tf.zeros([2]), tf.zeros([2], tf.float64)])
+
+
+def test_variables_of_templates_that_are_not_trained():
+    template = tf.make_template("template_of_two", lambda: (tf.get_variable("trained", []), tf.get_variable("kept", [], trainable=False)))
+    trained, kept = template()
+    assert template.non_trainable_variables == [kept] and template.trainable_weights == [trained]
+
+
+def test_serialized_sparse_tensors():
+    sparse = tf.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 4])
+    again = names.find("python.ops.sparse_ops").deserialize_sparse(tf.serialize_many_sparse(sparse), tf.int32, rank=2)
+    assert again.indices.shape.as_list() == [None, 2] and run(again).indices.tolist() == [[0, 1], [2, 0]]
+    split = names.find("python.ops.ragged.ragged_string_ops").strings_split_v1(["a b", "c"], result_type="RaggedTensor")
+    assert run(split).to_list() == [[b"a", b"b"], [b"c"]]

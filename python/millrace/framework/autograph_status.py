@@ -12,6 +12,8 @@ import functools
 import threading
 from typing import Any, Callable, List, Optional
 
+from millrace.framework.errors import OperatorNotAllowedInGraphError
+
 _threads = threading.local()
 
 
@@ -72,4 +74,4 @@ def refusal(task: str, instead: str) -> TypeError:
         Status.ENABLED: "is not allowed: AutoGraph did not convert this function; Millrace has no AutoGraph",
         Status.UNSPECIFIED: "is not allowed in Graph execution",
     }
-    return TypeError("%s %s. %s" % (task, reasons[control_status_ctx().status], instead))
+    return OperatorNotAllowedInGraphError("%s %s. %s" % (task, reasons[control_status_ctx().status], instead))

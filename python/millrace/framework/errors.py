@@ -14,6 +14,10 @@ RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, I
 DATA_LOSS, UNAUTHENTICATED = 15, 16
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A tensor is asked for what only its value has."""
+
+
 class OpError(Exception):
     """An error of running an operation. `op` is the operation where it is known, `message` says what is wrong."""
 

@@ -31,13 +31,9 @@ class UnconnectedGradients(enum.Enum):
 
 
 def trainable(given: Optional[bool], synchronization: Any, aggregation: Any) -> Optional[bool]:
-    """Whether a variable of these is trained: one that is brought together when it is read is not. ValueError for values that are none."""
+    """Whether a variable of these is trained: one that is brought together when it is read is not unless that is said. ValueError for values that are none."""
     if synchronization is not None and not isinstance(synchronization, VariableSynchronization):
         raise at_user_line(ValueError("Invalid variable synchronization mode: %r" % (synchronization,)))
     if aggregation is not None and not isinstance(aggregation, VariableAggregation):
         raise at_user_line(ValueError("Invalid variable aggregation mode: %r" % (aggregation,)))
-    if synchronization is VariableSynchronization.ON_READ:
-        if given:
-            raise at_user_line(ValueError("Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables."))
-        return False
-    return given
+    return False if given is None and synchronization is VariableSynchronization.ON_READ else given

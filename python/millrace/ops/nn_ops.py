@@ -96,12 +96,26 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
     ndims = logits.get_shape().ndims
     if isinstance(axis, str):
         raise at_user_line(TypeError("axis must be an integer, got %r" % axis))
+    if isinstance(axis, Tensor):
+        known = constant_value(axis)
+        if known is None:
+            return _along_axis_of_the_step(logits, op, axis, name)
+        axis = int(known)
     if ndims is None or axis in (-1, ndims - 1):
         return op(logits, name=name)
     if not -ndims <= axis < ndims:
         raise at_user_line(InvalidArgumentError(None, None, "dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
     order = list(range(ndims))
     order[axis], order[-1] = order[-1], order[axis]
+    return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
+
+
+def _along_axis_of_the_step(logits: Tensor, op: Any, axis: Tensor, name: Optional[str]) -> Tensor:
+    rank = array_ops.rank(logits)
+    axis = math_ops.cast(axis, dtypes.int32)
+    axis, places = array_ops.where(axis < 0, axis + rank, axis), math_ops.range(rank)
+    at_axis, at_end = (math_ops.cast(gen_ops.equal(places, i), dtypes.int32) for i in (axis, rank - 1))
+    order = places + (at_axis - at_end) * (rank - 1 - axis)  # the two in each other's place
     return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
 
 

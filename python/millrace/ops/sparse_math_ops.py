@@ -254,6 +254,14 @@ def serialize_many_sparse(sp_input: Any, name: Optional[str] = None, out_type: A
     return gen_ops.serialize_many_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)
 
 
+def deserialize_sparse(serialized_sparse: Any, dtype: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
+    """One SparseTensor out of an array of serialized ones of one rank, of which each is a slice."""
+    indices, values, shape = gen_ops.deserialize_sparse(serialized_sparse, dtype, name=name)
+    indices.set_shape([None, rank])
+    shape.set_shape([rank])
+    return SparseTensor(indices, values, shape)
+
+
 def deserialize_many_sparse(serialized_sparse: Any, dtype: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
     """The sparse tensor whose slices were serialized, in this order."""
     indices, values, shape = gen_ops.deserialize_many_sparse(serialized_sparse, dtype, name=name)

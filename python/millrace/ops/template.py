@@ -86,6 +86,8 @@ class Template:
     func = property(lambda self: self._func, doc="The function.")
     variables = global_variables = property(lambda self: self._all(GraphKeys.GLOBAL_VARIABLES), doc="The variables made.")
     trainable_variables = property(lambda self: self._all(GraphKeys.TRAINABLE_VARIABLES), doc="Those that optimizers train.")
+    non_trainable_variables = property(lambda self: [v for v in self.variables if v not in self.trainable_variables], doc="Those that they leave alone.")
+    weights, trainable_weights, non_trainable_weights = variables, trainable_variables, non_trainable_variables
     local_variables = property(lambda self: self._all(GraphKeys.LOCAL_VARIABLES), doc="The local ones.")
 
 

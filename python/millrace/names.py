@@ -186,7 +186,7 @@ layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
 predictor predictor.python.predictor predictor.predictor_factories predictor.saved_model_predictor predictor.core_estimator_predictor = contrib.predictor
 kernel_methods kernel_methods.python.losses = contrib.kernel_methods
-bayesflow copy_graph constrained_optimization checkpoint receptive_field specs model_pruning quantize = %
+bayesflow copy_graph constrained_optimization checkpoint recurrent receptive_field specs model_pruning quantize = %
 quantize.python.quantize_graph = contrib.quantize
 quantize.python.quantize = contrib.quantize.layers
 quantize.python.common quantize.python.graph_matcher quantize.python.quant_ops quantize.python.fold_batch_norms = contrib.quantize.%
@@ -211,7 +211,8 @@ opt.python.training.matrix_functions = contrib.matrix_functions
 opt.python.training.agn_optimizer opt.python.training.elastic_average_optimizer = contrib.averaging_optimizers
 opt.python.training.model_average_optimizer = contrib.averaging_optimizers
 nn.python.ops.fwd_gradients = contrib.nn
-optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.optimizer_v2 = contrib.optimizer_v2
+recurrent.python.ops recurrent.python.ops.recurrent recurrent.python.ops.functional_rnn = contrib.recurrent
+optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.rmsprop optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision
 linear_optimizer.python.sdca_optimizer = contrib.linear_optimizer
 stateless.stateless_random_uniform = ops.stateless_random_ops:stateless_uniform
@@ -730,6 +731,7 @@ rnn.python.ops.rnn_cell = contrib.rnn_cells contrib.rnn_timed_cells contrib.rnn_
 rnn.python.ops.core_rnn_cell = ops.rnn_cell
 seq2seq.python.ops.beam_search_decoder = ops.beam_search contrib.seq2seq
 rnn.python.ops.lstm_ops = contrib.rnn_block_cells
+rnn.python.tools.checkpoint_convert = contrib.rnn_checkpoints
 
 [nn]
 rnn_cell = ops.rnn_cell

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells of tf.contrib.rnn: what TensorFlow 1.15's gave for the same weights."""
+"""Cells of tf.contrib.rnn: what TensorFlow 1.15's gave for the same weights; tf.contrib.recurrent, and checkpoints of old cells."""
+
+import collections
 
 import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import contrib
 from millrace.contrib import rnn
 
 X = (np.arange(12.0).reshape(2, 2, 3) / 10 - 0.5).astype(np.float32)
@@ -56,3 +59,68 @@ def test_cells_are_built_before_they_are_called():
         cell.build(tf.TensorShape([5, 3]))
         output, _ = cell(tf.zeros([5, 3], tf.float64), cell.get_initial_state(batch_size=5, dtype=tf.float64))
         assert output.shape.as_list() == [5, 7] and len(tf.trainable_variables()) == 3 and output.dtype == tf.float64
+
+
+Poly, Power = collections.namedtuple("Poly", "sum power"), collections.namedtuple("Power", "x")
+
+
+@pytest.mark.parametrize("own_gradient", [False, True])
+def test_cells_as_functions(own_gradient):
+    """Sums of coefficients times powers of x."""
+    x, coefficients = tf.constant(2.0), tf.constant([1.0, 2.0, 3.0])
+
+    def cell(theta, state, coefficient):
+        return Poly(state.sum + coefficient * state.power, state.power * theta.x), [state.power]
+
+    def gradient(theta, state, coefficient, extras, new):
+        assert len(extras) == 1
+        return Power(new.power * state.power), Poly(new.sum, new.sum * coefficient + new.power * theta.x), 3.0 * new.sum * state.power
+
+    given = {"cell_grad": gradient} if own_gradient else {}
+    states, last = contrib.recurrent.Recurrent(Power(x), Poly(tf.constant(0.0), tf.constant(1.0)), coefficients, cell, **given)
+    found = tf.gradients(last.sum, [x, coefficients])
+    with tf.Session() as session:
+        assert [v.tolist() for v in session.run(list(states))] == [[1, 5, 17], [2, 4, 8]] and session.run(last.sum) == 17
+        of_x, of_coefficients = session.run(found)
+    np.testing.assert_allclose(of_x, 14)
+    np.testing.assert_allclose(of_coefficients, np.array([1, 2, 4]) * (3 if own_gradient else 1))  # the cell's own is three times too large
+
+
+@pytest.mark.parametrize("at_end, wanted", [(False, [1, 3, 0, 0]), (True, [0, 0, 3, 7])])
+def test_cells_run_for_some_steps(at_end, wanted):
+    xs, count = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.placeholder(tf.int32, [])
+    states, last = contrib.recurrent.Recurrent([], tf.constant(0.0), xs, lambda _, s, x: (s + x, []), max_input_length=count, aligned_end=at_end)
+    with tf.Session() as session:
+        assert session.run(states, {count: 2}).tolist() == wanted and session.run(last, {count: 2}) == max(wanted)
+        assert session.run(states, {count: 0}).tolist() == [0] * 4
+
+
+def test_functional_cells_are_dynamic_ones():
+    kinds = []
+    for module, name in ((tf.nn, "bidirectional_dynamic_rnn"), (contrib.recurrent, "bidirectional_functional_rnn")):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(3)
+            made = getattr(module, name)(tf.nn.rnn_cell.GRUCell(3), tf.nn.rnn_cell.GRUCell(3), X, sequence_length=[1, 2], dtype=tf.float32)
+            session.run(tf.global_variables_initializer())
+            kinds.append(([v.name for v in tf.global_variables()], session.run(made)))
+    assert kinds[0][0] == kinds[1][0]
+    np.testing.assert_array_equal(np.concatenate(kinds[0][1][0], -1), np.concatenate(kinds[1][1][0], -1))
+    back, state = contrib.recurrent.functional_rnn(tf.nn.rnn_cell.BasicRNNCell(3), X, dtype=tf.float32, reverse=True)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        outputs, last = session.run([back, state])
+    np.testing.assert_array_equal(outputs[:, 0], last)
+
+
+def test_checkpoints_from_before_kernels(tmp_path):
+    from millrace.contrib.rnn_checkpoints import convert_names
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.Variable([1.0, 2.0], name="rnn/basic_lstm_cell/weights")
+        tf.Variable(3.0, name="other")
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "old"))
+    for v1 in (False, True):
+        variables, changed = convert_names(path, str(tmp_path / "new"), v1)
+        assert changed == {"rnn/basic_lstm_cell/weights": "rnn/basic_lstm_cell/kernel"} and set(variables) == {"other", *changed.values()}
+        assert tf.train.load_variable(str(tmp_path / "new"), "rnn/basic_lstm_cell/kernel").tolist() == [1, 2]

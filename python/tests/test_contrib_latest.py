@@ -87,8 +87,6 @@ def test_windows_and_shapes_of_elements():
 
 def test_older_paths_of_optimizers_and_numbers():
     assert tf.contrib.optimizer_v2.AdamOptimizer is tf.train.AdamOptimizer
-    with pytest.raises(NotImplementedError, match="where the mean square began"):
-        tf.contrib.optimizer_v2.RMSPropOptimizer(0.1)
     with pytest.raises(NotImplementedError, match="use tf.train.FtrlOptimizer"):
         tf.contrib.linear_optimizer.SDCAOptimizer("id")
     draws = tf.contrib.stateless.stateless_random_uniform([3], [1, 2])
@@ -173,3 +171,20 @@ def test_arguments_that_scopes_can_set():
         return x, a, b
 
     assert tf.contrib.framework.arg_scoped_arguments(f) == ("a", "b")
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_mean_squares_that_begin_at_epsilon(centered):
+    x = tf.Variable([1.0, 2.0])
+    optimizer = tf.contrib.optimizer_v2.RMSPropOptimizer(0.5, 0.8, 0.9, epsilon=0.25, centered=centered)
+    g = np.array([0.1, -0.4])
+    train = optimizer.apply_gradients([(tf.constant(g, tf.float32), x)])
+    value, square, mean, momentum = np.array([1.0, 2.0]), np.full(2, 0.25), np.zeros(2), np.zeros(2)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run(train)
+            square, mean = 0.8 * square + 0.2 * g * g, 0.8 * mean + 0.2 * g * centered
+            momentum = 0.9 * momentum + 0.5 * g / np.sqrt(square - mean**2)  # epsilon is not added again
+            value = value - momentum
+        np.testing.assert_allclose(session.run([x, optimizer.get_slot(x, "rms")]), [value, square], rtol=1e-5)

@@ -335,3 +335,12 @@ def test_masks_of_flows():
     flows = importlib.import_module("millrace.distributions.flow_bijectors")
     assert flows._gen_mask(2, 4, 2).tolist() == [[0, 0, 0, 0], [1, 1, 0, 0]]
     assert flows._gen_mask(2, 4, 2, flows.MASK_INCLUSIVE).tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
+
+
+def test_shapes_of_triangles():
+    fill = ds.bijectors.FillTriangular(validate_args=True)
+    assert run(fill.forward_event_shape_tensor([4, 6])).tolist() == [4, 3, 3]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not a triangular number"):
+        run(fill.forward_event_shape_tensor([4, 7]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be square"):
+        run(fill.inverse_event_shape_tensor([4, 3, 2]))

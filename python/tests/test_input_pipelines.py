@@ -314,6 +314,24 @@ def test_classes_as_often_as_wanted(initial):
     assert 0.4 < np.mean([b for _, b in found]) < 0.6
 
 
+def test_what_is_sampled_is_checked():
+    sample, three = tf.contrib.training.stratified_sample, tf.zeros([3, 1])
+    labels, target = tf.placeholder(tf.int32, [3]), tf.placeholder(tf.float32, [2])
+    made = sample([three], labels, target, 1, [0.5, 0.5], enqueue_many=True)
+    queued = [op for op in tf.get_default_graph().get_operations() if op.type.startswith("QueueEnqueueMany")]
+    with tf.Session() as session:
+        session.run(queued[0], {labels: [0, 1, 0], target: [0.4, 0.6]})
+        for wrong in ({labels: [0, 2, 0], target: [0.4, 0.6]}, {labels: [0, -1, 0], target: [0.4, 0.6]}, {labels: [0, 1, 0], target: [0.4, 0.7]}):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(queued[0], wrong)
+    assert len(made) == 2
+    for arguments in (([three], [[1]], [0.5, 0.5]), ([three], [1, 0], [0.5, 0.5]), ([three], [0, 1, 0], [0.5, 0.3, 0.2])):
+        with pytest.raises(ValueError):
+            sample(*arguments, 1, [0.5, 0.5], enqueue_many=True)
+    with pytest.raises(TypeError, match="list"):
+        sample(three, labels, [0.5, 0.5], 1, enqueue_many=True)
+
+
 def test_all_variables_of_old_programs_have_the_counters_of_epochs():
     batch = tf.train.batch([numbers(4)], 2)
     with tf.Session() as session:

@@ -53,10 +53,15 @@ class FillTriangular(Bijector):
     def _forward_event_shape_tensor(self, input_shape: Tensor) -> Tensor:
         wide = gen_ops.sqrt(0.25 + 2.0 * math_ops.to_double(input_shape[-1:])) - 0.5
         n = math_ops.to_int32(gen_ops.round(wide))
+        if self._validate_args:
+            whole = check_ops.assert_equal(n * (n + 1) // 2, input_shape[-1:], message="The last dimension is not a triangular number")
+            n = control_flow_ops.with_dependencies([whole], n)
         return array_ops.concat([input_shape[:-1], n, n], 0)
 
     def _inverse_event_shape_tensor(self, output_shape: Tensor) -> Tensor:
         n = output_shape[-1:]
+        if self._validate_args:
+            n = control_flow_ops.with_dependencies([check_ops.assert_equal(output_shape[-2:-1], n, message="Matrix must be square.")], n)
         return array_ops.concat([output_shape[:-2], n * (n + 1) // 2], 0)
 
     def _forward(self, x: Any) -> Any:

@@ -151,8 +151,6 @@ sparse: bincount
     tf.bincount
 contrib.training: batch_sequences_with_states NextQueuedSequenceBatch SequenceQueueingStateSaver
     tf.contrib.training.bucket_by_sequence_length, and tf.nn.dynamic_rnn with the state of the step before, fed or in a variable
-contrib.optimizer_v2: RMSPropOptimizer
-    tf.train.RMSPropOptimizer, which adds epsilon in each step: there it was where the mean square began
 contrib.checkpoint: List Mapping
     lists and dicts: attributes that hold them are kept as they are
 contrib.checkpoint: NumpyState split_dependency

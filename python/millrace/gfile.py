@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import glob as _glob
 import os
 import shutil
 import uuid
 from typing import Any, Iterator, List, Tuple
 
+from millrace import _core, file_systems
+from millrace.file_systems import has_scheme
 from millrace.framework import errors
 
 _READS, _WRITES = ("r", "r+", "a+", "w+"), ("a", "w", "r+", "a+", "w+")
@@ -20,6 +21,12 @@ def as_path(path: Any) -> str:
     path = os.fspath(path)
     path = path.decode() if isinstance(path, bytes) else path
     return path[7:] if path.startswith("file://") else path
+
+
+def folder_of(path: str) -> str:
+    """os.path.dirname(path), which keeps the slashes of "scheme://file"."""
+    folder = os.path.dirname(path)
+    return folder + "//" if has_scheme(path) and folder.endswith(":") else folder
 
 
 def _error(kind: Any, message: str) -> Exception:
@@ -41,6 +48,10 @@ def _statuses(path: str) -> Iterator[None]:
         raise _error(errors.FailedPreconditionError, "%s; %s" % (path, error.strerror)) from None
     except OSError as error:
         raise _error(errors.UnknownError, "%s; %s" % (path, error.strerror)) from None
+
+
+def _open(path: str, mode: str, buffering: int = -1) -> Any:
+    return file_systems.open_file(path, mode) if has_scheme(path) else open(path, mode, buffering)
 
 
 class GFile:
@@ -65,9 +76,9 @@ class GFile:
             if self._kind not in _READS:
                 raise _error(errors.PermissionDeniedError, "File isn't open for reading")
             with _statuses(self._name):
-                if os.path.isdir(self._name):
+                if IsDirectory(self._name):
                     raise IsADirectoryError(21, "Is a directory")
-                self._reader = open(self._name, "rb", buffering=1 << 19)
+                self._reader = _open(self._name, "rb", 1 << 19)
         return self._reader
 
     def _to_write(self) -> Any:
@@ -75,7 +86,7 @@ class GFile:
             if self._kind not in _WRITES:
                 raise _error(errors.PermissionDeniedError, "File isn't open for writing")
             with _statuses(self._name):
-                self._writer = open(self._name, "ab" if "a" in self._kind else "wb")
+                self._writer = _open(self._name, "ab" if "a" in self._kind else "wb")
         return self._writer
 
     def _text(self, data: bytes) -> Any:
@@ -107,8 +118,7 @@ class GFile:
     def size(self) -> int:
         """Its length in bytes."""
         self.flush()
-        with _statuses(self._name):
-            return os.path.getsize(self._name)
+        return Stat(self._name).length
 
     def seek(self, offset: Any = None, whence: int = 0, position: Any = None) -> None:
         """Goes to a place for reading: from the beginning, from here (1), or from the end (2)."""
@@ -172,35 +182,60 @@ FastGFile = OpenFast = Open = GFile
 
 def Exists(filename: Any) -> bool:
     """Whether a file or folder is there."""
-    return os.path.exists(as_path(filename))
+    path = as_path(filename)
+    if not has_scheme(path):
+        return os.path.exists(path)
+    try:
+        _core.file_stat(path)
+    except errors.NotFoundError:
+        return False
+    return True
 
 
 def IsDirectory(dirname: Any) -> bool:
     """Whether it is a folder."""
-    return os.path.isdir(as_path(dirname))
+    path = as_path(dirname)
+    if not has_scheme(path):
+        return os.path.isdir(path)
+    try:
+        return bool(_core.file_stat(path)[2])
+    except errors.NotFoundError:
+        return False
 
 
 def MakeDirs(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder and those above it."""
-    with _statuses(as_path(dirname)):
-        os.makedirs(as_path(dirname), mode, exist_ok=True)
+    path = as_path(dirname)
+    if has_scheme(path):
+        return _core.create_folders(path)
+    with _statuses(path):
+        os.makedirs(path, mode, exist_ok=True)
 
 
 def MkDir(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder, unless there is something of its name."""
-    with _statuses(as_path(dirname)), contextlib.suppress(FileExistsError):
-        os.mkdir(as_path(dirname), mode)
+    path = as_path(dirname)
+    with _statuses(path), contextlib.suppress(FileExistsError, errors.AlreadyExistsError):
+        if has_scheme(path):
+            _core.create_folder(path)
+        else:
+            os.mkdir(path, mode)
 
 
 def Remove(filename: Any) -> None:
     """Deletes a file."""
-    with _statuses(as_path(filename)):
-        os.remove(as_path(filename))
+    path = as_path(filename)
+    if has_scheme(path):
+        return _core.delete_file(path)
+    with _statuses(path):
+        os.remove(path)
 
 
 def DeleteRecursively(dirname: Any) -> None:
     """Deletes a folder and what is in it."""
     path = as_path(dirname)
+    if has_scheme(path):
+        return _core.delete_recursively(path)
     with _statuses(path):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -209,35 +244,45 @@ def DeleteRecursively(dirname: Any) -> None:
 
 
 def _refuse_existing(path: str, overwrite: bool) -> None:
-    if not overwrite and os.path.exists(path):
+    if not overwrite and Exists(path):
         raise _error(errors.AlreadyExistsError, "file already exists: %s" % path)
 
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file. AlreadyExistsError where the new one is there, unless overwrite."""
-    _refuse_existing(as_path(newpath), overwrite)
-    with _statuses(as_path(oldpath)):
-        shutil.copyfile(as_path(oldpath), as_path(newpath))
+    source, target = as_path(oldpath), as_path(newpath)
+    _refuse_existing(target, overwrite)
+    with _statuses(source):
+        if has_scheme(source) or has_scheme(target):
+            with _open(source, "rb") as reader, _open(target, "wb") as writer:
+                shutil.copyfileobj(reader, writer)
+        else:
+            shutil.copyfile(source, target)
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file. AlreadyExistsError where the new one is there, unless overwrite."""
-    _refuse_existing(as_path(newname), overwrite)
-    with _statuses(as_path(oldname)):
-        os.replace(as_path(oldname), as_path(newname))
+    source, target = as_path(oldname), as_path(newname)
+    _refuse_existing(target, overwrite)
+    if has_scheme(source) or has_scheme(target):
+        return _core.rename_file(source, target)
+    with _statuses(source):
+        os.replace(source, target)
 
 
 def Glob(filename: Any) -> List[str]:
-    """The files that fit a pattern, or any of several."""
+    """The files that fit a pattern, or any of several; those of the working folder as "./a", unless the pattern tells a folder."""
     patterns = filename if isinstance(filename, (list, tuple)) else [filename]
-    return [p for pattern in patterns for p in sorted(_glob.glob(as_path(pattern)))]
+    return [p for pattern in patterns for p in _core.match_files(as_path(pattern))]
 
 
 def ListDirectory(dirname: Any) -> List[str]:
     """The names of what is in a folder."""
     path = as_path(dirname)
-    if not os.path.isdir(path):
+    if not IsDirectory(path):
         raise _error(errors.NotFoundError, "Could not find directory %s" % path)
+    if has_scheme(path):
+        return list(_core.list_folder(path))
     with _statuses(path):
         return os.listdir(path)
 
@@ -255,6 +300,8 @@ class FileStatistics:
 def Stat(filename: Any) -> FileStatistics:
     """Length and times of a file."""
     path = as_path(filename)
+    if has_scheme(path):
+        return FileStatistics(*_core.file_stat(path))
     with _statuses(path):
         info = os.stat(path)
     return FileStatistics(info.st_size, info.st_mtime_ns, os.path.isdir(path))
@@ -262,7 +309,19 @@ def Stat(filename: Any) -> FileStatistics:
 
 def Walk(top: Any, in_order: bool = True) -> Iterator[Tuple[str, List[str], List[str]]]:
     """(folder, folders in it, files in it) of a folder and those below; those below first unless in_order."""
-    return os.walk(as_path(top), topdown=in_order)
+    path = as_path(top)
+    if not has_scheme(path):
+        yield from os.walk(path, topdown=in_order)
+        return
+    names = ListDirectory(path) if IsDirectory(path) else []
+    folders = [name for name in names if IsDirectory(os.path.join(path, name))]
+    here = (path, folders, [name for name in names if name not in folders])
+    if in_order:
+        yield here
+    for name in folders:
+        yield from Walk(os.path.join(path, name), in_order)
+    if not in_order:
+        yield here
 
 
 def atomic_write(filename: Any, contents: Any, overwrite: bool = True) -> None:

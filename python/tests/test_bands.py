@@ -18,6 +18,9 @@ def test_diagonals(session):
     assert session.run(tf.matrix_diag_part(x, k=1)).tolist() == [1, 6, 11]
     assert session.run(tf.linalg.diag_part(x, k=(-1, 0), padding_value=-9)).tolist() == [[0, 5, 10], [4, 9, -9]]
     assert session.run(tf.linalg.diag([1.0, 2.0], k=1)).tolist() == [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    wide = np.arange(1.0, 13.0).reshape(4, 3)  # of which diagonal 3 is outside of three columns
+    assert session.run(tf.linalg.diag(wide, k=(0, 3), num_rows=3)).tolist() == [[10, 7, 4], [0, 11, 8], [0, 0, 12]]
+    assert session.run(tf.linalg.diag(wide, k=(-3, 0), num_cols=3)).tolist() == [[1, 0, 0], [4, 2, 0], [7, 5, 3]]
     assert session.run(tf.matrix_diag([1, 2], num_rows=2, num_cols=3, padding_value=7)).tolist() == [[1, 7, 7], [7, 2, 7]]
     assert session.run(tf.linalg.set_diag(x, [-1.0, -2.0], k=-1))[[1, 2], [0, 1]].tolist() == [-1, -2]
     assert session.run(tf.matrix_diag([True], k=1)).tolist() == [[False, True], [False, False]]

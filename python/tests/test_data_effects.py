@@ -84,3 +84,30 @@ def test_numbers_from_a_tensor_on():
     with tf.Graph().as_default(), tf.Session() as session:
         numbered = tf.data.Dataset.range(2).enumerate(tf.constant(7, tf.int64)).map(lambda number, element: number)
         assert run_through(numbered, session) == [7, 8]
+
+
+@pytest.mark.parametrize("how", ["filter", "flat_map", "interleave"])
+def test_a_function_that_says_out_of_range_is_no_end(how):
+    def fails_at_3(x):
+        if x == 3:
+            raise StopIteration()
+        return x
+
+    def call(x):
+        return tf.py_func(fails_at_3, [x], tf.int64)
+
+    def one(x):
+        return tf.data.Dataset.from_tensors(call(x))
+
+    data = tf.data.Dataset.range(5)
+    data = {
+        "filter": lambda: data.filter(lambda x: tf.equal(call(x), x)),
+        "flat_map": lambda: data.flat_map(one),
+        "interleave": lambda: data.interleave(one, 1),
+    }[how]()
+    element = data.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert [session.run(element) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(tf.errors.InternalError, match="returned `OutOfRange`"):
+            session.run(element)
+        assert session.run(element) == 4

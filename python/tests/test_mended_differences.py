@@ -27,6 +27,7 @@ KEPT = {
     "files that are overwritten, read and written": "files.nothing_is_overwritten_by_accident files.reading_and_writing_have_places_of_their_own",
     "relative paths of a state": "checkpoint_values.relative_paths_of_a_state_are_from_its_folder",
     "random numbers of an iterator that begins again": "data.random_numbers_begin_again_with_the_iterator",
+    "gradients of loops behind stop_gradient": "gradients_of_loops_behind_stop_gradient",
     "gradients whose norm is infinite": "layers.gradients_clipped_where_their_norm_is_unusual",
     "shapes, types and devices that are equal": "static_values.shapes_with_unknown_sizes_equal_nothing_else static_values.types static_values.devices",
     "matrices that are singular": "singular_matrices_are_refused",
@@ -350,3 +351,15 @@ def test_whatever_keeps_values_takes_names_with_file(tmp_path, monkeypatch):
         tf.train.MonitoredTrainingSession(checkpoint_dir=home + "/run").close()
     assert (tmp_path / "with a space" / "run" / "checkpoint").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["with a space"]
+
+
+def test_gradients_of_loops_behind_stop_gradient():
+    """As in TensorFlow: what a loop's variable gives to the result through stop_gradient alone makes zeros, what is outside of it none."""
+    x, y, z = tf.constant(3.0), tf.constant(2.0), tf.constant(1.0)
+    large = lambda x, y: tf.less(x, 100.0)
+    both, _ = tf.while_loop(large, lambda x, y: (tf.stop_gradient(tf.square(x) + tf.square(y)), tf.square(y)), [x, y])
+    one, _ = tf.while_loop(large, lambda x, y: (tf.stop_gradient(tf.square(x)) + z, tf.square(y)), [x, y])
+    of_both, of_one = tf.gradients(both, [x, y, z]), tf.gradients(one, [x, y, z])
+    with tf.Session() as session:
+        assert of_both[2] is None and session.run(of_both[:2]) == [0, 0]
+        assert of_one[1] is None and session.run([of_one[0], of_one[2]]) == [0, 1]

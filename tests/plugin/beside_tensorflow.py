@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles one source of ops and kernels against TensorFlow's headers and against ours, and compares what both do. Then loads
-TensorFlow's binary here, where libtensorflow_framework.so.2 is ours.
+"""Compiles a source of ops and kernels, and one of file systems, against TensorFlow's headers and against ours, and compares what both do. Then
+loads TensorFlow's binaries here, where libtensorflow_framework.so.2 is ours.
 
   beside_tensorflow.py CXX OURS MILLRACE_PYTHON PACKAGE FACE
 
-OURS is the library that the build made of tensorflow_kernels.cc with our headers; FACE is our libtensorflow.so.2. Skipped unless MILLRACE_TF_PYTHON names a
+OURS is the library that the build made of tensorflow_kernels.cc with our headers, with that of memory_files.cc beside it; FACE is our libtensorflow.so.2. Skipped unless MILLRACE_TF_PYTHON names a
 Python with the tensorflow package.
 """
 
@@ -43,27 +43,22 @@ def main():
     where = "import tensorflow.sysconfig as s; print(s.get_include()); print(s.get_lib())"
     include, library = run(python, "-c", where).split()[-2:]
     with tempfile.TemporaryDirectory() as work:
-        theirs = os.path.join(work, "theirs.so")
-        run(
-            cxx,
-            "-std=c++17",
-            "-O1",
-            "-fPIC",
-            "-shared",
-            "-I" + include,
-            os.path.join(HERE, "tensorflow_kernels.cc"),
-            "-o",
-            theirs,
-            "-L" + library,
-            "-l:libtensorflow_framework.so.2",
-            "-Wl,-rpath," + library,
-        )
-        program = os.path.join(HERE, "program.py")
-        want = json.loads(run(python, program, "tensorflow", theirs))
-        got = json.loads(run(our_python, program, "millrace", ours, PYTHONPATH=package))
         os.symlink(face, os.path.join(work, "libtensorflow_framework.so.2"))
-        binary = json.loads(run(our_python, program, "millrace", theirs, PYTHONPATH=package, LD_LIBRARY_PATH=work))
-    wrong = compare("its source, compiled here", want, got) + compare("its binary, loaded here", want, binary)
+
+        def differences(what, source, name, library_of_ours):
+            """How many results of a program differ for a source, compiled for TensorFlow and for us."""
+            theirs = os.path.join(work, source + ".so")
+            made = [cxx, "-std=c++17", "-O1", "-fPIC", "-shared", "-I" + include, os.path.join(HERE, source), "-o", theirs]
+            run(*made, "-L" + library, "-l:libtensorflow_framework.so.2", "-Wl,-rpath," + library)
+            program = os.path.join(HERE, name)
+            want = json.loads(run(python, program, "tensorflow", theirs))
+            got = json.loads(run(our_python, program, "millrace", library_of_ours, PYTHONPATH=package))
+            binary = json.loads(run(our_python, program, "millrace", theirs, PYTHONPATH=package, LD_LIBRARY_PATH=work))
+            return compare(what + ", source compiled here", want, got) + compare(what + ", binary loaded here", want, binary)
+
+        wrong = differences("ops and kernels", "tensorflow_kernels.cc", "program.py", ours)
+        files = os.path.join(os.path.dirname(ours), "plugin_memory_files.so")
+        wrong += differences("file systems", "memory_files.cc", "files_program.py", files)
     sys.exit(1 if wrong else 0)
 
 

@@ -113,6 +113,12 @@ void CreateDir(const TF_Filesystem* system, const char* path, TF_Status* status)
   store.folders.insert(name);
   Done(status);
 }
+void CreateDirs(const TF_Filesystem* system, const char* path, TF_Status* status) {
+  Store& store = In(system);
+  const std::lock_guard<std::mutex> lock(store.mu);
+  for (std::string name = Plain(path); !HasFolder(store, name); name = Parent(name)) store.folders.insert(name);
+  Done(status);
+}
 void DeleteFile(const TF_Filesystem* system, const char* path, TF_Status* status) {
   Store& store = In(system);
   const std::lock_guard<std::mutex> lock(store.mu);
@@ -217,6 +223,7 @@ extern "C" void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   Fill(&info->ops[0], "mem");
   info->ops[0].filesystem_ops->new_appendable_file = OpenToAppend;
   info->ops[0].filesystem_ops->translate_name = Translate;
+  info->ops[0].filesystem_ops->recursively_create_dir = CreateDirs;
   info->ops[0].filesystem_ops->delete_dir = DeleteDir;
   info->ops[0].filesystem_ops->rename_file = Rename;
   info->ops[0].filesystem_ops->get_children = Children;

@@ -23,8 +23,6 @@ ragged: cross cross_hashed
     tf.sparse.cross of to_sparse()
 : NoneTensorSpec ragged_fill_empty_rows_grad tensor_scatter_nd_max tensor_scatter_nd_min
     what TensorFlow 1.x has: this came with 2.x
-: load_file_system_library
-    tf.load_op_library, and files of this machine
 : CXX_VERSION
     tf.version.COMPILER_VERSION
 : conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 batch_function nondifferentiable_batch_function random_index_shuffle approx_top_k

@@ -28,7 +28,7 @@ class _SavedModelBuilder:
         self._model = definitions.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
         self._has_saved_variables = False
         self._assets: Dict[str, str] = {}  # {name of an asset in the folder: the file that it is a copy of}
-        if os.path.isdir(self._folder) and os.listdir(self._folder):
+        if gfile.IsDirectory(self._folder) and gfile.ListDirectory(self._folder):
             raise at_user_line(
                 AssertionError(
                     "Export directory %s already exists, and isn't empty. Please choose a different export directory, or "
@@ -74,7 +74,7 @@ class _SavedModelBuilder:
     def save(self, as_text: bool = False) -> bytes:
         """Writes the graphs; the path of the file."""
         path = os.path.join(self._folder, constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB)
-        with open(path, "wb") as file:
+        with gfile.Open(path, "wb") as file:
             file.write(str(self._model).encode() if as_text else self._model.SerializeToString())
         return path.encode()
 

@@ -16,7 +16,7 @@ from millrace.saved_model import constants
 def maybe_saved_model_directory(export_dir: Any) -> bool:
     """Whether a folder holds a SavedModel."""
     names = (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT)
-    return any(os.path.exists(os.path.join(gfile.as_path(export_dir), name)) for name in names)
+    return any(gfile.Exists(os.path.join(gfile.as_path(export_dir), name)) for name in names)
 
 
 def parse_saved_model(export_dir: Any) -> Any:
@@ -24,8 +24,8 @@ def parse_saved_model(export_dir: Any) -> Any:
     folder = gfile.as_path(export_dir)
     binary, text = (os.path.join(folder, name) for name in (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT))
     for path, read in ((binary, definitions.SavedModel.FromString), (text, lambda data: text_format.Parse(data.decode(), definitions.SavedModel()))):
-        if os.path.exists(path):
-            with open(path, "rb") as file:
+        if gfile.Exists(path):
+            with gfile.Open(path, "rb") as file:
                 data = file.read()
             try:
                 return read(data)

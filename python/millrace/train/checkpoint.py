@@ -5,7 +5,6 @@ so that programs which make variables in another order, or under other names, re
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 import weakref
 from collections import deque
@@ -426,9 +425,9 @@ class Checkpoint:
         session, tree = _session(session), _Tree(self)
         parts = tree.parts()
         saver, graph_of_objects = self._saver(tree.variables(), parts, True)
-        folder = os.path.dirname(gfile.as_path(file_prefix))
+        folder = gfile.folder_of(gfile.as_path(file_prefix))
         if folder:
-            os.makedirs(folder, exist_ok=True)
+            gfile.MakeDirs(folder)
         feeds = {saver.saver_def.filename_tensor_name: gfile.as_path(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
         for key, part in parts.items():
             saveable = self._saveable(part, key)
@@ -439,7 +438,7 @@ class Checkpoint:
         """Counts, writes the values to a file of this name and the count, and notes it as the newest of its folder."""
         session = _session(session)
         path = self.write("%s-%d" % (gfile.as_path(file_prefix), self._count(session)), session)
-        update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
+        update_checkpoint_state(gfile.folder_of(path), path, [path], save_relative_paths=True)
         return path
 
     def _count(self, session: Any) -> int:

@@ -27,9 +27,13 @@ def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta
     return "%s.%s" % (_SHARDED.sub("", checkpoint_filename), meta_graph_suffix)
 
 
+def _is_file(path: str) -> bool:
+    return gfile.Exists(path) and not gfile.IsDirectory(path)
+
+
 def _matching(path: str) -> List[str]:
     """The file of a path, or the files of a pattern, as the shards of the first format are given."""
-    return [path] if os.path.isfile(path) else [p for p in gfile.Glob(path) if os.path.isfile(p)]
+    return [path] if _is_file(path) else [p for p in gfile.Glob(path) if _is_file(p)]
 
 
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
@@ -44,7 +48,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes: List[str]) -> List[float]:
     for prefix in checkpoint_prefixes:
         found = _matching(_path_of(prefix, _V2)) or _matching(prefix)
         if found:
-            times.append(os.path.getmtime(found[0]))
+            times.append(gfile.Stat(found[0]).mtime_nsec / 1e9)
     return times
 
 

@@ -237,7 +237,7 @@ class CheckpointSaverHook(SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Writes the graph, which is whole by now, and the values with which the training begins."""
         graph = get_default_graph()
-        os.makedirs(self._dir, exist_ok=True)
+        gfile.MakeDirs(self._dir)
         write_graph(graph.as_graph_def(add_shapes=True), self._dir, "graph.pbtxt")
         self._writer.add_graph(graph)
         saver = self._the_saver()
@@ -503,7 +503,7 @@ class ProfilerHook(SessionRunHook):
 
             path = self._path.format(step)
             logging.info("Saving timeline for %d into '%s'.", step, path)
-            with open(path, "w", encoding="utf-8") as file:
+            with gfile.Open(path, "w") as file:
                 file.write(Timeline(run_values.run_metadata.step_stats).generate_chrome_trace_format(self._show_dataflow, self._show_memory))
             self._writer.add_run_metadata(run_values.run_metadata, "step_%d" % step)
         self._next = step + 1

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from millrace import gfile, tf_logging
@@ -292,8 +291,8 @@ def export_scoped_meta_graph(
     )
     if filename:
         filename = gfile.as_path(filename)
-        folder = os.path.dirname(filename)
-        if folder and not os.path.isdir(folder):
+        folder = gfile.folder_of(filename)
+        if folder and not gfile.IsDirectory(folder):
             gfile.MakeDirs(folder)
         gfile.atomic_write(filename, str(made) if as_text else made.SerializeToString())
     return made, variables

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from typing import Any, List, Optional
 
 from millrace import gfile
@@ -327,7 +326,7 @@ def MonitoredTrainingSession(
     every: List[Any] = list(chief_only_hooks or [])
     if checkpoint_dir:
         checkpoint_dir = gfile.as_path(checkpoint_dir)
-        os.makedirs(checkpoint_dir, exist_ok=True)
+        gfile.MakeDirs(checkpoint_dir)
         folder = summary_dir or checkpoint_dir
         if get_global_step() is not None:
             if log_step_count_steps:

@@ -188,9 +188,9 @@ class Saver:
             self._snapshots.wait()
 
     def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool, score: Optional[float]) -> str:
-        folder = os.path.dirname(path)
+        folder = gfile.folder_of(path)
         lost = ValueError("Parent directory of %s doesn't exist, can't save." % path)
-        if folder and not os.path.isdir(folder) and (os.path.exists(folder) or not os.path.isdir(os.path.dirname(folder) or ".")):
+        if folder and not gfile.IsDirectory(folder) and (gfile.Exists(folder) or not gfile.IsDirectory(gfile.folder_of(folder) or ".")):
             raise lost
 
         def is_whole(written: str) -> None:
@@ -209,7 +209,7 @@ class Saver:
             written = session.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}).decode()
             is_whole(written)
         except (errors.FailedPreconditionError, errors.NotFoundError):
-            if folder and not os.path.isdir(folder):
+            if folder and not gfile.IsDirectory(folder):
                 raise lost from None
             raise
         return written
@@ -505,7 +505,7 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     """A reader of a checkpoint or of the newest one of a folder."""
     path = gfile.as_path(ckpt_dir_or_file)
-    found = latest_checkpoint(path) if os.path.isdir(path) else path
+    found = latest_checkpoint(path) if gfile.IsDirectory(path) else path
     if found is None:
         raise at_user_line(ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % ckpt_dir_or_file))
     return CheckpointReader(found)
@@ -515,7 +515,7 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     """Writes a GraphDef to a file; its path."""
     definition = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
     path = os.path.join(gfile.as_path(logdir), name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
+    gfile.MakeDirs(gfile.folder_of(path))
+    with gfile.Open(path, "wb") as file:
         file.write(str(definition).encode() if as_text else definition.SerializeToString())
     return path

@@ -161,3 +161,21 @@ def test_what_is_refused():
         tf.RaggedTensor.from_value_rowids([1, 2], tf.constant([0, 4], tf.int64), nrows=2)
     with pytest.raises(ValueError, match="incompatible"):
         tf.RaggedTensor.from_tensor([[1]], padding=[1])
+
+
+def test_gradients_of_to_tensor():
+    """Values are those of TensorFlow 1.15.5."""
+    x, rows, fill, fills = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.reshape(tf.range(8.0), [4, 2]), tf.constant(7.0), tf.constant([7.0, 8.0])
+    flat = tf.RaggedTensor.from_row_splits(x, [0, 1, 4, 4]).to_tensor(fill)
+    nested = tf.RaggedTensor.from_row_splits(tf.RaggedTensor.from_row_splits(x, [0, 1, 3, 4]), [0, 2, 3]).to_tensor(fill)
+    wide = tf.RaggedTensor.from_row_splits(rows, [0, 1, 4]).to_tensor(fills)
+    weights = tf.reshape(tf.range(12.0), [2, 3, 2])
+    gradients = [
+        tf.gradients(flat * [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], [x, fill]),
+        tf.gradients(nested * tf.reshape(tf.range(1.0, 9.0), [2, 2, 2]), [x, fill]),
+        tf.gradients(wide * weights, [rows, fills]),
+    ]
+    with tf.Session() as session:
+        flat, nested, wide = [[np.asarray(g).tolist() for g in pair] for pair in session.run(gradients)]
+    assert flat == [[1, 4, 5, 6], 29] and nested == [[1, 3, 4, 5], 23]
+    assert wide == [[[0, 1], [6, 7], [8, 9], [10, 11]], [6, 8]]

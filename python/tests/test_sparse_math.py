@@ -188,3 +188,16 @@ def test_a_new_shape_is_checked_in_the_step(sess):
     for shape in ([2, 2], [2], [2, 3, 1]):
         with pytest.raises(tf.errors.InvalidArgumentError):
             sess.run(made, {new: shape})
+
+
+def test_gradients_of_dense_factors_are_dense():
+    """A sparse one would leave out rows in optimizers with momentum."""
+    dense, values = tf.constant([1.0, 2.0]), tf.constant([5.0, 6.0])
+    sparse = tf.SparseTensor([[0, 1], [1, 0]], values, [2, 2])
+    product, quotient = (tf.gradients(x.values, [dense, values]) for x in (sparse * dense, sparse / dense))
+    assert all(isinstance(g, tf.Tensor) for g in product + quotient)
+    whole = tf.SparseTensor([[0, 1]], [7], [1, 2]) / [[2, 2]]
+    with tf.Session() as session:
+        assert [g.tolist() for g in session.run(product)] == [[6, 5], [2, 1]]
+        assert [g.tolist() for g in session.run(quotient)] == [[-6, -1.25], [0.5, 1]]
+        assert session.run(whole.values) == [3.5] and whole.dtype == tf.float64

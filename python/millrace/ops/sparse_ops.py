@@ -212,15 +212,11 @@ def sparse_cross_hashed(inputs: Any, num_buckets: int = 0, hash_key: Optional[in
 _sparse_cross, _sparse_cross_hashed = sparse_cross, sparse_cross_hashed
 
 
-def _elements(sparse: SparseTensor, dense: Tensor) -> Tensor:
-    """The elements of a dense tensor, which is broadcast, where a sparse one has its own."""
-    ndims = dense.get_shape().ndims
-    if ndims is None:
-        raise at_user_line(ValueError("the rank of %s, which is broadcast to a SparseTensor, must be known" % dense))
-    if ndims == 0:
-        return dense
-    wide = gen_ops.cast(gen_ops.greater(array_ops.shape(dense), 1), dtypes.int64)
-    return gen_ops.gather_nd(dense, sparse.indices[:, -ndims:] * wide)
+def _truediv(indices: Tensor, values: Tensor, shape: Tensor, dense: Tensor, name: Optional[str] = None) -> Tensor:
+    if values.dtype.base_dtype.is_integer:
+        kind = dtypes.float32 if values.dtype.base_dtype.size <= 2 else dtypes.float64
+        values, dense = math_ops.cast(values, kind), math_ops.cast(dense, kind)
+    return gen_ops.sparse_dense_cwise_div(indices, values, shape, dense, name=name)
 
 
 def _with_dense(op: Any, name: str) -> Any:
@@ -228,20 +224,20 @@ def _with_dense(op: Any, name: str) -> Any:
         if isinstance(dense, SparseTensor):
             return NotImplemented
         with name_scope(None, name, [sparse.values, dense]) as scope:
-            found = _elements(sparse, convert_to_tensor(dense, sparse.dtype.base_dtype, "y"))
-            return SparseTensor(sparse.indices, op(sparse.values, found, name=scope), sparse.dense_shape)
+            dense = convert_to_tensor(dense, sparse.dtype.base_dtype, "y")
+            return SparseTensor(sparse.indices, op(sparse.indices, sparse.values, sparse.dense_shape, dense, name=scope), sparse.dense_shape)
 
     return operate
 
 
-sparse_dense_cwise_add = _with_dense(gen_ops.add, "add")
+sparse_dense_cwise_add = _with_dense(gen_ops.sparse_dense_cwise_add, "add")
 sparse_dense_cwise_add.__doc__ = "The stored elements of a SparseTensor plus those of a dense one, which is broadcast, at their places."
 
 for _method, _op, _scope in (
-    ("__mul__", gen_ops.mul, "mul"),
-    ("__rmul__", gen_ops.mul, "mul"),
-    ("__truediv__", math_ops.truediv, "truediv"),
-    ("__div__", gen_ops.div, "div"),
+    ("__mul__", gen_ops.sparse_dense_cwise_mul, "mul"),
+    ("__rmul__", gen_ops.sparse_dense_cwise_mul, "mul"),
+    ("__truediv__", _truediv, "truediv"),
+    ("__div__", gen_ops.sparse_dense_cwise_div, "div"),
 ):
     setattr(SparseTensor, _method, _with_dense(_op, _scope))
 SparseTensor.__array_priority__ = 100  # type: ignore[attr-defined]

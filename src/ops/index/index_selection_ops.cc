@@ -153,6 +153,31 @@ Status DenseBincountShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The numbers of the values go the same way as these, so each element of the result tells whose gradient it has: a
+// value's, or the default's (-1).
+Status RaggedToTensorGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  const Output values = g.x(1), axis = b.Scalar<int32_t>(0);
+  const Output of_values = b.Shape(values), of_result = b.Shape(g.dy());
+  const Output inner = VectorSlice(b, of_values, 1, -1);
+  const Output count = b.Reshape(VectorSlice(b, of_values, 0, 1), b.Vector<int32_t>({}));
+  const Output outer = b.Op("Slice", {of_result, b.Vector<int32_t>({0}), b.Sub(b.Shape(of_result), b.Shape(inner))});
+  std::vector<Output> partitions;
+  for (int i = 3; i < g.num_inputs(); ++i) partitions.push_back(g.x(i));
+  MR_ASSIGN_OR_RETURN(const auto types, g.Attr<std::vector<std::string>>("row_partition_types"));
+  const Output numbers = b.Op("Range", {axis, count, b.Scalar<int32_t>(1)});
+  const Output owners = b.Op(
+      "RaggedTensorToTensor", {outer, numbers, b.Scalar<int32_t>(-1), partitions}, {{"row_partition_types", types}});
+  const Output owner = b.Reshape(owners, b.Vector<int32_t>({-1}));
+  const Output rows = b.Reshape(g.dy(), b.Op("ConcatV2", {std::vector<Output>{b.Vector<int32_t>({-1}), inner}, axis}));
+  g.set_dx(1, b.Op("UnsortedSegmentSum", {rows, owner, count}));
+  // 0 for the default's, and none for the others.
+  const Output of_default = b.Sub(b.Scalar<int32_t>(-1), b.Op("Minimum", {owner, axis}));
+  const Output sum = b.Op("UnsortedSegmentSum", {rows, of_default, b.Scalar<int32_t>(1)});
+  g.set_dx(2, SumToShapeOf(b, b.Reshape(sum, inner), g.x(2)));
+  return g.status();
+}
+
 // The dimensions asked for; what is not asked for is known of the values' own.
 Status RaggedToTensorShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRankAtLeast(1, 1));
@@ -375,7 +400,7 @@ void RegisterIndexSelectionOps(OpRegistry& registry) {
           "and "
           "the last ends).")
       .Shape(RaggedToTensorShape)
-      .NoGradient("has none yet here")
+      .Gradient(RaggedToTensorGrad)
       .Example(
           "i32[2]{-1 -1}, f32[5]~, f32[]{0}, i64[]{4}, i64[5]{0 0 0 2 3} | num_row_partition_tensors=2; "
           "row_partition_types=[FIRST_DIM_SIZE,VALUE_ROWIDS]")

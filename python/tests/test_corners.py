@@ -119,3 +119,13 @@ def test_sums_of_a_large_histogram_are_added_in_order():
     with tf.Graph().as_default(), tf.Session() as session:
         made = tf.Summary.FromString(session.run(tf.summary.histogram("h", tf.constant(values)))).value[0].histo
     assert (made.sum, made.sum_squares, made.num) == (total, squares, len(values))
+
+
+def test_rows_of_resource_variables_are_bounded_by_others():
+    rows = tf.get_variable("bounded_rows", initializer=[1.0, 2.0], use_resource=True)
+    with tf.Session() as session:
+        assert not session.run(rows.is_initialized())
+        session.run(rows.initializer)
+        assert session.run(rows.is_initialized())
+        assert session.run(tf.scatter_min(rows, [0], [-5.0])).tolist() == [-5, 2]
+        assert session.run(tf.scatter_max(rows, [0], [5.0])).tolist() == [5, 2]

@@ -330,3 +330,28 @@ def test_events_of_more_dimensions_than_the_value_are_refused_at_once():
         assert session.run(found, {held: [1.0, 2.0], many: 1}) == 3
         with pytest.raises(tf.errors.InvalidArgumentError, match="at most the rank"):
             session.run(found, {held: [1.0, 2.0], many: 10**9})
+
+
+@pytest.mark.parametrize(
+    "make, wanted",
+    [
+        (lambda: ds.Beta(1.0, 2.0), [0.47246, 0.63533, 0.3828]),
+        (lambda: ds.StudentT(3.0, 1.0, 2.0), [3.66462, -2.39123, 1.13055]),
+        (lambda: ds.Geometric(probs=0.3), [2, 2, 0]),
+        (lambda: ds.Mixture(ds.Categorical(probs=[0.3, 0.7]), [ds.Normal(0.0, 1.0), ds.Normal(5.0, 1.0)]), [-1.29782, 3.43129, -0.07331]),
+        (lambda: ds.NegativeBinomial(4.0, probs=0.3), [3, 0, 2]),
+        (lambda: ds.PoissonLogNormalQuadratureCompound([0.0, 1.0], [1.0, 0.5], quadrature_size=3), [[3, 16], [2, 47], [10, 40]]),
+        (lambda: ds.Autoregressive(lambda x: ds.Independent(ds.Normal(x * 0.5, 1.0), 1), tf.zeros([1]), num_steps=2), [[1.85791], [-1.53751], [0.19578]]),
+    ],
+)
+def test_samples_of_a_seed_are_those_of_1_15(make, wanted):
+    np.testing.assert_allclose(run(make().sample(3, seed=3)), wanted, rtol=2e-5, atol=1e-5)
+
+
+def test_parts_of_a_mixture_are_sampled_at_their_places_in_the_batch():
+    parts = [ds.MultivariateNormalDiag(np.full([3, 2], [[0.0], [10.0], [20.0]], np.float32) + shift, np.full([3, 2], 1e-3, np.float32)) for shift in (0, 5)]
+    drawn = run(ds.Mixture(ds.Categorical(probs=[[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]), parts).sample([2, 20], seed=1))
+    assert drawn.shape == (2, 20, 3, 2)
+    np.testing.assert_allclose(drawn[:, :, 0], 0, atol=0.1)
+    np.testing.assert_allclose(drawn[:, :, 2], 25, atol=0.1)
+    assert set(np.round(drawn[:, :, 1]).ravel()) == {10, 15}

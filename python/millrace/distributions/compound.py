@@ -8,13 +8,15 @@ from typing import Any, Callable, Optional, Tuple
 import numpy as np
 
 from millrace.distributions.discrete import Categorical, Poisson
-from millrace.distributions.distribution import float_parameters
+from millrace.distributions.distribution import float_parameters, joined
 from millrace.distributions.of_others import MixtureSameFamily
 from millrace.distributions.special_math import ndtri
+from millrace.distributions.util import gen_new_seed
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops
+from millrace.framework.random_seed import op_seeds
+from millrace.ops import array_ops, gen_ops, math_ops
 
 
 def quadrature_scheme_lognormal_gauss_hermite(
@@ -65,6 +67,14 @@ class PoissonLogNormalQuadratureCompound(MixtureSameFamily):
             rates = Poisson(log_rate=grid, validate_args=validate_args, allow_nan_stats=allow_nan_stats)
             chosen = Categorical(logits=gen_ops.log(probs), validate_args=validate_args, allow_nan_stats=allow_nan_stats)
         super().__init__(chosen, rates, validate_args, allow_nan_stats, scope)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        lead = joined(n, self.batch_shape_tensor()) if self._mixture.batch_shape.ndims == 0 else array_ops.reshape(n, [1])
+        chosen = self._mixture.sample(lead, gen_new_seed(seed, "poisson_lognormal_quadrature_compound"))
+        one = array_ops.one_hot(chosen, self._quadrature_size, dtype=self.dtype)
+        seed1, seed2 = op_seeds(seed)
+        rates = math_ops.reduce_sum(one * self._components.rate, -1)
+        return gen_ops.random_poisson_v2(array_ops.zeros([0], "int32"), rates, seed=seed1, seed2=seed2, dtype=self.dtype)
 
     distribution = property(lambda self: self.components_distribution, doc="The Poisson distributions.")
     loc = property(lambda self: self._loc, doc="Of the logarithm of the rate.")

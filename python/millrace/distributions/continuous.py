@@ -11,6 +11,7 @@ import numpy as np
 
 from millrace.distributions import special_math
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
+from millrace.distributions.util import gen_new_seed
 from millrace.framework import numpy_cast
 from millrace.framework.dtypes import as_dtype
 from millrace.framework.convert import convert_to_tensor
@@ -355,7 +356,7 @@ class Beta(_Scalar):
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         count = array_ops.reshape(n, [1])
         first = random_ops.random_gamma(count, self._wide(self._a), dtype=self.dtype, seed=seed)
-        second = random_ops.random_gamma(count, self._wide(self._b), dtype=self.dtype, seed=None if seed is None else seed + 1)
+        second = random_ops.random_gamma(count, self._wide(self._b), dtype=self.dtype, seed=gen_new_seed(seed, "beta"))
         return first / (first + second)
 
     def _cdf(self, x: Tensor) -> Tensor:
@@ -424,7 +425,7 @@ class StudentT(_Scalar):
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         normal = random_ops.random_normal(self._drawn(n), dtype=self.dtype, seed=seed)
-        gamma = random_ops.random_gamma(array_ops.reshape(n, [1]), self._wide(0.5 * self._df), 0.5, self.dtype, None if seed is None else seed + 1)
+        gamma = random_ops.random_gamma(array_ops.reshape(n, [1]), self._wide(0.5 * self._df), 0.5, self.dtype, gen_new_seed(seed, "student_t"))
         return normal * gen_ops.rsqrt(gamma / self._df) * self._scale + self._loc
 
     def _cdf(self, x: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import numpy as np
+
 from millrace.distributions.continuous import _together, renamed
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
 from millrace.distributions.util import embed_check_integer_casting_closed, embed_check_nonnegative_integer_form, get_logits_and_probs
@@ -424,8 +426,9 @@ class Geometric(_Numbers):
     probs = property(lambda self: self._probs)
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        uniform = random_ops.random_uniform(self._drawn(n), dtype=self.dtype, seed=seed)
-        return gen_ops.floor(gen_ops.log1p(-uniform) / gen_ops.log1p(-self._probs))
+        above_zero = np.finfo(self.dtype.as_numpy_dtype).tiny
+        uniform = random_ops.random_uniform(self._drawn(n), above_zero, 1.0, self.dtype, seed)
+        return gen_ops.floor(gen_ops.log(uniform) / gen_ops.log1p(-self._probs))
 
     def _log_prob(self, k: Tensor) -> Tensor:
         k = checked(k, self.validate_args, embed_check_nonnegative_integer_form)

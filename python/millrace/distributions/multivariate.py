@@ -272,9 +272,18 @@ class Mixture(Distribution):
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         count = array_ops.reshape(n, [1])
-        picked = array_ops.one_hot(self._cat.sample(count, seed), len(self._components), dtype=self.dtype)
-        chosen = array_ops.unstack(picked, num=len(self._components), axis=-1)
-        return self._chosen([component.sample(count, None if seed is None else seed + 1 + i) for i, component in enumerate(self._components)], chosen)
+        picked = array_ops.reshape(self._cat.sample(count, seed), [-1])
+        batch, event = math_ops.reduce_prod(self.batch_shape_tensor()), self.event_shape_tensor()
+        places, parts = [], []
+        for i, component in enumerate(self._components):  # as many of each as are drawn of it
+            seed = gen_new_seed(seed, "mixture")
+            place = gen_ops.cast(array_ops.reshape(array_ops.where(gen_ops.equal(picked, i)), [-1]), dtypes.int32)
+            drawn = component.sample(array_ops.shape(place), seed)
+            rows = array_ops.reshape(drawn, array_ops.concat([[-1], event], 0))
+            parts.append(array_ops.gather(rows, math_ops.range(array_ops.size(place)) * batch + place % batch))
+            places.append(place)
+        made = gen_ops.dynamic_stitch(places, parts)
+        return array_ops.reshape(made, array_ops.concat([count, self.batch_shape_tensor(), event], 0))
 
     def entropy_lower_bound(self, name: str = "entropy_lower_bound") -> Tensor:
         """The mean of the entropies of the parts."""

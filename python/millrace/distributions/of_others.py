@@ -345,10 +345,9 @@ class Autoregressive(Distribution):
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         if seed is None:
-            seed = op_seeds(None)[1] or int.from_bytes(os.urandom(3), "big")
-        seed = gen_new_seed(seed, "Autoregressive")  # one for all steps: a place that is settled must draw the same noise again
+            seed = op_seeds(None)[1] or int.from_bytes(os.urandom(3), "big")  # one for all steps: a place that is settled must draw the same noise again
         drawn = self._first.sample(array_ops.reshape(n, [1]), seed)
-        for _ in range(1, self._steps):
+        for _ in range(self._steps):
             drawn = self._function(drawn).sample(seed=seed)
         return drawn
 

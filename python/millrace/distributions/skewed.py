@@ -219,7 +219,7 @@ class NegativeBinomial(_Numbers):
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         rates = Gamma(self._total, gen_ops.exp(-self._logits)).sample(array_ops.reshape(n, [1]), seed)
-        seed1, seed2 = op_seeds(gen_new_seed(seed, "NegativeBinomial"))
+        seed1, seed2 = op_seeds(gen_new_seed(seed, "negative_binom"))
         return gen_ops.random_poisson_v2(array_ops.zeros([0], "int32"), rates, seed=seed1, seed2=seed2, dtype=self.dtype)
 
     def _log_prob(self, k: Tensor) -> Tensor:

@@ -333,6 +333,10 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
                 is_variable_initialized(self), self.read_value, lambda: self.initial_value if self._first_value is None else self._first_value
             )
 
+    def is_initialized(self, name: Optional[str] = None) -> Tensor:
+        """Whether it has a value."""
+        return is_variable_initialized(self, name)
+
     def load(self, value: Any, session: Any = None) -> None:
         """Sets its value in a session."""
         from millrace.framework.default_session import get_default_session
@@ -750,7 +754,8 @@ def _scatter(name: str) -> Any:
     return function
 
 
-scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div = (_scatter("scatter_" + n) for n in ("update", "add", "sub", "mul", "div"))
+scatter_update, scatter_add, scatter_sub, scatter_mul = (_scatter("scatter_" + n) for n in ("update", "add", "sub", "mul"))
+scatter_div, scatter_min, scatter_max = (_scatter("scatter_" + n) for n in ("div", "min", "max"))
 scatter_nd_update, scatter_nd_add, scatter_nd_sub = (_scatter("scatter_nd_" + n) for n in ("update", "add", "sub"))
 
 

@@ -50,8 +50,9 @@ TF_CAPI_EXPORT void MR_RenameFile(const char* from, const char* to, TF_Status* s
 /* With those above it; what is there may be there. */
 TF_CAPI_EXPORT void MR_CreateDirs(const char* path, TF_Status* status);
 
-/* The files and folders that match a pattern of *, ?, [a-z], [^a-z] and \, sorted; for TF_StringStreamNext. */
-TF_CAPI_EXPORT struct TF_StringStream* MR_MatchFiles(const char* pattern, TF_Status* status);
+/* The files and folders that match a pattern of *, ?, [a-z], [^a-z] and \ (before what is meant as itself), sorted;
+ * each with a NUL at its end. */
+TF_CAPI_EXPORT void MR_MatchFiles(const char* pattern, TF_Buffer* paths, TF_Status* status);
 
 /* A file that is read at any place, by several threads if they like. */
 typedef struct MR_FileReader MR_FileReader;

@@ -6,8 +6,6 @@
 //   auto y = model.Run("serving_default", {{"x", value}}).at("y");
 #pragma once
 
-#include <filesystem>
-
 #include "millrace/saver.h"
 
 namespace millrace {
@@ -108,13 +106,52 @@ inline std::map<std::string, Signature> ReadSignatures(const Graph& graph, std::
   return all;
 }
 
+// Whether a folder is there and not empty.
+inline Status HoldsSomething(const std::string& directory, bool* it_does) {
+  std::string pattern;
+  for (const char c : directory) {
+    if (c == '*' || c == '?' || c == '[' || c == '\\') pattern.push_back('\\');
+    pattern.push_back(c);
+  }
+  CallStatus status;
+  TF_Buffer* paths = Api().NewBuffer();
+  Api().MatchFiles((pattern + "/*").c_str(), paths, status);
+  *it_does = paths->length > 0;
+  Api().DeleteBuffer(paths);
+  return status.Get();
+}
+
+// Whole and at once; TF_ALREADY_EXISTS: there is something.
+inline Status CopyFile(const std::string& from, const std::string& to) {
+  CallStatus status;
+  if (MR_FileReader* there = Api().FileReaderOpen(to.c_str(), status)) {
+    Api().FileReaderDelete(there);
+    return Status(TF_ALREADY_EXISTS, to + " is there already");
+  }
+  CallStatus reading;
+  MR_FileReader* reader = Api().FileReaderOpen(from.c_str(), reading);
+  if (reader == nullptr) return reading.Get();
+  std::string contents(static_cast<size_t>(Api().FileReaderSize(reader)), '\0');
+  contents.resize(Api().FileReaderRead(reader, 0, contents.data(), contents.size(), reading));
+  Api().FileReaderDelete(reader);
+  const Status read = reading.Get();
+  if (!read.ok()) return read;
+  CallStatus written;
+  Api().WriteFileAtomically(to.c_str(), contents.data(), contents.size(), written);
+  return written.Get();
+}
+
+inline Status CreateDirs(const std::string& directory) {
+  CallStatus status;
+  Api().CreateDirs(directory.c_str(), status);
+  return status.Get();
+}
+
 inline Status WriteModel(const Session& session, Graph& graph, const std::string& directory,
                          const std::map<std::string, Signature>& signatures, const SavedModelOptions& options,
                          const std::string& saver_def, const std::string& graph_def) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::create_directories(directory + "/variables", error);
-  if (error) return Status(TF_UNKNOWN, "cannot make " + directory + ": " + error.message());
+  const Status made = CreateDirs(directory + "/variables");
+  if (!made.ok()) return made;
   Encoder meta, info;
   for (const std::string& tag : options.tags) info.Message(4, tag);
   meta.Message(1, info).Message(2, graph_def);
@@ -138,10 +175,11 @@ inline Status WriteModel(const Session& session, Graph& graph, const std::string
   Encoder asset_list;
   std::vector<std::string> assets;
   for (const auto& [file, tensor] : options.assets) {
-    const std::string name = fs::path(file).filename().string();
-    fs::create_directories(directory + "/assets", error);
-    fs::copy_file(file, directory + "/assets/" + name, error);  // two of one name: the second fails
-    if (error) return Status(TF_NOT_FOUND, "cannot copy asset " + file + ": " + error.message());
+    const std::string name = file.substr(file.rfind('/') + 1);
+    const Status folder = CreateDirs(directory + "/assets");
+    if (!folder.ok()) return folder;
+    const Status copied = CopyFile(file, directory + "/assets/" + name);  // two of one name: the second fails
+    if (!copied.ok()) return Status(TF_NOT_FOUND, "cannot copy asset " + file + ": " + copied.message());
     assets.push_back(Encoder().Message(1, EncodeTensorInfo(graph, tensor)).Text(2, name).bytes());
     asset_list.Message(1, Encoder().Text(1, "type.googleapis.com/tensorflow.AssetFileDef").Message(2, assets.back()));
   }
@@ -154,7 +192,7 @@ inline Status WriteModel(const Session& session, Graph& graph, const std::string
   for (const std::string& asset : assets) meta.Message(6, asset);
   const std::string model = Encoder().Int(1, 1).Message(2, meta).bytes();
   CallStatus status;
-  MR_WriteFileAtomically((directory + "/saved_model.pb").c_str(), model.data(), model.size(), status);
+  Api().WriteFileAtomically((directory + "/saved_model.pb").c_str(), model.data(), model.size(), status);
   return status.Get();
 }
 
@@ -164,10 +202,10 @@ inline Status WriteModel(const Session& session, Graph& graph, const std::string
 // TF_ALREADY_EXISTS: the directory holds something. TF_INVALID_ARGUMENT: a signature or an asset names no tensor.
 inline Done SaveModel(const Session& session, Graph& graph, const std::string& directory,
                       const std::map<std::string, Signature>& signatures, const SavedModelOptions& options = {}) {
-  std::error_code error;
-  if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error)) {
-    return internal::Finish(Status(TF_ALREADY_EXISTS, directory + " holds something already"));
-  }
+  bool is_full = false;
+  const Status looked = internal::HoldsSomething(directory, &is_full);
+  if (!looked.ok()) return internal::Finish(looked);
+  if (is_full) return internal::Finish(Status(TF_ALREADY_EXISTS, directory + " holds something already"));
   const auto incomplete = [](const std::map<std::string, Output>& tensors) {
     return std::any_of(tensors.begin(), tensors.end(), [](const auto& t) { return !t.second; });
   };

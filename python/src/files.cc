@@ -272,6 +272,16 @@ class FileWriter {
   TF_WritableFileHandle* file_ = nullptr;
 };
 
+// Paths with a NUL at the end of each.
+std::vector<std::string> Paths(const CallBuffer& buffer) {
+  const std::string_view text = buffer.view();
+  std::vector<std::string> paths;
+  for (size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string_view::npos; at = end + 1) {
+    paths.emplace_back(text.substr(at, end - at));
+  }
+  return paths;
+}
+
 void DefineFilesOfAnySystem(nb::module_& m) {
   m.def("load_file_system_library", [](const std::string& path) {
     CallStatus status;
@@ -296,9 +306,10 @@ void DefineFilesOfAnySystem(nb::module_& m) {
   });
   m.def("match_files", [](const std::string& pattern) {
     CallStatus status;
-    TF_StringStream* const paths = Api().MatchFiles(pattern.c_str(), status);
+    CallBuffer paths;
+    Api().MatchFiles(pattern.c_str(), paths, status);
     status.RaiseIfError();
-    return Strings(paths);
+    return Paths(paths);
   });
   m.def("create_folder", [](const std::string& path) {
     CallStatus status;
@@ -336,16 +347,6 @@ void DefineFilesOfAnySystem(nb::module_& m) {
       .def("close", &FileWriter::Close);
 }
 
-// Prefixes with a NUL at the end of each.
-std::vector<std::string> Prefixes(const CallBuffer& buffer) {
-  const std::string_view text = buffer.view();
-  std::vector<std::string> prefixes;
-  for (size_t at = 0, end = 0; (end = text.find('\0', at)) != std::string_view::npos; at = end + 1) {
-    prefixes.emplace_back(text.substr(at, end - at));
-  }
-  return prefixes;
-}
-
 }  // namespace
 
 void DefineFiles(nb::module_& m) {
@@ -360,7 +361,7 @@ void DefineFiles(nb::module_& m) {
     Api().NoteCheckpointScore(
         folder.c_str(), state_file.c_str(), prefix.c_str(), score, keep, best_is_least, forgotten, status);
     status.RaiseBuildError();
-    return Prefixes(forgotten);
+    return Paths(forgotten);
   });
   m.def(
       "best_checkpoints", [](const std::string& folder, const std::string& state_file, int count, bool best_is_least) {
@@ -368,7 +369,7 @@ void DefineFiles(nb::module_& m) {
         CallBuffer prefixes;
         Api().BestCheckpoints(folder.c_str(), state_file.c_str(), count, best_is_least, prefixes, status);
         status.RaiseBuildError();
-        return Prefixes(prefixes);
+        return Paths(prefixes);
       });
   nb::class_<RecordWriter>(m, "RecordWriter")
       .def(nb::init<const std::string&, const std::string&, int, int, int, int>())

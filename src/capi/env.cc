@@ -17,7 +17,6 @@
 #include "base/env.h"
 #include "base/file_system.h"
 #include "capi/internal.h"
-#include "io/glob.h"
 #include "millrace/c_api_files.h"
 
 using millrace::Env;
@@ -232,12 +231,6 @@ void MR_CreateDirs(const char* path, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(path);
     return Env::Default().CreateDirs(path);
-  });
-}
-TF_StringStream* MR_MatchFiles(const char* pattern, TF_Status* status) {
-  return GuardedOr<TF_StringStream*>(status, nullptr, [&]() -> StatusOr<TF_StringStream*> {
-    MR_CAPI_REQUIRE(pattern);
-    return new TF_StringStream{millrace::MatchFiles(Env::Default(), pattern)};
   });
 }
 MR_FileReader* MR_FileReaderOpen(const char* path, TF_Status* status) {

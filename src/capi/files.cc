@@ -6,6 +6,7 @@
 
 #include "capi/internal.h"
 #include "io/checkpoint_scores.h"
+#include "io/glob.h"
 #include "io/record.h"
 
 using millrace::CheckpointScores;
@@ -125,6 +126,13 @@ void MR_BestCheckpoints(const char* folder, const char* state_file, int count, u
     if (count < 0) return InvalidArgument("count is ", count, ", want 0 or more");
     MR_ASSIGN_OR_RETURN(const CheckpointScores scores, CheckpointScores::Read(Env::Default(), folder, state_file));
     return FillBuffer(prefixes, Ended(scores.Best(static_cast<size_t>(count), best_is_least != 0)), "prefixes");
+  });
+}
+
+void MR_MatchFiles(const char* pattern, TF_Buffer* paths, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(pattern);
+    return FillBuffer(paths, Ended(millrace::MatchFiles(Env::Default(), pattern)), "paths");
   });
 }
 

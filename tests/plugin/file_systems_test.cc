@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "millrace/millrace.h"
+#include "millrace/saved_model.h"
+#include "millrace/train.h"
 #include "tensorflow/c/env.h"
 
 namespace {
@@ -161,6 +163,22 @@ TEST_F(FileSystemsTest, CheckpointsRecordsAndKernelsUseThem) {
   EXPECT_EQ(MR_RecordReaderRead(reader, &record, &size, status_), 1) << status_.message();
   EXPECT_EQ(std::string(static_cast<const char*>(record), size), "abc");
   MR_RecordReaderDelete(reader);
+}
+
+TEST_F(FileSystemsTest, TheCppClientWritesModelsThere) {
+  Graph graph;
+  millrace::Model model{Scope(graph)};
+  Scope& scope = model.scope();
+  const auto v = model.AddVariable("v", scope.Const({1.0f, 2.0f}));
+  const auto y = scope.Op("Mul", {v.read, 2.0f});
+  millrace::Session session(graph);
+  ASSERT_TRUE(session.RunTargets({model.Initializer()}).ok());
+  const std::map<std::string, millrace::Signature> signatures = {{"serve", {.outputs = {{"y", y}}}}};
+  const auto save = [&] { return millrace::SaveModel(session, graph, "mem://models/[first]", signatures); };
+  const auto saved = save();
+  ASSERT_TRUE(saved.ok()) << saved.message();
+  EXPECT_EQ(save().code(), TF_ALREADY_EXISTS);
+  EXPECT_EQ(List("mem://models/[first]"), (std::vector<std::string>{"saved_model.pb", "variables"}));
 }
 
 TEST_F(FileSystemsTest, BadTablesLeaveNothingBehind) {

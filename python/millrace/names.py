@@ -186,15 +186,11 @@ layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
 predictor predictor.python.predictor predictor.predictor_factories predictor.saved_model_predictor predictor.core_estimator_predictor = contrib.predictor
 kernel_methods kernel_methods.python.losses = contrib.kernel_methods
-<<<<<<< HEAD
-bayesflow copy_graph constrained_optimization checkpoint recurrent receptive_field specs model_pruning quantize = %
-=======
-bayesflow copy_graph constrained_optimization checkpoint receptive_field specs model_pruning quantize labeled_tensor = %
+bayesflow copy_graph constrained_optimization checkpoint recurrent receptive_field specs model_pruning quantize labeled_tensor = %
 labeled_tensor.python.ops._typecheck = contrib.labeled_tensor.axes
 labeled_tensor.python.ops.core labeled_tensor.python.ops.ops labeled_tensor.python.ops.nn = contrib.labeled_tensor.%
 labeled_tensor.python.ops.io_ops = contrib.labeled_tensor.reading
 labeled_tensor.python.ops.sugar = contrib.labeled_tensor.ops
->>>>>>> e8f02f1c (Add tf.contrib.labeled_tensor)
 quantize.python.quantize_graph = contrib.quantize
 quantize.python.quantize = contrib.quantize.layers
 quantize.python.common quantize.python.graph_matcher quantize.python.quant_ops quantize.python.fold_batch_norms = contrib.quantize.%

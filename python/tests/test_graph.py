@@ -333,3 +333,26 @@ def test_a_cycle_is_refused(sess):
     x.op._add_control_input(y.op)
     with pytest.raises(tf.errors.InvalidArgumentError, match="contains a cycle with 2 nodes"):
         sess.run(x)
+
+
+def test_imported_nodes_whose_names_are_taken_leave_the_shapes_of_others():
+    with tf.Graph().as_default() as graph:
+        tf.constant([1.0, 2.0], name="c")
+        definition = graph.as_graph_def(add_shapes=True)
+    with tf.Graph().as_default(), tf.Session() as session:
+        first = tf.constant(3.0, name="c")
+        (second,) = tf.import_graph_def(definition, return_elements=["c:0"], name="")
+        assert second.name == "c_1:0" and first.get_shape() == []
+        assert session.run(second).tolist() == [1, 2]
+
+
+def test_a_tensor_takes_the_place_of_a_control_input():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, name="x")
+        with tf.control_dependencies([x]):
+            tf.constant(1.0, name="y")
+        definition = graph.as_graph_def()
+    with tf.Graph().as_default():
+        given = tf.constant(2.0, name="given")
+        (y,) = tf.import_graph_def(definition, {"x": given, "^x": given}, ["y"], name="")
+        assert y.control_inputs == [given.op]

@@ -81,17 +81,20 @@ def import_graph_def(
     with graph.name_scope(prefix + "/" if prefix else None):
         for key, value in zip(keys, (input_map or {}).values()):
             replacement = value if isinstance(value, Operation) else convert_to_tensor(value)
+            if key.startswith("^") and isinstance(replacement, Tensor):
+                replacement = replacement.op  # to be waited for
             if key not in unread:
                 mapped.append((key, replacement))
     known = len(graph.get_operations()) if graph._device_stack else 0
-    shapes = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
-    made = graph._import(without_shapes(graph_def).SerializeToString() if shapes else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
+    noted = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
+    scope = prefix + "/" if prefix else ""
+    shapes = {name: listed for name, listed in noted.items() if graph._find(scope + name) is None}  # nodes whose names are taken get others
+    made = graph._import(without_shapes(graph_def).SerializeToString() if noted else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
     if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
         from millrace.framework.function import _from_library
 
         for function in _from_library(graph_def.library):
             graph.__dict__.setdefault("_defined_functions", {}).setdefault(function.name, function)
-    scope = prefix + "/" if prefix else ""
     for name, listed in shapes.items():
         _tell_shapes(graph._find(scope + name), listed)
     for key in unread:

@@ -34,8 +34,9 @@ from millrace.estimator.multi_head import _MultiHead
 from millrace.estimator.spec import ModeKeys
 from millrace.contrib.estimator_exporter import StepsExporter  # noqa: F401
 from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
+from millrace.contrib.estimator_rnn import RNNClassifier, RNNEstimator  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
-from millrace.framework import missing as _missing
+from millrace.contrib.saved_model_estimator import SavedModelEstimator  # noqa: F401
 from millrace.ops import gen_ops, math_ops, nn_ops
 
 
@@ -137,6 +138,3 @@ def multi_label_head(
 def multi_head(heads: Sequence[_Head], head_weights: Optional[Sequence[float]] = None) -> _Head:
     """Several heads, which all have names: their losses are added up, each with its weight. Logits and labels are dicts by the names."""
     return _MultiHead(heads, head_weights)
-
-
-_missing.fill(globals(), "contrib.estimator.", {"RNNClassifier": "an estimator with tf.nn.dynamic_rnn", "RNNEstimator": "an estimator with tf.nn.dynamic_rnn"})

@@ -26,14 +26,22 @@ from millrace.ops import control_flow_ops
 from millrace.protos import definitions
 from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.cluster import replica_device_setter
-from millrace.train.evaluation import _evaluate_once, _StopAfterNEvalsHook
+from millrace.train.evaluation import _evaluate_once, _get_or_create_eval_step, _StopAfterNEvalsHook
 from millrace.train.global_step import create_global_step, get_global_step
 from millrace.train.hooks import CheckpointSaverHook, CheckpointSaverListener, LoggingTensorHook, NanTensorHook, SessionRunHook, StopAtStepHook
 from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold
 from millrace.train.saver import NewCheckpointReader, Saver
 
 _MODEL_FN_ARGUMENTS = {"features", "labels", "mode", "params", "self", "config"}
-_MAY_BE_OVERRIDDEN = {"_loss_metric", "_call_input_fn", "_create_global_step", "_convert_train_steps_to_hooks", "_convert_eval_steps_to_hooks", "_tf_api_names"}
+_MAY_BE_OVERRIDDEN = {
+    "_loss_metric",
+    "_global_step",
+    "_call_input_fn",
+    "_create_global_step",
+    "_convert_train_steps_to_hooks",
+    "_convert_eval_steps_to_hooks",
+    "_tf_api_names",
+}
 
 
 def _examples(batch: Any) -> Iterator[Any]:
@@ -145,7 +153,7 @@ class Estimator:
         checked = [*_checked_hooks(hooks), *self._convert_eval_steps_to_hooks(steps)]
         path = self._checkpoint_or_none(checkpoint_path)
         with self._graph() as graph, graph.device(self._device_fn):
-            step = self._global_step(graph)
+            self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.EVAL)
             self._start_warm(path)
             for key, quoted in ((LOSS_METRIC_KEY, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
@@ -155,12 +163,17 @@ class Estimator:
                     )
             measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: self._loss_metric(spec)}
             values: Dict[str, Any] = {key: value for key, (value, _) in sorted(measures.items())}
+            scaffold = spec.scaffold
+            if scaffold.local_init_op is not None:  # the measures have variables of their own
+                _get_or_create_eval_step()
+                both = control_flow_ops.group(scaffold.local_init_op, Scaffold._default_local_init_op())
+                scaffold = Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
             results: Dict[str, Any] = _evaluate_once(
                 path,
                 self._config.evaluation_master,
-                spec.scaffold,
+                scaffold,
                 control_flow_ops.group(*[update for _, (_, update) in sorted(measures.items())]),
-                final_ops={**values, GraphKeys.GLOBAL_STEP: step},
+                final_ops={**values, GraphKeys.GLOBAL_STEP: get_global_step(graph)},
                 hooks=[*checked, *spec.evaluation_hooks],
                 config=self._session_config,
             )
@@ -397,8 +410,9 @@ class Estimator:
     def _train_model(self, input_fn: Callable[..., Any], hooks: List[SessionRunHook], listeners: List[CheckpointSaverListener]) -> Any:
         config = self._config
         with self._graph() as graph, graph.device(self._device_fn):
-            step = self._global_step(graph)
+            self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.TRAIN)
+            logged = {"loss": spec.loss, "step": get_global_step(graph)}
             self._start_warm(None)  # a checkpoint is restored over it
             if not any(t.op.name == "loss" for t in get_collection(GraphKeys.SUMMARIES)):
                 summary.scalar("loss", spec.loss)
@@ -406,7 +420,7 @@ class Estimator:
             hooks = [
                 *hooks,
                 NanTensorHook(spec.loss),
-                *([LoggingTensorHook({"loss": spec.loss, "step": step}, every_n_iter=config.log_step_count_steps)] if config.log_step_count_steps else []),
+                *([LoggingTensorHook(logged, every_n_iter=config.log_step_count_steps)] if config.log_step_count_steps else []),
                 *spec.training_hooks,
             ]
             if spec.scaffold.saver is None and not get_collection(GraphKeys.SAVERS):

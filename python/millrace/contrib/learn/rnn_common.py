@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from millrace import metrics
 from millrace.contrib.learn.keys import PredictionKey, ProblemType
+from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.ops import array_ops, math_ops, rnn_cell
@@ -66,7 +67,7 @@ def select_last_activations(activations: Any, sequence_lengths: Any) -> Any:
     """[batch, k] of [batch, steps, k]: the last step of each sequence."""
     with name_scope("select_last_activations", values=[activations, sequence_lengths]):
         shape = array_ops.shape(activations)
-        lengths = shape[1] if sequence_lengths is None else sequence_lengths
+        lengths = shape[1] if sequence_lengths is None else math_ops.cast(sequence_lengths, dtypes.int32)
         rows = math_ops.range(shape[0]) * shape[1] + lengths - 1
         last = array_ops.gather(array_ops.reshape(activations, [-1, shape[2]]), rows)
         last.set_shape([activations.get_shape()[0], activations.get_shape()[2]])

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.estimator: recurrent estimators, and estimators of SavedModels."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+E, C = tf.estimator, tf.contrib.estimator
+
+
+def _data():
+    return tf.data.Dataset.from_tensors(({"x": tf.constant([[1.0], [2.0]])}, tf.constant([[2.0], [4.0]]))).repeat()
+
+
+def _model(features, labels, mode):
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    y = w * features["x"]
+    if mode == E.ModeKeys.PREDICT:
+        return E.EstimatorSpec(mode, predictions={"y": y})
+    loss = tf.reduce_mean(tf.square(y - labels))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return E.EstimatorSpec(mode, predictions={"y": y}, loss=loss, train_op=train_op, eval_metric_ops={"error": tf.metrics.mean_absolute_error(labels, y)})
+
+
+def _exported(tmp_path, modes):
+    estimator = E.Estimator(_model, str(tmp_path / "first"))
+    estimator.train(_data, steps=1)
+    feature, label = tf.placeholder(tf.float32, [None, 1]), tf.placeholder(tf.float32, [None, 1])
+    receivers = {mode: C.build_raw_supervised_input_receiver_fn({"x": feature}, label) for mode in (E.ModeKeys.TRAIN, E.ModeKeys.EVAL)}
+    receivers[E.ModeKeys.PREDICT] = E.export.build_raw_serving_input_receiver_fn({"x": feature})
+    path = C.export_all_saved_models(estimator, str(tmp_path / "exported"), {mode: receivers[mode] for mode in modes})
+    return path, estimator.get_variable_value("w")
+
+
+def test_an_estimator_of_a_saved_model_goes_on_training(tmp_path):
+    path, w = _exported(tmp_path, [E.ModeKeys.TRAIN, E.ModeKeys.EVAL, E.ModeKeys.PREDICT])
+    made = C.SavedModelEstimator(path, str(tmp_path / "second"))
+    before = made.evaluate(_data, steps=1)
+    assert before["global_step"] == 1
+    np.testing.assert_allclose(before["metrics/error"], 1.5 * abs(2 - w), rtol=1e-5)
+    np.testing.assert_allclose(next(made.predict(lambda: tf.data.Dataset.from_tensors({"x": tf.constant([[3.0]])})))["y"], [3 * w], rtol=1e-6)
+    made.train(_data, steps=20)
+    assert made.get_variable_value("global_step") == 21 and abs(made.get_variable_value("w") - 2) < 1e-3
+    assert made.evaluate(_data, steps=1)["loss"] < 1e-6
+
+
+def test_a_saved_model_says_what_can_be_done_and_what_it_takes(tmp_path):
+    path, _ = _exported(tmp_path, [E.ModeKeys.EVAL])
+    made = C.SavedModelEstimator(path, str(tmp_path / "second"))
+    with pytest.raises(RuntimeError, match="train mode is not available"):
+        made.train(_data, steps=1)
+    with pytest.raises(ValueError, match="Expected dtype"):
+        made.evaluate(lambda: tf.data.Dataset.from_tensors(({"x": tf.constant([[1]])}, tf.constant([[1.0]]))), steps=1)
+    with pytest.raises(ValueError, match='Key "x" not found'):
+        made.evaluate(lambda: tf.data.Dataset.from_tensors(({"z": tf.constant([[1.0]])}, tf.constant([[1.0]]))), steps=1)
+
+
+def test_an_evaluation_initializes_its_measures_beside_the_models_own(tmp_path):
+    def model(features, labels, mode):
+        v = tf.Variable(5.0, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        step = tf.assign_add(tf.train.get_global_step(), 1)
+        return E.EstimatorSpec(mode, loss=tf.identity(v), train_op=step, scaffold=tf.train.Scaffold(local_init_op=v.initializer))
+
+    estimator = E.Estimator(model, str(tmp_path))
+    estimator.train(_data, steps=1)
+    assert estimator.evaluate(_data, steps=2)["loss"] == 5
+
+
+def test_a_recurrent_classifier_reads_the_order_of_words():
+    words = tf.contrib.feature_column.sequence_categorical_column_with_vocabulary_list("words", ["a", "b"])
+    column = tf.feature_column.embedding_column(words, 2)
+
+    def input_fn():
+        texts = tf.SparseTensor([[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]], ["a", "b", "b", "a", "b"], [3, 2])
+        return {"words": texts, "context": tf.constant([[0.0], [0.0], [1.0]])}, tf.constant([[1], [0], [1]])
+
+    made = C.RNNClassifier(
+        [column],
+        [tf.feature_column.numeric_column("context")],
+        num_units=[4],
+        cell_type="gru",
+        optimizer=tf.train.AdamOptimizer(0.05),
+        config=E.RunConfig(tf_random_seed=1),
+    )
+    made.train(input_fn, steps=100)
+    result = made.evaluate(input_fn, steps=1)
+    assert result["accuracy"] == 1 and result["loss"] < 0.2
+    assert "rnn/logits/dense/kernel" in made.get_variable_names()
+    with pytest.raises(ValueError, match="must not be specified when using rnn_cell_fn"):
+        C.RNNClassifier([column], num_units=[2], rnn_cell_fn=lambda mode: None)

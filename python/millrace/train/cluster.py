@@ -42,7 +42,7 @@ class ClusterSpec:
         return bool(self._jobs)
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, ClusterSpec) and self._jobs == other._jobs
+        return bool(self._jobs == (other._jobs if isinstance(other, ClusterSpec) else other))
 
     def __ne__(self, other: Any) -> bool:
         return not self == other

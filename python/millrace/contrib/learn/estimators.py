@@ -24,7 +24,7 @@ from millrace.contrib.learn.tensor_signature import (
 )
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, get_default_graph
+from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 
 
 def as_array(values: Any) -> Any:
@@ -43,8 +43,10 @@ def _flat_labels(labels: Any) -> Any:
 
 
 def _ends(graph: Graph) -> bool:
-    """Whether the input ends by itself: it comes from functions, queues or iterators."""
-    return any(op.type.startswith("PyFunc") or "Dequeue" in op.type or op.type == "IteratorGetNext" for op in graph.get_operations())
+    """Whether the input ends by itself: there are queues, or it comes from functions or iterators."""
+    return bool(graph.get_collection(GraphKeys.QUEUE_RUNNERS)) or any(
+        op.type.startswith("PyFunc") or "Dequeue" in op.type or op.type == "IteratorGetNext" for op in graph.get_operations()
+    )
 
 
 def _call(function: Callable[..., Any], features: Any, given: Dict[str, Any]) -> Any:

@@ -39,6 +39,7 @@ def _check(output_dir: Any, run_config: Any, hparams: Any) -> None:
 def _built(experiment_fn: Callable[..., Experiment], output_dir: Optional[str], run_config: Any, hparams: Any) -> Experiment:
     if not callable(experiment_fn):
         raise at_user_line(TypeError('Experiment builder "%s" is not callable.' % (experiment_fn,)))
+    wanted = run_config.uid() if hasattr(run_config, "uid") else None
     if run_config is None:
         made = experiment_fn(output_dir)
     elif "run_config" in inspect.signature(experiment_fn).parameters:
@@ -47,7 +48,18 @@ def _built(experiment_fn: Callable[..., Experiment], output_dir: Optional[str], 
         made = experiment_fn(run_config, hparams)
     if not isinstance(made, Experiment):
         raise at_user_line(TypeError("Experiment builder did not return an Experiment instance, got %s instead." % type(made)))
+    if wanted is not None:
+        _check_configuration(made.estimator.config, wanted)
     return made
+
+
+def _check_configuration(config: Any, wanted: str) -> None:
+    """That the estimator has got the configuration which experiment_fn was given."""
+    if not hasattr(config, "uid"):
+        raise at_user_line(RuntimeError("Pass `run_config` argument of the `experiment_fn` to the Estimator in Experiment: it has another one, or none."))
+    if config.uid() != wanted:
+        message = "`RunConfig` instance is expected to be used by the `Estimator` inside the `Experiment`. expected %s, but got %s"
+        raise at_user_line(RuntimeError(message % (wanted, config.uid())))
 
 
 def _usual_schedule(config: Any) -> str:

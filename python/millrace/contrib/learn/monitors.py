@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from millrace.contrib.learn.monitor_kinds import (  # noqa: F401
     BaseMonitor,
@@ -40,6 +40,20 @@ def _fetched(wanted: Any) -> Any:
     return made
 
 
+def fetches_of(monitors: Any, step: int) -> Dict[str, Any]:
+    """What monitors want to see of a step, by names."""
+    wanted = [fetch for monitor in monitors for fetch in monitor.step_begin(step) or []]
+    return {fetch if isinstance(fetch, str) else fetch.name: _fetched(fetch) for fetch in wanted}
+
+
+def tell(monitors: Any, step: int, results: Any, session: Any) -> bool:
+    """Tells monitors of a step; whether one stops."""
+    stops = [monitor.step_end(step, results) for monitor in monitors]
+    for monitor in monitors:
+        monitor.post_step(step, session)
+    return any(stops)
+
+
 class RunHookAdapterForMonitors(SessionRunHook):
     """Monitors as a hook of sessions."""
 
@@ -57,16 +71,12 @@ class RunHookAdapterForMonitors(SessionRunHook):
     def before_run(self, run_context: Any) -> Any:
         """Asks for what the monitors want."""
         self._last_step = step = int(run_context.session.run(self._step_tensor)) + 1
-        wanted = [fetch for monitor in self._monitors for fetch in monitor.step_begin(step) or []]
-        return SessionRunArgs({fetch if isinstance(fetch, str) else fetch.name: _fetched(fetch) for fetch in wanted})
+        return SessionRunArgs(fetches_of(self._monitors, step))
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Tells the monitors, and stops where one says so."""
         assert self._last_step is not None  # before_run was called
-        stops = [monitor.step_end(self._last_step, run_values.results or {}) for monitor in self._monitors]
-        for monitor in self._monitors:
-            monitor.post_step(self._last_step, run_context.session)
-        if any(stops):
+        if tell(self._monitors, self._last_step, run_values.results or {}, run_context.session):
             run_context.request_stop()
 
     def end(self, session: Any) -> None:

@@ -5,13 +5,25 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 from millrace.contrib.learn.keys import TaskType
 from millrace.estimator import run_config
 from millrace.estimator.run_config import _master
 from millrace.framework.errors import at_user_line
 from millrace.train.cluster import ClusterSpec
+
+
+_CHANGEABLE = (  # what does not make a configuration another one
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+)
 
 
 class Environment:
@@ -46,6 +58,7 @@ class RunConfig(run_config.RunConfig):
         if save_checkpoints_secs == 0:  # the default, as it was said once
             save_checkpoints_secs = run_config._UNSET if save_checkpoints_steps in (None, run_config._UNSET) else None
             save_checkpoints_steps = run_config._UNSET if save_checkpoints_steps is None else save_checkpoints_steps
+        both = save_checkpoints_steps not in (None, run_config._UNSET) and save_checkpoints_secs not in (None, run_config._UNSET)
         if session_config is None:
             from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
 
@@ -58,12 +71,22 @@ class RunConfig(run_config.RunConfig):
             tf_random_seed,
             save_summary_steps,
             save_checkpoints_steps,
-            save_checkpoints_secs,
+            None if both else save_checkpoints_secs,
             session_config,
             keep_checkpoint_max,
             keep_checkpoint_every_n_hours,
             log_step_count_steps,
         )
+        if both:  # nobody is told before a training
+            self._save_checkpoints_secs = save_checkpoints_secs
+
+    def uid(self, whitelist: Optional[Sequence[str]] = None) -> str:
+        """A text that is the same for configurations that differ in no property but these (the seed, and how often is saved and logged)."""
+        left = {"_" + name for name in (_CHANGEABLE if whitelist is None else whitelist)}
+        state = {name: value for name, value in vars(self).items() if name not in left}
+        if isinstance(state.get("_cluster_spec"), ClusterSpec):
+            state["_cluster_spec"] = sorted(state["_cluster_spec"].as_dict().items())
+        return ", ".join("%s=%r" % item for item in sorted(state.items()))
 
     environment = property(lambda self: self._environment, doc="Where it runs: one of Environment.")
     tf_config = property(lambda self: self.session_config, doc="The ConfigProto of sessions, under its older name.")
@@ -73,6 +96,12 @@ class RunConfig(run_config.RunConfig):
         """The number of this process, of TF_CONFIG."""
         return int(json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {}).get("index", 0))
 
+    def _check_task(self, cluster: ClusterSpec) -> None:
+        if self._task_type not in cluster.jobs:
+            raise at_user_line(ValueError("%s is not a valid task_type in the cluster_spec:\n%s" % (self._task_type, cluster)))
+        if not 0 <= self._task_id < len(cluster.job_tasks(self._task_type)):
+            raise at_user_line(ValueError("%d is not a valid task_id for task_type %s in the cluster_spec:\n%s" % (self._task_id, self._task_type, cluster)))
+
     def _set_cluster(self, given: Dict[str, Any]) -> None:
         """As tf.contrib.learn has it: no chief is asked for, and workers beside a master, or the first worker, write checkpoints."""
         task, cluster = given.get("task", {}), ClusterSpec(given.get("cluster", {}))
@@ -81,8 +110,10 @@ class RunConfig(run_config.RunConfig):
         self._task_type, self._task_id = task.get("type"), int(task.get("index", 0))
         tasks = cluster.as_dict()
         alone = len(tasks) == 1 and len(next(iter(tasks.values()))) == 1
-        found = _master(cluster, self._task_type, self._task_id) if tasks and not alone and self._task_type and self._given_master is None else ""
-        self._master = found if self._given_master is None else self._given_master
+        self._master = self._given_master or ""
+        if tasks and not alone and self._task_type and self._given_master is None:
+            self._check_task(cluster)
+            self._master = _master(cluster, self._task_type, self._task_id)
         self._num_ps_replicas, self._num_worker_replicas = (
             len(tasks.get(TaskType.PS, ())),
             sum(len(tasks.get(job, ())) for job in (TaskType.WORKER, TaskType.MASTER)),

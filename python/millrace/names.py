@@ -297,6 +297,7 @@ config = config
 device_spec = framework.device
 device_spec.DeviceSpecV1 = framework.device:DeviceSpec
 smart_cond = ops.control_flow_ops
+subscribe = ops.subscribe
 traceable_stack registry = compat.stacks
 error_interpolation func_graph = @
 

@@ -115,3 +115,50 @@ def test_serialized_sparse_tensors():
     assert again.indices.shape.as_list() == [None, 2] and run(again).indices.tolist() == [[0, 1], [2, 0]]
     split = names.find("python.ops.ragged.ragged_string_ops").strings_split_v1(["a b", "c"], result_type="RaggedTensor")
     assert run(split).to_list() == [[b"a", b"b"], [b"c"]]
+
+
+def test_what_waits_for_an_operation():
+    first, second, third = (tf.constant(i).op for i in range(3))
+    third._add_control_inputs([first, second, second])
+    assert third.control_inputs == [first, second] and first._control_outputs == [third]
+
+
+def test_subscribed_tensors_are_seen_when_they_are_read():
+    subscribe = names.find("python.framework.subscribe")
+    seen = []
+
+    def see(name):
+        return lambda tensor: tf.py_func(lambda value: seen.append((name, int(value))), [tensor], [])
+
+    a, b = tf.constant(1), tf.constant(2)
+    total = a + b
+    with tf.control_dependencies([total]):
+        late = tf.constant(7)
+    negative, unread = -total, tf.constant(5)
+    now = subscribe.subscribe(total, see("first"))
+    assert subscribe.subscribe(total, see("second")) is now is subscribe.subscribe({"x": now}, [])["x"]
+    assert subscribe._is_subscribed_identity(now) and not subscribe._is_subscribed_identity(total)
+    for fetched, value in ((negative, -3), (late, 7), (now, 3)):
+        assert run(fetched) == value and sorted(seen) == [("first", 3), ("second", 3)]
+        seen.clear()
+    assert run(unread) == 5 and not seen
+    queue = tf.FIFOQueue(1, tf.int32).queue_ref
+    assert tf.as_dtype(queue.dtype).base_dtype != tf.resource or subscribe.subscribe(queue, see("queue")) is queue
+    with pytest.raises(TypeError, match="has invalid type"):
+        subscribe.subscribe("total", see("name"))
+
+
+def test_a_variable_begins_where_its_words_were(tmp_path):
+    warm_starting = names.find("python.training.warm_starting_util")
+    for name, words in (("old", "apple\nbanana\n"), ("new", "banana\npear\napple\n")):
+        (tmp_path / name).write_text(words)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("fruit", initializer=[[1.0], [2.0]])
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / "model"))
+    with tf.Graph().as_default(), tf.Session() as session:
+        fruit = tf.get_variable("fruit", initializer=[[0.0]] * 3)
+        assert warm_starting._get_var_info(fruit) == ("fruit", fruit) and warm_starting._infer_var_name([fruit]) == "fruit"
+        warm_starting._warm_start_var_with_vocab(fruit, str(tmp_path / "new"), 3, str(tmp_path), str(tmp_path / "old"))
+        session.run(tf.global_variables_initializer())
+        assert session.run(fruit).tolist() == [[2], [0], [1]]

@@ -165,6 +165,16 @@ class Operation(_core.Operation):
                 known[operation.name] = i
         return known[self.name]
 
+    @property
+    def _control_outputs(self) -> List["Operation"]:
+        """The operations that wait for it."""
+        return [operation for operation in self.graph.get_operations() if self in operation.control_inputs]
+
+    def _add_control_inputs(self, operations: Any) -> None:
+        """Makes it wait for operations."""
+        for operation in operations:
+            self._add_control_input(operation)
+
     def _get_control_flow_context(self) -> Any:
         """The branch or loop that it lies in (ops.control_flow_contexts), or None."""
         chosen = self.graph.__dict__.get("_chosen_contexts", {})

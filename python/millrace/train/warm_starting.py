@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -123,6 +123,44 @@ def _begin_with_words(path: str, name: str, parts: List[Any], info: VocabInfo) -
         value = whole if where is None else array_ops.slice(whole, list(where.var_offset), list(where.var_shape))
         assigned = part.assign(value)
         part._initializer_op, part._initial_value, part._first_value = getattr(assigned, "op", assigned), value, value
+
+
+def _get_var_info(var: Any, prev_tensor_name: Optional[str] = None) -> Tuple[str, Any]:
+    """(what a variable is called in the checkpoint, the variable, or the list of its parts)."""
+    parts = list(var) if isinstance(var, (PartitionedVariable, list)) else [var]
+    if not all(isinstance(part, Variable) for part in parts):
+        raise at_user_line(TypeError("var MUST be one of the following: a Variable, list of Variable or PartitionedVariable, but is %s" % type(var)))
+    return prev_tensor_name or _name_of(parts[0]), parts if len(parts) > 1 else parts[0]
+
+
+def _infer_var_name(var: Any) -> str:
+    """What a variable, or one in parts, is called in checkpoints."""
+    return _get_var_info(var)[0]
+
+
+def _warm_start_var_with_vocab(
+    var: Any,
+    current_vocab_path: str,
+    current_vocab_size: int,
+    prev_ckpt: str,
+    prev_vocab_path: str,
+    previous_vocab_size: int = -1,
+    current_oov_buckets: int = 0,
+    prev_tensor_name: Optional[str] = None,
+    initializer: Any = None,
+    axis: int = 0,
+) -> None:
+    """warm_start of one variable by its words."""
+    if not (current_vocab_path and current_vocab_size and prev_ckpt and prev_vocab_path):
+        raise at_user_line(
+            ValueError(
+                "Invalid args: Must provide all of [current_vocab_path, current_vocab_size, prev_ckpt, prev_vocab_path}: got %s"
+                % ([current_vocab_path, current_vocab_size, prev_ckpt, prev_vocab_path],)
+            )
+        )
+    name, parts = _get_var_info(var, prev_tensor_name)
+    info = VocabInfo(current_vocab_path, current_vocab_size, current_oov_buckets, prev_vocab_path, previous_vocab_size, initializer, axis)
+    _begin_with_words(latest_checkpoint(prev_ckpt) or prev_ckpt, name, parts if isinstance(parts, list) else [parts], info)
 
 
 def warm_start(

@@ -292,6 +292,7 @@ framework_lib = .
 tensor_spec type_spec = framework.type_spec
 indexed_slices = framework.composite_tensors framework.type_spec
 composite_tensor = framework.composite_tensors
+composite_tensor_utils = ops.composite_tensor_utils
 cpp_shape_inference_pb2 = protos.definitions
 config = config
 device_spec = framework.device

@@ -162,3 +162,45 @@ def test_a_variable_begins_where_its_words_were(tmp_path):
         warm_starting._warm_start_var_with_vocab(fruit, str(tmp_path / "new"), 3, str(tmp_path), str(tmp_path / "old"))
         session.run(tf.global_variables_initializer())
         assert session.run(fruit).tolist() == [[2], [0], [1]]
+
+
+def test_rows_of_composite_tensors():
+    utils = names.find("python.framework.composite_tensor_utils")
+    sparse, ragged = tf.SparseTensor([[0, 1]], [1], [1, 2]), tf.ragged.constant([[[1, 2]], [], [[3], []]])
+    values = run([sparse, ragged])
+    for first in (sparse, ragged, *values):
+        both = utils.append_composite_tensor(first, first)
+        assert utils.is_composite_or_composite_value(first) and type(both) is type(first)
+        both = both if any(first is value for value in values) else run(both)
+        if hasattr(both, "indices"):
+            assert both.indices.tolist() == [[0, 1], [1, 1]] and list(both.dense_shape) == [2, 2]
+        else:
+            assert both.to_list() == [[[1, 2]], [], [[3], []]] * 2
+    with pytest.raises(RuntimeError):
+        utils.append_composite_tensor(sparse, ragged)
+
+
+def test_days_that_an_environment_adds(monkeypatch):
+    compat = names.find("python.compat.compat")
+    horizon = compat._FORWARD_COMPATIBILITY_HORIZON
+    day = (horizon.year, horizon.month, horizon.day)
+    try:
+        assert not compat.forward_compatible(*day)
+        monkeypatch.setenv("TF_FORWARD_COMPATIBILITY_DELTA_DAYS", "2")
+        compat._update_forward_compatibility_date_number()
+        assert compat.forward_compatible(*day)
+        with compat.forward_compatibility_horizon(*day):
+            assert not compat.forward_compatible(*day)
+    finally:
+        monkeypatch.delenv("TF_FORWARD_COMPATIBILITY_DELTA_DAYS")
+        compat._update_forward_compatibility_date_number()
+
+
+def test_a_second_session_for_shells_warns(recwarn):
+    tf.InteractiveSession().close()
+    first = tf.InteractiveSession()
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="already active"):
+        second = tf.InteractiveSession()
+    second.close()
+    first.close()

@@ -50,7 +50,16 @@ real_types = (_numbers.Real, _np.integer, _np.floating)
 complex_types = (_numbers.Complex, _np.number)
 
 
-_horizon = [_datetime.date(2019, 10, 16)]  # when 1.15 was released
+_FORWARD_COMPATIBILITY_HORIZON = _datetime.date(2019, 10, 16)  # when 1.15 was released
+_horizon = [_FORWARD_COMPATIBILITY_HORIZON]
+
+
+def _update_forward_compatibility_date_number() -> None:
+    """Reads again how many days later than that a day may be: TF_FORWARD_COMPATIBILITY_DELTA_DAYS."""
+    _horizon[0] = _FORWARD_COMPATIBILITY_HORIZON + _datetime.timedelta(days=int(_os.environ.get("TF_FORWARD_COMPATIBILITY_DELTA_DAYS") or 0))
+
+
+_update_forward_compatibility_date_number()
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:

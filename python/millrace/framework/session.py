@@ -8,6 +8,7 @@ the first time.
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -486,8 +487,17 @@ class Session(BaseSession):
 class InteractiveSession(BaseSession):
     """A session that is the default one from its making on, for notebooks and shells."""
 
+    _open: Any = weakref.WeakSet()
+
     def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
+        if InteractiveSession._open:
+            warnings.warn(
+                "An interactive session is already active. This can cause out-of-memory errors in some cases. You must explicitly call "
+                "`InteractiveSession.close()` to release resources held by the other session(s).",
+                stacklevel=2,
+            )
         super().__init__(target, graph, config)
+        InteractiveSession._open.add(self)
         self._pushed = graph is not None
         if self._pushed:
             _core.push_graph(self.graph)
@@ -496,6 +506,7 @@ class InteractiveSession(BaseSession):
     def close(self) -> None:
         """Ends the session; it is no longer the default one."""
         super().close()
+        InteractiveSession._open.discard(self)
         if self in sessions.stack:
             sessions.stack.remove(self)
             if self._pushed:

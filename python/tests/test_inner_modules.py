@@ -204,3 +204,18 @@ def test_a_second_session_for_shells_warns(recwarn):
         second = tf.InteractiveSession()
     second.close()
     first.close()
+
+
+def test_steps_by_names_of_what_is_fed_and_fetched():
+    config_pb2 = names.find("core.protobuf.config_pb2")
+    x, count = tf.placeholder(tf.float32), tf.Variable(0)
+    options = config_pb2.CallableOptions(feed=[x.name], fetch=[(x + 1).name], target=[tf.assign_add(count, 1).op.name])
+    options.run_options.trace_level = tf.RunOptions.FULL_TRACE
+    with tf.Session() as session:
+        session.run(count.initializer)
+        step, metadata = session._make_callable_from_options(options), tf.RunMetadata()
+        assert step(np.float32(1)) == [2] and step(2.0, run_metadata=metadata) == [3] and session.run(count) == 2
+        assert metadata.step_stats.dev_stats
+        options.tensor_connection.add(from_tensor="a:0", to_tensor="b:0")
+        with pytest.raises(NotImplementedError):
+            session._make_callable_from_options(options)

@@ -393,6 +393,19 @@ class BaseSession(_core.Session):
 
         return with_options
 
+    def _make_callable_from_options(self, callable_options: Any) -> Callable[..., List[Any]]:
+        """A function of the values of `feed` that runs `target` and gives the values of `fetch`, by names. It may be given a RunMetadata."""
+        if callable_options.tensor_connection:
+            raise at_user_line(NotImplementedError("CallableOptions.tensor_connection is not provided: feed the tensors"))
+        fetched = list(callable_options.fetch)
+        function = self.make_callable(fetched + list(callable_options.target), list(callable_options.feed), accept_options=True)
+        options = callable_options.run_options if callable_options.HasField("run_options") else None
+
+        def call(*values: Any, run_metadata: Any = None) -> List[Any]:
+            return function(*values, options=options, run_metadata=run_metadata)[: len(fetched)]
+
+        return call
+
     def list_devices(self) -> List[Any]:
         """The devices that the session can use."""
         return [_DeviceAttributes(*d) for d in self._devices()]

@@ -68,6 +68,8 @@ NodeOutput: 1 slot int32; 3 tensor_description TensorDescription
 NodeExecStats: 1 node_name string; 2 all_start_micros int64; 3 op_start_rel_micros int64; 4 op_end_rel_micros int64; 5 all_end_rel_micros int64; 6 memory *AllocatorMemoryUsed; 7 output *NodeOutput; 8 timeline_label string; 9 scheduled_micros int64; 10 thread_id uint32; 11 referenced_tensor *AllocationDescription; 12 memory_stats MemoryStats; 13 all_start_nanos int64; 14 op_start_rel_nanos int64; 15 op_end_rel_nanos int64; 16 all_end_rel_nanos int64; 17 scheduled_nanos int64
 DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats; 3 thread_names map<uint32,string>
 StepStats: 1 dev_stats *DeviceStepStats
+CallableOptions: 1 feed *string; 2 fetch *string; 3 target *string; 4 run_options RunOptions; 5 tensor_connection *TensorConnection; 6 feed_devices map<string,string>; 7 fetch_devices map<string,string>; 8 fetch_skip_sync bool
+TensorConnection: 1 from_tensor string; 2 to_tensor string
 RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef
 BytesList: 1 value *bytes
 FloatList: 1 value *float

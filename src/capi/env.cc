@@ -53,13 +53,14 @@ namespace {
 // A file of others: of_others(FileSystem&) -> Status. One of the machine's: done() -> 0, or -1 with errno.
 template <typename OfOthers, typename Done>
 void OnPath(const char* path, TF_Status* status, OfOthers&& of_others, Done&& done) {
-  FileSystem* files = nullptr;
+  bool is_the_machines = false;
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(path);
-    MR_ASSIGN_OR_RETURN(files, FileSystemOf(path));
-    return files == nullptr ? absl::OkStatus() : of_others(*files);
+    MR_ASSIGN_OR_RETURN(FileSystem* const files, FileSystemOf(path));
+    is_the_machines = files == nullptr;
+    return is_the_machines ? absl::OkStatus() : of_others(*files);
   });
-  if (files != nullptr || TF_GetCode(status) != TF_OK || done() == 0) return;
+  if (!is_the_machines || done() == 0) return;
   TF_SetStatusFromIOError(status, errno, path);
 }
 

@@ -150,3 +150,17 @@ def test_an_evaluation_reads_from_queues(tmp_path):
     values = {"mean": mean}.values()
     found = slim.evaluation.evaluate_once("", path, str(tmp_path), num_evals=2, eval_op=update, final_op=values, variables_to_restore=[factor, step])
     assert found == [3.0]
+
+
+def test_sparse_features_have_the_shape_of_their_indices_unless_it_is_given():
+    features = {"indices": tf.VarLenFeature(tf.int64), "values": tf.VarLenFeature(tf.float32)}
+    one = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2, 0]))
+    other = tf.train.Feature(float_list=tf.train.FloatList(value=[0.1, 0.2, 0.6]))
+    example = tf.train.Example(features=tf.train.Features(feature={"indices": one, "values": other})).SerializeToString()
+    (made,) = slim.tfexample_decoder.TFExampleDecoder(features, {"labels": slim.tfexample_decoder.SparseTensor()}).decode(tf.constant(example), ["labels"])
+    batch = tf.parse_example([example, example], features)
+    of_batch = slim.tfexample_decoder.SparseTensor().tensors_to_item(batch)
+    with tf.Session() as session:
+        value, values = session.run([made, of_batch])
+    assert value.indices.tolist() == [[1], [2], [0]] and value.dense_shape.tolist() == [3]
+    assert values.indices.tolist() == [[0, 1], [0, 2], [0, 0], [1, 1], [1, 2], [1, 0]] and values.dense_shape.tolist() == [2, 3]

@@ -116,8 +116,14 @@ class SparseTensor(ItemHandler):
         super().__init__([self._indices_key, self._values_key, *([shape_key] if shape_key else [])])
 
     def tensors_to_item(self, keys_to_tensors: Dict[str, Any]) -> Any:
+        given = keys_to_tensors[self._indices_key]
+        sparse = _is_sparse(given)
         shape = self._shape if self._shape_key is None else _elements(keys_to_tensors[self._shape_key])
-        indices = array_ops.expand_dims(_elements(keys_to_tensors[self._indices_key]), 1)
+        if shape is None and sparse:
+            shape = given.dense_shape
+        indices = array_ops.expand_dims(_elements(given), 1)
+        if sparse:  # of a batch, which example they are of stays before them
+            indices = array_ops.concat([given.indices[:, :-1], indices], 1)
         made = composite_tensors.SparseTensor(indices, _elements(keys_to_tensors[self._values_key]), shape)
         return sparse_ops.sparse_tensor_to_dense(made, self._default_value) if self._densify else made
 

@@ -93,6 +93,7 @@ def written(
     if not use_deprecated_input_fn and input_fn is None:
         raise at_user_line(ValueError("input_fn must be defined."))
     checkpoint_path = checkpoint_path or estimator.latest_checkpoint()
+    examples: Any = None
     with Graph().as_default() as graph:
         create_global_step(graph)
         if use_deprecated_input_fn:
@@ -100,7 +101,8 @@ def written(
             features = (input_fn or default_input_fn)(estimator, examples)
         else:
             features, _ = input_fn()  # type: ignore[misc]
-            examples = features.pop(input_feature_key) if input_feature_key is not None else None
+            if input_feature_key is not None:
+                examples = features.pop(input_feature_key)
         if _empty(features) and examples is None:
             raise at_user_line(ValueError("Either features or examples must be defined."))
         predictions = estimator._get_predict_ops(features).predictions

@@ -47,7 +47,7 @@ def _by_name(function: Callable[..., Any], labels_needed: bool, weights_needed: 
     labels_first = of_labels is not None and _arguments(function)[0] == of_labels
 
     def call(labels: Any = None, predictions: Any = None, weights: Any = None) -> Any:
-        named = {} if weights is None else {of_weights: weights}
+        named: Dict[str, Any] = {} if weights is None else {str(of_weights): weights}
         if of_labels is not None and of_predictions is None and labels_first:
             return function(labels, predictions, **named)
         if of_labels is not None:

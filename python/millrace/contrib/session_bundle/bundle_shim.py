@@ -14,6 +14,7 @@ from millrace.framework.session import Session
 from millrace.protos import definitions, manifest
 from millrace.saved_model import loader
 from millrace.saved_model import signature_constants as names
+from millrace.saved_model.reading import maybe_saved_model_directory
 from millrace.train import meta_graph
 
 
@@ -90,7 +91,7 @@ def load_session_bundle_or_saved_model_bundle_from_path(
     export_dir: str, tags: Optional[Any] = None, target: str = "", config: Any = None
 ) -> Tuple[Session, Any]:
     """(a session with the model, its MetaGraphDef) of a SavedModel's graph with these tags, or of a session bundle."""
-    if loader.maybe_saved_model_directory(export_dir):
+    if maybe_saved_model_directory(export_dir):
         session = Session(target, graph=None, config=config)
         return session, loader.load(session, tags, export_dir)
     if maybe_session_bundle_dir(export_dir):

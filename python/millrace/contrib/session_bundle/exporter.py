@@ -14,6 +14,7 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, add_to_collection, get_default_graph
 from millrace.protos import definitions, manifest
+from millrace.protos.descriptors import registry
 from millrace.train.global_step import global_step
 from millrace.train.saver import Saver
 
@@ -56,7 +57,7 @@ def generic_signature(name_tensor_map: Dict[str, Any]) -> Any:
 
 
 def _packed(message: Any) -> Any:
-    made = definitions.Any()
+    made = registry["Any"]()
     made.Pack(message)
     return made
 

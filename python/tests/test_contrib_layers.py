@@ -30,7 +30,7 @@ def test_averages_of_values_alone(sess):
         sess.run(made, {training: True})
         for value in sess.run(means):
             np.testing.assert_allclose(value, x.mean((0, 1, 2)), rtol=1e-5)  # from the first step on
-    assert len(tf.contrib.framework.get_model_variables()) == 2 * 5 and sess.run([v for v in tf.global_variables() if v.op.name.endswith("local_step")]) == [
+    assert len(tf.contrib.framework.get_model_variables()) == 2 * 3 and sess.run([v for v in tf.global_variables() if v.op.name.endswith("local_step")]) == [
         2,
         2,
     ]
@@ -201,3 +201,28 @@ def test_each_convolution_has_its_own_scope_of_arguments():
         for conv, rank in ((layers.conv3d, 5), (layers.conv1d, 3)):
             with pytest.raises(ValueError, match="expects input with rank %d, got 4" % rank):
                 conv(tf.zeros([1, 5, 5, 2]), 3, 3)
+
+
+def test_empty_rows_have_a_gradient_of_zeros(sess):
+    table = tf.get_variable("table", [5, 2], initializer=tf.ones_initializer())
+    ids = tf.SparseTensor([[0, 0], [1, 0], [2, 0]], tf.constant([1, -1, 3], tf.int64), [3, 1])
+    for default, row, empty in ((None, 0, 0.0), (2, 2, 1.0)):
+        found = layers.safe_embedding_lookup_sparse([table], ids, default_id=default)
+        gradient = tf.gradients(found, table)[0]
+        sess.run(tf.global_variables_initializer())
+        values, indices, sums = sess.run([gradient.values, gradient.indices, tf.reduce_sum(found, 1)])
+        assert dict(zip(indices, values[:, 0])) == {1: 1, row: empty, 3: 1} and sums.tolist() == [2, 2 * empty, 2]
+    assert sorted(sess.run(tf.gradients(layers.bow_encoder([[1, 2], [2, 1]], 3, 2), tf.global_variables()[1:2])[0].indices)) == [1, 2]
+
+
+def test_variables_of_layers_have_the_names_and_collections_of_1_15(sess):
+    for _ in range(2):
+        layers.spatial_softmax(tf.ones([1, 2, 2, 3]))
+    layers.batch_norm(tf.ones([8, 3]), zero_debias_moving_mean=True)
+    assert [v.op.name for v in tf.model_variables()] == [
+        "spatial_softmax/temperature",
+        "spatial_softmax_1/temperature",
+        "BatchNorm/beta",
+        "BatchNorm/moving_mean",
+        "BatchNorm/moving_variance",
+    ]

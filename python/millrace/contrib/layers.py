@@ -92,7 +92,7 @@ from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collec
 from millrace.framework.graph import device as device_scope
 from millrace.framework.unique_names import snake
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
-from millrace.ops.variable_scope import get_variable_scope, variable_scope
+from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 from millrace.ops.variables import PartitionedVariable, assign, assign_sub
 
 
@@ -529,7 +529,7 @@ class _Normalization(_layers.BatchNormalization):
         dtype = average.dtype.base_dtype
         with variable_scope(average.op.name):
             biased, steps = (
-                model_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
+                get_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
                 for name, shape in (("biased", average.get_shape()), ("local_step", []))
             )
         with control_dependencies([biased.assign_sub((biased - value) * rate), steps.assign_add(now)]):

@@ -75,7 +75,7 @@ def spatial_softmax(
         raise at_user_line(ValueError("The num_channels dimension of the inputs to `spatial_softmax` should be defined. Found `None`."))
     if data_format == "NHWC":
         features = array_ops.transpose(features, [0, 3, 1, 2])
-    with name_scope(name, "spatial_softmax", [features]):
+    with variable_scope(name, "spatial_softmax", [features]):
         height, width = array_ops.shape(features)[2], array_ops.shape(features)[3]
         places = array_ops.meshgrid(gen_ops.lin_space(-1.0, 1.0, height), gen_ops.lin_space(-1.0, 1.0, width), indexing="ij")
         if temperature is None:

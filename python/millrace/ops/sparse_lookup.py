@@ -10,7 +10,8 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, sparse_math_ops
 from millrace.ops.variables import PartitionedVariable
 
 
@@ -59,24 +60,15 @@ def safe_embedding_lookup_sparse(
             keep = gen_ops.logical_and(keep, counting)  # an error where there are not as many weights as ids
         weights = None if sparse_weights is None else _kept(sparse_weights, keep)
         ids = _kept(ids, keep)
-        rows = math_ops.cast(count, dtypes.int32)
-        segments = math_ops.cast(ids.indices[:, 0], dtypes.int32)
-        different, places = gen_ops.unique(ids.values)  # each row is read once, and its gradient is one row
-        found = array_ops.gather(nn_ops.summable(nn_ops.embedding_lookup(tables, different, partition_strategy, max_norm=max_norm)), places)
-        share = array_ops.ones_like(ids.values, dtypes.float32) if weights is None else math_ops.cast(weights.values, dtypes.float32)
-        share = array_ops.expand_dims(math_ops.cast(share, found.dtype.base_dtype), 1)
-        total = gen_ops.unsorted_segment_sum(found * share, segments, rows)
-        if combiner != "sum":
-            size = gen_ops.unsorted_segment_sum(share if combiner == "mean" else gen_ops.square(share), segments, rows)
-            size = size if combiner == "mean" else gen_ops.sqrt(size)
-            total = total / array_ops.where(gen_ops.equal(size, array_ops.zeros_like(size)), array_ops.ones_like(size), size)
-        if default_id is not None:
-            there = gen_ops.unsorted_segment_sum(array_ops.ones_like(segments), segments, rows)
-            instead = nn_ops.summable(nn_ops.embedding_lookup(tables, [default_id], partition_strategy, max_norm=max_norm))
-            empty = math_ops.cast(array_ops.expand_dims(gen_ops.equal(there, 0), 1), total.dtype)
-            total = total * (1 - empty) + instead * empty
-        made = array_ops.reshape(total, array_ops.concat([math_ops.cast(lead, dtypes.int32), array_ops.shape(found)[-1:]], 0), scope)
-        made.set_shape([None] * ((shape.get_shape()[0].value or 2) - 1) + [found.get_shape()[-1].value])
+        ids, is_empty = sparse_math_ops.sparse_fill_empty_rows(ids, default_id or 0)
+        if weights is not None:
+            weights, _ = sparse_math_ops.sparse_fill_empty_rows(weights, 1.0)
+        made = nn_ops.embedding_lookup_sparse(tables, ids, weights, partition_strategy, combiner=combiner, max_norm=max_norm)
+        width = made.get_shape()[1:]
+        if default_id is None:  # their gradient is a row of zeros
+            made = array_ops.where(is_empty, array_ops.zeros_like(made), made)
+        made = array_ops.reshape(made, array_ops.concat([math_ops.cast(lead, dtypes.int32), array_ops.shape(made)[1:]], 0), scope)
+        made.set_shape(TensorShape([None] * ((shape.get_shape()[0].value or 2) - 1)).concatenate(width))
         return made
 
 

@@ -1,124 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images as arrays, turned, moved and mirrored at random. Files of images need the package Pillow."""
+# mypy: implicit-reexport
+"""Batches of images out of arrays and folders, turned, moved and mirrored at random. Files of images need the package Pillow."""
 
 from __future__ import annotations
 
 import os
 import threading
 import warnings
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout
+from millrace.keras.preprocessing.image_transforms import (  # noqa: F401
+    apply_affine_transform,
+    apply_brightness_shift,
+    apply_channel_shift,
+    apply_transform,
+    array_to_img,
+    flip_axis,
+    img_to_array,
+    pillow,
+    random_brightness,
+    random_channel_shift,
+    random_rotation,
+    random_shear,
+    random_shift,
+    random_zoom,
+    transform_matrix_offset_center,
+)
+
+_MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}  # by the names of Keras, those of Pillow
+_RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 
 
-def _pillow() -> Any:
+def load_img(path: str, grayscale: bool = False, color_mode: str = "rgb", target_size: Any = None, interpolation: str = "nearest") -> Any:
+    """The image of a file, scaled to (height, width)."""
+    color_mode = "grayscale" if grayscale is True else color_mode
+    if color_mode not in _MODES:
+        raise at_user_line(ValueError('color_mode must be "grayscale", "rgb", or "rgba"'))
+    img = pillow().open(path)
+    if not (color_mode == "grayscale" and img.mode in ("L", "I;16", "I")):
+        img = img.convert(_MODES[color_mode])
+    if target_size is None or img.size == (target_size[1], target_size[0]):
+        img.load()
+        return img
+    if interpolation not in _RESAMPLING:
+        raise at_user_line(ValueError("Invalid interpolation method %s specified. Supported methods are %s" % (interpolation, ", ".join(_RESAMPLING))))
+    return img.resize((target_size[1], target_size[0]), getattr(pillow(), interpolation.upper()))
+
+
+def save_img(path: Any, x: Any, data_format: Any = None, file_format: Optional[str] = None, scale: bool = True, **kwargs: Any) -> None:
+    """Writes an array as an image to a file."""
+    img = array_to_img(x, data_format, scale)
+    if img.mode == "RGBA" and file_format in ("jpg", "jpeg"):
+        warnings.warn("The JPG format does not support RGBA images, converting to RGB.", stacklevel=2)
+        img = img.convert("RGB")
+    img.save(path, format=file_format, **kwargs)
+
+
+def _moved_by(given: Any, size: int) -> Any:
+    """A random number of places: one of a list, or below a whole number, either way; or up to a number. Those below 1 are parts of the size."""
+    if not np.any(given):
+        return 0
     try:
-        from PIL import Image
-    except ImportError:
-        raise at_user_line(ImportError("Files of images need the package Pillow: install it.")) from None
-    return Image
-
-
-def array_to_img(x: Any, data_format: Any = None, scale: bool = True) -> Any:
-    """An image of an array."""
-    x = np.asarray(x, K.floatx())
-    if x.ndim != 3:
-        raise at_user_line(ValueError("Expected image array to have rank 3 (single image). Got array with shape: %s" % (x.shape,)))
-    if layout(data_format) == "channels_first":
-        x = x.transpose(1, 2, 0)
-    if scale:
-        x = x + max(-np.min(x), 0)
-        x = x * (255 / np.max(x)) if np.max(x) else x
-    if x.shape[2] not in (1, 3):
-        raise at_user_line(ValueError("Unsupported channel number: %d" % x.shape[2]))
-    return _pillow().fromarray(x.astype("uint8") if x.shape[2] == 3 else x[:, :, 0].astype("uint8"), "RGB" if x.shape[2] == 3 else "L")
-
-
-def img_to_array(img: Any, data_format: Any = None) -> Any:
-    """The array of an image."""
-    x = np.asarray(img, K.floatx())
-    if x.ndim not in (2, 3):
-        raise at_user_line(ValueError("Unsupported image shape: %s" % (x.shape,)))
-    x = x[:, :, None] if x.ndim == 2 else x
-    return x.transpose(2, 0, 1) if layout(data_format) == "channels_first" else x
-
-
-def load_img(path: str, grayscale: bool = False, target_size: Any = None) -> Any:
-    """The image of a file."""
-    img = _pillow().open(path).convert("L" if grayscale else "RGB")
-    return img.resize((target_size[1], target_size[0])) if target_size and img.size != (target_size[1], target_size[0]) else img
-
-
-# ---- turned and moved ----
-
-
-def apply_transform(x: Any, transform_matrix: Any, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
-    """Each channel by an affine matrix of places."""
-    from scipy import ndimage  # type: ignore[import-untyped]
-
-    channels = [
-        ndimage.affine_transform(c, transform_matrix[:2, :2], transform_matrix[:2, 2], order=0, mode=fill_mode, cval=cval)
-        for c in np.moveaxis(x, channel_axis, 0)
-    ]
-    return np.moveaxis(np.stack(channels), 0, channel_axis)
-
-
-def transform_matrix_offset_center(matrix: Any, x: float, y: float) -> Any:
-    """The matrix about the middle of an image."""
-    there, back = np.eye(3), np.eye(3)
-    there[:2, 2], back[:2, 2] = (x / 2.0 + 0.5, y / 2.0 + 0.5), (-x / 2.0 - 0.5, -y / 2.0 - 0.5)
-    return there @ matrix @ back
-
-
-def _moved(x: Any, matrix: Any, row: int, column: int, channel: int, fill_mode: str, cval: float) -> Any:
-    return apply_transform(x, transform_matrix_offset_center(matrix, x.shape[row], x.shape[column]), channel, fill_mode, cval)
-
-
-def _turn(theta: float) -> Any:
-    return np.array([[np.cos(theta), -np.sin(theta), 0], [np.sin(theta), np.cos(theta), 0], [0, 0, 1]])
-
-
-def random_rotation(x: Any, rg: float, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
-    """Turned by up to rg degrees."""
-    return _moved(x, _turn(np.pi / 180 * np.random.uniform(-rg, rg)), row_axis, col_axis, channel_axis, fill_mode, cval)
-
-
-def random_shift(
-    x: Any, wrg: float, hrg: float, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0
-) -> Any:
-    """Moved by up to fractions of width and height."""
-    matrix = np.eye(3)
-    matrix[0, 2], matrix[1, 2] = np.random.uniform(-hrg, hrg) * x.shape[row_axis], np.random.uniform(-wrg, wrg) * x.shape[col_axis]
-    return apply_transform(x, matrix, channel_axis, fill_mode, cval)
-
-
-def random_shear(x: Any, intensity: float, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
-    """Sheared by up to an angle."""
-    shear = np.random.uniform(-intensity, intensity)
-    return _moved(x, np.array([[1, -np.sin(shear), 0], [0, np.cos(shear), 0], [0, 0, 1]]), row_axis, col_axis, channel_axis, fill_mode, cval)
-
-
-def random_zoom(x: Any, zoom_range: Any, row_axis: int = 1, col_axis: int = 2, channel_axis: int = 0, fill_mode: str = "nearest", cval: float = 0.0) -> Any:
-    """Scaled by factors of a range."""
-    if len(zoom_range) != 2:
-        raise at_user_line(ValueError("zoom_range should be a tuple or list of two floats. Received arg: %s" % (zoom_range,)))
-    zx, zy = (1, 1) if zoom_range[0] == 1 and zoom_range[1] == 1 else np.random.uniform(zoom_range[0], zoom_range[1], 2)
-    return _moved(x, np.diag([zx, zy, 1.0]), row_axis, col_axis, channel_axis, fill_mode, cval)
-
-
-def random_channel_shift(x: Any, intensity: float, channel_axis: int = 0) -> Any:
-    """Each channel brighter or darker."""
-    low, high = np.min(x), np.max(x)
-    return np.moveaxis(np.stack([np.clip(c + np.random.uniform(-intensity, intensity), low, high) for c in np.moveaxis(x, channel_axis, 0)]), 0, channel_axis)
-
-
-def flip_axis(x: Any, axis: int) -> Any:
-    """Mirrored."""
-    return np.flip(x, axis)
+        made = np.random.choice(given) * np.random.choice([-1, 1])
+    except ValueError:
+        made = np.random.uniform(-given, given)
+    return made * size if np.max(given) < 1 else made
 
 
 class ImageDataGenerator:
@@ -132,9 +83,10 @@ class ImageDataGenerator:
         samplewise_std_normalization: bool = False,
         zca_whitening: bool = False,
         zca_epsilon: float = 1e-6,
-        rotation_range: float = 0.0,
-        width_shift_range: float = 0.0,
-        height_shift_range: float = 0.0,
+        rotation_range: float = 0,
+        width_shift_range: Any = 0.0,
+        height_shift_range: Any = 0.0,
+        brightness_range: Any = None,
         shear_range: float = 0.0,
         zoom_range: Any = 0.0,
         channel_shift_range: float = 0.0,
@@ -145,41 +97,53 @@ class ImageDataGenerator:
         rescale: Any = None,
         preprocessing_function: Any = None,
         data_format: Any = None,
+        validation_split: float = 0.0,
+        dtype: Any = None,
     ) -> None:
-        self.data_format = layout(data_format)
+        self.data_format, self.dtype = layout(data_format), dtype or K.floatx()
         self.zca_whitening, self.zca_epsilon = zca_whitening, zca_epsilon
         self.featurewise_center = featurewise_center or featurewise_std_normalization or zca_whitening  # these two are of what is centred
         self.samplewise_center = samplewise_center or samplewise_std_normalization
         self.featurewise_std_normalization = featurewise_std_normalization and not zca_whitening
         self.samplewise_std_normalization = samplewise_std_normalization
-        self.rotation_range, self.width_shift_range, self.height_shift_range, self.shear_range = (
-            rotation_range,
-            width_shift_range,
-            height_shift_range,
-            shear_range,
-        )
-        self.channel_shift_range, self.fill_mode, self.cval, self.horizontal_flip, self.vertical_flip = (
-            channel_shift_range,
-            fill_mode,
-            cval,
-            horizontal_flip,
-            vertical_flip,
-        )
+        self.rotation_range, self.shear_range, self.channel_shift_range = rotation_range, shear_range, channel_shift_range
+        self.width_shift_range, self.height_shift_range = width_shift_range, height_shift_range
+        self.fill_mode, self.cval, self.horizontal_flip, self.vertical_flip = fill_mode, cval, horizontal_flip, vertical_flip
         self.rescale, self.preprocessing_function = rescale, preprocessing_function
         self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
+        if validation_split and not 0 < validation_split < 1:
+            raise at_user_line(ValueError("`validation_split` must be strictly between 0 and 1.  Received: %s" % validation_split))
+        self._validation_split = validation_split
+        if brightness_range is not None and (not isinstance(brightness_range, (tuple, list)) or len(brightness_range) != 2):
+            raise at_user_line(ValueError("`brightness_range should be tuple or list of two floats. Received: %s" % (brightness_range,)))
+        self.brightness_range = brightness_range
         if np.isscalar(zoom_range):
             self.zoom_range: Any = [1 - zoom_range, 1 + zoom_range]  # type: ignore[operator]
         elif len(zoom_range) == 2:
             self.zoom_range = list(zoom_range)
         else:
-            raise at_user_line(ValueError("`zoom_range` should be a float or a tuple or list of two floats. Received arg: %s" % (zoom_range,)))
+            raise at_user_line(ValueError("`zoom_range` should be a float or a tuple or list of two floats. Received: %s" % (zoom_range,)))
         self.mean: Any = None
         self.std: Any = None
         self.principal_components: Any = None
 
-    def flow(self, x: Any, y: Any = None, batch_size: int = 32, shuffle: bool = True, seed: Any = None, **unused: Any) -> "NumpyArrayIterator":
-        """Batches of arrays, for ever."""
-        return NumpyArrayIterator(x, y, self, batch_size, shuffle, seed, self.data_format)
+    def flow(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int = 32,
+        shuffle: bool = True,
+        sample_weight: Any = None,
+        seed: Any = None,
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: Optional[str] = None,
+    ) -> "NumpyArrayIterator":
+        """Batches of arrays, for ever; x may be (images, other arrays that go along). subset: "training" or "validation", of validation_split."""
+        return NumpyArrayIterator(
+            x, y, self, batch_size, shuffle, sample_weight, seed, self.data_format, save_to_dir, save_prefix, save_format, subset, self.dtype
+        )
 
     def flow_from_directory(
         self,
@@ -191,13 +155,36 @@ class ImageDataGenerator:
         batch_size: int = 32,
         shuffle: bool = True,
         seed: Any = None,
-        **unused: Any,
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        follow_links: bool = False,
+        subset: Optional[str] = None,
+        interpolation: str = "nearest",
     ) -> "DirectoryIterator":
-        """Batches of the images below a folder, whose folders are classes."""
-        return DirectoryIterator(directory, self, target_size, color_mode, classes, class_mode, batch_size, shuffle, seed, self.data_format)
+        """Batches of the images below a folder, whose folders are classes. subset: "training" or "validation", of validation_split."""
+        return DirectoryIterator(
+            directory,
+            self,
+            target_size,
+            color_mode,
+            classes,
+            class_mode,
+            batch_size,
+            shuffle,
+            seed,
+            self.data_format,
+            save_to_dir,
+            save_prefix,
+            save_format,
+            follow_links,
+            subset,
+            interpolation,
+            self.dtype,
+        )
 
     def standardize(self, x: Any) -> Any:
-        """Normalised as the settings say."""
+        """Normalised as the settings say: an image, or a batch."""
         if self.preprocessing_function:
             x = self.preprocessing_function(x)
         if self.rescale:
@@ -206,39 +193,61 @@ class ImageDataGenerator:
             x = x - np.mean(x, keepdims=True)
         if self.samplewise_std_normalization:
             x = x / (np.std(x, keepdims=True) + 1e-6)
+        for asked, name, found in (
+            (self.featurewise_center, "featurewise_center", self.mean),
+            (self.featurewise_std_normalization, "featurewise_std_normalization", self.std),
+            (self.zca_whitening, "zca_whitening", self.principal_components),
+        ):
+            if asked and found is None:
+                warnings.warn(
+                    "This ImageDataGenerator specifies `%s`, but it hasn't been fit on any training data. Fit it first by calling `.fit(numpy_data)`." % name,
+                    stacklevel=2,
+                )
         if self.featurewise_center and self.mean is not None:
             x = x - self.mean
         if self.featurewise_std_normalization and self.std is not None:
             x = x / (self.std + 1e-6)
         if self.zca_whitening and self.principal_components is not None:
-            x = np.dot(x.reshape(-1, x.size), self.principal_components).reshape(x.shape)
+            x = np.dot(x.reshape(-1, int(np.prod(x.shape[-3:]))), self.principal_components).reshape(x.shape)
         return x
+
+    def get_random_transform(self, img_shape: Any, seed: Any = None) -> Dict[str, Any]:
+        """Random numbers for `apply_transform`."""
+        if seed is not None:
+            np.random.seed(seed)
+
+        def within(limit: Any) -> Any:
+            return np.random.uniform(-limit, limit) if limit else 0
+
+        made: Dict[str, Any] = {"theta": within(self.rotation_range)}
+        made["tx"] = _moved_by(self.height_shift_range, img_shape[self.row_axis - 1])
+        made["ty"] = _moved_by(self.width_shift_range, img_shape[self.col_axis - 1])
+        made["shear"] = within(self.shear_range)
+        made["zx"], made["zy"] = (1, 1) if list(self.zoom_range) == [1, 1] else np.random.uniform(self.zoom_range[0], self.zoom_range[1], 2)
+        made["flip_horizontal"] = bool(np.random.random() < 0.5 and self.horizontal_flip)
+        made["flip_vertical"] = bool(np.random.random() < 0.5 and self.vertical_flip)
+        made["channel_shift_intensity"] = within(self.channel_shift_range) if self.channel_shift_range else None
+        made["brightness"] = None if self.brightness_range is None else np.random.uniform(self.brightness_range[0], self.brightness_range[1])
+        return made
+
+    def apply_transform(self, x: Any, transform_parameters: Dict[str, Any]) -> Any:
+        """An image changed as numbers say: theta, tx, ty, shear, zx, zy, channel_shift_intensity, flip_horizontal, flip_vertical, brightness."""
+        row, column, channel = self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1
+        given = {name: transform_parameters[name] for name in ("theta", "tx", "ty", "shear", "zx", "zy") if name in transform_parameters}
+        x = apply_affine_transform(x, **given, row_axis=row, col_axis=column, channel_axis=channel, fill_mode=self.fill_mode, cval=self.cval)
+        if transform_parameters.get("channel_shift_intensity") is not None:
+            x = apply_channel_shift(x, transform_parameters["channel_shift_intensity"], channel)
+        for name, axis in (("flip_horizontal", column), ("flip_vertical", row)):
+            x = flip_axis(x, axis) if transform_parameters.get(name) else x
+        return x if transform_parameters.get("brightness") is None else apply_brightness_shift(x, transform_parameters["brightness"])
 
     def random_transform(self, x: Any, seed: Any = None) -> Any:
         """Turned, moved and mirrored at random."""
-        if seed is not None:
-            np.random.seed(seed)
-        row, column, channel = self.row_axis - 1, self.col_axis - 1, self.channel_axis - 1
-        places = dict(row_axis=row, col_axis=column, channel_axis=channel, fill_mode=self.fill_mode, cval=self.cval)
-        if self.rotation_range:
-            x = random_rotation(x, self.rotation_range, **places)  # type: ignore[arg-type]
-        if self.width_shift_range or self.height_shift_range:
-            x = random_shift(x, self.width_shift_range, self.height_shift_range, **places)  # type: ignore[arg-type]
-        if self.shear_range:
-            x = random_shear(x, self.shear_range, **places)  # type: ignore[arg-type]
-        if self.zoom_range != [1, 1]:
-            x = random_zoom(x, self.zoom_range, **places)  # type: ignore[arg-type]
-        if self.channel_shift_range:
-            x = random_channel_shift(x, self.channel_shift_range, channel)
-        if self.horizontal_flip and np.random.random() < 0.5:
-            x = np.flip(x, column)
-        if self.vertical_flip and np.random.random() < 0.5:
-            x = np.flip(x, row)
-        return x
+        return self.apply_transform(x, self.get_random_transform(x.shape, seed))
 
     def fit(self, x: Any, augment: bool = False, rounds: int = 1, seed: Any = None) -> None:
         """Finds means and deviations of the channels, and principal components."""
-        x = np.asarray(x, K.floatx())
+        x = np.asarray(x, self.dtype)
         if x.ndim != 4:
             raise at_user_line(ValueError("Input to `.fit()` should have rank 4. Got array with shape: %s" % (x.shape,)))
         if seed is not None:
@@ -261,39 +270,49 @@ class ImageDataGenerator:
 
 
 class Iterator:
-    """Batches by places, for ever."""
+    """Batches by places, for ever; also a Sequence, whose batches are of one order until `on_epoch_end`."""
 
     def __init__(self, n: int, batch_size: int, shuffle: bool, seed: Any) -> None:
         self.n, self.batch_size, self.shuffle, self.seed = n, batch_size, shuffle, seed
-        self.lock, self._made, self._order, self._at = threading.Lock(), 0, np.arange(0), 0
+        self.lock, self.total_batches_seen, self.batch_index = threading.Lock(), 0, 0
+        self.index_array: Any = None
+        self._saving: Any = None  # (folder, prefix, format) of the images that are kept
 
     def reset(self) -> None:
         """Starts again."""
-        self._order, self._at = np.arange(0), 0
+        self.batch_index = 0
 
     def __len__(self) -> int:
         return (self.n + self.batch_size - 1) // self.batch_size
 
     def on_epoch_end(self) -> None:
-        """Nothing to do: each round has an order of its own."""
+        """Another order."""
+        self.index_array = np.random.permutation(self.n) if self.shuffle else np.arange(self.n)
+
+    def _begin_batch(self) -> None:
+        if self.seed is not None:
+            np.random.seed(self.seed + self.total_batches_seen)
+        self.total_batches_seen += 1
 
     def __getitem__(self, index: int) -> Any:
         if index >= len(self):
             raise at_user_line(ValueError("Asked to retrieve element %d, but the Sequence has length %d" % (index, len(self))))
-        return self._get_batches_of_transformed_samples(np.arange(self.n)[index * self.batch_size : (index + 1) * self.batch_size])
+        self._begin_batch()
+        if self.index_array is None:
+            self.on_epoch_end()
+        return self._get_batches_of_transformed_samples(self.index_array[index * self.batch_size : (index + 1) * self.batch_size])
 
     def __iter__(self) -> Any:
         return self
 
     def __next__(self) -> Any:
         with self.lock:
-            if self._at >= len(self._order):
-                if self.seed is not None:
-                    np.random.seed(self.seed + self._made)
-                self._order, self._at = np.random.permutation(self.n) if self.shuffle else np.arange(self.n), 0
-            places = self._order[self._at : self._at + self.batch_size]
-            self._at += self.batch_size
-            self._made += 1
+            self._begin_batch()
+            if self.batch_index == 0 or self.index_array is None:
+                self.on_epoch_end()
+            start = self.batch_index * self.batch_size
+            self.batch_index = self.batch_index + 1 if self.n > start + self.batch_size else 0
+            places = self.index_array[start : start + self.batch_size]
         return self._get_batches_of_transformed_samples(places)
 
     def next(self) -> Any:
@@ -303,30 +322,79 @@ class Iterator:
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
         raise NotImplementedError
 
+    def _keep(self, batch: Any, index_array: Any, data_format: Any) -> None:
+        """Writes images to the folder that was asked for."""
+        folder, prefix, kind = self._saving
+        for x, place in zip(batch, index_array if folder else ()):
+            name = "%s_%d_%d.%s" % (prefix, place, np.random.randint(int(1e7)), kind)
+            array_to_img(x, data_format, scale=True).save(os.path.join(folder, name))
+
+
+def _checked_subset(subset: Optional[str]) -> Optional[str]:
+    if subset not in (None, "training", "validation"):
+        raise at_user_line(ValueError('Invalid subset name: %s; expected "training" or "validation".' % subset))
+    return subset
+
 
 class NumpyArrayIterator(Iterator):
     """Batches of arrays."""
 
     def __init__(
-        self, x: Any, y: Any, image_data_generator: Any, batch_size: int = 32, shuffle: bool = False, seed: Any = None, data_format: Any = None
+        self,
+        x: Any,
+        y: Any,
+        image_data_generator: Any,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        sample_weight: Any = None,
+        seed: Any = None,
+        data_format: Any = None,
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: Optional[str] = None,
+        dtype: Any = None,
     ) -> None:
-        self.x, self.y, self._generator = np.asarray(x, K.floatx()), None if y is None else np.asarray(y), image_data_generator
-        if y is not None and len(self.x) != len(self.y):  # type: ignore[arg-type]
-            raise at_user_line(
-                ValueError("`x` (images tensor) and `y` (labels) should have the same length. Found: x.shape = %s, y.shape = %s" % (self.x.shape, np.shape(y)))
-            )
+        self.dtype, self.data_format, self._generator = dtype or K.floatx(), layout(data_format), image_data_generator
+        further = x[1] if isinstance(x, (tuple, list)) else []
+        images = np.asarray(x[0] if isinstance(x, (tuple, list)) else x)
+        others = [np.asarray(a) for a in (further if isinstance(further, list) else [further])]
+        labels, weights = (None if a is None else np.asarray(a) for a in (y, sample_weight))
+        for what, values in [("`y` (labels)", labels), ("`sample_weight`", weights), *(("all of the arrays in `x`", a) for a in others)]:
+            if values is not None and len(values) != len(images):
+                raise at_user_line(
+                    ValueError("`x` (images tensor) and %s should have the same length. Found shapes %s and %s" % (what, images.shape, values.shape))
+                )
+        if _checked_subset(subset) is not None:
+            at = int(len(images) * image_data_generator._validation_split)
+            if labels is not None and not np.array_equal(np.unique(labels[:at]), np.unique(labels[at:])):
+                raise at_user_line(
+                    ValueError(
+                        "Training and validation subsets have different number of classes after the split. If your numpy arrays are sorted by the label, "
+                        "you might want to shuffle them."
+                    )
+                )
+            part = slice(None, at) if subset == "validation" else slice(at, None)
+            images, others = images[part], [a[part] for a in others]
+            labels, weights = (None if a is None else a[part] for a in (labels, weights))
+        self.x, self.x_misc, self.y, self.sample_weight = np.asarray(images, self.dtype), others, labels, weights
         if self.x.ndim != 4:
             raise at_user_line(ValueError("Input data in `NumpyArrayIterator` should have rank 4. You passed an array with shape %s" % (self.x.shape,)))
-        channels = self.x.shape[1 if layout(data_format) == "channels_first" else 3]
+        channels = self.x.shape[1 if self.data_format == "channels_first" else 3]
         if channels not in (1, 3, 4):
             warnings.warn(
-                "images with data_format %r have 1, 3 or 4 channels, but x has %d: shape %s" % (layout(data_format), channels, self.x.shape), stacklevel=2
+                "images with data_format %r have 1, 3 or 4 channels, but x has %d: shape %s" % (self.data_format, channels, self.x.shape), stacklevel=2
             )
         super().__init__(len(self.x), batch_size, shuffle, seed)
+        self._saving = save_to_dir, save_prefix, save_format
 
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
-        batch = np.stack([self._generator.standardize(self._generator.random_transform(self.x[i])) for i in index_array]).astype(K.floatx())
-        return batch if self.y is None else (batch, self.y[index_array])
+        batch = np.stack([self._generator.standardize(self._generator.random_transform(self.x[i])) for i in index_array]).astype(self.dtype)
+        self._keep(batch, index_array, self.data_format)
+        images = [batch, *(a[index_array] for a in self.x_misc)] if self.x_misc else batch
+        if self.y is None:
+            return images
+        return (images, self.y[index_array]) if self.sample_weight is None else (images, self.y[index_array], self.sample_weight[index_array])
 
 
 class DirectoryIterator(Iterator):
@@ -344,36 +412,59 @@ class DirectoryIterator(Iterator):
         shuffle: bool = True,
         seed: Any = None,
         data_format: Any = None,
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        follow_links: bool = False,
+        subset: Optional[str] = None,
+        interpolation: str = "nearest",
+        dtype: Any = None,
     ) -> None:
-        if color_mode not in ("rgb", "grayscale"):
-            raise at_user_line(ValueError('Invalid color mode: %s; expected "rgb" or "grayscale".' % color_mode))
+        if color_mode not in _MODES:
+            raise at_user_line(ValueError('Invalid color mode: %s; expected "rgb", "rgba", or "grayscale".' % color_mode))
         if class_mode not in ("categorical", "binary", "sparse", "input", None):
             raise at_user_line(ValueError("Invalid class_mode: %s" % class_mode))
         self.directory, self._generator, self.target_size, self.class_mode = directory, image_data_generator, tuple(target_size), class_mode
-        self._gray, self.data_format = color_mode == "grayscale", layout(data_format)
+        self.color_mode, self.data_format, self.interpolation, self.dtype = color_mode, layout(data_format), interpolation, dtype or K.floatx()
+        channels = {"grayscale": 1, "rgb": 3, "rgba": 4}[color_mode]
+        self.image_shape = (channels, *self.target_size) if self.data_format == "channels_first" else (*self.target_size, channels)
+        split = None if _checked_subset(subset) is None else image_data_generator._validation_split
         names = classes or sorted(d for d in os.listdir(directory) if os.path.isdir(os.path.join(directory, d)))
         self.class_indices = {name: i for i, name in enumerate(names)}
         self.num_classes = len(names)
-        found = []
+        found: List[Any] = []
         for name in names:
-            for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=False)):
-                found += [
-                    (os.path.relpath(os.path.join(folder, f), directory), self.class_indices[name])
-                    for f in sorted(files)
-                    if f.lower().endswith((".png", ".jpg", ".jpeg", ".bmp", ".ppm"))
-                ]
+            files = self._files(os.path.join(directory, name), follow_links)
+            if split is not None:
+                at = int(split * len(files))
+                files = files[:at] if subset == "validation" else files[at:]
+            found += [(os.path.relpath(f, directory), self.class_indices[name]) for f in files]
         self.filenames, self.classes, self.samples = [f for f, _ in found], np.array([c for _, c in found], np.int32), len(found)
         print("Found %d images belonging to %d classes." % (self.samples, self.num_classes))
         super().__init__(self.samples, batch_size, shuffle, seed)
+        self._saving = save_to_dir, save_prefix, save_format
+
+    @staticmethod
+    def _files(folder: str, follow_links: bool) -> List[str]:
+        kinds = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
+        walk = sorted(os.walk(folder, followlinks=follow_links), key=lambda found: found[0])
+        return [os.path.join(inside, f) for inside, _, files in walk for f in sorted(files) if f.lower().endswith(kinds)]
+
+    @property
+    def filepaths(self) -> List[str]:
+        """The paths of the images."""
+        return [os.path.join(self.directory, name) for name in self.filenames]
 
     def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
-        images = []
+        images, paths = [], self.filepaths
         for i in index_array:
-            x = img_to_array(load_img(os.path.join(self.directory, self.filenames[i]), self._gray, self.target_size), self.data_format)
+            img = load_img(paths[i], color_mode=self.color_mode, target_size=self.target_size, interpolation=self.interpolation)
+            x = img_to_array(img, self.data_format)
             images.append(self._generator.standardize(self._generator.random_transform(x)))
-        batch, classes = np.stack(images).astype(K.floatx()), self.classes[index_array]
+        batch, classes = np.stack(images).astype(self.dtype), self.classes[index_array]
+        self._keep(batch, index_array, self.data_format)
         if self.class_mode is None:
             return batch
         if self.class_mode == "categorical":
-            return batch, np.eye(self.num_classes, dtype=K.floatx())[classes]
-        return batch, batch.copy() if self.class_mode == "input" else classes.astype(K.floatx() if self.class_mode == "binary" else np.int32)
+            return batch, np.eye(self.num_classes, dtype=self.dtype)[classes]
+        return batch, batch.copy() if self.class_mode == "input" else classes.astype(self.dtype)

@@ -27,7 +27,7 @@ class Recipe:
         self.model = model
         self.tf_optimizer: Any = None
         if model.optimizer is not None:
-            self.loss, self.metrics, self.weighted = model.loss, model._given_metrics, model._given_weighted
+            self.loss, self.metrics, self.weighted = model.loss, model._compile_metrics, model._compile_weighted_metrics
             self.loss_weights, self.modes = model.loss_weights, model.sample_weight_mode
             self.tf_optimizer = model.optimizer.optimizer if isinstance(model.optimizer, TFOptimizer) else None
             self.optimizer = (type(model.optimizer), None if self.tf_optimizer is not None else model.optimizer.get_config())

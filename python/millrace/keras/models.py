@@ -22,7 +22,7 @@ from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
 from millrace.layers.serialization import CLASSES, deserialize
 from millrace.keras.engine.inputs import Input, InputLayer, input_like
 from millrace.keras.engine.saving import load_weights_from_hdf5_group, opened, save_model  # noqa: F401
-from millrace.keras.engine.training import Model
+from millrace.keras.engine.training import Model, _copied
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer
 
@@ -270,8 +270,13 @@ def _cloned(layer: Any) -> Any:
     return type(layer).from_config(layer.get_config())
 
 
-def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = None) -> Any:
-    clone = clone or _cloned
+def share_weights(layer: Any) -> Any:
+    """The layer itself, as the layer_fn of a copy that has the weights of the model."""
+    return layer
+
+
+def _clone_functional_model(model: Any, input_tensors: Any = None, layer_fn: Any = None) -> Any:
+    clone = layer_fn or _cloned
     if not isinstance(model, Model):
         raise at_user_line(ValueError("Expected `model` argument to be a `Model` instance, got %s" % (model,)))
     if isinstance(model, Sequential):
@@ -298,10 +303,10 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, clone: Any = 
     return Model(arranged(inputs, model._input_form or True), arranged(outputs, model._output_form or True), name=model.name)
 
 
-def _clone_sequential_model(model: Any, input_tensors: Any = None, clone: Any = None) -> Any:
+def _clone_sequential_model(model: Any, input_tensors: Any = None, layer_fn: Any = None) -> Any:
     if not isinstance(model, Sequential):
         raise at_user_line(ValueError("Expected `model` argument to be a `Sequential` model instance, but got: %s" % (model,)))
-    clone = clone or _cloned
+    clone = layer_fn or _cloned
     layers = [clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer) for layer in model._stack]
     if input_tensors is None:
         return Sequential(layers, name=model.name)
@@ -323,3 +328,41 @@ def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = Non
     if clone_function is not None and not callable(clone_function):
         raise at_user_line(ValueError("Expected `clone_function` argument to be a callable."))
     return (_clone_sequential_model if isinstance(model, Sequential) else _clone_functional_model)(model, input_tensors, clone_function or _cloned)
+
+
+def clone_and_build_model(
+    model: Any,
+    input_tensors: Any = None,
+    target_tensors: Any = None,
+    custom_objects: Any = None,
+    compile_clone: bool = True,
+    in_place_reset: bool = False,
+    optimizer_iterations: Any = None,
+    optimizer_config: Any = None,
+) -> Any:
+    """A copy of a model with weights of its own, compiled as the model is: with its optimizer's settings, or those of optimizer_config, which a model of
+    another graph needs. optimizer_iterations counts its steps."""
+    old = model.optimizer
+    if compile_clone and old is None:
+        raise at_user_line(ValueError("Error when cloning model: compile_clone was set to True, but the original model has not been compiled."))
+    if not model._is_graph_network:
+        raise at_user_line(
+            NotImplementedError(
+                "in_place_reset: a model that is a subclass has no config to be copied by. Make another one of its class, and compile that."
+                if in_place_reset
+                else "This model is a subclass of Model, which has no config to be copied by. Make another one of its class, and compile that."
+            )
+        )
+    with custom_object_scope(custom_objects or {}):
+        clone = clone_model(model, input_tensors)
+        if not compile_clone:
+            return clone
+        if isinstance(old, optimizers.TFOptimizer):
+            optimizer: Any = optimizers.TFOptimizer(old.optimizer, optimizer_iterations)
+        else:
+            optimizer = type(old).from_config(optimizer_config or old.get_config())
+            if optimizer_iterations is not None:
+                optimizer.iterations = optimizer_iterations
+        kept = [with_leaves(_copied, given) for given in (model._compile_metrics, model._compile_weighted_metrics)]
+        clone.compile(optimizer, model.loss, kept[0], model.loss_weights, model.sample_weight_mode, kept[1], target_tensors=target_tensors)
+    return clone

@@ -149,8 +149,8 @@ def _training_config(model: Any) -> Dict[str, Any]:
     return {
         "optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()},
         "loss": named(model.loss),
-        "metrics": named(model._given_metrics),
-        "weighted_metrics": named(model._given_weighted),
+        "metrics": named(model._compile_metrics),
+        "weighted_metrics": named(model._compile_weighted_metrics),
         "sample_weight_mode": model.sample_weight_mode,
         "loss_weights": model.loss_weights,
     }

@@ -175,7 +175,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         self.optimizer = optimizers.get(optimizer)
         self._compiled_trainability = {id(part): part._trainable for part in self._all_layers()}
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
-        self._given_metrics, self._given_weighted, self._given_targets = metrics, weighted_metrics, target_tensors
+        self._compile_metrics, self._compile_weighted_metrics, self._given_targets = metrics, weighted_metrics, target_tensors
         if not loss and not getattr(self, "losses", None):
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         if getattr(self, "outputs", None):
@@ -216,7 +216,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(TypeError("Expected `target_tensors` to be a tensor, a list or tuple, or a dictionary, but got: %s" % (given_targets,)))
         targets = _per_output(given_targets, names, "target_tensors", None)
         masks = [getattr(x, "_keras_mask", None) for x in outputs]
-        per_output, weighted = _collect(self._given_metrics, names, "metrics"), _collect(self._given_weighted, names, "metrics")
+        per_output, weighted = _collect(self._compile_metrics, names, "metrics"), _collect(self._compile_weighted_metrics, names, "metrics")
         self.loss_functions, self.sample_weight_modes = functions, modes
         self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []  # type: ignore[var-annotated]
         self._feed_weights: List[Any] = []
@@ -285,7 +285,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     def _pairs_of_layers(self) -> List[Any]:
         """(metric, what it gives with a batch) of the layers: those that are attributes of a layer before others, and of calls for other inputs none."""
         found: List[Any] = []
-        for part in (self, *self.submodules):
+        for part in self._with_layers_within():
             pairs = getattr(part, "_added_metrics", [])
             held = [id(metric) for metric in part._attributes(metrics_module.Metric)] if pairs else []
             found += sorted(pairs, key=lambda pair: held.index(id(pair[0])) if id(pair[0]) in held else len(held))
@@ -294,6 +294,19 @@ class Model(TrainingLoops, SavedWeights, Network):
         here = reachable_from(self.inputs, [value for _, value in found])
         counted = {id(metric) for (metric, _), reached in zip(found, here) if reached}
         return [pair for pair, reached in zip(found, here) if reached or id(pair[0]) not in counted]
+
+    def _with_layers_within(self) -> List[Any]:
+        """The model and the layers of which it is made, in their order, those of a layer behind it."""
+        found: Dict[int, Any] = {}
+
+        def walk(part: Any) -> None:
+            if id(part) not in found:
+                found[id(part)] = part
+                for inner in part._parts():
+                    walk(inner)
+
+        walk(self)
+        return list(found.values())
 
     @property
     def metrics(self) -> List[Any]:

@@ -74,3 +74,53 @@ def test_metrics_are_in_the_order_of_layers():
     inner.add_metric(tf.reduce_sum(inner.output), name="own", aggregation="mean")
     inner.compile("sgd", "mse", metrics=["mae"])
     assert inner.metrics_names == ["loss", "mean_absolute_error", "of_z", "of_b", "own"]
+
+
+def test_structures_of_models_go_by_their_places():
+    inputs = {"x1": tf.keras.Input([1]), "x2": tf.keras.Input([1])}
+    made = {"sum": L.Add()([inputs["x1"], inputs["x2"]]), "product": L.Multiply()([inputs["x1"], inputs["x2"]])}
+    model = tf.keras.Model(inputs, made)
+    shapes = model.compute_output_shape({"x1": (None, 1), "x2": (None, 1)})
+    assert {name: shape.as_list() for name, shape in shapes.items()} == {"sum": [None, 1], "product": [None, 1]}
+    outputs = model({"a": tf.constant([[2.0]]), "b": tf.constant([[3.0]])})  # other names: in their order
+    assert K.get_session().run(outputs) == {"sum": [[5.0]], "product": [[6.0]]}
+
+
+def test_configs_have_the_values_of_tensors_that_calls_took():
+    class Plus(L.Layer):
+        def call(self, inputs, more=None):
+            return inputs + more["b"] + more["a"]
+
+    x, z = tf.keras.Input([2]), tf.keras.Input([2])
+    model = tf.keras.Model([x, z], Plus()(x, more={"a": z, "b": tf.constant([[4.0, 5.0]])}))
+    again = tf.keras.Model.from_config(model.get_config(), {"Plus": Plus})
+    np.testing.assert_array_equal(again.predict([np.ones([1, 2]), np.full([1, 2], 10.0)]), [[15.0, 16.0]])
+
+
+def test_models_whose_base_was_not_made_say_so():
+    class Forgetful(tf.keras.Model):
+        def __init__(self):
+            self.parts = [L.Dense(1)]
+
+    with pytest.raises(RuntimeError, match="forgot to call"):
+        Forgetful()
+
+
+def test_states_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="however `cell.state_size` is 3"):
+        L.GRU(3)(tf.keras.Input([4, 2]), initial_state=tf.keras.Input([5]))
+    with pytest.raises(ValueError, match="batch_size and dtype cannot be None"):
+        L.LSTMCell(3).get_initial_state()
+
+
+@pytest.mark.parametrize("metric", ["top_k_categorical_accuracy", "sparse_top_k_categorical_accuracy"])
+def test_each_example_is_looked_for_among_the_best(metric):
+    y, p = np.array([2, 0, 1]), np.array([[0.1, 0.5, 0.4], [0.1, 0.5, 0.4], [0.1, 0.5, 0.4]], "float32")
+    truth = np.eye(3)[y] if metric.startswith("top") else y
+    function = getattr(tf.keras.metrics, metric)
+    assert K.eval(function(truth, p, k=2)).tolist() == [1.0, 0.0, 1.0]
+    if truth is y:
+        assert K.eval(function(y.reshape(1, 3, 1), p[None], k=2)).tolist() == [1.0, 0.0, 1.0]
+    model = tf.keras.Sequential([L.Activation("linear", input_shape=(3,))])
+    model.compile("sgd", "mse" if truth is not y else "sparse_categorical_crossentropy", weighted_metrics=[lambda a, b: function(a, b, k=2)])
+    assert model.evaluate(p, truth, sample_weight=np.array([1.0, 3.0, 1.0]), verbose=0)[1] == pytest.approx(0.4)

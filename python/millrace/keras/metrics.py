@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.losses import (  # noqa: F401
@@ -74,22 +75,15 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
-    """How often the class is among the k most probable ones."""
-    return math_ops.reduce_mean(math_ops.cast(nn_ops.in_top_k(y_pred, math_ops.argmax(y_true, -1), k), dtypes.float32), -1)
+    """For each example whether the class is among the k most probable ones."""
+    return sparse_top_k_categorical_accuracy(math_ops.argmax(y_true, -1), y_pred, k)
 
 
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
-    """How often the class, a number, is among the k most probable ones."""
-    flat = array_ops.reshape(math_ops.cast(math_ops.reduce_max(y_true, -1), dtypes.int32), [-1])
-    return math_ops.reduce_mean(math_ops.cast(nn_ops.in_top_k(y_pred, flat, k), dtypes.float32), -1)
-
-
-def _in_top_k(y_true: Any, y_pred: Any, k: int) -> Any:
-    return math_ops.cast(nn_ops.in_top_k(y_pred, math_ops.argmax(y_true, -1), k), dtypes.float32)
-
-
-def _sparse_in_top_k(y_true: Any, y_pred: Any, k: int) -> Any:
-    return math_ops.cast(nn_ops.in_top_k(y_pred, array_ops.reshape(math_ops.cast(y_true, dtypes.int32), [-1]), k), dtypes.float32)
+    """For each example, or step, whether the class, a number, is among the k most probable ones."""
+    y_true, y_pred = math_ops.cast(y_true, dtypes.int32), convert_to_tensor(y_pred)
+    flat = array_ops.reshape(y_pred, [-1, array_ops.shape(y_pred)[-1]]) if (K.ndim(y_pred) or 2) > 2 else y_pred
+    return math_ops.cast(nn_ops.in_top_k(flat, y_true if K.ndim(y_true) == 1 else array_ops.reshape(y_true, [-1]), k), dtypes.float32)
 
 
 Accuracy = mean_of("Accuracy", lambda y, p: math_ops.cast(gen_ops.equal(y, p), dtypes.float32), "accuracy", "How often the prediction is the truth.")
@@ -102,11 +96,11 @@ SparseCategoricalAccuracy = mean_of(
     "How often the most probable class, of numbers of classes, is right.",
 )
 TopKCategoricalAccuracy = mean_of(
-    "TopKCategoricalAccuracy", _in_top_k, "top_k_categorical_accuracy", "How often the class is among the k most probable ones.", k=5
+    "TopKCategoricalAccuracy", top_k_categorical_accuracy, "top_k_categorical_accuracy", "How often the class is among the k most probable ones.", k=5
 )
 SparseTopKCategoricalAccuracy = mean_of(
     "SparseTopKCategoricalAccuracy",
-    _sparse_in_top_k,
+    sparse_top_k_categorical_accuracy,
     "sparse_top_k_categorical_accuracy",
     "How often the class, a number, is among the k most probable ones.",
     k=5,

@@ -143,6 +143,10 @@ class _Cell(SettingsLayer):
 
     def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> List[Any]:
         """Zeros."""
+        if inputs is None and (batch_size is None or dtype is None):
+            raise at_user_line(
+                ValueError("batch_size and dtype cannot be None while constructing initial state: batch_size=%s, dtype=%s" % (batch_size, dtype))
+            )
         batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
         return [array_ops.zeros(array_ops.stack([batch, self.units]), dtype or inputs.dtype.base_dtype) for _ in range(self.states)]
 
@@ -490,7 +494,15 @@ class RNN(SettingsLayer):
 
     def _shape_states(self, states: List[Any], batch: Optional[int]) -> None:
         for s, n in zip(states, _states(self.cell.state_size)):
-            s.set_shape([batch, *_sizes(n)])
+            wanted = TensorShape([batch, *_sizes(n)])
+            if not s.get_shape().is_compatible_with(wanted):
+                raise at_user_line(
+                    ValueError(
+                        "An `initial_state` was passed that is not compatible with `cell.state_size`. Received a state of shape %s; however `cell.state_size` is %s"
+                        % (s.get_shape(), self.cell.state_size)
+                    )
+                )
+            s.set_shape(wanted)
 
     def _stepping(self, x: Any, start: List[Any], training: Any, constants: List[Any]) -> Any:
         """(a function of a step, what it takes at each step, a tensor like its output)."""

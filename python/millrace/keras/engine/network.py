@@ -9,6 +9,9 @@ import itertools
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
+
+from millrace import tf_logging
 from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
@@ -22,6 +25,8 @@ from millrace.layers.operations import AddLoss, AddMetric, comes_from_layers, la
 from millrace.layers.serialization import deserialize
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.layers.nodes import Node
+from millrace.module import inside
+from millrace.ops.variables import Variable
 
 
 def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] = None) -> List[Any]:
@@ -88,6 +93,15 @@ class Network(Layer):
 
     def _around_call(self) -> Any:
         return contextlib.nullcontext() if self._is_building else super()._around_call()  # build names no scope
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_trainable_weights" not in self.__dict__ and any(isinstance(x, (Layer, Variable)) for x in inside(value)):
+            raise at_user_line(
+                RuntimeError(
+                    "It looks like you are subclassing `Model` and you forgot to call `super(YourClass, self).__init__()`. Always start with this line."
+                )
+            )
+        super().__setattr__(name, value)
 
     # ---- the graph of layers ----
 
@@ -223,7 +237,7 @@ class Network(Layer):
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs; `training` goes to the layers that ask for it and were not told."""
         names = self._input_form.structure if self._input_form is not None else ()
-        by_layer = isinstance(inputs, dict) and not (isinstance(names, dict) and set(names) == set(inputs))
+        by_layer = isinstance(inputs, dict) and not (isinstance(names, dict) and set(names) == set(inputs)) and set(self.input_names) <= set(inputs)
         values = [inputs[name] for name in self.input_names] if by_layer else nest.flatten(inputs)
         masks = nest.flatten(mask) if mask is not None else [None] * len(values)
         made = self._run(values, masks, training)[0]
@@ -384,16 +398,21 @@ class Network(Layer):
         """The shapes of the outputs for shapes of inputs: layer by layer."""
         if not self._is_graph_network:
             return super().compute_output_shape(input_shape)
-        many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
-        known = {id(x): TensorShape(s) for x, s in zip(self.inputs, input_shape if many else [input_shape])}
+        if isinstance(input_shape, dict):
+            given = [input_shape[name] for name in sorted(input_shape)]
+        else:
+            many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
+            given = input_shape if many else [input_shape]
+        known = {id(x): TensorShape(s) for x, s in zip(self.inputs, given)}
         for node in self._nodes:
             if any(id(x) not in known for x in node.output_tensors):
                 shapes = [known[id(x)] for x in node.input_tensors]
                 made = node.outbound_layer.compute_output_shape(arranged(shapes, node.form))
+                made = [made[name] for name in sorted(made)] if isinstance(made, dict) else made
                 listed_shapes = made if isinstance(made, list) and isinstance(made[0], (tuple, list, TensorShape)) else [made]
                 known.update((id(x), TensorShape(s)) for x, s in zip(node.output_tensors, listed_shapes))
         outputs = [known[id(x)] for x in self.outputs]
-        return outputs if len(outputs) > 1 else outputs[0]
+        return one_or_all(outputs) if self._output_form is None else arranged(outputs, self._output_form)
 
     def get_config(self) -> Dict[str, Any]:
         """Its layers and how they connect."""
@@ -408,9 +427,17 @@ class Network(Layer):
                     kept += 1
 
         def place(x: Any) -> Any:
-            """Where a tensor of a layer comes from; other values as they are."""
+            """Where a tensor of a layer comes from; of other tensors their values; other things as they are."""
             h = getattr(x, "_keras_history", None)
-            return x if h is None else [h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index]
+            if h is None and isinstance(x, (Tensor, Variable)):
+                x = K.get_value(x)
+            return (
+                x.tolist()
+                if isinstance(x, np.ndarray)
+                else x
+                if h is None
+                else [h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index]
+            )
 
         entries = []
         for layer in self.layers:
@@ -422,6 +449,9 @@ class Network(Layer):
                 try:
                     json.dumps(arguments)
                 except TypeError:
+                    tf_logging.warning(
+                        "Layer %s was passed non-serializable keyword arguments: %s. They will not be included in the serialized model.", layer.name, arguments
+                    )
                     arguments = {}
                 form: Any = node.form  # of inputs in a dictionary, or in each other
                 keys = [[key] for key in form] if isinstance(form, list) else [[]] * len(node.inbound_layers)

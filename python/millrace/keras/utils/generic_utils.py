@@ -55,6 +55,8 @@ def serialize_keras_object(instance: Any) -> Any:
 
 def deserialize_keras_object(identifier: Any, module_objects: Any = None, custom_objects: Any = None, printable_module_name: str = "object") -> Any:
     """The object of a name, or of a class and settings."""
+    if identifier is None:
+        return None
     names = {**(module_objects or {}), **_CUSTOM, **(custom_objects or {})}
     if isinstance(identifier, dict):
         if "class_name" not in identifier or "config" not in identifier:

@@ -215,6 +215,7 @@ opt.python.training.matrix_functions = contrib.matrix_functions
 opt.python.training.agn_optimizer opt.python.training.elastic_average_optimizer = contrib.averaging_optimizers
 opt.python.training.model_average_optimizer = contrib.averaging_optimizers
 nn.python.ops.fwd_gradients = contrib.nn
+grid_rnn = %
 recurrent.python.ops recurrent.python.ops.recurrent recurrent.python.ops.functional_rnn = contrib.recurrent
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.rmsprop optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision

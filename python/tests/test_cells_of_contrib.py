@@ -124,3 +124,50 @@ def test_checkpoints_from_before_kernels(tmp_path):
         variables, changed = convert_names(path, str(tmp_path / "new"), v1)
         assert changed == {"rnn/basic_lstm_cell/weights": "rnn/basic_lstm_cell/kernel"} and set(variables) == {"other", *changed.values()}
         assert tf.train.load_variable(str(tmp_path / "new"), "rnn/basic_lstm_cell/kernel").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("layered", [False, True])
+def test_grids(tied, layered):
+    """Time first, by the projected input and its own last output; then depth, by what time has given."""
+    x, m0, m1 = (np.random.RandomState(i).randn(4, n) for i, n in enumerate((3, 2, 2)))
+    cell = contrib.grid_rnn.Grid2BasicRNNCell(2, tied, tf.nn.relu if layered else None)
+    assert cell.state_size == ((2,) if layered else (2, 2)) and cell.output_size == (2,)
+    with tf.Graph().as_default(), tf.Session() as session:
+        state = tuple(tf.constant(m) for m in ([m1] if layered else [m0, m1]))
+        (output,), new = cell(tf.constant(x), state, "grid")
+        session.run(tf.global_variables_initializer())
+        weights = {v.op.name: session.run(v) for v in tf.global_variables()}
+        output, new = session.run([output, new])
+    time, depth = ("recurrent" + "/cell_1" * (not tied), ("non_" * layered + "recurrent") + "/cell_0" * (not tied))
+    names = ("weights", "biases") if layered else ("kernel", "bias")
+    inner = "/fully_connected/" if layered else "/basic_rnn_cell/"
+    seen = x @ weights["grid/project_m_0"]
+    first = np.tanh(np.concatenate([seen, m1], 1) @ weights["grid/%s/basic_rnn_cell/kernel" % time] + weights["grid/%s/basic_rnn_cell/bias" % time])
+    second = np.concatenate([seen, first], 1) @ weights["grid/" + depth + inner + names[0]] + weights["grid/" + depth + inner + names[1]]
+    second = np.maximum(second, 0) if layered else np.tanh(second)
+    np.testing.assert_allclose(output, second)
+    for got, wanted in zip(new, [first] if layered else [second, first]):
+        np.testing.assert_allclose(got, wanted)
+    assert len(weights) == 1 + 2 * (1 if tied and not layered else 2)
+
+
+def test_grids_with_states_side_by_side():
+    x = tf.constant(np.ones((2, 3)))
+    cells = [contrib.grid_rnn.Grid2LSTMCell(2, use_peepholes=True, state_is_tuple=t, output_is_tuple=t) for t in (True, False)]
+    assert cells[1].state_size == 8 and cells[1].output_size == 2
+    flat = np.random.RandomState(0).randn(2, 8)
+    parts = tf.split(tf.constant(flat), 4, 1)
+    outputs = []
+    for reuse, (cell, state) in enumerate(zip(cells, (((parts[0], parts[1]), (parts[2], parts[3])), tf.constant(flat)))):
+        with tf.variable_scope("sides", reuse=bool(reuse)):
+            outputs.append(cell(x, state))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        (tuples, states), (joined, all_states) = session.run(outputs)
+    np.testing.assert_array_equal(tuples[0], joined)
+    np.testing.assert_array_equal(np.concatenate([part for state in states for part in state], 1), all_states)
+    with pytest.raises(ValueError, match="Invalid dims"):
+        contrib.grid_rnn.GridRNNCell(2, 2, input_dims=2)
+    with pytest.raises(TypeError, match="takes num_units"):
+        contrib.grid_rnn.Grid2GRUCell(2, forget_bias=1.0)

@@ -39,6 +39,13 @@ def test_feeds_by_tensor_name_tuple_and_sparse():
     assert run([inner, x], {inner: 7, x: np.zeros((1, 2))})[0] == 7
 
 
+def test_a_tuple_of_one_is_fed_by_a_value():
+    place = tf.placeholder(tf.float32, [1, 2])
+    with tf.Session() as session:
+        for value in (np.array([[1.0, 2.0]]), (np.array([[1.0, 2.0]]),)):
+            assert session.run(place, {(place,): value}).tolist() == [[1, 2]]
+
+
 def test_wrong_feeds_say_what_is_wrong():
     x = tf.placeholder(tf.float32, [None, 3], name="x")
     with pytest.raises(ValueError, match=r"Cannot feed value of shape \(2, 2\) for Tensor 'x:0', which has shape '\(\?, 3\)'"):

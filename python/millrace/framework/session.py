@@ -171,6 +171,8 @@ def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
                 add(key[name], value[name])
             return
         if isinstance(key, (list, tuple)):
+            if len(key) == 1 and not isinstance(value, (list, tuple, dict)):  # a value by itself, not one of parts
+                value = [value]
             if len(key) != len(value):
                 raise at_user_line(ValueError("A feed key with %d tensors has a value with %d parts." % (len(key), len(value))))
             for part, part_value in zip(key, value):

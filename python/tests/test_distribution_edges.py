@@ -72,7 +72,7 @@ def test_vectors_skewed_from_numbers_keep_their_batch():
 
 def test_reshaped_batches():
     reshaped = ds.BatchReshape(ds.Normal(np.zeros(6, np.float32), 1.0), tf.constant([-1, 2]))
-    assert run(reshaped.log_prob(0.0)).shape == (3, 2)
+    assert run(reshaped.log_prob(np.zeros((3, 2), np.float32))).shape == (3, 2)
     for sizes in ([0, -1], [-1, 4]):
         with pytest.raises(ValueError, match="batch_shape"):
             ds.BatchReshape(ds.Normal(np.zeros(6, np.float32), 1.0), sizes)

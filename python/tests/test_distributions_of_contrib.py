@@ -114,8 +114,26 @@ def test_wishart(factors):
         assert np.isnan(run(ds.WishartFull(np.float64(2.5), scale).mode())).all()
     batch = ds.WishartCholesky(np.array([3.0, 4.0]), np.linalg.cholesky(scale))
     assert batch.batch_shape.as_list() == [2] and run(batch.sample(3)).shape == (3, 2, 2, 2) and run(batch.log_prob(x)).shape == (2,)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Degrees of freedom"):
-        run(ds.WishartFull(np.float64(1), scale, validate_args=True).mean())
+    with pytest.raises(ValueError, match="Degrees of freedom"):
+        ds.WishartFull(np.float64(1), scale)
+
+
+def test_wishart_of_a_size_that_a_step_tells():
+    scale, x = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 0.2], [0.2, 3.0]])
+    place, freedom = tf.placeholder(tf.float64), tf.placeholder(tf.float64)
+    kinds = [ds.WishartFull(freedom, place, validate_args=True), ds.WishartFull(np.float64(4), scale)]
+    made = [(k.log_prob(x), k.entropy(), k.mean(), k.event_shape_tensor(), k.dimension, k.mode()) for k in kinds]
+    drawn = kinds[0].sample(20000, seed=3)
+    assert kinds[0].event_shape.as_list() == [None, None]
+    with tf.Session() as session:
+        (*told, samples), known = session.run([*made[0], drawn], {place: scale, freedom: 4.0}), session.run(made[1])
+        for a, b in zip(told, known):
+            np.testing.assert_allclose(a, b)
+        np.testing.assert_allclose(samples.mean(0), 4 * scale, atol=0.15)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be less than"):
+            session.run(made[0][0], {place: scale, freedom: 1.0})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be square"):
+        run(ds.WishartCholesky(4.0, np.ones((2, 3), "f"), validate_args=True).scale())
 
 
 def test_normal_vectors_of_operators_and_of_low_rank():
@@ -210,9 +228,37 @@ def test_batches_of_another_shape():
     np.testing.assert_allclose(run(kind.mean()), means.reshape(2, 3, 3))
     x = RNG.randn(4, 2, 3, 3)
     np.testing.assert_allclose(*run(kind.log_prob(x), tf.reshape(base.log_prob(x.reshape(4, 6, 3)), [4, 2, 3])))
-    assert run(kind.log_prob(np.zeros(3))).shape == run(kind.entropy()).shape == (2, 3)
+    assert run(kind.entropy()).shape == (2, 3) and kind.log_prob(x).shape.as_list() == [4, 2, 3]
+    for value, why in ((np.zeros(3), "too few batch and event dims"), (np.zeros((3, 2, 3)), "unexpected batch and event shape")):
+        with pytest.raises(NotImplementedError, match=why):
+            kind.log_prob(value)
     with pytest.raises(ValueError, match="size"):
         ds.BatchReshape(base, [4])
+    with pytest.raises(ValueError, match="must be a vector"):
+        ds.BatchReshape(base, 6)
+
+
+def test_batches_of_another_shape_that_a_step_tells():
+    means, shape, x = tf.placeholder(tf.float64), tf.placeholder(tf.int32), tf.placeholder(tf.float64)
+    base = ds.MultivariateNormalDiag(means, np.ones(3))
+    kind = ds.BatchReshape(base, shape, validate_args=True)
+    numbers, values = RNG.randn(6, 3), RNG.randn(4, 2, 3, 3)
+    wanted = tf.reshape(base.log_prob(values.reshape(4, 6, 3)), [4, 2, 3])
+    with tf.Session() as session:
+        fed = {means: numbers, shape: [2, -1], x: values}
+        got = session.run([kind.log_prob(x), wanted, kind.mean(), kind.batch_shape_tensor(), kind.sample(5)], fed)
+        np.testing.assert_allclose(got[0], got[1])
+        np.testing.assert_array_equal(got[2], numbers.reshape(2, 3, 3))
+        assert got[3].tolist() == [2, 3] and got[4].shape == (5, 2, 3, 3)
+        wrong = {"sizes do not match": [2, 2], "must be >=-1": [-2, -3], "must be a vector": 6, "At most one": [-1, -1]}
+        mean = kind.mean()
+        for why, sizes in wrong.items():
+            with pytest.raises(tf.errors.InvalidArgumentError, match=why):
+                session.run(mean, {means: numbers, shape: sizes})
+        density = kind.log_prob(x)
+        for why, value in (("too few", np.zeros(3)), ("unexpected", np.zeros((3, 2, 3)))):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=why):
+                session.run(density, {means: numbers, shape: [2, 3], x: value})
 
 
 def test_quantized_numbers():

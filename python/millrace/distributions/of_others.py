@@ -15,7 +15,7 @@ from millrace.distributions.util import gen_new_seed
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value, constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
@@ -119,21 +119,21 @@ class BatchReshape(Distribution):
 
     def __init__(self, distribution: Any, batch_shape: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: Optional[str] = None) -> None:
         self._distribution = distribution
-        self._shape = convert_to_tensor(batch_shape, dtypes.int32, "batch_shape")
-        self._static = constant_value_as_shape(self._shape)
-        old = distribution.batch_shape
-        if self._static.ndims is None or old.ndims is None or distribution.event_shape.ndims is None:
-            raise at_user_line(NotImplementedError("BatchReshape needs ranks that are known when the graph is built"))
-        sizes = self._static.as_list()
-        given = constant_value(self._shape)
-        if given is not None and -1 in given.tolist():
-            self._static, sizes = _without_minus_one(given, old)
-            self._shape = convert_to_tensor(sizes, dtypes.int32)
-        size = TensorShape(sizes).num_elements()
+        shape = convert_to_tensor(batch_shape, dtypes.int32, "batch_shape")
+        if shape.get_shape().ndims not in (None, 1):
+            raise at_user_line(ValueError("`batch_shape` must be a vector (saw rank: %d)." % shape.get_shape().ndims))
+        self._static, old = constant_value_as_shape(shape), distribution.batch_shape
+        size = self._static.num_elements()
         if size is not None and old.is_fully_defined() and size != old.num_elements():
-            raise at_user_line(ValueError("batch_shape size (%s) must match `distribution.batch_shape` size (%s)" % (size, old.num_elements())))
+            raise at_user_line(ValueError("`batch_shape` size (%s) must match `distribution.batch_shape` size (%s)." % (size, old.num_elements())))
+        if self._static.ndims is not None and any(d is not None and d < 1 for d in self._static.as_list()):
+            raise at_user_line(ValueError("`batch_shape` elements must be >=-1."))
+        given = constant_value(shape)
+        if given is not None and -1 in given.tolist() and old.is_fully_defined():
+            self._static = _without_minus_one(given, old)
         with name_scope(name or "BatchReshape" + distribution.name.rstrip("/").rsplit("/", 1)[-1]) as scope:
-            pass
+            known = self._static.is_fully_defined()
+            self._shape = convert_to_tensor(self._static.as_list(), dtypes.int32) if known else _expanded(shape, distribution, validate_args)
         super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, allow_nan_stats, name=scope)
 
     distribution = property(lambda self: self._distribution)
@@ -154,18 +154,45 @@ class BatchReshape(Distribution):
         drawn = self._distribution.sample(array_ops.reshape(n, [1]), seed)
         return array_ops.reshape(drawn, joined(n, self._shape, self.event_shape_tensor()))
 
+    def _checked_value(self, x: Tensor) -> Tensor:
+        """A value, which must have the batch and the event: nothing is broadcast."""
+        few, other = "Broadcasting is not supported; too few batch and event dims", "Broadcasting is not supported; unexpected batch and event shape"
+        wanted, given = self._static.concatenate(self.event_shape), x.get_shape()
+        if wanted.ndims is not None and given.ndims is not None:
+            if given.ndims < wanted.ndims:
+                raise at_user_line(NotImplementedError("%s (expected at least %d, saw %d)." % (few, wanted.ndims, given.ndims)))
+            last = given[given.ndims - wanted.ndims :]
+            if not last.is_compatible_with(wanted):
+                raise at_user_line(NotImplementedError("%s (expected %s, saw %s)." % (other, wanted, last)))
+            if last.is_fully_defined() and wanted.is_fully_defined():
+                return x
+        whole = joined(self._shape, self.event_shape_tensor())
+
+        def fits(x: Tensor) -> Any:
+            with control_dependencies([check_ops.assert_greater_equal(array_ops.rank(x), array_ops.size(whole), message=few + ".")]):
+                return check_ops.assert_equal(whole, array_ops.shape(x)[array_ops.rank(x) - array_ops.size(whole) :], message=other + ".")
+
+        return checked(x, self._validate_args, fits)
+
     def _of_values(self, function: Callable[..., Tensor], x: Tensor) -> Tensor:
         """A function of values, to which this batch's shape is given: the base sees its own."""
-        events, batch = self.event_shape.ndims, self._static.ndims
-        whole = array_ops.broadcast_dynamic_shape(array_ops.shape(x), joined(self._shape, self.event_shape_tensor()))
-        x = x + array_ops.zeros(whole, x.dtype.base_dtype)
-        lead = whole[: array_ops.size(whole) - events - batch]
-        found = function(array_ops.reshape(x, joined(lead, self._distribution.batch_shape_tensor(), self.event_shape_tensor())))
-        return array_ops.reshape(found, joined(lead, self._shape))
+        x = self._checked_value(x)
+        events, static = self.event_shape_tensor(), x.get_shape()
+        lead = array_ops.shape(x)[: array_ops.rank(x) - array_ops.size(self._shape) - array_ops.size(events)]
+        found = function(array_ops.reshape(x, joined(lead, self._distribution.batch_shape_tensor(), events)))
+        made = array_ops.reshape(found, joined(lead, self._shape))
+        if None not in (static.ndims, self._static.ndims, self.event_shape.ndims):
+            made.set_shape(static[: static.ndims - self._static.ndims - self.event_shape.ndims].concatenate(self._static))
+        return made
 
-    def _of_batch(self, statistic: Tensor, events: Any) -> Tensor:
+    def _of_batch(self, statistic: Tensor, events: Any, static: TensorShape) -> Tensor:
         wide = statistic + array_ops.zeros(joined(self._distribution.batch_shape_tensor(), events), self.dtype)
-        return array_ops.reshape(wide, joined(self._shape, events))
+        made = array_ops.reshape(wide, joined(self._shape, events))
+        made.set_shape(self._static.concatenate(static))
+        return made
+
+    def _of_event(self, statistic: Tensor) -> Tensor:
+        return self._of_batch(statistic, self.event_shape_tensor(), self.event_shape)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return self._of_values(self._distribution.log_prob, x)
@@ -180,37 +207,47 @@ class BatchReshape(Distribution):
         return self._of_values(self._distribution.log_cdf, x)
 
     def _entropy(self) -> Tensor:
-        return self._of_batch(self._distribution.entropy(), [])
+        return self._of_batch(self._distribution.entropy(), [], TensorShape([]))
 
     def _mean(self) -> Tensor:
-        return self._of_batch(self._distribution.mean(), self.event_shape_tensor())
+        return self._of_event(self._distribution.mean())
 
     def _mode(self) -> Tensor:
-        return self._of_batch(self._distribution.mode(), self.event_shape_tensor())
+        return self._of_event(self._distribution.mode())
 
     def _variance(self) -> Tensor:
-        return self._of_batch(self._distribution.variance(), self.event_shape_tensor())
+        return self._of_event(self._distribution.variance())
 
     def _stddev(self) -> Tensor:
-        return self._of_batch(self._distribution.stddev(), self.event_shape_tensor())
+        return self._of_event(self._distribution.stddev())
 
     def _covariance(self) -> Tensor:
         length = self.event_shape_tensor()
-        return self._of_batch(self._distribution.covariance(), array_ops.concat([length, length], 0))
+        return self._of_batch(self._distribution.covariance(), array_ops.concat([length, length], 0), self.event_shape.concatenate(self.event_shape))
 
 
-def _without_minus_one(sizes: Any, old: TensorShape) -> Any:
+def _without_minus_one(sizes: Any, old: TensorShape) -> TensorShape:
     sizes = [int(s) for s in sizes]
     if sizes.count(-1) > 1:
         raise at_user_line(ValueError("batch_shape must have at most one -1, got %s" % sizes))
-    if not old.is_fully_defined():
-        raise at_user_line(NotImplementedError("-1 in batch_shape needs a batch that is known when the graph is built"))
-    rest = int(np.prod([s for s in sizes if s != -1], dtype=np.int64))
-    size = old.num_elements() or 0
-    if rest == 0 or size % rest != 0:
+    rest, size = int(np.prod([s for s in sizes if s != -1], dtype=np.int64)), old.num_elements() or 0
+    if size % rest != 0:
         raise at_user_line(ValueError("batch_shape %s does not fit a batch of %d" % (sizes, size)))
-    made = [size // rest if s == -1 else s for s in sizes]
-    return TensorShape(made), made
+    return TensorShape([size // rest if s == -1 else s for s in sizes])
+
+
+def _expanded(shape: Tensor, distribution: Any, validate_args: bool) -> Tensor:
+    """The sizes of a batch that a step tells, of which one may be -1."""
+    size, left_out = math_ops.reduce_prod(distribution.batch_shape_tensor()), gen_ops.equal(shape, -1)
+    rest = gen_ops.maximum(1, -math_ops.reduce_prod(shape))  # -1 makes it negative
+    made = array_ops.where(left_out, array_ops.fill(array_ops.shape(shape), size // rest), shape)
+    checks = [
+        lambda _: check_ops.assert_rank(shape, 1, message="New shape must be a vector."),
+        lambda _: check_ops.assert_less_equal(math_ops.reduce_sum(math_ops.cast(left_out, dtypes.int32)), 1, message="At most one dimension can be unknown."),
+        lambda made: check_ops.assert_positive(made, message="Shape elements must be >=-1."),
+        lambda made: check_ops.assert_equal(math_ops.reduce_prod(made), size, message="Shape sizes do not match."),
+    ]
+    return checked(made, validate_args, *checks)
 
 
 def _assert_whole(value: Tensor) -> Any:

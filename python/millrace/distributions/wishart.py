@@ -6,10 +6,14 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+import numpy as np
+
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, Distribution, checked, float_parameters, joined
 from millrace.distributions.util import gen_new_seed
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops, random_ops
 
@@ -29,19 +33,25 @@ class WishartCholesky(Distribution):
         with name_scope(name, values=[df, scale]) as scope:
             self._df, tril = float_parameters(df, scale)
             self._tril = gen_ops.matrix_band_part(tril, -1, 0)
-            size = self._tril.get_shape().with_rank_at_least(2)[-1].value
-            if size is None:
-                raise at_user_line(NotImplementedError("the size of Wishart's matrices must be known when the graph is built"))
-            self._size, self._factors = int(size), cholesky_input_output_matrices
+            self._tril = checked(self._tril, validate_args, _assert_square)
+            known = self._tril.get_shape().with_rank_at_least(2)[-1].value
+            self._rows, self._factors = array_ops.shape(self._tril)[-1] if known is None else known, cholesky_input_output_matrices
+            self._size: Any = math_ops.cast(self._rows, self._tril.dtype.base_dtype) if known is None else float(known)
             self._diagonal = checked(gen_ops.matrix_diag_part(self._tril), validate_args, check_ops.assert_positive)
-            least = array_ops.zeros([], self._df.dtype.base_dtype) + self._size
-            self._df = checked(
-                self._df, validate_args, lambda d: check_ops.assert_less_equal(least, d, message="Degrees of freedom must be at least the dimension")
-            )
+            self._check_df(known, validate_args)
         super().__init__(self._tril.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._df, self._tril], name=scope)
 
+    def _check_df(self, known: Optional[int], validate_args: bool) -> None:
+        df, too_small = constant_value(self._df), "Degrees of freedom (df = %s) cannot be less than dimension of scale matrix (scale.dimension = %s)"
+        if df is not None and known is not None:
+            if np.any(df < known):
+                raise at_user_line(ValueError(too_small % (df, known)))
+        else:
+            least, text = self.dimension, too_small % (self._df, self._rows)
+            self._df = checked(self._df, validate_args, lambda d: check_ops.assert_less_equal(least, d, message=text))
+
     df = property(lambda self: self._df)
-    dimension = property(lambda self: self._size)
+    dimension = property(lambda self: convert_to_tensor(self._size, self._tril.dtype.base_dtype, "dimension"), doc="How many rows matrices have.")
     cholesky_input_output_matrices = property(lambda self: self._factors)
 
     def scale(self) -> Tensor:
@@ -69,7 +79,8 @@ class WishartCholesky(Distribution):
         return array_ops.broadcast_dynamic_shape(array_ops.shape(self._df), array_ops.shape(self._tril)[:-2])
 
     def _event_shape(self) -> TensorShape:
-        return TensorShape([self._size, self._size])
+        known = self._rows if isinstance(self._rows, int) else None
+        return TensorShape([known, known])
 
     def _event_shape_tensor(self) -> Tensor:
         return array_ops.shape(self._tril)[-2:]
@@ -79,10 +90,10 @@ class WishartCholesky(Distribution):
 
     def _each_df(self) -> Tensor:
         """Half of df, df - 1, ... in a last dimension."""
-        return 0.5 * (array_ops.expand_dims(self._wide_df(), -1) - math_ops.cast(math_ops.range(self._size), self.dtype))
+        return 0.5 * (array_ops.expand_dims(self._wide_df(), -1) - math_ops.cast(math_ops.range(self._rows), self.dtype))
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        shape = joined(n, self.batch_shape_tensor(), [self._size, self._size])
+        shape = joined(n, self.batch_shape_tensor(), self.event_shape_tensor())
         below = gen_ops.matrix_band_part(random_ops.random_normal(shape, dtype=self.dtype, seed=seed), -1, 0)
         squares = random_ops.random_gamma(array_ops.reshape(n, [1]), self._each_df(), 0.5, self.dtype, gen_new_seed(seed, "wishart"))
         factor = gen_ops.matrix_set_diag(below, gen_ops.sqrt(squares))  # Bartlett's
@@ -150,6 +161,10 @@ class WishartCholesky(Distribution):
         count = self._wide_df() - self._size - 1.0
         nan = array_ops.zeros_like(count) / array_ops.zeros_like(count)
         return self._factored(self._times(array_ops.where(gen_ops.less(count, 0.0), nan, count)))
+
+
+def _assert_square(matrix: Tensor) -> Any:
+    return check_ops.assert_equal(array_ops.shape(matrix)[-2], array_ops.shape(matrix)[-1], message="scale must be square")
 
 
 class WishartFull(WishartCholesky):

@@ -188,3 +188,43 @@ def test_mean_squares_that_begin_at_epsilon(centered):
             momentum = 0.9 * momentum + 0.5 * g / np.sqrt(square - mean**2)  # epsilon is not added again
             value = value - momentum
         np.testing.assert_allclose(session.run([x, optimizer.get_slot(x, "rms")]), [value, square], rtol=1e-5)
+
+
+def test_part_of_a_graph_as_one_operation():
+    with tf.Graph().as_default() as graph:
+        a, b = tf.placeholder(tf.float32, name="a"), tf.placeholder(tf.float32, name="b")
+        tf.negative(tf.identity(tf.add(tf.exp(a, name="exp"), b, name="add"), name="out"), name="after")
+    made = tf.contrib.framework.fuse_op(graph.as_graph_def(), ["a", "b"], ["out"], [1], False, "fused", "Mine")
+    assert [(n.name, n.op, list(n.input)) for n in made.node] == [
+        ("a", "Placeholder", []),
+        ("b", "Placeholder", []),
+        ("fused", "Mine", ["a", "b"]),
+        ("out", "Identity", ["fused"]),
+        ("after", "Neg", ["out"]),
+    ]
+    assert list(made.node[2].attr["_output_types"].list.type) == [1] and not made.node[2].attr["_output_quantized"].b
+    with tf.Graph().as_default() as both:
+        a = tf.placeholder(tf.float32, name="a")
+        tf.identity(tf.add(tf.negative(a, name="x"), tf.exp(a, name="exp")), name="out")
+    with pytest.raises(TypeError, match="Node exp uses input a not in input_nodes"):
+        tf.contrib.framework.fuse_op(both.as_graph_def(), ["x"], ["out"], [1], False, "fused", "Mine")
+
+
+def test_servers_of_variables_go_by_their_names():
+    servers = {}
+    for names in ("xyzw", "wzyx"):
+        with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(3, ps_strategy=tf.contrib.training.RandomStrategy(3, seed=1))):
+            for name in names:
+                device = tf.get_variable(name, [1]).device
+                assert servers.setdefault(name, device) == device
+    assert len(set(servers.values())) > 1
+
+
+def test_graphs_are_written_where_there_are_no_summaries(tmp_path):
+    hook = tf.contrib.training.SummaryAtEndHook(str(tmp_path))
+    hook.begin()
+    with tf.Session() as session:
+        hook.after_create_session(session, None)
+        hook.end(session)
+    (file,) = tmp_path.iterdir()
+    assert any(event.graph_def for event in tf.train.summary_iterator(str(file)))

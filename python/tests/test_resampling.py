@@ -65,7 +65,9 @@ def test_forward_derivatives():
     y = tf.square(given) * tf.sin(given)
     with started() as session:
         got = session.run(tf.contrib.nn.fwd_gradients([y], [given], [tf.constant(direction)], assert_unused=True))[0]
+        along_ones = session.run(tf.contrib.nn.fwd_gradients([tf.gather(given, [0, 2])], [given], assert_unused=True))[0]
     np.testing.assert_allclose(got, (2 * x * np.sin(x) + x**2 * np.cos(x)) * direction, rtol=1e-4)
+    assert along_ones.tolist() == [1, 1]
 
 
 def test_areas_by_counts():

@@ -27,6 +27,7 @@ from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
 from millrace.contrib.framework_checkpoints import load_and_remap_matrix_initializer, load_embedding_initializer  # noqa: F401
 from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
+from millrace.contrib.framework_fusion import fuse_op  # noqa: F401
 from millrace.contrib.framework_printing import print_op  # noqa: F401
 from millrace.contrib.framework_shapes import assert_scalar_int, reduce_sum_n, remove_squeezable_dimensions, with_same_shape, with_shape  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, convolutional_orthogonal_1d  # noqa: F401

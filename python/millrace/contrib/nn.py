@@ -66,7 +66,7 @@ def fwd_gradients(ys: Any, xs: Any, grad_xs: Any = None, assert_unused: bool = F
     both_ways = [array_ops.zeros_like(x) if g is None else g for x, g in zip(xs, back)]
     for x, g in zip(xs, both_ways):
         g.set_shape(x.get_shape())
-    return gradients(both_ways, incoming, grad_ys=grad_xs)
+    return gradients(both_ways, incoming, grad_ys=[array_ops.ones_like(x) for x in xs] if grad_xs is None else grad_xs)  # not of what must not be needed
 
 
 def rank_sampled_softmax_loss(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 from typing import Any
 
 from millrace.framework.errors import at_user_line
@@ -51,11 +51,11 @@ class GreedyLoadBalancingStrategy:
 
 
 class RandomStrategy:
-    """For replica_device_setter: any task, the same ones for the same seed."""
+    """For replica_device_setter: a task by the name of the operation and a seed, so that all workers place alike whatever else they make."""
 
     def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
-        self._random, self._count = random.Random(seed), num_ps_tasks
+        self._count, self._seed = num_ps_tasks, seed
 
     def __call__(self, op: Any) -> int:
-        del op  # all are alike
-        return self._random.randrange(self._count)
+        digest = hashlib.md5(("%s_%d" % (op.name, self._seed)).encode(), usedforsecurity=False).hexdigest()
+        return int(digest, 16) % self._count

@@ -27,7 +27,7 @@ def _for_each(value: Any, count: int, what: str) -> List[Any]:
     """A value for each bucket."""
     values = list(value) if isinstance(value, (list, tuple)) else [value] * count
     if len(values) != count:
-        raise at_user_line(ValueError("The list %s must have length num_buckets (%d), got %d" % (what, count, len(values))))
+        raise at_user_line(ValueError("The list %s (%s) must have exactly num_buckets (%d) elements." % (what, values, count)))
     return values
 
 

@@ -113,20 +113,23 @@ class SummaryAtEndHook(SessionRunHook):
     def __init__(self, log_dir: Optional[str] = None, summary_writer: Any = None, summary_op: Any = None, feed_dict: Any = None) -> None:
         if log_dir is None and summary_writer is None:
             raise ValueError("SummaryAtEndHook needs a log_dir or a summary_writer")
-        self._folder, self._writer, self._op, self._feed = log_dir or "", summary_writer, summary_op, feed_dict
+        self._folder, self._writer, self._op, self._feed = log_dir, summary_writer, summary_op, feed_dict
 
     def begin(self) -> None:
         """Finds the summaries of the graph."""
         self._op = summary.merge_all() if self._op is None else self._op
         self._step = get_global_step()
 
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Opens the file, in which the graph is also where there are no summaries."""
+        if self._writer is None:
+            self._writer = summary.FileWriterCache.get(self._folder)
+
     def end(self, session: Any) -> None:
         """Writes it."""
-        if self._op is None:
-            return
-        writer = summary.FileWriterCache.get(self._folder) if self._writer is None else self._writer
-        writer.add_summary(session.run(self._op, self._feed), None if self._step is None else value_of_step(session, self._step))
-        writer.flush()
+        if self._op is not None:
+            self._writer.add_summary(session.run(self._op, self._feed), None if self._step is None else value_of_step(session, self._step))
+        self._writer.flush()
 
 
 def evaluate_once(

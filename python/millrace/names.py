@@ -254,6 +254,7 @@ saved_model saved_model.python.saved_model saved_model.python.saved_model.reader
 distributions.bijectors = distributions.bijectors
 distributions.python.ops.distribution_util = distributions.shape_util distributions.util
 distributions.python.ops.statistical_testing = distributions.mean_bounds
+distributions.python.ops.bijectors = distributions.bijectors
 distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers

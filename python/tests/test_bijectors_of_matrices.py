@@ -112,6 +112,32 @@ def test_inverses_of_triangles_are_checked():
                     session.run(made, {x: bad})
 
 
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("loc, batch, event", [(1.0, [2], [3]), ([1.0, -1.0], [], [3]), (1.0, [], [2, 3]), (1.0, [4], [])])
+def test_shapes_in_place_of_scalars(told, loc, batch, event):
+    """Of independent numbers, whose logarithms of density add up within an event."""
+    given = {"batch_shape": batch, "event_shape": event}
+    places = {key: tf.placeholder(tf.int32) for key in given} if told else given
+    base = ds.Normal(np.float64(loc), np.float64(2))
+    kind = ds.TransformedDistribution(base, B.AffineScalar(np.float64(3), np.float64(0.5)), **places)
+    whole = batch + list(np.shape(loc)) + event
+    x = np.random.RandomState(0).randn(5, *whole)
+    inner = (x - 3) / 0.5
+    wide = np.reshape(loc, np.shape(loc) + (1,) * len(event))
+    wanted = -0.5 * ((inner - wide) / 2) ** 2 - np.log(2) - 0.5 * np.log(2 * np.pi) + np.log(2)
+    for _ in event:
+        wanted = wanted.sum(-1)
+    fetches = [kind.log_prob(x), kind.mean(), kind.batch_shape_tensor(), kind.event_shape_tensor(), kind.sample(4000, seed=1)]
+    with tf.Session() as session:
+        density, mean, of_batch, of_event, drawn = session.run(fetches, {places[key]: given[key] for key in given} if told else None)
+    np.testing.assert_allclose(density, wanted)
+    np.testing.assert_allclose(mean, 3 + 0.5 * wide + np.zeros(whole))
+    assert list(of_batch) + list(of_event) == whole and list(of_event) == event and list(drawn.shape) == [4000, *whole]
+    np.testing.assert_allclose(drawn.mean(0), mean, atol=0.1)
+    if not told:
+        assert kind.batch_shape.as_list() + kind.event_shape.as_list() == whole
+
+
 def test_what_is_refused():
     for bad in ([2, -1, -1], [[2]], [-3]):
         with pytest.raises(ValueError):
@@ -130,8 +156,10 @@ def test_what_is_refused():
         B.masked_dense(tf.zeros([2, 3]), 4, num_blocks=0)
     with pytest.raises(ValueError, match="is_non_singular"):
         B.AffineLinearOperator(scale=tf.linalg.LinearOperatorFullMatrix(MATRIX))
-    with pytest.raises(ValueError):
-        ds.TransformedDistribution(ds.Normal([0.0, 1.0], 1.0), B.Exp(), event_shape=[3])
+    with pytest.raises(ValueError, match="base distribution not scalar"):
+        ds.TransformedDistribution(ds.Normal([0.0, 1.0], 1.0), B.Exp(), batch_shape=[3])
+    with pytest.raises(NotImplementedError, match="when overriding event_shape"):
+        ds.TransformedDistribution(ds.Normal(0.0, 1.0), B.Exp(), event_shape=[3]).cdf(np.ones(3, "f"))
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError):
         sess.run(B.MatrixInverseTriL(validate_args=True).forward(np.ones((2, 2))))
 

@@ -146,7 +146,7 @@ def test_what_is_wrong_is_said():
             ds.Normal(1.0, 2.0, scal=3.0)
         with pytest.raises(ValueError, match="Must pass probs or logits"):
             ds.Bernoulli()
-        with pytest.raises(NotImplementedError, match="quantile of Gamma is not provided"):
+        with pytest.raises(NotImplementedError, match="quantile of Gamma is not implemented"):
             ds.Gamma(1.0, 1.0).quantile(0.5)
         with pytest.raises(TypeError, match="one dtype"):
             ds.Normal(tf.constant(1.0), tf.constant(1.0, tf.float64))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 ds = tf.contrib.distributions
 RNG = np.random.RandomState(0)
@@ -378,6 +379,7 @@ def test_heads_of_distributions():
 
 
 def test_masks_of_flows():
+    assert names.find("contrib.distributions.python.ops.bijectors").Affine is ds.bijectors.Affine
     flows = importlib.import_module("millrace.distributions.flow_bijectors")
     assert flows._gen_mask(2, 4, 2).tolist() == [[0, 0, 0, 0], [1, 1, 0, 0]]
     assert flows._gen_mask(2, 4, 2, flows.MASK_INCLUSIVE).tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]

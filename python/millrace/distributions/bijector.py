@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
-from millrace.distributions.distribution import Distribution, in_front, joined, shape_vector
-from millrace.framework import dtypes
+from millrace.distributions.distribution import Distribution, in_front, joined
+from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
@@ -282,20 +282,27 @@ class ConditionalBijector(Bijector):
     """A bijector whose methods take more arguments."""
 
 
+def _moved(x: Tensor, first: Any, count: Any, behind: Any) -> Tensor:
+    """With `count` dimensions from `first` on behind the next ones, of which there are so many."""
+    r = math_ops.range
+    ends = first, first + count, first + count + behind, array_ops.rank(x)
+    return array_ops.transpose(x, array_ops.concat([r(0, ends[0]), r(ends[1], ends[2]), r(ends[0], ends[1]), r(ends[2], ends[3])], 0))
+
+
 class TransformedDistribution(Distribution):
     """What a bijector makes of the samples of a distribution."""
 
     def __init__(
         self, distribution: Any, bijector: Any = None, batch_shape: Any = None, event_shape: Any = None, validate_args: bool = False, name: Optional[str] = None
     ) -> None:
-        self._more = [[] if shape is None else TensorShape(shape).as_list() for shape in (batch_shape, event_shape)]
-        for more, what, own in zip(self._more, ("batch", "event"), (distribution.batch_shape, distribution.event_shape)):
-            if more and own.ndims != 0:
-                raise at_user_line(ValueError("%s_shape is for a distribution with a scalar %s, got %s of %s" % (what, what, distribution, own)))
-            if None in more:
-                raise at_user_line(NotImplementedError("%s_shape must be known when the graph is built, got %s" % (what, more)))
-        if self._more[1] and distribution.batch_shape.ndims != 0:
-            raise at_user_line(ValueError("event_shape is for a distribution with a scalar batch, got %s" % distribution))
+        self._more, self._more_static = [], []  # shapes in place of those of the distribution, which must be scalar there; empty ones are none
+        for shape, what, own in ((batch_shape, "batch", distribution.batch_shape), (event_shape, "event", distribution.event_shape)):
+            given = convert_to_tensor([] if shape is None else shape, dtypes.int32, what + "_shape")
+            static = constant_value_as_shape(given)
+            if static.ndims and own.ndims != 0:
+                raise at_user_line(ValueError("%s_shape is given, but the base distribution not scalar in its %s: %s of %s" % (what, what, distribution, own)))
+            self._more.append(given)
+            self._more_static.append(static)
         self._bijector = bijector if bijector is not None else Identity(validate_args=validate_args)
         self._distribution = distribution
         with name_scope(name or self._bijector.name + distribution.name.rstrip("/").split("/")[-1]) as scope:
@@ -313,26 +320,31 @@ class TransformedDistribution(Distribution):
     distribution = property(lambda self: self._distribution, doc="Where the samples come from.")
 
     def _batch_shape(self) -> TensorShape:
-        return TensorShape(self._more[0]) if self._more[0] else self._distribution.batch_shape
+        return self._more_static[0].concatenate(self._distribution.batch_shape)
 
     def _batch_shape_tensor(self) -> Tensor:
-        return shape_vector(self._more[0]) if self._more[0] else self._distribution.batch_shape_tensor()
+        return joined(self._more[0], self._distribution.batch_shape_tensor())
 
     def _base_event_shape(self) -> TensorShape:
-        return TensorShape(self._more[1]) if self._more[1] else self._distribution.event_shape
+        return self._more_static[1].concatenate(self._distribution.event_shape)
+
+    def _base_event_shape_tensor(self) -> Tensor:
+        return joined(self._more[1], self._distribution.event_shape_tensor())
 
     def _event_shape(self) -> TensorShape:
         return self._bijector.forward_event_shape(self._base_event_shape())
 
     def _event_shape_tensor(self) -> Tensor:
-        return self._bijector.forward_event_shape_tensor(shape_vector(self._more[1]) if self._more[1] else self._distribution.event_shape_tensor())
+        return self._bijector.forward_event_shape_tensor(self._base_event_shape_tensor())
 
     def _call_sample_n(  # type: ignore[override]
         self, sample_shape: Any, seed: Optional[int], name: str, bijector_kwargs: Any = None, distribution_kwargs: Any = None
     ) -> Tensor:
         with self._scope(name):  # the bijector sees the samples as they are handed out: it remembers where they came from
             lead, count = in_front(sample_shape)
-            drawn = self._distribution.sample(joined(count, self._more[0] + self._more[1]), seed, **distribution_kwargs or {})
+            drawn = self._distribution.sample(joined(count, *self._more), seed, **distribution_kwargs or {})
+            if self._moves():  # numbers of the event were drawn in front of the batch
+                drawn = _moved(drawn, 1, array_ops.size(self._more[1]), array_ops.size(self._distribution.batch_shape_tensor()))
             x = array_ops.reshape(drawn, joined(lead, array_ops.shape(drawn)[1:]))
             static = constant_value_as_shape(lead).concatenate(self.batch_shape)
             x.set_shape(static.concatenate(self._base_event_shape()))
@@ -340,9 +352,9 @@ class TransformedDistribution(Distribution):
             made.set_shape(static.concatenate(self.event_shape))
             return made
 
-    def _event_axes(self) -> List[int]:
-        rank = self._base_event_shape().ndims or 0
-        return list(range(-rank, 0))
+    def _moves(self) -> bool:
+        """Whether an event of several numbers stands for one of a distribution with a batch, or may do so."""
+        return self._more_static[1].ndims != 0 and self._distribution.batch_shape.ndims != 0
 
     def _log_prob(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
         x = self._bijector.inverse(value, **bijector_kwargs or {})
@@ -350,6 +362,12 @@ class TransformedDistribution(Distribution):
         # An event has the dimensions that the distribution says; a vector of the batch is one where the bijector takes vectors.
         wanted = None if rank is None else max(rank + self._bijector._gain, self._bijector.inverse_min_event_ndims)
         change = self._bijector.inverse_log_det_jacobian(value, wanted, **bijector_kwargs or {})
+        if rank is None and self._more_static[1].ndims is None:  # that of the least events: sums of those in this one
+            least = self._bijector.inverse_min_event_ndims
+            value = convert_to_tensor(value)
+            several = math_ops.range(-(array_ops.size(self.event_shape_tensor()) - least), 0)
+            zero = array_ops.zeros(array_ops.shape(value)[: array_ops.rank(value) - least], value.dtype.base_dtype)
+            change = nest.map_structure(lambda each: math_ops.reduce_sum(each + zero, several), change)
         if isinstance(x, tuple):  # several values have this image
             parts = [self._log_prob_of_base(part, distribution_kwargs) + each for part, each in zip(x, change)]
             return math_ops.reduce_logsumexp(array_ops.stack(parts), 0)
@@ -357,14 +375,25 @@ class TransformedDistribution(Distribution):
         return logs + math_ops.cast(change, logs.dtype.base_dtype)
 
     def _log_prob_of_base(self, x: Any, conditions: Any) -> Any:
-        logs = self._distribution.log_prob(x, **conditions or {})
-        return math_ops.reduce_sum(logs, self._event_axes()) if self._more[1] else logs
+        if self._more_static[1].ndims == 0:
+            return self._distribution.log_prob(x, **conditions or {})
+        more = array_ops.size(self._more[1])
+        if not self._moves():
+            return math_ops.reduce_sum(self._distribution.log_prob(x, **conditions or {}), math_ops.range(-more, 0))
+        own = array_ops.size(self._distribution.event_shape_tensor())  # not 0 only where there is no event of several numbers
+        front = _moved(x, 0, array_ops.rank(x) - more - own, more)
+        return math_ops.reduce_sum(self._distribution.log_prob(front, **conditions or {}), math_ops.range(0, more))
 
     def _at_inverse(self, what: str, value: Any, bijector_kwargs: Any, distribution_kwargs: Any) -> Any:
         """A function of the distribution where an increasing bijector has the value."""
-        if self._event_axes() or not self._bijector.is_injective:
+        self._refuse_overridden_event(what)
+        if self._base_event_shape().ndims != 0 or not self._bijector.is_injective:
             raise self._lacks(what)
         return getattr(self._distribution, what)(self._bijector.inverse(value, **bijector_kwargs or {}), **distribution_kwargs or {})
+
+    def _refuse_overridden_event(self, what: str) -> None:
+        if self._more_static[1].ndims != 0:
+            raise at_user_line(NotImplementedError("%s is not implemented when overriding event_shape" % what))
 
     def _cdf(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
         return self._at_inverse("cdf", value, bijector_kwargs, distribution_kwargs)
@@ -379,7 +408,8 @@ class TransformedDistribution(Distribution):
         return self._at_inverse("log_survival_function", value, bijector_kwargs, distribution_kwargs)
 
     def _quantile(self, value: Any, bijector_kwargs: Any = None, distribution_kwargs: Any = None) -> Any:
-        if self._event_axes() or not self._bijector.is_injective:
+        self._refuse_overridden_event("quantile")
+        if self._base_event_shape().ndims != 0 or not self._bijector.is_injective:
             raise self._lacks("quantile")
         return self._bijector.forward(self._distribution.quantile(value, **distribution_kwargs or {}), **bijector_kwargs or {})
 
@@ -387,10 +417,10 @@ class TransformedDistribution(Distribution):
         if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:
             raise at_user_line(NotImplementedError("entropy is not implemented: the Jacobian is not constant, or several values have one image"))
         base = self._base_event_shape()
-        zero = array_ops.zeros(base.as_list() if base.is_fully_defined() else self._distribution.event_shape_tensor(), self.dtype)
-        own = self._distribution.entropy() * float(TensorShape(self._more[1]).num_elements() or 0)
-        if self._more[0]:
-            own = own + array_ops.zeros(self._more[0], self.dtype)
+        zero = array_ops.zeros(base.as_list() if base.is_fully_defined() else self._base_event_shape_tensor(), self.dtype)
+        own = self._distribution.entropy() * math_ops.cast(math_ops.reduce_prod(self._more[1]), self.dtype)
+        if self._more_static[0].ndims != 0:
+            own = own + array_ops.zeros(self.batch_shape_tensor(), self.dtype)
         change = self._bijector.forward_log_det_jacobian(zero, None if base.ndims is None else max(base.ndims, self._bijector.forward_min_event_ndims))
         return own + math_ops.cast(change, own.dtype.base_dtype)
 
@@ -398,4 +428,8 @@ class TransformedDistribution(Distribution):
         if not self._bijector.is_constant_jacobian or not self._bijector.is_injective:
             raise at_user_line(NotImplementedError("mean is not implemented for non-linear bijectors"))
         mean = self._distribution.mean()
-        return self._bijector.forward(mean + array_ops.zeros(self._more[0] + self._more[1], self.dtype) if any(self._more) else mean)
+        if any(static.ndims != 0 for static in self._more_static):
+            ones, own = array_ops.ones_like(self._more[1]), self._distribution
+            mean = array_ops.reshape(mean, joined(own.batch_shape_tensor(), ones, own.event_shape_tensor()))
+            mean = mean + array_ops.zeros(joined(self._batch_shape_tensor(), self._base_event_shape_tensor()), self.dtype)
+        return self._bijector.forward(mean)

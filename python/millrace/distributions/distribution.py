@@ -361,7 +361,7 @@ class Distribution:
         return getattr(type(self), name) is not getattr(Distribution, name)
 
     def _lacks(self, what: str) -> Exception:
-        return at_user_line(NotImplementedError("%s of %s is not provided" % (what, type(self).__name__)))
+        return at_user_line(NotImplementedError("%s of %s is not implemented" % (what, type(self).__name__)))
 
     def _log_prob(self, value: Any) -> Any:
         raise self._lacks("log_prob")

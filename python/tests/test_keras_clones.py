@@ -124,3 +124,17 @@ def test_each_example_is_looked_for_among_the_best(metric):
     model = tf.keras.Sequential([L.Activation("linear", input_shape=(3,))])
     model.compile("sgd", "mse" if truth is not y else "sparse_categorical_crossentropy", weighted_metrics=[lambda a, b: function(a, b, k=2)])
     assert model.evaluate(p, truth, sample_weight=np.array([1.0, 3.0, 1.0]), verbose=0)[1] == pytest.approx(0.4)
+
+
+def test_a_row_of_layers_is_compiled_before_its_input_is_known():
+    row = tf.keras.Sequential([L.Dense(2)])
+    row.compile("sgd", "mse", ["mae"], [0.5])
+    K.set_value(row.optimizer.lr, 0.0)  # of the optimizer that trains later
+    copy = models.clone_and_build_model(row)
+    row.fit(X, Y, verbose=0)
+    before = row.get_weights()
+    loss, error = row.train_on_batch(X, Y)
+    assert K.get_value(row.optimizer.lr) == 0.0 and loss == pytest.approx(0.5 * np.mean((row.predict(X) - Y) ** 2), 1e-5)
+    np.testing.assert_array_equal(row.get_weights()[0], before[0])
+    copy.fit(X, Y, verbose=0)
+    assert copy.metrics_names == row.metrics_names == ["loss", "mean_absolute_error"] and error > 0

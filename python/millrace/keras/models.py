@@ -140,7 +140,7 @@ class Sequential(Model):
             self.add(layer)
         self._restore_new_variables()
         if self._late is not None:
-            self.compile(**self._late)
+            self.compile(*self._late)
 
     def _build_for(self, x: Any) -> None:
         if self.outputs:
@@ -154,13 +154,26 @@ class Sequential(Model):
             self._begin({name: _input_of(x, name) for name, x in sorted(inputs.items())} if isinstance(inputs, dict) else inputs.get_shape().as_list())
         return super().call(inputs, training, mask)
 
-    def compile(self, optimizer: Any, loss: Any = None, metrics: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Chooses how it is trained."""
-        if not self.outputs:
-            self._late = {"optimizer": optimizer, "loss": loss, "metrics": metrics, **kwargs}
-            self.optimizer, self.loss = optimizers.get(optimizer), loss
+    def compile(
+        self,
+        optimizer: Any,
+        loss: Any = None,
+        metrics: Any = None,
+        loss_weights: Any = None,
+        sample_weight_mode: Any = None,
+        weighted_metrics: Any = None,
+        target_tensors: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Chooses how it is trained; before its input is known, how it will be."""
+        self.optimizer = optimizers.get(optimizer)
+        given = (self.optimizer, loss, metrics, loss_weights, sample_weight_mode, weighted_metrics, target_tensors)
+        if self.outputs:
+            super().compile(*given, **kwargs)
             return
-        super().compile(optimizer, loss, metrics, *args, **kwargs)
+        self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
+        self._compile_metrics, self._compile_weighted_metrics = metrics, weighted_metrics
+        self._late = given
 
     def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> Any:
         """A layer by name or place."""

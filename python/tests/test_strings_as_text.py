@@ -43,6 +43,26 @@ def test_encodings():
             run(gen_ops.unicode_encode(tf.constant([97, 98]), tf.constant(splits, tf.int64), output_encoding="UTF-8"))
 
 
+@pytest.mark.parametrize(
+    "text, encoding, codes, starts",
+    [
+        (b"\xfe\xff\x00*\x00a", "UTF-16", [42, 97], [0, 4]),
+        (b"\xff\xfe*\x00a\x00", "UTF-16", [42, 97], [0, 4]),
+        (b"\x00*\x00a", "UTF-16", [42, 97], [0, 2]),
+        (b"\xff\xfe*\x00", "UTF-16-LE", [0xFEFF, 42], [0, 2]),
+        (b"\x00<\xfe\xff", "UTF-16", [60, 0xFEFF], [0, 2]),
+        (b"\xff\xfe\x00\x00a\x00\x00\x00", "UTF-32", [97], [0]),
+        (b"\xff\xfe", "UTF-16", [0xFFFF], [0]),
+        (b"\xff\xfe*", "UTF-16", [0xFFFD], [0]),
+    ],
+)
+def test_marks_of_the_order_of_bytes(text, encoding, codes, starts):
+    """A mark at the beginning is left out where the encoding leaves the order to it; values are those of TensorFlow 1.15.5."""
+    with tf.Session() as session:
+        assert [x.tolist() for x in session.run(tf.strings.unicode_decode_with_offsets(text, encoding))] == [codes, starts]
+        assert session.run(tf.strings.unicode_transcode(text, encoding, "UTF-8")) == "".join(map(chr, codes)).encode()
+
+
 def test_runs_of_words():
     def ngrams(width, pad, **options):
         return run(

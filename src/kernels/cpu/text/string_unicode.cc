@@ -48,22 +48,34 @@ Utf8Char FirstAscii(absl::string_view text) {
 
 using FirstFn = Utf8Char (*)(absl::string_view);
 
-StatusOr<FirstFn> Decoder(const std::string& encoding) {
-  static constexpr struct {
-    const char* name;
-    FirstFn first;
-  } kEncodings[] = {
-      {"UTF8", FirstUtf8Char},      {"UTF16BE", FirstUtf16<false>}, {"UTF16LE", FirstUtf16<true>},
-      {"UTF16", FirstUtf16<false>}, {"UTF32BE", FirstUtf32<false>}, {"UTF32LE", FirstUtf32<true>},
-      {"UTF32", FirstUtf32<false>}, {"USASCII", FirstAscii},        {"ASCII", FirstAscii},
-      {"ISO88591", FirstLatin},     {"LATIN1", FirstLatin}};
+struct Encoding {
+  const char* name;
+  FirstFn first;
+  // Where a mark at the beginning may tell the order of bytes: the other order, and the size of the mark.
+  FirstFn first_if_little = nullptr;
+  size_t mark_size = 0;
+};
+
+StatusOr<Encoding> Decoder(const std::string& encoding) {
+  static constexpr Encoding kEncodings[] = {
+      {"UTF8", FirstUtf8Char},
+      {"UTF16", FirstUtf16<false>, FirstUtf16<true>, 2},
+      {"UTF16BE", FirstUtf16<false>},
+      {"UTF16LE", FirstUtf16<true>},
+      {"UTF32", FirstUtf32<false>, FirstUtf32<true>, 4},
+      {"UTF32BE", FirstUtf32<false>},
+      {"UTF32LE", FirstUtf32<true>},
+      {"USASCII", FirstAscii},
+      {"ASCII", FirstAscii},
+      {"ISO88591", FirstLatin},
+      {"LATIN1", FirstLatin}};
   std::string name;  // as people write it
   for (const char c : encoding) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c)))
       name.push_back(absl::ascii_toupper(static_cast<unsigned char>(c)));
   }
-  for (const auto& e : kEncodings) {
-    if (name == e.name) return e.first;
+  for (const Encoding& e : kEncodings) {
+    if (name == e.name) return e;
   }
   return InvalidArgument("Could not create converter for input encoding: ", encoding,
                          "; known are UTF-8, UTF-16 and UTF-32 (BE, LE), US-ASCII and ISO-8859-1");
@@ -107,12 +119,22 @@ struct Faults {
     return absl::OkStatus();
   }
 
-  // Calls fn(code, byte) for each character that the text counts as.
+  // Calls fn(code, byte) for each character that the text counts as. The mark of an order of bytes is of the first one.
   template <typename Fn>
-  Status ForEach(absl::string_view text, FirstFn first, Fn&& fn) const {
-    for (size_t at = 0; at < text.size();) {
-      const Utf8Char c = first(text.substr(at));
+  Status ForEach(absl::string_view text, const Encoding& encoding, Fn&& fn) const {
+    constexpr uint32_t kMark = 0xFEFF;
+    FirstFn first = encoding.first;
+    size_t begin = 0;
+    if (encoding.mark_size > 0 && text.size() >= encoding.mark_size) {
+      const bool little = ReadUnit(text, 0, encoding.mark_size, true) == kMark;
+      if (little) first = encoding.first_if_little;
+      if (little || ReadUnit(text, 0, encoding.mark_size, false) == kMark) begin = encoding.mark_size;
+      if (begin == text.size()) fn(0xFFFF, 0);  // what ICU has for a mark alone
+    }
+    for (size_t next = begin; next < text.size();) {
+      const Utf8Char c = first(text.substr(next));
       const bool good = c.valid && !(control && c.code < 0x20);
+      const size_t at = next == begin ? 0 : next;
       if (good) {
         fn(c.code, at);
       } else if (strict && (!c.valid || control_is_fault)) {
@@ -120,7 +142,7 @@ struct Faults {
       } else if (!ignore) {
         fn(replacement, at);
       }
-      at += c.size;
+      next += c.size;
     }
     return absl::OkStatus();
   }
@@ -130,14 +152,14 @@ class DecodeKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(const std::string encoding, init.Attr<std::string>("input_encoding"));
-    MR_ASSIGN_OR_RETURN(first_, Decoder(encoding));
+    MR_ASSIGN_OR_RETURN(encoding_, Decoder(encoding));
     return faults_.Read(init);
   }
   Status Compute(KernelContext& ctx) override {
     std::vector<int32_t> codes;
     std::vector<int64_t> starts, splits = {0};
     for (const TString& text : ctx.input(0).flat<TString>()) {
-      MR_RETURN_IF_ERROR(faults_.ForEach(text, first_, [&](uint32_t code, size_t at) {
+      MR_RETURN_IF_ERROR(faults_.ForEach(text, encoding_, [&](uint32_t code, size_t at) {
         codes.push_back(static_cast<int32_t>(code));
         starts.push_back(static_cast<int64_t>(at));
       }));
@@ -163,7 +185,7 @@ class DecodeKernel final : public Kernel {
     return absl::OkStatus();
   }
 
-  FirstFn first_ = nullptr;
+  Encoding encoding_{};
   Faults faults_;
 };
 
@@ -171,7 +193,7 @@ class TranscodeKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(const std::string from, init.Attr<std::string>("input_encoding"));
-    MR_ASSIGN_OR_RETURN(first_, Decoder(from));
+    MR_ASSIGN_OR_RETURN(encoding_, Decoder(from));
     MR_ASSIGN_OR_RETURN(const std::string to, init.Attr<std::string>("output_encoding"));
     MR_ASSIGN_OR_RETURN(append_, Encoder(to));
     faults_.control_is_fault = true;
@@ -202,10 +224,10 @@ class TranscodeKernel final : public Kernel {
 
  private:
   Status Transcode(absl::string_view from, std::string* to) const {
-    return faults_.ForEach(from, first_, [&](uint32_t code, size_t) { append_(code, to); });
+    return faults_.ForEach(from, encoding_, [&](uint32_t code, size_t) { append_(code, to); });
   }
 
-  FirstFn first_ = nullptr;
+  Encoding encoding_{};
   AppendFn append_ = nullptr;
   Faults faults_;
 };

@@ -90,3 +90,27 @@ def test_tables_in_parts_answer_as_one():
             table.lookup(tf.placeholder(tf.int64, [None, 2]))
         column = SparseFeatureColumn([0, 1], np.array([3, 4]), None)
         assert column.feature_values is None and session.run(column.feature_indices).tolist() == [3, 4]
+
+
+def test_inputs_with_queue_runners_are_predicted_to_their_end(tmp_path):
+    def input_fn(epochs=None):
+        queue = tf.FIFOQueue(4, tf.int32)
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(0)]))
+        return {"x": tf.train.limit_epochs(tf.constant([[1.0], [2.0]]), epochs)}, tf.constant([[1.0], [2.0]])
+
+    model = learn.LinearRegressor([tf.contrib.layers.real_valued_column("x")], model_dir=str(tmp_path))
+    model.fit(input_fn=input_fn, steps=1)
+    assert len(list(model.predict(input_fn=lambda: input_fn(3)))) == 6
+
+
+def test_a_column_whose_feature_is_not_there_is_a_key_error():
+    with tf.Graph().as_default(), pytest.raises(KeyError, match="Feature x is not in features"):
+        tf.contrib.layers.input_from_feature_columns({"y": tf.constant([[1.0]])}, [tf.contrib.layers.real_valued_column("x")])
+
+
+def test_variables_of_estimators_are_placed_on_their_tasks(monkeypatch):
+    from millrace.contrib.learn.estimators import _get_replica_device_setter
+
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}}))
+    with tf.Graph().as_default(), tf.device(_get_replica_device_setter(learn.RunConfig())):
+        assert tf.Variable(1.0).device == "/job:ps/task:0" and tf.constant(1.0).device == "/job:worker/task:0"

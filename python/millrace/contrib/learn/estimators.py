@@ -22,6 +22,7 @@ from millrace.contrib.learn.tensor_signature import (
     create_signatures,
     tensors_compatible,
 )
+from millrace.estimator.estimator import _get_replica_device_setter  # noqa: F401
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, get_default_graph

@@ -371,6 +371,11 @@ void DefineOperationType(nb::module_& m) {
              auto* op = nb::inst_ptr<Operation>(self);
              Api().AddOperationControlInput(GraphOf(op->graph).get(), op->oper, nb::inst_ptr<Operation>(input)->oper);
            })
+      .def("_remove_all_control_inputs",
+           [](nb::handle self) {
+             auto* op = nb::inst_ptr<Operation>(self);
+             Api().RemoveAllControlInputs(GraphOf(op->graph).get(), op->oper);
+           })
       .def("_update_input",
            [](nb::handle self, int index, nb::handle tensor) {
              auto* op = nb::inst_ptr<Operation>(self);

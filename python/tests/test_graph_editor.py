@@ -80,8 +80,12 @@ def test_subgraphs_taken_out_and_put_together():
     waiting = tf.no_op("waiting")
     ge.add_control_inputs(c.op, waiting)
     assert ge.ControlOutputs(tf.get_default_graph()).get(waiting) == [c.op]
-    with pytest.raises(NotImplementedError, match="goes on waiting"):
-        ge.detach(ge.sgv(waiting), control_ios=ge.ControlOutputs(tf.get_default_graph()))
+    more = tf.no_op("more")
+    ge.add_control_inputs(c.op, more)
+    ge.detach(ge.sgv(waiting), control_ios=ge.ControlOutputs(tf.get_default_graph()))
+    assert c.op.control_inputs == [more] and c.op.inputs[0] is stand_ins[0]
+    with pytest.raises(ValueError, match="is not a control_input"):
+        ge.remove_control_inputs(c.op, waiting)
 
 
 def test_copies_of_loops_and_by_handlers():

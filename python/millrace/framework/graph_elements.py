@@ -175,6 +175,12 @@ class Operation(_core.Operation):
         for operation in operations:
             self._add_control_input(operation)
 
+    def _stop_waiting_for(self, operations: Any) -> None:
+        """Takes operations from those that it waits for."""
+        kept = [operation for operation in self.control_inputs if operation not in operations]
+        self._remove_all_control_inputs()
+        self._add_control_inputs(kept)
+
     def _get_control_flow_context(self) -> Any:
         """The branch or loop that it lies in (ops.control_flow_contexts), or None."""
         chosen = self.graph.__dict__.get("_chosen_contexts", {})

@@ -72,5 +72,6 @@ def _new(tensor: Tensor, functions: List[Callable[[Tensor], Any]]) -> Tensor:
     for reader, i in readers:
         reader._update_input(i, made)
     for operation in waiting:
+        operation._stop_waiting_for([tensor.op])
         operation._add_control_input(made.op)
     return made

@@ -126,11 +126,10 @@ def add_control_inputs(op: Operation, cops: Any) -> None:
 
 
 def remove_control_inputs(op: Operation, cops: Any) -> None:
-    """Makes an operation no longer wait for others. What waits stays waiting here: only that it waits for none of them is taken."""
+    """Makes an operation no longer wait for others."""
     _check_is_operation(op)
     others = util.make_list_of_op(cops, allow_graph=False)
     for other in others:
         if other not in op.control_inputs:
             raise at_user_line(ValueError("%s is not a control_input of %s" % (op.name, other.name)))
-    if others:
-        raise at_user_line(NotImplementedError("%s goes on waiting for %s: copy it with a Transformer instead" % (op.name, others[0].name)))
+    op._stop_waiting_for(others)

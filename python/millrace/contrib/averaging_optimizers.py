@@ -239,7 +239,10 @@ class ElasticAverageOptimizer(_MeetingOptimizer):
             )
         chosen = trainable_variables() if var_list is None else var_list
         named = chosen if isinstance(chosen, dict) else by_name(chosen)
-        center = lambda v: self._global_map.get(v, v)
+
+        def center(v: Any) -> Any:
+            return self._global_map.get(v, v)
+
         return Saver({key: [center(part) for part in v] if isinstance(v, list) else center(v) for key, v in named.items()}, name=name, **kwargs)
 
 

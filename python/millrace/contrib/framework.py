@@ -25,7 +25,6 @@ from millrace.ops.record_input import RecordInput  # noqa: F401
 from millrace.ops.script_ops import py_func  # noqa: F401
 from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
-from millrace.contrib.framework_checkpoints import load_and_remap_matrix_initializer, load_embedding_initializer  # noqa: F401
 from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
 from millrace.contrib.framework_fusion import fuse_op  # noqa: F401
 from millrace.contrib.framework_printing import print_op  # noqa: F401
@@ -34,6 +33,8 @@ from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, conv
 from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolutional_orthogonal_3d  # noqa: F401
 from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
+from millrace.train.checkpoint_ops import _load_and_remap_matrix_initializer as load_and_remap_matrix_initializer  # noqa: F401
+from millrace.train.checkpoint_ops import _load_embedding_initializer as load_embedding_initializer  # noqa: F401
 from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401
 from millrace.compat.deprecation import deprecated, deprecated_arg_values, deprecated_args  # noqa: F401
 from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401

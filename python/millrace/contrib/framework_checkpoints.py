@@ -7,7 +7,6 @@ from typing import Any, Callable, Optional
 
 from millrace.framework import dtypes
 from millrace.train.checkpoint_ops import _load_and_remap_matrix_initializer as load_and_remap_matrix_initializer
-from millrace.train.checkpoint_ops import _load_embedding_initializer as load_embedding_initializer  # noqa: F401
 
 
 def load_linear_multiclass_bias_initializer(

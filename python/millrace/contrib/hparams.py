@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import numbers
 import re
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from millrace.compat import as_bytes, as_str
 from millrace.framework.proto_functions import register_proto_function
@@ -86,6 +86,10 @@ class HParams:
     """Named values, as attributes. The first value, or the first of a list, says which type later ones have."""
 
     _hparam_types: Dict[str, Tuple[Any, bool]]  # the type, and whether there are several
+
+    if TYPE_CHECKING:  # the values
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any) -> None:
         self._hparam_types, self._model_structure = {}, model_structure

@@ -128,7 +128,7 @@ def _inputs(node: Any) -> List[str]:
 
 
 def _behind(size: Any, window: _Window) -> Optional[int]:
-    if None in (size, *window):
+    if size is None or window.size is None or window.stride is None or window.total_padding is None:
         return None
     return -((size + window.total_padding - window.size + 1) // -window.stride)
 

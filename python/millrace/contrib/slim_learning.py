@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from millrace.framework import arguments
-from millrace import file_io, tf_logging
+from millrace import gfile, tf_logging
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
@@ -113,7 +113,7 @@ def create_train_op(
 
 def _write_trace(metadata: Any, path: str) -> None:
     tf_logging.info("Writing trace to %s", path)
-    with file_io.FileIO(path, "w") as file:
+    with gfile.GFile(path, "w") as file:
         file.write(Timeline(metadata.step_stats).generate_chrome_trace_format())
 
 

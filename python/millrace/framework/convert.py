@@ -196,7 +196,7 @@ def _pack(values: Any, dtype: Optional[dtypes.DType], name: str) -> Tensor:
     elif _dtype_in(values) not in (dtype.base_dtype, None):
         values = [_CAST((v,), (None, dtype.base_dtype, False), None) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype.base_dtype else v for v in values]
     for value in values:
-        if isinstance(value, Tensor) and value.dtype.base_dtype != dtype.base_dtype:
+        if isinstance(value, Tensor) and dtype is not None and value.dtype.base_dtype != dtype.base_dtype:
             raise at_user_line(TypeError("Cannot convert a list with a tensor of dtype %s to %s: %s" % (value.dtype.name, dtype.name, value)))
     parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
     return _PACK((parts,), (None, None, 0), name)

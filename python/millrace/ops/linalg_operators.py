@@ -29,10 +29,11 @@ class LinearOperator(Module):
     """
 
     _matrix: Any = None
+    _variables_of: List[Variable]  # what it was made of, which Module.variables finds
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "LinearOperator":
         made = super().__new__(cls)
-        made._variables_of = [value for value in (*args, *kwargs.values()) if isinstance(value, Variable)]  # which Module.variables finds
+        made._variables_of = [value for value in (*args, *kwargs.values()) if isinstance(value, Variable)]
         return made
 
     def __init__(

@@ -326,8 +326,9 @@ def decode_csv(
     defaults = []
     for i, default in enumerate(record_defaults):
         value = convert_to_tensor(default, name="record_defaults_%d" % i)
-        if (value.get_shape().ndims or 0) > 1:
-            raise at_user_line(ValueError("Shape must be at most rank 1 but is rank %d: the default of field %d is a scalar" % (value.get_shape().ndims, i)))
+        rank = value.get_shape().ndims or 0
+        if rank > 1:
+            raise at_user_line(ValueError("Shape must be at most rank 1 but is rank %d: the default of field %d is a scalar" % (rank, i)))
         defaults.append(value)
     return _listed(
         gen_ops.decode_csv(records, defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value, select_cols=columns, name=name)

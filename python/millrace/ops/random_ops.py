@@ -51,9 +51,10 @@ def parameterized_truncated_normal(
     """Normally distributed values between bounds; what is no scalar is a vector, one for each place of the first axis."""
     dtype = dtypes.as_dtype(dtype).base_dtype
     with name_scope(name, "parameterized_truncated_normal", [shape, means, stddevs, minvals, maxvals]) as scope:
-        given = [convert_to_tensor(v, dtype, n) for v, n in ((means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals"))]
+        means, stddevs = convert_to_tensor(means, dtype, "means"), convert_to_tensor(stddevs, dtype, "stddevs")
+        minvals, maxvals = convert_to_tensor(minvals, dtype, "minvals"), convert_to_tensor(maxvals, dtype, "maxvals")
         seed1, seed2 = op_seeds(seed)
-        return gen_ops.parameterized_truncated_normal(_shape_tensor(shape), *given, seed=seed1, seed2=seed2, name=scope)
+        return gen_ops.parameterized_truncated_normal(_shape_tensor(shape), means, stddevs, minvals, maxvals, seed=seed1, seed2=seed2, name=scope)
 
 
 def _normal(op: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Optional[int], name: Optional[str], default: str) -> Tensor:

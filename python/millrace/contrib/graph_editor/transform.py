@@ -225,7 +225,9 @@ def graph_replace(target_ts: Any, replacement_ts: Dict[Tensor, Tensor], dst_scop
     """Copies of tensors, in a like structure, in which some others are replaced: of all operations between these and those. A tensor that
     does not depend on them is answered itself."""
     targets = util.flatten_tree(target_ts)
-    control_ios = util.ControlOutputs(util.get_unique_graph(targets, check_types=Tensor))
+    graph = util.get_unique_graph(targets, check_types=Tensor)
+    assert graph is not None
+    control_ios = util.ControlOutputs(graph)
     between = select.get_walks_intersection_ops(list(replacement_ts), targets, control_ios=control_ios)
     if not between:
         raise at_user_line(ValueError("Targets and replacements are not connected!"))

@@ -77,7 +77,8 @@ def transform_tree(tree: Any, fn: Callable[[Any], Any], iterable_type: type = tu
     if not is_iterable(tree):
         return fn(tree)
     if isinstance(tree, Mapping):
-        return type(tree)((key, transform_tree(child, fn)) for key, child in tree.items())
+        kind: Callable[[Any], Any] = type(tree)
+        return kind((key, transform_tree(child, fn)) for key, child in tree.items())
     made = [transform_tree(child, fn) for child in tree]
     if hasattr(tree, "_fields"):  # a named tuple
         return type(tree)(*made)

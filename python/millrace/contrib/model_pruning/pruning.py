@@ -138,7 +138,7 @@ class Pruning:
         if self._block_pooling_function not in ("AVG", "MAX"):
             raise at_user_line(ValueError("Unknown pooling function for block sparsity: %s" % self._block_pooling_function))
         height, width = matrix.get_shape().as_list()
-        window = [size if block == -1 else block for block, size in zip(blocks, (height, width))]
+        window: List[Any] = [size if block == -1 else block for block, size in zip(blocks, (height, width))]
         with name_scope(weights.op.name + "_pruning_ops"):
             sizes = array_ops.reshape(math_ops.abs(matrix), [1, height, width, 1])
             pooled = window_ops.pool(sizes, window, self._block_pooling_function, "SAME", strides=window, name=weights.op.name + "_pooled")

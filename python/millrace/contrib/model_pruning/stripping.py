@@ -55,6 +55,7 @@ def graph_def_from_checkpoint(checkpoint_dir: str, output_node_names: List[str])
     if path is None:
         raise at_user_line(ValueError("Could not find a checkpoint at: %s." % checkpoint_dir))
     saver = import_meta_graph(path + ".meta", clear_devices=True)
+    assert saver is not None
     with Session() as session:
         saver.restore(session, path)
         return graph_util.convert_variables_to_constants(session, get_default_graph().as_graph_def(), output_node_names)

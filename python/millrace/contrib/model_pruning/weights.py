@@ -72,7 +72,8 @@ def get_weights() -> List[Any]:
 
 def kronecker_product(mat1: Any, mat2: Any) -> Tensor:
     """The second matrix by each element of the first, each in its place."""
-    a, b = convert_to_tensor(mat1), convert_to_tensor(mat2)
+    a: Any = convert_to_tensor(mat1)
+    b: Any = convert_to_tensor(mat2)
     (m1, n1), (m2, n2) = a.get_shape().as_list(), b.get_shape().as_list()
     return array_ops.reshape(array_ops.reshape(a, [m1, 1, n1, 1]) * array_ops.reshape(b, [1, m2, 1, n2]), [m1 * m2, n1 * n2])
 

@@ -5,7 +5,7 @@ Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-On
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from millrace.contrib.quantize.fold_batch_norms import FoldBatchNorms
 from millrace.contrib.quantize.layers import Quantize
@@ -45,7 +45,7 @@ def experimental_create_training_graph(
     scope: Optional[str] = None,
 ) -> None:
     """create_training_graph with numbers of bits, ranges about 0, batch normalization that stops to learn, and for one scope."""
-    settings = dict(weight_bits=weight_bits, activation_bits=activation_bits, symmetric=symmetric, quant_delay=quant_delay, scope=scope)
+    settings: Dict[str, Any] = dict(weight_bits=weight_bits, activation_bits=activation_bits, symmetric=symmetric, quant_delay=quant_delay, scope=scope)
     _changed(input_graph, True, freeze_bn_delay, **settings)
 
 
@@ -58,5 +58,5 @@ def experimental_create_eval_graph(
     scope: Optional[str] = None,
 ) -> None:
     """create_eval_graph with numbers of bits, ranges about 0, and for one scope."""
-    settings = dict(weight_bits=weight_bits, activation_bits=activation_bits, symmetric=symmetric, quant_delay=quant_delay, scope=scope)
+    settings: Dict[str, Any] = dict(weight_bits=weight_bits, activation_bits=activation_bits, symmetric=symmetric, quant_delay=quant_delay, scope=scope)
     _changed(input_graph, False, **settings)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Optional, Sequence, Set
 
-from millrace.contrib.graph_editor import reroute_ts
+from millrace.contrib.graph_editor.reroute import reroute_ts
 from millrace.framework import dtypes
 from millrace.framework.graph import Graph, GraphKeys, Operation, Tensor, get_default_graph
 from millrace.framework.replication import VariableAggregation

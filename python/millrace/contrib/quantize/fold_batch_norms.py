@@ -122,8 +122,8 @@ def _fold_fused_layer(
 ) -> None:
     values, trains = _fused_norm(p, match, layer, norm)
     scope, sep, _ = layer.name.rpartition("/")
-    weights = match.get_tensor(p.weights)
-    assert weights is not None
+    inputs, weights = match.get_tensor(p.input), match.get_tensor(p.weights)
+    assert inputs is not None and weights is not None
     correction, inverse, offset = None, None, None
     with graph.name_scope(scope + sep):
         with graph.name_scope(scope + sep + "BatchNorm_Fold" + sep):
@@ -138,7 +138,7 @@ def _fold_fused_layer(
         if correction is not None:
             weights = math_ops.multiply(correction, weights, name="correction_mult")
         scaled = math_ops.multiply(weights, factor, name="mul_fold")
-        made = common.cloned(layer, [match.get_tensor(p.input), scaled], layer.name.rpartition("/")[2] + "_Fold")
+        made = common.cloned(layer, [inputs, scaled], layer.name.rpartition("/")[2] + "_Fold")
         behind = match.get_op(p.batch_to_space)
         if behind is not None:
             made = common.cloned(behind, [made.outputs[0], *list(behind.inputs)[1:]], behind.name.rpartition("/")[2] + "_Fold")

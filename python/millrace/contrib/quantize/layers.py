@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from millrace import tf_logging
 from millrace.contrib.quantize import common, quant_ops
@@ -64,7 +64,7 @@ class _Patterns:
 def _FindLayersToQuantize(graph: Graph) -> List[_LayerMatch]:
     """The layers of a graph, each as the largest part that is known: with an addition behind its activation, with an activation, with a bias, bare."""
     p = _Patterns()
-    found = {}
+    found: Dict[Operation, _LayerMatch] = {}
 
     def note(match: MatchResult, activation: Optional[Operation], weights: Optional[Tensor], *rest: Optional[Operation]) -> None:
         layer = match.get_op(p.layer)
@@ -140,7 +140,7 @@ class _Quantizer:
         prefix = context + "/" + name if context else name
         around = self.graph.get_name_scope()
         prefix = common.DropStringPrefix(prefix, around + "/") if around else prefix
-        settings = dict(
+        settings: Dict[str, Any] = dict(
             init_min=first,
             init_max=6.0,
             is_training=self.is_training,

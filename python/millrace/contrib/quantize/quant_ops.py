@@ -73,8 +73,8 @@ def _quantized(
             updated = [update(bound, value, name) for bound, value, name in zip(bounds, seen, ("AssignMin", "AssignMax"))]
         quantize = quantization_ops.fake_quant_with_min_max_vars_per_channel if per_channel else quantization_ops.fake_quant_with_min_max_vars
         with name_scope("FakeQuantWithMinMaxVarsPerChannel" if per_channel else "FakeQuantWithMinMaxVars") as name:
-            values = [_value(bound, new) for bound, new in zip(bounds, updated)]
-            return quantize(inputs, *values, num_bits=num_bits, narrow_range=narrow_range, name=name)
+            low, high = (_value(bound, new) for bound, new in zip(bounds, updated))
+            return quantize(inputs, low, high, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
 def LastValueQuantize(

@@ -51,7 +51,9 @@ def tf_num_params(x: Any) -> int:
     """How many numbers the variables have that lead to a tensor, each as often as it does."""
     op, _ = _parts(x)
     if op.type in ("Variable", "VariableV2"):
-        return op.outputs[0].get_shape().num_elements()
+        count = op.outputs[0].get_shape().num_elements()
+        assert count is not None
+        return count
     return sum(tf_num_params(y) for y in op.inputs)
 
 

@@ -24,6 +24,8 @@ def test_fetches_keep_their_structure():
     np.testing.assert_array_equal(value["more"][0], [2, 3])
     assert isinstance(value["more"][1][1], Pair) and value["more"][1][1].x == 1
     assert value["op"] is None and value["name"] == 1 and value["none"] == []
+    assert run(collections.defaultdict(list, one=a)) == {"one": 1}
+    assert list(run(collections.OrderedDict([("z", a), ("a", a)]))) == ["z", "a"]
 
 
 def test_feeds_by_tensor_name_tuple_and_sparse():

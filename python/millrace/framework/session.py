@@ -67,6 +67,17 @@ class _Fetches:
         except (ValueError, KeyError) as error:
             raise at_user_line(ValueError("Fetch argument %r cannot be interpreted as a Tensor. (%s)" % (fetch, error.args[0]))) from None
 
+    def _builder_of_mapping(self, fetch: Any) -> Callable[[List[Any]], Any]:
+        kind, keyed = type(fetch), [(k, self.builder(f)) for k, f in fetch.items()]
+
+        def build(values: List[Any]) -> Any:
+            made = kind()  # some take other arguments than a dictionary does
+            for key, part in keyed:
+                made[key] = part(values)
+            return made
+
+        return build
+
     def builder(self, fetch: Any) -> Callable[[List[Any]], Any]:
         """A function of the leaf values that makes what `fetch` has the structure of."""
         if fetch is None:
@@ -80,8 +91,7 @@ class _Fetches:
                 return lambda v: made(*[p(v) for p in parts])
             return lambda v: tuple(p(v) for p in parts)
         if isinstance(fetch, dict):
-            kind, keyed = type(fetch), [(k, self.builder(f)) for k, f in fetch.items()]
-            return lambda v: kind((k, p(v)) for k, p in keyed)
+            return self._builder_of_mapping(fetch)
         special = _special_fetch(fetch)
         if special is not None:
             tensors, contract = special

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.distributions.flow_bijectors import _mask
+from millrace.distributions.flow_bijectors import MASK_INCLUSIVE, _gen_mask
 
 ds = tf.contrib.distributions
 
@@ -83,9 +83,9 @@ def test_a_bijector_without_an_inverse_knows_its_samples():
 
 
 def test_masks_of_few_units():
-    assert _mask(4, 4, 2, True).tolist() == [[1, 1]] * 4  # blocks of no unit: TensorFlow shows these all
-    assert not _mask(4, 2, 8, False).any()
-    assert _mask(2, 5, 3, True).astype(int).tolist() == [[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    assert _gen_mask(4, 4, 2).tolist() == [[1] * 4] * 2  # blocks of no unit: TensorFlow shows these all
+    assert not _gen_mask(4, 2, 8, MASK_INCLUSIVE).any()
+    assert _gen_mask(2, 5, 3).T.tolist() == [[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 1], [0, 0, 0]]
 
 
 def test_covariance_of_one_of_some_classes():

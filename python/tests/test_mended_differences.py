@@ -27,6 +27,7 @@ KEPT = {
     "files that are overwritten, read and written": "files.nothing_is_overwritten_by_accident files.reading_and_writing_have_places_of_their_own",
     "relative paths of a state": "checkpoint_values.relative_paths_of_a_state_are_from_its_folder",
     "random numbers of an iterator that begins again": "data.random_numbers_begin_again_with_the_iterator",
+    "a gradient alone ran what its y waits for": "a_gradient_does_not_run_what_its_y_waits_for",
     "gradients of loops behind stop_gradient": "gradients_of_loops_behind_stop_gradient",
     "gradients whose norm is infinite": "layers.gradients_clipped_where_their_norm_is_unusual",
     "shapes, types and devices that are equal": "static_values.shapes_with_unknown_sizes_equal_nothing_else static_values.types static_values.devices",
@@ -363,3 +364,18 @@ def test_gradients_of_loops_behind_stop_gradient():
     with tf.Session() as session:
         assert of_both[2] is None and session.run(of_both[:2]) == [0, 0]
         assert of_one[1] is None and session.run([of_one[0], of_one[2]]) == [0, 1]
+
+
+def test_a_gradient_does_not_run_what_its_y_waits_for():
+    """Where its shape is known; where it is not, a step has to ask y for it, in TensorFlow too."""
+    x, count = tf.constant([[1.0, 2.0]]), tf.Variable(0.0)
+    open_x = tf.placeholder_with_default(x, [None, 2])
+    with tf.control_dependencies([count.assign_add(1.0)]):
+        known, unknown = tf.identity(tf.sin(x)), tf.identity(tf.sin(open_x))
+    of_known, of_unknown = tf.gradients(known, x)[0], tf.gradients(unknown, open_x)[0]
+    with tf.Session() as session:
+        session.run(count.initializer)
+        np.testing.assert_allclose(session.run(of_known), np.cos([[1.0, 2.0]]), rtol=1e-6)
+        assert session.run(count) == 0
+        session.run(of_unknown)
+        assert session.run(count) == 1

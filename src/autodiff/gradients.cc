@@ -122,7 +122,13 @@ StatusOr<Output> BackwardWalk::SeedOf(size_t i, Output y) {
     MR_ASSIGN_OR_RETURN(const Liveness when, structure_.LivenessOf(y));
     is_live = when.empty();
   }
-  return y.shape().rank() == 0 && is_live ? b.ScalarOf(dtype, 1) : b.OnesLike(y);
+  if (!is_live || !y.shape().IsFullyDefined()) return b.OnesLike(y);
+  // As in TensorFlow y itself is not computed for its shape, nor what must be done before it.
+  const Output one = b.ScalarOf(dtype, 1);
+  if (y.shape().rank() == 0) return one;
+  std::vector<int64_t> dims(y.shape().dims().begin(), y.shape().dims().end());
+  const Output shape = builder_.WithName("Shape").Const(Tensor::Vector<int64_t>(absl::MakeConstSpan(dims)));
+  return builder_.WithName("Fill").Op("Fill", {shape, one});
 }
 
 // Nothing flows through such a node. In a loop what stands behind it counts all the same, as in TensorFlow: a variable

@@ -76,6 +76,19 @@ def test_a_training_begins_with_a_checkpoint(tmp_path):
             assert tf.train.load_variable(str(tmp_path), "global_step") == expected
 
 
+def test_summaries_without_checkpoints(tmp_path):
+    with tf.Graph().as_default():
+        train = tf.assign_add(tf.train.create_global_step(), 1)
+        tf.summary.scalar("step", train)
+        with tf.train.MonitoredTrainingSession(summary_dir=str(tmp_path), save_summaries_steps=2, log_step_count_steps=2) as session:
+            for _ in range(5):
+                session.run(train)
+    assert not list(tmp_path.glob("*ckpt*"))
+    events = [e for p in tmp_path.glob("events*") for e in tf.train.summary_iterator(str(p))]
+    assert [e.step for e in events if [v.tag for v in e.summary.value] == ["step"]] == [1, 3, 5]
+    assert any(v.tag == "global_step/sec" for e in events for v in e.summary.value)
+
+
 def test_times_of_steps_but_the_first(tmp_path):
     train = tf.assign_add(tf.train.create_global_step(), 1)
     with tf.train.SingularMonitoredSession(hooks=[tf.train.ProfilerHook(save_steps=2, output_dir=str(tmp_path))]) as session:

@@ -327,26 +327,17 @@ def MonitoredTrainingSession(
     if checkpoint_dir:
         checkpoint_dir = gfile.as_path(checkpoint_dir)
         gfile.MakeDirs(checkpoint_dir)
-        folder = summary_dir or checkpoint_dir
-        if get_global_step() is not None:
-            if log_step_count_steps:
-                every.append(StepCounterHook(every_n_steps=log_step_count_steps, output_dir=folder))
-            if save_summaries_steps is None and save_summaries_secs is None:
-                save_summaries_steps = 100
-            if save_summaries_steps or save_summaries_secs:
-                every.append(
-                    SummarySaverHook(
-                        save_steps=save_summaries_steps or None,
-                        save_secs=None if save_summaries_steps else save_summaries_secs,
-                        output_dir=folder,
-                        scaffold=scaffold,
-                    )
-                )
-            if save_checkpoint_secs and save_checkpoint_secs > 0 or save_checkpoint_steps:
-                every.append(
-                    CheckpointSaverHook(
-                        checkpoint_dir, None if save_checkpoint_steps else save_checkpoint_secs, save_checkpoint_steps or None, scaffold=scaffold
-                    )
-                )
+    folder, counts = summary_dir or checkpoint_dir, get_global_step() is not None
+    if folder and counts:
+        if log_step_count_steps:
+            every.append(StepCounterHook(every_n_steps=log_step_count_steps, output_dir=folder))
+        if save_summaries_steps is None and save_summaries_secs is None:
+            save_summaries_steps = 100
+        if save_summaries_steps or save_summaries_secs:
+            seconds = None if save_summaries_steps else save_summaries_secs
+            every.append(SummarySaverHook(save_steps=save_summaries_steps or None, save_secs=seconds, output_dir=folder, scaffold=scaffold))
+    if checkpoint_dir and counts and (save_checkpoint_secs and save_checkpoint_secs > 0 or save_checkpoint_steps):
+        seconds = None if save_checkpoint_steps else save_checkpoint_secs
+        every.append(CheckpointSaverHook(checkpoint_dir, seconds, save_checkpoint_steps or None, scaffold=scaffold))
     every += of_all
     return MonitoredSession(ChiefSessionCreator(scaffold, master, config, checkpoint_dir), [*every, SignalHook(every)], stop_grace_period_secs)

@@ -79,7 +79,7 @@ class GridRNNCell(RNNCell):
             made: Set[str] = set()
             for dims in ([i for i in range(self._count) if i not in self._priority], self._priority):
                 self._step(dims, before, outputs, states, made)
-        output = tuple(outputs[i] for i in self._outputs)
+        output: Any = tuple(outputs[i] for i in self._outputs)
         new = tuple(states[i] for i in self._recurrent)
         if not self._output_is_tuple:
             output = _joined(output, inputs.dtype)

@@ -123,6 +123,7 @@ class SummaryAtEndHook(SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Opens the file, in which the graph is also where there are no summaries."""
         if self._writer is None:
+            assert self._folder is not None
             self._writer = summary.FileWriterCache.get(self._folder)
 
     def end(self, session: Any) -> None:

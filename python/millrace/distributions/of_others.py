@@ -120,8 +120,9 @@ class BatchReshape(Distribution):
     def __init__(self, distribution: Any, batch_shape: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: Optional[str] = None) -> None:
         self._distribution = distribution
         shape = convert_to_tensor(batch_shape, dtypes.int32, "batch_shape")
-        if shape.get_shape().ndims not in (None, 1):
-            raise at_user_line(ValueError("`batch_shape` must be a vector (saw rank: %d)." % shape.get_shape().ndims))
+        rank = shape.get_shape().ndims
+        if rank is not None and rank != 1:
+            raise at_user_line(ValueError("`batch_shape` must be a vector (saw rank: %d)." % rank))
         self._static, old = constant_value_as_shape(shape), distribution.batch_shape
         size = self._static.num_elements()
         if size is not None and old.is_fully_defined() and size != old.num_elements():
@@ -181,8 +182,9 @@ class BatchReshape(Distribution):
         lead = array_ops.shape(x)[: array_ops.rank(x) - array_ops.size(self._shape) - array_ops.size(events)]
         found = function(array_ops.reshape(x, joined(lead, self._distribution.batch_shape_tensor(), events)))
         made = array_ops.reshape(found, joined(lead, self._shape))
-        if None not in (static.ndims, self._static.ndims, self.event_shape.ndims):
-            made.set_shape(static[: static.ndims - self._static.ndims - self.event_shape.ndims].concatenate(self._static))
+        rank, of_batch, of_event = static.ndims, self._static.ndims, self.event_shape.ndims
+        if rank is not None and of_batch is not None and of_event is not None:
+            made.set_shape(static[: rank - of_batch - of_event].concatenate(self._static))
         return made
 
     def _of_batch(self, statistic: Tensor, events: Any, static: TensorShape) -> Tensor:

@@ -50,8 +50,7 @@ from millrace.framework.graph import (
     reset_default_graph,
 )
 from millrace.framework.importer import import_graph_def
-from millrace.file_systems import load_file_system_library
-from millrace.framework.load_library import load_library, load_op_library
+from millrace.framework.load_library import load_file_system_library, load_library, load_op_library
 from millrace.framework.random_seed import get_seed, set_random_seed
 from millrace.framework.default_session import get_default_session
 from millrace.framework.session import InteractiveSession, Session, register_session_run_conversion_functions

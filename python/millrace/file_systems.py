@@ -4,21 +4,13 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-from typing import Any, Union
+from typing import Any
 
 from millrace import _core
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.]*://")
 _BUFFER = 1 << 19
-
-
-def load_file_system_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> None:
-    """Loads a shared library that adds file systems by TensorFlow 2's interface (its function TF_InitPlugin), for the paths that begin
-    with their schemes. NotFoundError when it cannot be opened, AlreadyExistsError when a scheme is taken; the message of every error
-    names the library and says why."""
-    _core.load_file_system_library(os.fsdecode(library_filename))
 
 
 def has_scheme(path: str) -> bool:

@@ -230,7 +230,7 @@ def test_mistakes_with_columns_of_contrib(sess):
     for call, error, message in (
         (lambda: layers.input_from_feature_columns({"city": ["Rome"]}, [city]), ValueError, "Error creating input layer for column: city"),
         (lambda: layers.weighted_sum_from_feature_columns({"city": ["Rome"]}, [layers.embedding_column(city, 2)], 1), ValueError, "weighted sum"),
-        (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), ValueError, "Feature n is not in"),
+        (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), KeyError, "Feature n is not in"),
         (lambda: layers.real_valued_column("n", dimension=0), ValueError, "dimension must be greater than 0"),
         (lambda: layers.real_valued_column("n", 2, [1.0, "x"]), TypeError, "default_value must be compatible with dtype"),
         (lambda: layers.real_valued_column("n", 2, [1.0]), ValueError, "The length of default_value must be equal to dimension"),

@@ -283,7 +283,7 @@ def test_where_channels_are_large(format):
         assert made.get_shape().as_list() == [None, 6] and not tf.global_variables()
         np.testing.assert_allclose(run(made)[0], wanted, atol=1e-5)
         tf.contrib.layers.spatial_softmax(fed, data_format=format)
-        assert [v.op.name for v in tf.trainable_variables()] == ["temperature"]
+        assert [v.op.name for v in tf.trainable_variables()] == ["spatial_softmax_1/temperature"]
 
 
 def test_norms_and_gradients_scaled():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that add ops: `load_op_library` and the functions of such ops, made when the library is loaded."""
+"""Libraries that add ops, kernels and file systems: `load_op_library` and the functions of such ops, made when the library is loaded."""
 
 from __future__ import annotations
 
@@ -115,6 +115,13 @@ def load_op_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> 
     module.OP_LIST = op_list  # type: ignore[attr-defined]
     _modules[key] = module
     return module
+
+
+def load_file_system_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> None:
+    """Loads a shared library that adds file systems by TensorFlow 2's interface (its function TF_InitPlugin), for the paths that begin
+    with their schemes. NotFoundError when it cannot be opened, AlreadyExistsError when a scheme is taken; the message of every error
+    names the library and says why."""
+    _core.load_file_system_library(os.fsdecode(library_filename))
 
 
 def load_library(library_location: Union[str, bytes, "os.PathLike[Any]"]) -> None:

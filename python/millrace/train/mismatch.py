@@ -148,7 +148,7 @@ def values_for(operation: Operation, file: Any) -> Dict[Tensor, Any]:
 
 
 def _takers(tensor: Tensor) -> List[Operation]:
-    return [taker for op in tensor.consumers() for taker in (_takers(op.outputs[0]) if op.type == "Identity" else [op])]
+    return [taker for op in tensor.consumers() for taker in (_takers(op.outputs[0]) if op.type in ("Identity", "EnsureShape") else [op])]
 
 
 def _shape_of_variable(assign: Operation) -> Optional[List[int]]:

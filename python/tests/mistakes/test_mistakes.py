@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework.errors import OperatorNotAllowedInGraphError
 
 MISTAKES = []
 
@@ -112,8 +113,8 @@ row("an unknown size in a shape", TYPE, ["[None, 3]", "-1", "tf.shape(x)[0]"], l
 row("a constant with rows of several lengths", VALUE, ["dense", "[[1, 2], [3]]", "lengths"], lambda: tf.constant([[1, 2], [3]]))
 row("a type that there is not", TYPE, ["'flaot'", "DType"], lambda: tf.placeholder("flaot", [None]))
 row("a dimension that is no number", TYPE, ["'a'", "str", "integer or None"], lambda: tf.placeholder(tf.float32, [None, "a"]))
-row("a tensor as a condition", TYPE, ["bool", "tf.cond"], lambda: 1 if x() > 0 else 2)
-row("iterating over a tensor", TYPE, ["not iterable", "tf.map_fn"], lambda: list(tf.placeholder(tf.float32)))
+row("a tensor as a condition", OperatorNotAllowedInGraphError, ["bool", "tf.cond"], lambda: 1 if x() > 0 else 2)
+row("iterating over a tensor", OperatorNotAllowedInGraphError, ["iterating over", "tf.map_fn"], lambda: list(tf.placeholder(tf.float32)))
 row("the length of a tensor", TYPE, ["len()", "get_shape"], lambda: len(x(3)))
 row("a constant of nothing", VALUE, ["None"], lambda: tf.constant(None))
 row("a constant of another type", TYPE, ["float32", "'a'", "str"], lambda: tf.constant("a", tf.float32))

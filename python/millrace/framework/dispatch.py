@@ -11,8 +11,6 @@ import functools
 import importlib
 from typing import Any, Callable, Dict, Iterable
 
-from millrace.module import Submodules
-
 
 def _concerns(value: Any) -> bool:
     if getattr(value, "dispatches", False) is True:
@@ -58,7 +56,7 @@ def for_operators(function: Callable[..., Any], method: str) -> Callable[..., An
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if args and (isinstance(args[0], Submodules) or len(args) > 1 and isinstance(args[1], Submodules)):
+        if any(getattr(type(value), "acts_as_a_matrix", False) for value in args[:2]):
             return importlib.import_module("millrace.ops.linalg_algebra").called(method, *args, **kwargs)
         return function(*args, **kwargs)
 

@@ -28,6 +28,8 @@ class LinearOperator(Module):
     computed does not depend on them, but solve and cholesky refuse an operator of which they say that it has none.
     """
 
+    acts_as_a_matrix = True  # to functions of tensors
+
     _matrix: Any = None
     _variables_of: List[Variable]  # what it was made of, which Module.variables finds
 

@@ -128,6 +128,7 @@ inline Status CopyFile(const std::string& from, const std::string& to) {
     Api().FileReaderDelete(there);
     return Status(TF_ALREADY_EXISTS, to + " is there already");
   }
+  if (status.Get().code() != TF_NOT_FOUND) return status.Get();
   CallStatus reading;
   MR_FileReader* reader = Api().FileReaderOpen(from.c_str(), reading);
   if (reader == nullptr) return reading.Get();

@@ -11,6 +11,7 @@ from millrace import _core
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.]*://")
 _BUFFER = 1 << 19
+_MOST_AT_ONCE = 1 << 24
 
 
 def has_scheme(path: str) -> bool:
@@ -38,6 +39,13 @@ class _Reading(io.RawIOBase):
             raise ValueError("negative seek position %d" % at)
         self._at = at
         return at
+
+    def readall(self) -> bytes:
+        parts = []
+        while self._at < self._file.size():
+            parts.append(self._file.read(self._at, _MOST_AT_ONCE))
+            self._at += len(parts[-1])
+        return b"".join(parts)
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(self._at, len(buffer))
@@ -71,8 +79,16 @@ class _Writing(io.RawIOBase):
             super().close()
 
 
+class _Writer(io.BufferedWriter):
+    """Flushed down to the file system: some show what they have only then."""
+
+    def flush(self) -> None:
+        super().flush()
+        self.raw.flush()
+
+
 def open_file(path: str, mode: str) -> Any:
     """As open(path, mode), of "rb", "wb" and "ab"."""
     if mode == "rb":
         return io.BufferedReader(_Reading(path), _BUFFER)
-    return io.BufferedWriter(_Writing(path, mode == "ab"))
+    return _Writer(_Writing(path, mode == "ab"))

@@ -208,26 +208,44 @@ std::vector<std::string> Strings(TF_StringStream* list) {
   return strings;
 }
 
+// As C has it. A path that ended at its first NUL would be another.
+const char* Path(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return path.c_str();
+  CallStatus status;
+  Api().SetStatus(status, TF_INVALID_ARGUMENT, ("path contains a NUL character: " + std::string(path.c_str())).c_str());
+  status.RaiseIfError();
+  return nullptr;
+}
+
+// call(status), which may take long, without Python's lock.
+template <typename Call>
+void Do(Call&& call) {
+  CallStatus status;
+  {
+    nb::gil_scoped_release release;
+    call(status);
+  }
+  status.RaiseIfError();
+}
+
 class FileReader {
  public:
   explicit FileReader(const std::string& path) {
-    CallStatus status;
-    reader_ = Api().FileReaderOpen(path.c_str(), status);
-    status.RaiseIfError();
+    Do([&, name = Path(path)](CallStatus& status) { reader_ = Api().FileReaderOpen(name, status); });
   }
-  ~FileReader() { Api().FileReaderDelete(reader_); }
+  ~FileReader() {
+    nb::gil_scoped_release release;
+    Api().FileReaderDelete(reader_);
+  }
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
   uint64_t Size() const { return Api().FileReaderSize(reader_); }
   // Fewer bytes at the end of the file.
   nb::bytes Read(uint64_t offset, size_t size) const {
     std::string data(static_cast<size_t>(std::min<uint64_t>(size, Size() - std::min(offset, Size()))), '\0');
-    CallStatus status;
-    {
-      nb::gil_scoped_release release;
+    Do([&](CallStatus& status) {
       data.resize(Api().FileReaderRead(reader_, offset, data.data(), data.size(), status));
-    }
-    status.RaiseIfError();
+    });
     return nb::bytes(data.data(), data.size());
   }
 
@@ -238,34 +256,33 @@ class FileReader {
 class FileWriter {
  public:
   FileWriter(const std::string& path, bool appends) {
-    CallStatus status;
-    if (appends) {
-      file_ = Api().NewAppendableFile(path.c_str(), status);
-    } else {
-      Files().NewWritableFile(path.c_str(), &file_, status);
-    }
-    status.RaiseIfError();
+    Do([&, name = Path(path)](CallStatus& status) {
+      if (appends) {
+        file_ = Api().NewAppendableFile(name, status);
+      } else {
+        Files().NewWritableFile(name, &file_, status);
+      }
+    });
   }
   ~FileWriter() {
     CallStatus status;
+    nb::gil_scoped_release release;
     if (file_) Files().CloseWritableFile(file_, status);
   }
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   void Write(nb::bytes data) {
-    CallStatus status;
-    Files().AppendWritableFile(file_, data.c_str(), data.size(), status);
-    status.RaiseIfError();
+    const char* const text = data.c_str();
+    const size_t size = data.size();
+    Do([&](CallStatus& status) { Files().AppendWritableFile(file_, text, size, status); });
   }
   void Flush() {
-    CallStatus status;
-    Files().FlushWritableFile(file_, status);
-    status.RaiseIfError();
+    Do([&](CallStatus& status) { Files().FlushWritableFile(file_, status); });
   }
   void Close() {
-    CallStatus status;
-    if (file_) Files().CloseWritableFile(std::exchange(file_, nullptr), status);
-    status.RaiseIfError();
+    Do([&](CallStatus& status) {
+      if (file_) Files().CloseWritableFile(std::exchange(file_, nullptr), status);
+    });
   }
 
  private:
@@ -282,59 +299,51 @@ std::vector<std::string> Paths(const CallBuffer& buffer) {
   return paths;
 }
 
+// Names of files need not be UTF-8: as os.fsdecode has them.
+nb::list Decoded(const std::vector<std::string>& names) {
+  nb::list decoded;
+  for (const std::string& name : names) {
+    decoded.append(nb::steal(PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size()))));
+  }
+  return decoded;
+}
+
 void DefineFilesOfAnySystem(nb::module_& m) {
   m.def("load_file_system_library", [](const std::string& path) {
-    CallStatus status;
-    Api().RegisterFilesystemPlugin(path.c_str(), status);
-    status.RaiseIfError();
+    Do([name = Path(path)](CallStatus& status) { Api().RegisterFilesystemPlugin(name, status); });
   });
   m.def(
       "file_stat",
       [](const std::string& path) {
         TF_FileStatistics info{};
-        CallStatus status;
-        Files().FileStat(path.c_str(), &info, status);
-        status.RaiseIfError();
+        Do([&, name = Path(path)](CallStatus& status) { Files().FileStat(name, &info, status); });
         return nb::make_tuple(info.length, info.mtime_nsec, info.is_directory);
       },
       "(bytes, nanoseconds since 1970 of its last change, whether it is a folder)");
   m.def("list_folder", [](const std::string& path) {
-    CallStatus status;
-    TF_StringStream* const names = Files().GetChildren(path.c_str(), status);
-    status.RaiseIfError();
-    return Strings(names);
+    TF_StringStream* names = nullptr;
+    Do([&, name = Path(path)](CallStatus& status) { names = Files().GetChildren(name, status); });
+    return Decoded(Strings(names));
   });
   m.def("match_files", [](const std::string& pattern) {
-    CallStatus status;
     CallBuffer paths;
-    Api().MatchFiles(pattern.c_str(), paths, status);
-    status.RaiseIfError();
-    return Paths(paths);
+    Do([&, name = Path(pattern)](CallStatus& status) { Api().MatchFiles(name, paths, status); });
+    return Decoded(Paths(paths));
   });
   m.def("create_folder", [](const std::string& path) {
-    CallStatus status;
-    Files().CreateDir(path.c_str(), status);
-    status.RaiseIfError();
+    Do([name = Path(path)](CallStatus& status) { Files().CreateDir(name, status); });
   });
   m.def("create_folders", [](const std::string& path) {
-    CallStatus status;
-    Api().CreateDirs(path.c_str(), status);
-    status.RaiseIfError();
+    Do([name = Path(path)](CallStatus& status) { Api().CreateDirs(name, status); });
   });
   m.def("delete_file", [](const std::string& path) {
-    CallStatus status;
-    Files().DeleteFile(path.c_str(), status);
-    status.RaiseIfError();
+    Do([name = Path(path)](CallStatus& status) { Files().DeleteFile(name, status); });
   });
   m.def("delete_recursively", [](const std::string& path) {
-    CallStatus status;
-    Files().DeleteRecursively(path.c_str(), nullptr, nullptr, status);
-    status.RaiseIfError();
+    Do([name = Path(path)](CallStatus& status) { Files().DeleteRecursively(name, nullptr, nullptr, status); });
   });
   m.def("rename_file", [](const std::string& from, const std::string& to) {
-    CallStatus status;
-    Api().RenameFile(from.c_str(), to.c_str(), status);
-    status.RaiseIfError();
+    Do([source = Path(from), target = Path(to)](CallStatus& status) { Api().RenameFile(source, target, status); });
   });
   nb::class_<FileReader>(m, "FileReader")
       .def(nb::init<const std::string&>())

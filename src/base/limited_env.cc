@@ -32,8 +32,13 @@ StatusOr<fs::path> Resolve(const std::string& path) {
 }
 
 // Of files of others. They know no links that a graph could make, but ".." may mean what they like.
+absl::string_view WithoutSlashes(absl::string_view folder) {
+  while (absl::ConsumeSuffix(&folder, "/")) {
+  }
+  return folder;
+}
 bool IsBeneathText(absl::string_view path, absl::string_view folder) {
-  if (FileScheme(folder).empty() || !absl::ConsumePrefix(&path, absl::StripSuffix(folder, "/"))) return false;
+  if (FileScheme(folder).empty() || !absl::ConsumePrefix(&path, WithoutSlashes(folder))) return false;
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
   return parts.front().empty() && std::find(parts.begin(), parts.end(), "..") == parts.end();
 }
@@ -115,9 +120,10 @@ class LimitedEnv final : public Env {
  private:
   StatusOr<bool> IsAllowed(const std::string& path) const {
     if (!FileScheme(path).empty()) {
-      return std::any_of(limits_.folders.begin(), limits_.folders.end(), [&](const std::string& folder) {
-        return IsBeneathText(path, folder);
-      });
+      return limits_.allows_all_schemes ||
+             std::any_of(limits_.folders.begin(), limits_.folders.end(), [&](const std::string& folder) {
+               return IsBeneathText(path, folder);
+             });
     }
     MR_ASSIGN_OR_RETURN(const fs::path resolved, Resolve(path));
     return std::any_of(limits_.folders.begin(), limits_.folders.end(), [&](const std::string& folder) {

@@ -15,6 +15,7 @@ namespace millrace {
 struct EnvLimits {
   std::vector<std::string> folders;      // beneath which files may be read, written and deleted
   bool allows_client_functions = false;  // whether graphs may call functions that the program has registered
+  bool allows_all_schemes = false;       // whether the files of all file systems that libraries add may be used
 };
 
 // `base` outlives it. A path outside of the folders is PermissionDenied, and does not exist for FileExists. Symbolic

@@ -111,6 +111,8 @@ TEST_F(LimitedEnvTest, FilesOfOthersAreThereByTheirScheme) {
   }
   EXPECT_TRUE(is_denied("limited:/bucket/of/file")) << "a path of the machine";
   EXPECT_TRUE(IsDenied(env_->ReadFile("limited://bucket/of/file").status())) << "where only folders are allowed";
+  const std::unique_ptr<Env> any = NewLimitedEnv(Env::Default(), {{"/"}, false, true});
+  EXPECT_TRUE(absl::IsUnimplemented(any->ReadFile("limited://bucket/of/file").status()));
 }
 
 }  // namespace

@@ -88,13 +88,19 @@ void DeleteTree(const std::filesystem::path& folder, Undeleted* left) {
   if (::rmdir(folder.c_str()) != 0) ++left->folders;
 }
 
-void DeleteTree(FileSystem& files, const std::string& folder, Undeleted* left) {
+constexpr int kMaxDepth = 1000;  // of folders that others tell of
+
+void DeleteTree(FileSystem& files, const std::string& folder, Undeleted* left, int depth = 0) {
+  if (depth > kMaxDepth) {
+    ++left->folders;
+    return;
+  }
   const StatusOr<std::vector<std::string>> names = files.ListDir(folder);
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
     const std::string path = millrace::JoinPath(folder, name);
     const StatusOr<FileInfo> info = files.Stat(path);
     if (info.ok() && info->is_folder) {
-      DeleteTree(files, path, left);
+      DeleteTree(files, path, left, depth + 1);
     } else if (!files.DeleteFile(path).ok()) {
       ++left->files;
     }

@@ -132,7 +132,8 @@ void MR_BestCheckpoints(const char* folder, const char* state_file, int count, u
 void MR_MatchFiles(const char* pattern, TF_Buffer* paths, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(pattern);
-    return FillBuffer(paths, Ended(millrace::MatchFiles(Env::Default(), pattern)), "paths");
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> found, millrace::MatchFiles(Env::Default(), pattern));
+    return FillBuffer(paths, Ended(found), "paths");
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/file_system.h"
+
 namespace millrace {
 namespace {
 
@@ -47,6 +49,8 @@ std::string Plain(absl::string_view pattern) {
   return plain;
 }
 
+bool IsOfNoFolder(const Status& listing) { return absl::IsNotFound(listing) || absl::IsFailedPrecondition(listing); }
+
 }  // namespace
 
 bool MatchesPattern(absl::string_view name, absl::string_view pattern) {
@@ -71,11 +75,14 @@ bool MatchesPattern(absl::string_view name, absl::string_view pattern) {
   return p == pattern.size();
 }
 
-std::vector<std::string> MatchFiles(Env& env, absl::string_view pattern) {
-  if (pattern.empty()) return {};
+StatusOr<std::vector<std::string>> MatchFiles(Env& env, absl::string_view pattern) {
+  std::vector<std::string> found;
+  if (pattern.empty()) return found;
   // As TensorFlow names what is in no folder that the pattern tells.
   const absl::string_view fixed = pattern.substr(0, pattern.find_first_of("*?[\\"));
-  std::vector<std::string> found{fixed.find('/') == absl::string_view::npos ? "./" : ""};
+  found.push_back(fixed.find('/') == absl::string_view::npos ? "./" : "");
+  const bool tells_errors = !FileScheme(pattern).empty();
+  if (tells_errors) MR_RETURN_IF_ERROR(FileSystemOf(std::string(pattern)).status());
   while (!pattern.empty() && !found.empty()) {
     // A folder or a name, and the slashes behind it.
     const size_t end = std::min(pattern.find('/'), pattern.size());
@@ -90,6 +97,7 @@ std::vector<std::string> MatchFiles(Env& env, absl::string_view pattern) {
         continue;
       }
       const auto names = env.ListDir(prefix.empty() ? "." : prefix);
+      if (!names.ok() && tells_errors && !IsOfNoFolder(names.status())) return names.status();
       if (!names.ok()) continue;
       for (const std::string& name : *names) {
         if (MatchesPattern(name, part)) longer.push_back(prefix + name + slashes);

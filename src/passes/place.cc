@@ -54,7 +54,7 @@ class Placer {
     Follow(group, DeviceOf(n.input(0).node, all), "its input is there");
   }
 
-  // What has state is in one place in all steps, whoever reads it in this one.
+  // Not what has state: that is in one place in all steps, whoever reads it in this one.
   static bool IsSource(const Node& n) {
     if (n.num_inputs() > 0 || n.num_outputs() != 1 || n.op() == nullptr) return false;
     return !n.op()->stateful || n.Is(OpTrait::kArgument);

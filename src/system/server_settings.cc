@@ -4,6 +4,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "base/file_system.h"
 #include "base/settings.h"
 
 namespace millrace {
@@ -86,6 +87,25 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   return absl::OkStatus();
 }
 
+namespace {
+
+// At each ':' but the one behind a scheme ("store://bucket").
+std::vector<std::string> Folders(const std::string& text) {
+  std::vector<std::string> folders;
+  for (const absl::string_view part : absl::StrSplit(text, ':', absl::SkipEmpty())) {
+    const bool goes_on = absl::StartsWith(part, "//") && !folders.empty() &&
+                         (folders.back() == "file" || !FileScheme(folders.back() + "://").empty());
+    if (goes_on) {
+      absl::StrAppend(&folders.back(), ":", part);
+    } else {
+      folders.emplace_back(part);
+    }
+  }
+  return folders;
+}
+
+}  // namespace
+
 StatusOr<GraphRights> GraphRightsFromEnvironment(const std::string& address) {
   GraphRights rights;
   const std::string folders = TextSetting("MILLRACE_ALLOW_FILES");
@@ -94,8 +114,9 @@ StatusOr<GraphRights> GraphRightsFromEnvironment(const std::string& address) {
   MR_ASSIGN_OR_RETURN(rights.limits.allows_client_functions, SwitchSetting("MILLRACE_ALLOW_PY_FUNC", own_host));
   if (folders == "all" || (folders.empty() && own_host)) {
     rights.limits.folders = {"/"};
+    rights.limits.allows_all_schemes = true;
   } else {
-    rights.limits.folders = absl::StrSplit(folders, ':', absl::SkipEmpty());
+    rights.limits.folders = Folders(folders);
   }
   return rights;
 }

@@ -95,6 +95,19 @@ TEST_F(FileSystemsTest, FilesAndFoldersOfALibrary) {
   EXPECT_EQ(folders, 1);
 }
 
+TEST_F(FileSystemsTest, NamesThatAreNoneAreNotFollowed) {
+  for (const char* folder : {"mem://strange/dots", "mem://strange/up"}) MR_CreateDirs(folder, status_);
+  Write("mem://strange/file", "stays");
+  Write("mem://strange/dots/x", "");
+  EXPECT_EQ(List("mem://strange/dots"), std::vector<std::string>{"x"});
+  TF_DeleteRecursively("mem://strange/dots", nullptr, nullptr, status_);
+  EXPECT_EQ(status_.code(), TF_OK) << status_.message();
+  List("mem://strange/up");
+  EXPECT_EQ(status_.code(), TF_INTERNAL);
+  TF_DeleteRecursively("mem://strange/up", nullptr, nullptr, status_);
+  EXPECT_EQ(ReadAt("mem://strange/file", 0, 9), "stays");
+}
+
 TEST_F(FileSystemsTest, ErrorsAreTheFileSystems) {
   EXPECT_EQ(ReadAt("mem://nothing", 0, 1), "");
   EXPECT_EQ(status_.code(), TF_NOT_FOUND);
@@ -122,6 +135,9 @@ TEST_F(FileSystemsTest, WhatFunctionsAreMissingIsMadeOfOthersOrSaid) {
   MR_RenameFile("few://f/a/b/x", "few://f/y", status_);
   EXPECT_EQ(status_.code(), TF_OK) << status_.message();
   EXPECT_EQ(ReadAt("few://f/y", (3 << 20) - 2, 9), "xx");
+  MR_RenameFile("few://f/y", "few://f/./y", status_);
+  EXPECT_EQ(status_.code(), TF_OK) << "to itself: " << status_.message();
+  EXPECT_EQ(ReadAt("few://f/y", 0, 1), "x");
   EXPECT_EQ(ReadAt("few://f/a/b/x", 0, 1), "");
   EXPECT_EQ(status_.code(), TF_NOT_FOUND);
   List("few://f");

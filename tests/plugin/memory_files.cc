@@ -180,9 +180,12 @@ int Children(const TF_Filesystem* system, const char* path, char*** entries, TF_
   for (const std::string& folder : store.folders) {
     if (Parent(folder) == name) names.insert(folder.substr(name.size() + 1));
   }
-  *entries = static_cast<char**>(std::malloc(sizeof(char*) * (names.size() + 1)));
+  *entries = static_cast<char**>(std::malloc(sizeof(char*) * (names.size() + 2)));
   int n = 0;
   for (const std::string& child : names) (*entries)[n++] = strdup(child.c_str());
+  // As some that walk folders of theirs do, and as one that means harm may.
+  if (name == "/strange/dots") (*entries)[n++] = strdup(".");
+  if (name == "/strange/up") (*entries)[n++] = strdup("../file");
   Done(status);
   return n;
 }

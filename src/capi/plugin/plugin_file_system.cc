@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "capi/plugin/foreign.h"
@@ -206,11 +207,14 @@ class TableFileSystem final : public FileSystem {
   }
 
   Status RenameFile(const std::string& from, const std::string& to) override {
-    if (t_.system.rename_file == nullptr) {
-      MR_RETURN_IF_ERROR(Copy(from, to));
-      return DeleteFile(from);
-    }
+    MR_ASSIGN_OR_RETURN(const std::string source, Translated(from));
     MR_ASSIGN_OR_RETURN(const std::string target, Translated(to));
+    if (t_.system.rename_file == nullptr) {
+      if (source == target) return Stat(from).status();
+      const Status copied = Copy(from, to);
+      if (!copied.ok()) (void)DeleteFile(to);
+      return copied.ok() ? DeleteFile(from) : copied;
+    }
     return OnPath("rename_file", true, from, [&](const char* name, TF_Status* s) {
       t_.system.rename_file(&system_, name, target.c_str(), s);
     });
@@ -250,12 +254,16 @@ class TableFileSystem final : public FileSystem {
       return Internal("its file system lists ", count, " names in ", path);
     }
     std::vector<std::string> names;
+    std::string strange;
     for (int i = 0; i < count; ++i) {
       if (entries[i] == nullptr) continue;
-      names.emplace_back(absl::StripSuffix(entries[i], "/"));  // of folders
+      const absl::string_view name = absl::StripSuffix(entries[i], "/");  // of folders
+      if (absl::StrContains(name, '/')) strange = std::string(name);
+      if (!name.empty() && name != "." && name != "..") names.emplace_back(name);
       t_.free(entries[i]);
     }
     if (entries != nullptr) t_.free(entries);
+    if (!strange.empty()) return Internal("its file system lists '", strange, "' in ", path, ", which is no name");
     std::sort(names.begin(), names.end());
     return names;
   }

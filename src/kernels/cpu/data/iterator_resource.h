@@ -86,9 +86,8 @@ class IteratorResource final : public Resource {
     // Who reads to the end would take it for that, and lose what comes behind.
     return Internal(
         "Iterator returned `OutOfRange`. This indicates an implementation error as `OutOfRange` errors are not "
-        "expected "
-        "to be returned here: a function of the data set has failed with it, which only its end may. Original "
-        "message: ",
+        "expected to "
+        "be returned here: only the end of a data set may say so. Original message: ",
         found.status().message());
   }
 

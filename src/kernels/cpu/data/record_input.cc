@@ -44,7 +44,7 @@ class ShuffledRecords {
  private:
   Status StartEpoch() {
     if (files_.empty()) {
-      files_ = MatchFiles(env_, options_.pattern);
+      MR_ASSIGN_OR_RETURN(files_, MatchFiles(env_, options_.pattern));
       if (files_.empty()) return NotFound("Found no files at ", options_.pattern);
     }
     std::shuffle(files_.begin(), files_.end(), random_);

@@ -343,7 +343,7 @@ Status MatchingFiles(KernelContext& ctx) {
   }
   std::vector<std::string> found;
   for (const TString& pattern : patterns.flat<TString>()) {
-    const std::vector<std::string> more = MatchFiles(EnvOf(ctx.device()), pattern);
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> more, MatchFiles(EnvOf(ctx.device()), pattern));
     found.insert(found.end(), more.begin(), more.end());
   }
   std::sort(found.begin(), found.end());

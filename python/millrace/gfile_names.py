@@ -77,4 +77,12 @@ def walk(top: Any, topdown: bool = True, onerror: Optional[Callable[[Any], Any]]
             kind = _errors.NotFoundError if isinstance(error, FileNotFoundError) else _errors.PermissionDeniedError
             onerror(kind(None, None, "%s; %s" % (error.filename, error.strerror)))
 
-    return os.walk(_gfile.as_path(top), topdown=topdown, onerror=told)
+    path = _gfile.as_path(top)
+    if not _gfile.has_scheme(path):
+        return os.walk(path, topdown=topdown, onerror=told)
+    try:
+        return iter(list(_gfile.Walk(path, topdown)))
+    except _errors.OpError as error:
+        if onerror is not None:
+            onerror(error)
+        return iter([])

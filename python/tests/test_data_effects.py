@@ -111,3 +111,17 @@ def test_a_function_that_says_out_of_range_is_no_end(how):
         with pytest.raises(tf.errors.InternalError, match="returned `OutOfRange`"):
             session.run(element)
         assert session.run(element) == 4
+
+
+def test_an_end_within_a_function_is_no_end_of_the_data():
+    def ends(x):
+        if x == 1:
+            raise tf.errors.OutOfRangeError(None, None, "of other data")
+        return x
+
+    element = tf.data.Dataset.range(3).map(lambda x: tf.py_func(ends, [x], tf.int64)).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert session.run(element) == 0
+        with pytest.raises(tf.errors.UnknownError, match="of other data"):
+            session.run(element)
+        assert session.run(element) == 2

@@ -8,6 +8,7 @@ import pytest
 
 import millrace as tf
 from millrace import file_io
+from millrace.estimator.experimental import read_eval_metrics
 
 PLUGINS = os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "..", "..", "plugins")
 
@@ -111,3 +112,24 @@ def test_data_sets_and_ops():
         assert session.run(tf.read_file("mem://data/lines")) == b"a\nb\n"
         session.run(tf.write_file("mem://data/of/op", "x"))
         assert tf.gfile.Exists("mem://data/of/op")
+
+
+def test_what_stands_on_files():
+    """What is flushed is there; trees are walked under each name; metrics of evaluations are found."""
+    tf.gfile.MakeDirs("mem://stands/eval")
+    with tf.gfile.GFile("mem://stands/log", "w") as file:
+        file.write("so far")
+        file.flush()
+        with tf.gfile.GFile("mem://stands/log") as reader:
+            assert reader.read() == "so far"
+    assert list(tf.io.gfile.walk("mem://stands")) == list(tf.gfile.Walk("mem://stands"))
+    writer = tf.summary.FileWriter("mem://stands/eval")
+    writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=2.5)]), 3)
+    writer.close()
+    assert read_eval_metrics("mem://stands/eval") == {3: {"loss": 2.5}}
+    for path in ("mem://stands/log\0x", "mem://st\0ands"):
+        for call in (tf.gfile.Exists, tf.gfile.Remove, lambda name: write(name, "x")):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="NUL"):
+                call(path)
+    with pytest.raises(tf.errors.UnimplementedError, match="get_children"):
+        tf.gfile.Glob("few://h/*")

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import collections
-import glob
 import os
 import shutil
 import tempfile
 import time
 from typing import Any, Callable, Dict, Optional, Sequence
 
-from millrace import tf_logging
+from millrace import gfile, tf_logging
 from millrace.estimator.canned import _dnn_logit_fn_builder, _linear_logit_fn_builder
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.export import build_raw_supervised_input_receiver_fn  # noqa: F401
@@ -35,7 +34,7 @@ def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
     from millrace.summary import summary_iterator
 
     found: Dict[int, Dict[str, float]] = {}
-    for path in sorted(glob.glob(os.path.join(eval_dir, "*.tfevents.*"))):
+    for path in sorted(gfile.Glob(os.path.join(eval_dir, "*.tfevents.*"))):
         for event in summary_iterator(path):
             values = {v.tag: v.simple_value for v in event.summary.value if v.HasField("simple_value")} if event.HasField("summary") else {}
             if values:

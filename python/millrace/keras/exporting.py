@@ -48,7 +48,7 @@ def export_saved_model(
     builder.save(as_text)
     folder = os.path.join(gfile.as_path(saved_model_path), constants.ASSETS_DIRECTORY)
     gfile.MakeDirs(folder)
-    with open(os.path.join(folder, _JSON), "w", encoding="utf-8") as file:
+    with gfile.Open(os.path.join(folder, _JSON), "w") as file:
         file.write(model.to_json())
 
 
@@ -118,7 +118,7 @@ def _signature(model: Any, clone: Any, mode: str, inputs: Dict[str, Any], labels
 def load_from_saved_model(saved_model_path: Any, custom_objects: Any = None) -> Any:
     """The model that export_saved_model wrote, with its weights, not compiled."""
     folder = gfile.as_path(saved_model_path)
-    with open(os.path.join(folder, constants.ASSETS_DIRECTORY, _JSON), encoding="utf-8") as file:
+    with gfile.Open(os.path.join(folder, constants.ASSETS_DIRECTORY, _JSON)) as file:
         model = models.model_from_json(file.read(), custom_objects)
     model.load_weights(os.path.join(folder, constants.VARIABLES_DIRECTORY, constants.VARIABLES_FILENAME))
     return model

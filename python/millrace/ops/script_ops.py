@@ -39,7 +39,8 @@ def _described(error: BaseException) -> Tuple[int, str]:
         return errors.INVALID_ARGUMENT, str(error)
     code = next((code for kinds, code in _CODES if isinstance(error, kinds)), errors.UNKNOWN)
     if isinstance(error, errors.OpError):
-        code = error.error_code
+        # A session within a function that was at the end of its data is no end of the data that call the function.
+        code = errors.UNKNOWN if error.error_code == errors.OUT_OF_RANGE else error.error_code
     lines = ["%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])]
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
     for frame in frames[-_FRAMES:]:

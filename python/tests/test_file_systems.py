@@ -2,6 +2,8 @@
 """Files of file systems that a library adds: tf.gfile, savers, SavedModels, events and data sets at "mem://..."."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +114,29 @@ def test_data_sets_and_ops():
         assert session.run(tf.read_file("mem://data/lines")) == b"a\nb\n"
         session.run(tf.write_file("mem://data/of/op", "x"))
         assert tf.gfile.Exists("mem://data/of/op")
+
+
+def test_what_servers_allow():
+    """The ':' of a scheme does not end a folder."""
+    program = (
+        "import sys, millrace as tf\n"
+        "tf.load_file_system_library(sys.argv[1])\n"
+        "tf.gfile.MakeDirs('mem://in')\n"
+        "for name in ('in/x', 'out'):\n"
+        "    with tf.gfile.GFile('mem://' + name, 'w') as file:\n"
+        "        file.write(name)\n"
+        "with tf.Session(tf.train.Server.create_local_server().target) as session:\n"
+        "    for path in ('mem://in/x', 'mem://out', '/in/x'):\n"
+        "        try:\n"
+        "            print(session.run(tf.read_file(path)))\n"
+        "        except tf.errors.OpError as error:\n"
+        "            print(type(error).__name__)\n"
+    )
+    variables = dict(os.environ, MILLRACE_ALLOW_FILES="/nowhere:mem://in", PYTHONPATH=os.pathsep.join(sys.path))
+    made = subprocess.run(
+        [sys.executable, "-c", program, os.path.join(PLUGINS, "plugin_memory_files.so")], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert made.stdout.split() == ["b'in/x'", "PermissionDeniedError", "PermissionDeniedError"], made.stderr
 
 
 def test_what_stands_on_files():

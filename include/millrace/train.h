@@ -311,7 +311,7 @@ class Model {
   static Output First(const std::vector<Output>& all) { return all.empty() ? Output() : all[0]; }
   void Average(Scope& layer, const Variable& average, Output value, float rate) {
     Scope s = layer.SubScope("AssignMovingAvg");
-    const Output step = s.Const(Tensor(rate));
+    const Output step = s.WithName("decay").Const(Tensor(rate));
     const Output change = s.WithName("mul").Op("Mul", {s.WithName("sub").Op("Sub", {average.read, value}), step});
     updates_.push_back(s.WithName("/").Op("AssignSub", {average.ref, change}));
   }

@@ -20,7 +20,7 @@ class PassTest : public ::testing::Test {
     add("Const() -> (output:dtype) | value:tensor; dtype:type", {OpTrait::kConstant});
     add("Placeholder() -> (output:f32)", {OpTrait::kPlaceholder});
     add("Identity(input:T) -> (output:T) | T:type", {OpTrait::kPassesOn});
-    add("Shape(input:T) -> (output:i32) | T:type", {OpTrait::kReadsShape});
+    add("ShapeOf(input:T) -> (output:i32) | T:type", {OpTrait::kReadsShape});
     add("NoOp() -> ()", {OpTrait::kDoesNothing});
     add("Work(x:f32) -> (y:f32) | kind:int=0");
     add("Join(x:f32, y:f32) -> (z:f32)");

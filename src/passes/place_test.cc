@@ -157,10 +157,10 @@ TEST_F(PlaceInClusterTest, ArgumentsAndSourcesAreWithTheirReadersAndResultsWithT
 TEST_F(PlaceInClusterTest, WhatReadsAShapeIsWithTheValueButNotWithASource) {
   Node* source = Add("Placeholder", "source");
   Node* work = OnTask("/job:worker/task:1", Add("Work", "work", {source->output(0)}));
-  Node* of_work = Add("Shape", "of_work", {work->output(0)}, {}, {{"T", DType::kFloat}});
-  Node* again = Add("Shape", "again", {of_work->output(0)}, {}, {{"T", DType::kInt32}});
-  Node* asked = OnTask("/job:worker/task:0", Add("Shape", "asked", {work->output(0)}, {}, {{"T", DType::kFloat}}));
-  Node* of_source = Add("Shape", "of_source", {Add("Placeholder", "alone")->output(0)}, {}, {{"T", DType::kFloat}});
+  Node* of_work = Add("ShapeOf", "of_work", {work->output(0)}, {}, {{"T", DType::kFloat}});
+  Node* again = Add("ShapeOf", "again", {of_work->output(0)}, {}, {{"T", DType::kInt32}});
+  Node* asked = OnTask("/job:worker/task:0", Add("ShapeOf", "asked", {work->output(0)}, {}, {{"T", DType::kFloat}}));
+  Node* of_source = Add("ShapeOf", "of_source", {Add("Placeholder", "alone")->output(0)}, {}, {{"T", DType::kFloat}});
   std::vector<PlacedNode> placed;
   ASSERT_TRUE(Place(*graph_, env_, &placed).ok());
   for (const Node* n : {of_work, again}) EXPECT_EQ(n->assigned_device(), Device(2));

@@ -38,7 +38,7 @@ def _batches(arrays: List[np.ndarray], batch_size: int, num_epochs: Optional[int
         with lock:
             chosen = next(rows, None)
         if chosen is None:
-            raise errors.OutOfRangeError(None, None, "The input has ended after %s epochs" % num_epochs)
+            raise StopIteration("The input has ended after %s epochs" % num_epochs)  # which ends data
         return [array[chosen] for array in arrays]
 
     types = [dtypes.string if a.dtype.kind in "OUS" else dtypes.as_dtype(a.dtype) for a in arrays]

@@ -33,6 +33,9 @@ _KERNEL = (
 )
 
 
+_NAMES = {1: "conv1d", 2: "Conv2D", 3: "Conv3D"}  # of the operation of a convolution, by its places
+
+
 class _Conv(SettingsLayer):
     """What convolutions have in common."""
 
@@ -132,7 +135,7 @@ class _Conv(SettingsLayer):
             self.strides,
             self.dilation_rate,
             data_format=convert_data_format(self.data_format, self.rank + 2),
-            name="Conv2D" if self.rank == 2 else None,
+            name=_NAMES[self.rank],
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, errors
+from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.ops.script_ops import py_func
 

@@ -27,8 +27,9 @@ inline Output BatchNormalization(const Scope& scope, Output x, const MeanAndVari
   Scope s = scope.SubScope(name);
   const Output root = s.Op("Rsqrt", {s.WithName("add").Op("Add", {of.variance, epsilon})});
   const Output factor = s.WithName("mul").Op("Mul", {root, scale});
+  const Output scaled = s.WithName("mul").Op("Mul", {x, factor});
   const Output shift = s.WithName("sub").Op("Sub", {offset, s.WithName("mul").Op("Mul", {of.mean, factor})});
-  return s.WithName("add").Op("Add", {s.WithName("mul").Op("Mul", {x, factor}), shift});
+  return s.WithName("add").Op("Add", {scaled, shift});
 }
 
 namespace layers {

@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from millrace import gfile as _gfile
+from millrace.file_systems import has_scheme as _has_scheme
 from millrace.framework import errors as _errors
 from millrace.gfile import GFile  # noqa: F401
 
@@ -78,7 +79,7 @@ def walk(top: Any, topdown: bool = True, onerror: Optional[Callable[[Any], Any]]
             onerror(kind(None, None, "%s; %s" % (error.filename, error.strerror)))
 
     path = _gfile.as_path(top)
-    if not _gfile.has_scheme(path):
+    if not _has_scheme(path):
         return os.walk(path, topdown=topdown, onerror=told)
     try:
         return iter(list(_gfile.Walk(path, topdown)))

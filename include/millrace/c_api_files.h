@@ -47,6 +47,8 @@ TF_CAPI_EXPORT void MR_WriteFileAtomically(const char* path, const void* content
 TF_CAPI_EXPORT struct TF_WritableFileHandle* MR_NewAppendableFile(const char* path, TF_Status* status);
 /* Takes the place of what is at `to`. TF_UNIMPLEMENTED: the paths are of two file systems. */
 TF_CAPI_EXPORT void MR_RenameFile(const char* from, const char* to, TF_Status* status);
+/* TF_ALREADY_EXISTS: there is something at `to`, and overwrite is 0. What fails half-way leaves nothing there. */
+TF_CAPI_EXPORT void MR_CopyFile(const char* from, const char* to, unsigned char overwrite, TF_Status* status);
 /* With those above it; what is there may be there. */
 TF_CAPI_EXPORT void MR_CreateDirs(const char* path, TF_Status* status);
 

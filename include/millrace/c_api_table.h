@@ -167,7 +167,7 @@ extern "C" {
 
 /* And what came later there. */
 #define MR_API_PATH_FUNCTIONS(X) \
-  X(NewAppendableFile) X(RenameFile) X(CreateDirs) X(MatchFiles) X(FileReaderOpen) X(FileReaderRead)                  \
+  X(NewAppendableFile) X(RenameFile) X(CopyFile) X(CreateDirs) X(MatchFiles) X(FileReaderOpen) X(FileReaderRead)      \
   X(FileReaderSize) X(FileReaderDelete)
 /* clang-format on */
 

@@ -121,25 +121,10 @@ inline Status HoldsSomething(const std::string& directory, bool* it_does) {
   return status.Get();
 }
 
-// Whole and at once; TF_ALREADY_EXISTS: there is something.
 inline Status CopyFile(const std::string& from, const std::string& to) {
   CallStatus status;
-  if (MR_FileReader* there = Api().FileReaderOpen(to.c_str(), status)) {
-    Api().FileReaderDelete(there);
-    return Status(TF_ALREADY_EXISTS, to + " is there already");
-  }
-  if (status.Get().code() != TF_NOT_FOUND) return status.Get();
-  CallStatus reading;
-  MR_FileReader* reader = Api().FileReaderOpen(from.c_str(), reading);
-  if (reader == nullptr) return reading.Get();
-  std::string contents(static_cast<size_t>(Api().FileReaderSize(reader)), '\0');
-  contents.resize(Api().FileReaderRead(reader, 0, contents.data(), contents.size(), reading));
-  Api().FileReaderDelete(reader);
-  const Status read = reading.Get();
-  if (!read.ok()) return read;
-  CallStatus written;
-  Api().WriteFileAtomically(to.c_str(), contents.data(), contents.size(), written);
-  return written.Get();
+  Api().CopyFile(from.c_str(), to.c_str(), 0, status);
+  return status.Get();
 }
 
 inline Status CreateDirs(const std::string& directory) {

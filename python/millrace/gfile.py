@@ -251,13 +251,11 @@ def _refuse_existing(path: str, overwrite: bool) -> None:
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file. AlreadyExistsError where the new one is there, unless overwrite."""
     source, target = as_path(oldpath), as_path(newpath)
+    if has_scheme(source) or has_scheme(target):
+        return _core.copy_file(source, target, overwrite)
     _refuse_existing(target, overwrite)
     with _statuses(source):
-        if has_scheme(source) or has_scheme(target):
-            with _open(source, "rb") as reader, _open(target, "wb") as writer:
-                shutil.copyfileobj(reader, writer)
-        else:
-            shutil.copyfile(source, target)
+        shutil.copyfile(source, target)
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:

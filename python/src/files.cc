@@ -345,6 +345,11 @@ void DefineFilesOfAnySystem(nb::module_& m) {
   m.def("rename_file", [](const std::string& from, const std::string& to) {
     Do([source = Path(from), target = Path(to)](CallStatus& status) { Api().RenameFile(source, target, status); });
   });
+  m.def("copy_file", [](const std::string& from, const std::string& to, bool overwrite) {
+    Do([source = Path(from), target = Path(to), overwrite](CallStatus& status) {
+      Api().CopyFile(source, target, overwrite, status);
+    });
+  });
   nb::class_<FileReader>(m, "FileReader")
       .def(nb::init<const std::string&>())
       .def("read", &FileReader::Read)

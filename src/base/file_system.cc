@@ -12,6 +12,8 @@ namespace millrace {
 namespace {
 
 constexpr absl::string_view kBehindScheme = "://";
+constexpr uint64_t kCopyBytes = 1 << 20;
+constexpr size_t kMaxShownPath = 300;
 
 struct FileSystems {
   absl::Mutex mu;
@@ -35,6 +37,20 @@ FileSystem* Find(absl::string_view scheme) {
 }
 
 }  // namespace
+
+Status CopyContents(const RandomAccessFile& from, WritableFile& to) {
+  std::string piece;
+  for (uint64_t at = 0; at < from.size(); at += piece.size()) {
+    piece.resize(static_cast<size_t>(std::min(kCopyBytes, from.size() - at)));
+    MR_RETURN_IF_ERROR(from.Read(at, piece.size(), piece.data()));
+    MR_RETURN_IF_ERROR(to.Append(piece));
+  }
+  return absl::OkStatus();
+}
+
+Status ReadPastEnd(const std::string& path, uint64_t size, uint64_t offset, size_t n) {
+  return OutOfRange("read of ", n, " bytes at ", offset, " goes past the end of ", path, " (", size, " bytes)");
+}
 
 absl::string_view FileScheme(absl::string_view path) {
   const size_t end = path.find(kBehindScheme);
@@ -65,8 +81,8 @@ StatusOr<FileSystem*> FileSystemOf(const std::string& path) {
   if (scheme.empty()) return nullptr;
   FileSystem* const files = Find(scheme);
   if (files != nullptr) return files;
-  return Unimplemented("File system scheme '", scheme, "' not implemented (file: '", path, "'); ",
-                       "tf.load_file_system_library or TF_RegisterFilesystemPlugin adds one");
+  return Unimplemented("File system scheme '", scheme, "' not implemented (file: '", path.substr(0, kMaxShownPath),
+                       "'); ", "tf.load_file_system_library or TF_RegisterFilesystemPlugin adds one");
 }
 
 }  // namespace millrace

@@ -34,6 +34,12 @@ class FileSystem {
   virtual StatusOr<std::vector<std::string>> ListDir(const std::string& path) = 0;  // base names, sorted
 };
 
+// All of a file behind what another has, in pieces.
+Status CopyContents(const RandomAccessFile& from, WritableFile& to);
+
+// OutOfRange, for RandomAccessFile::Read.
+Status ReadPastEnd(const std::string& path, uint64_t size, uint64_t offset, size_t n);
+
 // "gs" of "gs://x": a letter, then letters, digits and dots. Empty where there is none, and for "file".
 absl::string_view FileScheme(absl::string_view path);
 

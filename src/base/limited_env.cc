@@ -31,12 +31,12 @@ StatusOr<fs::path> Resolve(const std::string& path) {
   return resolved;
 }
 
-// Of files of others. They know no links that a graph could make, but ".." may mean what they like.
 absl::string_view WithoutSlashes(absl::string_view folder) {
   while (absl::ConsumeSuffix(&folder, "/")) {
   }
   return folder;
 }
+// Of files of others. They know no links that a graph could make, but ".." may mean what they like.
 bool IsBeneathText(absl::string_view path, absl::string_view folder) {
   if (FileScheme(folder).empty() || !absl::ConsumePrefix(&path, WithoutSlashes(folder))) return false;
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');

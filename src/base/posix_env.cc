@@ -160,9 +160,7 @@ class PosixRandomAccessFile final : public RandomAccessFile {
   uint64_t size() const override { return size_; }
 
  private:
-  Status PastEnd(uint64_t offset, size_t n) const {
-    return OutOfRange("read of ", n, " bytes at ", offset, " goes past the end of ", path_, " (", size_, " bytes)");
-  }
+  Status PastEnd(uint64_t offset, size_t n) const { return ReadPastEnd(path_, size_, offset, n); }
 
   const std::string path_;
   const UniqueFd fd_;

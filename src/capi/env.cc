@@ -234,6 +234,23 @@ void MR_RenameFile(const char* from, const char* to, TF_Status* status) {
     return Env::Default().RenameFile(from, to);
   });
 }
+void MR_CopyFile(const char* from, const char* to, unsigned char overwrite, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(from);
+    MR_CAPI_REQUIRE(to);
+    Env& env = Env::Default();
+    MR_ASSIGN_OR_RETURN(const auto source, env.NewRandomAccessFile(from));
+    if (!overwrite && env.FileExists(to)) return millrace::AlreadyExists("file already exists: ", to);
+    const std::string part = absl::StrCat(to, ".part", env.Random64());  // `to` may be the source by another name
+    absl::Cleanup remove = [&] { (void)env.DeleteFile(part); };
+    MR_ASSIGN_OR_RETURN(const auto target, env.NewWritableFile(part));
+    MR_RETURN_IF_ERROR(millrace::CopyContents(*source, *target));
+    MR_RETURN_IF_ERROR(target->Close());
+    MR_RETURN_IF_ERROR(env.RenameFile(part, to));
+    std::move(remove).Cancel();
+    return absl::OkStatus();
+  });
+}
 void MR_CreateDirs(const char* path, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(path);

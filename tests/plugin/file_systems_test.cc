@@ -84,6 +84,16 @@ TEST_F(FileSystemsTest, FilesAndFoldersOfALibrary) {
   EXPECT_FALSE(info.is_directory);
   MR_RenameFile("mem://files/a/x", "mem://files/a/b/y", status_);
   EXPECT_EQ(List("mem://files/a/b"), std::vector<std::string>{"y"});
+  MR_CopyFile("mem://files/a/b/y", "mem://files/a/z", 0, status_);
+  EXPECT_EQ(status_.code(), TF_OK) << status_.message();
+  MR_CopyFile("mem://files/a/b/y", "mem://files/a/z", 0, status_);
+  EXPECT_EQ(status_.code(), TF_ALREADY_EXISTS);
+  MR_CopyFile("mem://files/a/z", "mem://files/a/./z", 1, status_);
+  EXPECT_EQ(status_.code(), TF_OK) << status_.message();
+  EXPECT_EQ(ReadAt("mem://files/a/z", 0, 99), "hello world") << "itself by another name";
+  EXPECT_EQ(List("mem://files/a"), (std::vector<std::string>{"b", "z"}));
+  MR_CopyFile("mem://files/a/none", "mem://files/a/z", 1, status_);
+  EXPECT_EQ(status_.code(), TF_NOT_FOUND);
   TF_DeleteDir("mem://files/a/b", status_);
   EXPECT_EQ(status_.code(), TF_FAILED_PRECONDITION);
   int64_t files = -1, folders = -1;

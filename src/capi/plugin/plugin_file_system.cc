@@ -15,7 +15,6 @@ namespace millrace::capi {
 namespace {
 
 constexpr size_t kMaxSchemes = 64;
-constexpr size_t kCopyBytes = 1 << 20;
 
 // call(status), which may throw.
 template <typename Call>
@@ -148,9 +147,7 @@ class PluginRandomAccessFile final : public RandomAccessFile {
   uint64_t size() const override { return size_; }
 
  private:
-  Status PastEnd(uint64_t offset, size_t n) const {
-    return OutOfRange("read of ", n, " bytes at ", offset, " goes past the end of ", path_, " (", size_, " bytes)");
-  }
+  Status PastEnd(uint64_t offset, size_t n) const { return ReadPastEnd(path_, size_, offset, n); }
 
   const std::string path_;
   const TF_RandomAccessFileOps ops_;
@@ -320,12 +317,7 @@ class TableFileSystem final : public FileSystem {
   Status Copy(const std::string& from, const std::string& to) {
     MR_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> source, NewRandomAccessFile(from));
     MR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> target, NewWritableFile(to));
-    std::string piece;
-    for (uint64_t at = 0; at < source->size(); at += piece.size()) {
-      piece.resize(static_cast<size_t>(std::min<uint64_t>(kCopyBytes, source->size() - at)));
-      MR_RETURN_IF_ERROR(source->Read(at, piece.size(), piece.data()));
-      MR_RETURN_IF_ERROR(target->Append(piece));
-    }
+    MR_RETURN_IF_ERROR(CopyContents(*source, *target));
     return target->Close();
   }
 

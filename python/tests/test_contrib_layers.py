@@ -215,6 +215,13 @@ def test_empty_rows_have_a_gradient_of_zeros(sess):
     assert sorted(sess.run(tf.gradients(layers.bow_encoder([[1, 2], [2, 1]], 3, 2), tf.global_variables()[1:2])[0].indices)) == [1, 2]
 
 
+@pytest.mark.parametrize("fused, count", [(None, 4), (True, 4), (False, 6)])
+def test_what_zero_debiasing_keeps_among_the_variables_of_the_model(fused, count):
+    """As in 1.15, where the fused form makes them by another function."""
+    tf.contrib.layers.batch_norm(tf.ones([2, 3, 3, 3]), scale=True, zero_debias_moving_mean=True, fused=fused)
+    assert len(tf.get_collection(tf.GraphKeys.MODEL_VARIABLES)) == count and len(tf.global_variables()) == 6
+
+
 def test_variables_of_layers_have_the_names_and_collections_of_1_15(sess):
     for _ in range(2):
         layers.spatial_softmax(tf.ones([1, 2, 2, 3]))

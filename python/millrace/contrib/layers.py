@@ -527,9 +527,10 @@ class _Normalization(_layers.BatchNormalization):
     def _debiased(self, average: Any, value: Any, rate: Any, now: Any) -> Any:
         """The average of values alone: what it began with does not count."""
         dtype = average.dtype.base_dtype
+        make = get_variable if self.fused else model_variable  # as in TensorFlow
         with variable_scope(average.op.name):
             biased, steps = (
-                get_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
+                make(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
                 for name, shape in (("biased", average.get_shape()), ("local_step", []))
             )
         with control_dependencies([biased.assign_sub((biased - value) * rate), steps.assign_add(now)]):

@@ -51,6 +51,24 @@ def test_files_and_folders():
     assert not tf.gfile.Exists("mem://files")
 
 
+def test_tables_vocabularies_and_reports_are_files_too():
+    folder = "mem://tables"
+    tf.gfile.MakeDirs(folder)
+    write(folder + "/x.csv", "2,2,a\n1,2,0\n3,4,1\n")
+    base = tf.contrib.learn.datasets.base
+    data, target = base.load_csv_with_header(folder + "/x.csv", np.int32, np.float32)
+    assert data.tolist() == [[1, 2], [3, 4]] and target.tolist() == [0, 1]
+    base.shrink_csv(folder + "/x.csv", 2)
+    assert tf.gfile.Exists(folder + "/x_small.csv")
+    words = tf.contrib.learn.preprocessing.VocabularyProcessor(3)
+    words.fit(["a b c"])
+    words.save(folder + "/words")
+    again = tf.contrib.learn.preprocessing.VocabularyProcessor.restore(folder + "/words")
+    assert list(map(list, again.transform(["c a"]))) == [[3, 1, 0]]
+    tf.profiler.write_op_log(tf.Graph(), folder, add_trace=False)
+    assert tf.gfile.Exists(folder + "/tfprof_log")
+
+
 def test_errors_are_those_of_the_file_system(tmp_path):
     with pytest.raises(tf.errors.NotFoundError, match="in memory"):
         tf.gfile.GFile("mem://nothing").read()

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
+from millrace import gfile
 from millrace.framework import flops  # noqa: F401 - registers
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_default_graph
@@ -422,7 +423,7 @@ def _write(options: Dict[str, Any], root: Any, cmd: str, steps: Dict[int, Any]) 
         from millrace.timeline import Timeline
 
         for meta in list(steps.values())[-1:]:
-            with open(path, "w", encoding="utf-8") as file:
+            with gfile.GFile(path, "w") as file:
                 file.write(Timeline(meta.step_stats).generate_chrome_trace_format())
         return
     lines: List[str] = []
@@ -433,7 +434,7 @@ def _write(options: Dict[str, Any], root: Any, cmd: str, steps: Dict[int, Any]) 
         stack.extend((child, depth + 1) for child in reversed(node.children))
     text = "node name | %s (%s view)\n%s\n" % (" | ".join(options["select"]), cmd, "\n".join(lines))
     if kind == "file":
-        with open(path, "w", encoding="utf-8") as file:
+        with gfile.GFile(path, "w") as file:
             file.write(text)
     else:
         sys.stdout.write(text)
@@ -488,5 +489,5 @@ def op_log_of(graph: Any, op_log: Any, add_trace: bool) -> Any:
 def write_op_log(graph: Any, log_dir: str, op_log: Any = None, run_meta: Any = None, add_trace: bool = True) -> None:
     """Writes the OpLogProto of a graph to the file tfprof_log in a folder."""
     del run_meta  # shapes come from the graph
-    with open(os.path.join(log_dir, "tfprof_log"), "wb") as file:
+    with gfile.GFile(os.path.join(log_dir, "tfprof_log"), "wb") as file:
         file.write(op_log_of(graph, op_log, add_trace).SerializeToString())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-from millrace import losses, resource_loader, summary
+from millrace import gfile, losses, resource_loader, summary
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -22,7 +22,7 @@ _Names = Union[str, List[str]]
 
 def get_graph_def_from_disk(filename: str) -> Any:
     """The GraphDef of a file."""
-    with open(filename, "rb") as file:
+    with gfile.GFile(filename, "rb") as file:
         return definitions.GraphDef.FromString(file.read())
 
 

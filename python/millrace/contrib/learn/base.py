@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from millrace import gfile
 from millrace.contrib.learn import tables
 
 Dataset = collections.namedtuple("Dataset", ["data", "target"])
@@ -26,7 +27,7 @@ def _split(rows: Any, target_column: int) -> Any:
 
 def load_csv_with_header(filename: Any, target_dtype: Any, features_dtype: Any, target_column: int = -1) -> Dataset:
     """A table whose first row tells how many rows and columns of features follow."""
-    with open(filename, newline="", encoding="utf-8") as file:
+    with gfile.GFile(filename) as file:
         rows = list(csv.reader(file))
     count, width = int(rows[0][0]), int(rows[0][1])
     data, target = _split(rows[1 : count + 1], target_column)
@@ -35,7 +36,7 @@ def load_csv_with_header(filename: Any, target_dtype: Any, features_dtype: Any, 
 
 def load_csv_without_header(filename: Any, target_dtype: Any, features_dtype: Any, target_column: int = -1) -> Dataset:
     """A table."""
-    with open(filename, newline="", encoding="utf-8") as file:
+    with gfile.GFile(filename) as file:
         data, target = _split(list(csv.reader(file)), target_column)
     return Dataset(np.array(data, features_dtype), np.array(target, target_dtype))
 
@@ -62,7 +63,7 @@ def load_boston(data_path: Any = None) -> Dataset:
 
 def shrink_csv(filename: Any, ratio: int) -> None:
     """Writes every ratio-th row of a table into a file beside it, x_small.csv of x.csv."""
-    with open(filename, newline="", encoding="utf-8") as file, open(str(filename).replace(".csv", "_small.csv"), "w", newline="", encoding="utf-8") as small:
+    with gfile.GFile(filename) as file, gfile.GFile(str(filename).replace(".csv", "_small.csv"), "w") as small:
         csv.writer(small).writerows(row for i, row in enumerate(csv.reader(file)) if i % ratio == 0)
 
 

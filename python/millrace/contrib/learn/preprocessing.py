@@ -9,6 +9,8 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
+from millrace import gfile
+
 _WORDS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|[\'\w\-]+", re.UNICODE)
 
 
@@ -102,13 +104,13 @@ class VocabularyProcessor:
 
     def save(self, filename: str) -> None:
         """Writes it to a file."""
-        with open(filename, "wb") as file:
+        with gfile.GFile(filename, "wb") as file:
             pickle.dump((self.max_document_length, self.min_frequency, self.vocabulary_.__dict__), file)
 
     @classmethod
     def restore(cls, filename: str) -> "VocabularyProcessor":
         """What save() wrote. Reads only plain values, no code."""
-        with open(filename, "rb") as file:
+        with gfile.GFile(filename, "rb") as file:
             length, frequency, state = _Plain(file).load()
         made = cls(length, frequency)
         made.vocabulary_.__dict__.update(state)

@@ -272,3 +272,30 @@ def test_specs_are_compatible():
     one, two = tf.TensorSpec([None], tf.int32), tf.TensorSpec([3], tf.int32)
     assert structure.are_compatible({"a": one}, {"a": two}) and not structure.are_compatible(one, (two,))
     assert not structure.are_compatible((one, one), (one, tf.TensorSpec([3], tf.float32)))
+
+
+def test_contrib_has_what_moved_to_tf_data(session):
+    contrib = tf.contrib.data
+    assert contrib.make_csv_dataset is experimental.make_csv_dataset and contrib.unbatch is experimental.unbatch
+    iterator = Dataset.range(5).make_initializable_iterator()
+    saver = tf.train.Saver([contrib.make_saveable_from_iterator(iterator)])
+    assert saver.saver_def is not None
+    sums = contrib.Reducer(lambda key: np.int64(0), lambda state, value: state + value, lambda state: state)
+    assert session.run(contrib.reduce_dataset(Dataset.range(5), sums)) == 10
+    with pytest.raises(TypeError, match="must be a `tf.data.Dataset`"):
+        contrib.get_single_element(5)
+
+
+def test_dense_rows_of_several_sizes_as_sparse_batches(session):
+    rows = Dataset.from_tensor_slices(np.array([2, 0, 3], np.int64)).map(lambda n: tf.fill([n, 1], n - 2))
+    first, second = elements(session, rows.apply(experimental.dense_to_sparse_batch(2, [4, None])))
+    assert first.indices.tolist() == [[0, 0, 0], [0, 1, 0]] and first.values.tolist() == [0, 0] and first.dense_shape.tolist() == [2, 4, 1]
+    assert second.indices.tolist() == [[0, 0, 0], [0, 1, 0], [0, 2, 0]] and second.values.tolist() == [1, 1, 1] and second.dense_shape.tolist() == [1, 4, 1]
+    with pytest.raises(TypeError, match="a single component"):
+        Dataset.zip((rows, rows)).apply(experimental.dense_to_sparse_batch(2, [4]))
+    unknown = tf.placeholder(tf.int32)
+    iterator = Dataset.from_tensors(unknown).apply(experimental.dense_to_sparse_batch(1, [4])).make_initializable_iterator()
+    following = iterator.get_next()
+    session.run(iterator.initializer, {unknown: [[1]]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="incompatible with the row shape"):
+        session.run(following)

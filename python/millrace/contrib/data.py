@@ -2,33 +2,54 @@
 # mypy: implicit-reexport
 """tf.contrib.data: functions for Dataset.apply, and tf.data under its older name."""
 
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Optional as _Optional
+
+import numpy as _np
 
 from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
-from millrace.data import components as _components
 from millrace.data import structure as _structure
+from millrace.data.readers import TFRecordDataset as _TFRecordDataset
 from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.framework.tensor_shape import TensorShape as _TensorShape
-from millrace.ops import gen_ops as _gen_ops
 from millrace.ops.block_ops import ensure_shape as _ensure_shape
 
-from millrace.data.grouping import (  # noqa: F401
+from millrace.data.experimental import (  # noqa: F401
+    AUTOTUNE,
+    CheckpointInputPipelineHook,
+    Counter,
+    CsvDataset,
+    Optional,
+    RandomDataset,
     Reducer,
+    SqlDataset,
+    TFRecordWriter,
     bucket_by_sequence_length,
     choose_from_datasets,
+    copy_to_device,
+    dense_to_sparse_batch,
+    enumerate_dataset,
+    get_next_as_optional,
+    get_single_element,
     group_by_reducer,
     group_by_window,
     ignore_errors,
+    make_batched_features_dataset,
+    make_csv_dataset,
+    make_saveable_from_iterator,
+    map_and_batch,
+    parallel_interleave,
+    parse_example_dataset,
+    prefetch_to_device,
     rejection_resample,
     sample_from_datasets,
     scan,
     shuffle_and_repeat,
+    unbatch,
     unique,
 )
 
 _Transformation = Callable[[Dataset], Dataset]
-AUTOTUNE = -1
 
 
 def batch_and_drop_remainder(batch_size: Any) -> _Transformation:
@@ -41,30 +62,7 @@ def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding
     return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
 
 
-def map_and_batch(
-    map_func: Any, batch_size: Any, num_parallel_batches: Any = None, drop_remainder: bool = False, num_parallel_calls: Any = None
-) -> _Transformation:
-    """map, then batch."""
-    calls = num_parallel_calls
-    if calls is None and isinstance(batch_size, int):
-        calls = batch_size * (num_parallel_batches or 1)
-    return lambda dataset: dataset.map(map_func, num_parallel_calls=calls).batch(batch_size, drop_remainder=drop_remainder)
-
-
-def parallel_interleave(
-    map_func: Any, cycle_length: Any, block_length: Any = 1, sloppy: Any = False, buffer_output_elements: Any = None, prefetch_input_elements: Any = None
-) -> _Transformation:
-    """interleave, in that order."""
-    del sloppy, buffer_output_elements, prefetch_input_elements  # hints: the order is the same with any
-    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
-
-
 sloppy_interleave = parallel_interleave
-
-
-def unbatch() -> _Transformation:
-    """The rows of each element."""
-    return lambda dataset: dataset.flat_map(lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.element_spec, _structure.flatten(parts))))
 
 
 def sliding_window_batch(window_size: Any, stride: Any = None, window_shift: Any = None, window_stride: Any = 1) -> _Transformation:
@@ -99,12 +97,25 @@ def assert_element_shape(expected_shapes: Any) -> _Transformation:
     return apply
 
 
-def enumerate_dataset(start: Any = 0) -> _Transformation:
-    """Pairs of a number and an element."""
-    return lambda dataset: Dataset.zip((Dataset.range(start, 2**63 - 1), dataset))
+def reduce_dataset(dataset: Dataset, reducer: Reducer) -> Any:
+    """The state of a reducer behind all elements, as Dataset.reduce gives it."""
+    if not isinstance(dataset, Dataset):
+        raise _at_user_line(TypeError("`dataset` must be a `tf.data.Dataset` object."))
+    return dataset.reduce(reducer.init_func(_np.int64(0)), reducer.reduce_func)
 
 
-def get_single_element(dataset: Dataset) -> Any:
-    """The only element of a data set."""
-    made = _gen_ops.dataset_to_single_element(dataset._variant, *dataset._spec)
-    return _components.element(made, dataset.element_spec)
+def read_batch_features(
+    file_pattern: Any,
+    batch_size: int,
+    features: Dict[str, Any],
+    reader: Any = _TFRecordDataset,
+    reader_args: Any = None,
+    randomize_input: bool = True,
+    num_epochs: _Optional[int] = None,
+    capacity: int = 10000,
+) -> Any:
+    """The next batch of make_batched_features_dataset, from an iterator that needs no initializer."""
+    batches = make_batched_features_dataset(
+        file_pattern, batch_size, features, reader=reader, reader_args=reader_args, num_epochs=num_epochs, shuffle=randomize_input, shuffle_buffer_size=capacity
+    )
+    return batches.make_one_shot_iterator().get_next()

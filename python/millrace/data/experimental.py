@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict
 from typing import Optional as _Optional
 
 from millrace.framework import not_provided as _not_provided
-from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
 from millrace.data import components, structure
 from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
@@ -23,6 +22,7 @@ from millrace.data.grouping import (  # noqa: F401
     rejection_resample,
     sample_from_datasets,
     scan,
+    shuffle_and_repeat,
     take_while,
     unique,
 )
@@ -31,6 +31,14 @@ from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN 
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, StatsOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
 from millrace.data.readers import TFRecordDataset
+from millrace.data.transformations import (  # noqa: F401
+    dense_to_sparse_batch,
+    enumerate_dataset,
+    get_single_element,
+    map_and_batch,
+    parallel_interleave,
+    unbatch,
+)
 from millrace.framework import dtypes
 from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line

@@ -77,7 +77,7 @@ train: do_quantize_training_on_graphdef
     tf.quantization.fake_quant_with_min_max_vars in the graph
 data.experimental: CsvDatasetV2
     tf.data.experimental.CsvDataset
-data.experimental: dense_to_sparse_batch dense_to_ragged_batch
+data.experimental: dense_to_ragged_batch
     padded_batch, or tf.train.shuffle_batch and tf.contrib.training.bucket_by_sequence_length
 data.experimental: AutoShardPolicy StatsAggregator bytes_produced_stats latency_stats
     data sets without options: threads are chosen by measurement

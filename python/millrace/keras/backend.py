@@ -314,6 +314,8 @@ def placeholder(
             raise at_user_line(ValueError("A ragged placeholder needs a shape or ndim."))
         from millrace.ops.ragged.functions import placeholder as ragged_placeholder
 
+        if sizes[1:2] != [None]:
+            return placeholder(sizes, dtype=dtype, name=name)
         count = next((i for i, size in enumerate(sizes[1:]) if size is not None), len(sizes) - 1)
         return ragged_placeholder(dtypes.as_dtype(dtype or floatx()), count, sizes[count + 1 :], name)
     if not sparse:

@@ -20,7 +20,7 @@ from millrace.layers.nodes import arranged, listed, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
 from millrace.layers.serialization import CLASSES, deserialize
-from millrace.keras.engine.inputs import Input, InputLayer, input_like
+from millrace.keras.engine.inputs import Input, InputLayer, input_like, undeclared
 from millrace.keras.engine.saving import load_weights_from_hdf5_group, opened, save_model  # noqa: F401
 from millrace.keras.engine.training import Model, _copied
 from millrace.keras.utils.generic_utils import custom_object_scope
@@ -146,7 +146,7 @@ class Sequential(Model):
         if self.outputs:
             return
         with name_scope(self.name):
-            self._begin({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else np.shape(listed(x)[0]))
+            self._begin({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else np.shape(undeclared(listed(x)[0])))
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """The outputs for other inputs."""

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from millrace.framework import dtypes, nest
-from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Tensor, get_default_graph, init_scope, name_scope
@@ -42,7 +42,7 @@ def is_keras_tensor(x: Any) -> bool:
 
 def as_tensor(x: Any) -> Any:
     """An input of a layer: a tensor; what has parts stays as it is."""
-    return x if isinstance(x, (Tensor, SparseTensor, tuple, list, dict)) or hasattr(x, "indices") else convert_to_tensor(x)
+    return x if isinstance(x, (Tensor, CompositeTensor, tuple, list, dict)) else convert_to_tensor(x)
 
 
 class Layer(Parts):
@@ -313,13 +313,13 @@ class Layer(Parts):
 
     def _tracks(self, tensors: List[Any]) -> bool:
         """Whether outputs are to know that this layer has made them."""
-        return bool(tensors) and isinstance(tensors[0], (Tensor, SparseTensor))
+        return bool(tensors) and isinstance(tensors[0], (Tensor, CompositeTensor))
 
     def _build_once(self, tensors: List[Any], form: Any) -> None:
-        self._input_dtypes = [x.dtype.base_dtype for x in tensors if isinstance(x, (Tensor, SparseTensor))]
+        self._input_dtypes = [x.dtype.base_dtype for x in tensors if isinstance(x, (Tensor, CompositeTensor))]
         if self._dtype is None and self._input_dtypes:
             self._dtype = self._input_dtypes[0]
-        shapes = [x.get_shape() if isinstance(x, (Tensor, SparseTensor)) else None for x in tensors]
+        shapes = [x.get_shape() if isinstance(x, (Tensor, CompositeTensor)) else None for x in tensors]
         self.build(arranged(shapes, form))
         self.built = True
         if self._first_values is not None:

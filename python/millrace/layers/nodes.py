@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 import numpy as np
 
 from millrace.framework import dtypes, nest
+from millrace.framework.composite_tensors import CompositeTensor, SparseTensorValue
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
 from millrace.framework.tensor_shape import TensorShape
@@ -15,7 +16,8 @@ from millrace.framework.tensor_shape import TensorShape
 
 def listed(value: Any) -> List[Any]:
     """As a list."""
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+    many = isinstance(value, (list, tuple)) and not isinstance(value, SparseTensorValue)
+    return [] if value is None else list(value) if many else [value]
 
 
 def one_or_all(values: Any) -> Any:
@@ -178,9 +180,16 @@ class Node:
         }
 
 
+def _makers(x: Any) -> List[Operation]:
+    """An operation; the one that makes a tensor, or those that make the parts of a sparse or ragged one."""
+    parts = x._components() if isinstance(x, CompositeTensor) else [x]
+    made = [part if isinstance(part, Operation) else getattr(part, "op", None) for part in parts]
+    return [op for op in made if op is not None]
+
+
 def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
     """Of each tensor or operation whether it depends on one of the sources."""
-    ends = {x.op for x in sources}
+    ends = {op for x in sources for op in _makers(x)}
     known: Dict[Operation, bool] = {}
 
     def depends(start: Operation) -> bool:
@@ -206,6 +215,5 @@ def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
     found = []
     for x in wanted:
         on_path: set[Operation] = set()
-        op = x if isinstance(x, Operation) else getattr(x, "op", None)
-        found.append(op is not None and depends(op))
+        found.append(any(depends(op) for op in _makers(x)))
     return found

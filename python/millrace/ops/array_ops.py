@@ -10,7 +10,7 @@ from typing import overload as _overload
 import numpy as np
 
 from millrace.framework import common_shapes, dtypes, nest, tensor_shape
-from millrace.framework.composite_tensors import IndexedSlices, SparseTensor, SparseTensorValue
+from millrace.framework.composite_tensors import CompositeTensor, IndexedSlices, SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant, convert_to_tensor, shape_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -467,8 +467,8 @@ def reverse_sequence(
 
 def identity(input: Any, name: Optional[str] = None) -> Any:
     """A tensor with the value of another."""
-    if isinstance(input, IndexedSlices):
-        return IndexedSlices(identity(input.values), identity(input.indices), input.dense_shape)
+    if isinstance(input, CompositeTensor):
+        return input._of_components([identity(part) for part in input._components()])
     return gen_ops.identity(input, name=name)
 
 

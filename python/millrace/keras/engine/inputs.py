@@ -8,9 +8,10 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
+from millrace.keras.engine.composites import is_composite
 from millrace.layers.base import Layer
 from millrace.layers.nodes import one_or_all, shape_tuple
 from millrace.layers.nodes import History, Node
@@ -47,7 +48,7 @@ class InputLayer(Layer):
         if input_tensor is None:
             tensor = K.placeholder(shape, dtype=self.dtype, sparse=sparse, name=self.name, ragged=ragged)
         else:
-            tensor = convert_to_tensor_or_sparse_tensor(input_tensor)
+            tensor = input_tensor if is_composite(input_tensor) else convert_to_tensor(input_tensor)
         tensor._keras_history = History(self, 0, 0)
         tensor._uses_learning_phase = False
         Node(self, [], [], [], [tensor], [tensor])
@@ -59,9 +60,22 @@ class InputLayer(Layer):
         return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "ragged": self.ragged, "name": self.name}
 
 
+def undeclared(array: Any) -> Any:
+    """A value of which a model makes its input; ValueError where such an input is dense, and the value is not."""
+    if is_composite(array):
+        raise at_user_line(
+            ValueError("All SparseTensor and RaggedTensor inputs of a model need a tf.keras.Input with sparse=True or ragged=True, got %s" % (array,))
+        )
+    if hasattr(array, "tocoo"):
+        raise at_user_line(
+            ValueError("Please provide either a single array or a list of arrays, or begin the model with an Input of sparse=True. You passed: %r" % (array,))
+        )
+    return array
+
+
 def input_like(array: Any, name: Optional[str] = None) -> Any:
     """An input for arrays like this one: floating-point numbers of the default type, rows of one where it is a list of values."""
-    array = np.asarray(array)
+    array = np.asarray(undeclared(array))
     kind = "string" if array.dtype.kind in "USO" else array.dtype.name if array.dtype.kind in "iub" else None
     return Input(batch_shape=(None, *(array.shape[1:] or (1,))), dtype=kind, name=name)
 

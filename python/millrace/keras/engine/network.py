@@ -23,6 +23,7 @@ from millrace.layers.merge import _Merge
 from millrace.layers.parts import calls
 from millrace.layers.operations import AddLoss, AddMetric, comes_from_layers, layers_of_operations
 from millrace.layers.serialization import deserialize
+from millrace.keras.engine.composites import is_composite
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.layers.nodes import Node
 from millrace.module import inside
@@ -145,7 +146,7 @@ class Network(Layer):
         self.output_names = _each_its_own([layer.name for layer in self._output_layers])
         self._feed_input_names = [layer.name for layer in self._input_layers if getattr(layer, "is_placeholder", True)]
         self._feed_inputs = [x for x, layer in zip(inputs, self._input_layers) if getattr(layer, "is_placeholder", True)]
-        self._feed_input_shapes = [shape_tuple(x) for x in self._feed_inputs]
+        self._feed_input_shapes = [tuple(x._keras_history.layer.batch_input_shape) if is_composite(x) else shape_tuple(x) for x in self._feed_inputs]
         masks = [getattr(x, "_keras_mask", None) for x in inputs]
         Node(self, [], [], [], inputs, outputs, input_masks=masks, output_masks=[getattr(x, "_keras_mask", None) for x in outputs])
         self._first_layer_order = {id(layer): i for i, layer in enumerate(self.layers)}

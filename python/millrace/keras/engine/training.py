@@ -16,6 +16,7 @@ from millrace.keras import backend as K
 from millrace.keras import losses, optimizers
 from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
+from millrace.keras.engine.composites import fed_as
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer
@@ -129,19 +130,19 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def _build_for(self, x: Any) -> None:
         """Connects a model that is a subclass, by inputs like these arrays."""
-        if getattr(self, "inputs", None) is not None:
-            return
-        if isinstance(x, dict):
-            by_name = {name: input_like(x[name], name) for name in sorted(x)}
-            inputs, outputs = list(by_name.values()), nest.flatten(self(by_name))
-        else:
-            inputs = [input_like(a) for a in listed(x)]
-            outputs = nest.flatten(self(one_or_all(inputs)))
-        self.inputs, self.outputs = inputs, outputs
+        if getattr(self, "inputs", None) is None:
+            self._set_inputs({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else [input_like(a) for a in listed(x)])
+
+    def _set_inputs(self, inputs: Any, outputs: Any = None, training: Any = None) -> None:
+        """Connects a model that is a subclass to an Input, several in a list, or in a dictionary by name."""
+        told = {} if training is None else {"training": training}
+        made = self(inputs if isinstance(inputs, dict) else one_or_all(listed(inputs)), **told) if outputs is None else outputs
+        inputs = list(inputs.values()) if isinstance(inputs, dict) else listed(inputs)
+        self.inputs, self.outputs = inputs, nest.flatten(made)
         self._input_layers = [t._keras_history.layer for t in inputs]
         self.input_names = self._feed_input_names = [layer.name for layer in self._input_layers]
         self._feed_inputs, self._feed_input_shapes = inputs, [shape_tuple(t) for t in inputs]
-        self.output_names = ["output_%d" % (i + 1) for i in range(len(outputs))]
+        self.output_names = ["output_%d" % (i + 1) for i in range(len(self.outputs))]
         if self.optimizer is not None:
             self._make_losses()
 
@@ -400,6 +401,11 @@ class Model(TrainingLoops, SavedWeights, Network):
             feeds.update((t, v) for t, v in zip(self._feed_weights, weights) if v is not None)
         return {**feeds, **self._phase(training)}
 
+    def _standardized_inputs(self, x: Any) -> List[Any]:
+        """A value for each input, as it is fed."""
+        values = data.standardize_input_data(x, self._feed_input_names, self._feed_input_shapes, False, "input")
+        return [fed_as(value, tensor) for value, tensor in zip(values, self._feed_inputs)]
+
     def _standardize_user_data(
         self,
         x: Any,
@@ -414,11 +420,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         if self.optimizer is None:
             raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
         self._build_for(x)
-        if isinstance(x, dict) and not self._feed_input_names:
-            x = None
-        if isinstance(x, (list, tuple)) and not x and not self._feed_input_names:
-            x = None
-        inputs = data.standardize_input_data(x, self._feed_input_names, self._feed_input_shapes, check_batch_axis=False, exception_prefix="input")
+        nothing = not self._feed_input_names and (isinstance(x, dict) or isinstance(x, (list, tuple)) and not x)
+        inputs = self._standardized_inputs(None if nothing else x)
         fed = [n for n, t in zip(self._feed_names, self._feed_targets) if t is not None]
         if isinstance(y, dict):
             y = {k: v for k, v in y.items() if k in fed}
@@ -474,7 +477,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         """The outputs for arrays."""
         (x,) = _values(x)
         self._build_for(x)
-        x = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
+        x = self._standardized_inputs(x if self._feed_input_names else None)
         return one_or_all(K.get_session().run([self.outputs, self._extra_updates()], self._feeds(x))[0])
 
 

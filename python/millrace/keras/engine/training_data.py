@@ -7,10 +7,13 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework import nest
+from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.keras import losses
+from millrace.keras.engine.composites import is_composite
 from millrace.layers.nodes import listed, with_leaves
 from millrace.ops.variables import Variable
 
@@ -45,7 +48,7 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
                 )
             )
         for j, (size, wanted) in enumerate(zip(x.shape, shape)):
-            if (j or check_batch_axis) and wanted and size != wanted:
+            if (j or check_batch_axis) and wanted and size is not None and size != wanted:
                 raise at_user_line(
                     ValueError(
                         "Error when checking %s: expected %s to have shape %s but got array with shape %s"
@@ -57,15 +60,16 @@ def standardize_input_data(data: Any, names: List[str], shapes: Any = None, chec
 
 def _as_many(data: Any, names: List[str], limited: bool, prefix: str) -> List[Any]:
     """Data that are no dictionary as a list with one entry for each name. Inputs beyond these are left out, as in 1.15."""
-    given = list(data) if isinstance(data, (list, tuple)) else [data]
-    if given and isinstance(data, (list, tuple)):
+    many = isinstance(data, (list, tuple)) and not is_composite(data)
+    given = list(data) if many else [data]
+    if given and many:
         if isinstance(given[0], (list, tuple)):
             given = [np.asarray(entry) for entry in given]
         elif len(names) == 1 and isinstance(given[0], (int, float)):
             given = [np.asarray(given)]
     if limited:
         given = given[: len(names)]
-    if len(given) == 1 and not isinstance(data, (list, tuple)) and not hasattr(data, "shape"):
+    if len(given) == 1 and not many and not hasattr(data, "shape"):
         raise at_user_line(
             TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (prefix, str(data)[:200]))
         )
@@ -303,19 +307,19 @@ class SymbolicBatches:
 
     def get_next(self) -> Any:
         """The tensors."""
-        return with_leaves(convert_to_tensor, self._parts)
+        return with_leaves(lambda x: x if is_composite(x) else convert_to_tensor(x), self._parts)
 
 
 def has_tensors(*values: Any) -> bool:
     """Whether tensors of the graph, or variables, are among values, in lists and dictionaries too."""
     found: List[Any] = []
     with_leaves(found.append, values)
-    return any(isinstance(x, (Tensor, Variable)) for x in found)
+    return any(isinstance(x, (Tensor, CompositeTensor, Variable)) for x in found)
 
 
 def symbolic(x: Any, y: Any, sample_weight: Any, steps: Any, what: str) -> SymbolicBatches:
-    """Tensors as what gives batches; ValueError where it is not said how many."""
-    if steps is None:
+    """Tensors as what gives batches; ValueError where it is not said how many, but for sparse and ragged ones, which are one."""
+    if steps is None and not any(isinstance(part, CompositeTensor) for part in nest.flatten(x)):
         raise at_user_line(
             ValueError(
                 "If your data is in the form of symbolic tensors, you should specify the `%s` argument (instead of the batch_size "

@@ -10,6 +10,7 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import callbacks as callback_module
+from millrace.keras.engine import composites
 from millrace.keras.engine import training_data as data
 from millrace.keras.engine import training_streams as streams
 from millrace.layers.nodes import listed, one_or_all
@@ -18,6 +19,8 @@ from millrace.layers.nodes import listed, one_or_all
 def _rows(array: Any, at: Any) -> Any:
     if array is None:
         return None
+    if composites.is_composite(array):
+        return composites.rows_of(array, at)
     made = array[at]
     return made.toarray() if hasattr(made, "toarray") else made
 
@@ -58,7 +61,7 @@ def _is_validated(epoch: int, frequency: Any) -> bool:
 def _check_rows(outputs: List[Any], count: int) -> None:
     """ValueError unless each output has a row for each example."""
     for made in outputs:
-        if hasattr(made, "shape") and made.shape[:1] != (count,):
+        if hasattr(made, "shape") and tuple(made.shape[:1]) != (count,):
             raise at_user_line(
                 ValueError(
                     "Mismatch between expected batch size and model output batch size. Output shape = %s, expected output shape = shape %s"
@@ -272,8 +275,8 @@ class TrainingLoops(streams.StreamLoops):
         elif validation_split and 0.0 < validation_split < 1.0:
             count = next(a.shape[0] for a in [*inputs, *targets] if a is not None)
             at = int(count * (1 - validation_split))
-            held = [[None if a is None else a[at:] for a in part] for part in (inputs, targets, weights)]
-            inputs, targets, weights = ([None if a is None else a[:at] for a in part] for part in (inputs, targets, weights))
+            held = [[_rows(a, slice(at, None)) for a in part] for part in (inputs, targets, weights)]
+            inputs, targets, weights = ([_rows(a, slice(at)) for a in part] for part in (inputs, targets, weights))
             self._validation_arrays = held
             validate = lambda _: self._evaluate_arrays(*held, size, None)
         present = [a for a in [*inputs, *targets] if a is not None]
@@ -374,7 +377,7 @@ class TrainingLoops(streams.StreamLoops):
     def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int], verbose: int) -> Any:
         self._build_for(x)
         size = self._size_of_batches(batch_size, x)
-        inputs = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
+        inputs = self._standardized_inputs(x if self._feed_input_names else None)
         present = [a for a in inputs if a is not None]
         if len({a.shape[0] for a in present}) > 1:
             raise at_user_line(ValueError("All input arrays (x) should have the same number of samples. Got %s" % [a.shape for a in present]))
@@ -399,4 +402,4 @@ class TrainingLoops(streams.StreamLoops):
                 _check_rows(outputs, rows)
         if bar is not None:
             bar.on_epoch_end(0, {})
-        return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(self.outputs))])
+        return one_or_all([composites.joined([m[k] for m in made]) for k in range(len(self.outputs))])

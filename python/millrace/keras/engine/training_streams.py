@@ -13,6 +13,8 @@ from millrace import tf_logging
 from millrace.data import cardinality
 from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.keras import backend as K
+from millrace.keras.engine.composites import is_composite, joined
+from millrace.keras.engine.training_data import SymbolicBatches
 from millrace.layers.nodes import listed, one_or_all
 
 
@@ -118,15 +120,17 @@ class StreamLoops:
         return run
 
     def _taken_apart(self: Any, item: Any) -> Any:
-        if not self.loss and not isinstance(item, tuple):  # what it loses comes from layers alone
+        if not self.loss and (is_composite(item) or not isinstance(item, tuple)):  # what it loses comes from layers alone
             return item, None, None
-        if isinstance(item, tuple) and len(item) in (2, 3):
+        if isinstance(item, tuple) and len(item) in (2, 3) and not is_composite(item):
             return (*item, None) if len(item) == 2 else item
         raise at_user_line(ValueError("Output of generator should be a tuple `(x, y, sample_weight)` or `(x, y)`. Found: %s" % str(item)[:200]))
 
     def _steps_of(self: Any, source: Any, steps: Optional[int], what: str) -> Optional[int]:
         """How many batches are taken: `steps`, or as many as a data set tells that it has; None where it does not tell. ValueError where it has no end, and
         of what is no data set where nobody says how many."""
+        if steps is None and isinstance(source, SymbolicBatches):
+            return 1
         if steps is not None or not is_data_set(source):
             if steps is None and hasattr(source, "__getitem__"):
                 return len(source)
@@ -256,11 +260,11 @@ class StreamLoops:
 
         def run() -> List[Any]:
             bar = self._progress("steps", self._parameters_of(None, count, "predict"), verbose) if verbose else None
-            inputs = ((item[0] if isinstance(item, tuple) else item, 1) for item in items)
+            inputs = ((item[0] if isinstance(item, tuple) and not is_composite(item) else item, 1) for item in items)
             made = [outputs for outputs, _ in self._each("predict", inputs, lambda x: listed(self.predict_on_batch(x)), bar)]
             if bar is not None:
                 bar.on_epoch_end(0, {})
             return made
 
         made = self._watched_by(callbacks, "predict", run)
-        return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(made[0]))])
+        return one_or_all([joined([m[k] for m in made]) for k in range(len(made[0]))])

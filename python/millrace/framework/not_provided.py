@@ -177,7 +177,6 @@ _CONTRIB = {
     "session_bundle": "tf.saved_model",
     "linear_optimizer": "tf.train.FtrlOptimizer",
     "kfac": "tf.train.AdamOptimizer",
-    "timeseries": "tf.estimator with a model_fn of its own",
     "lite": "tf.saved_model",
     "autograph": "tf.cond and tf.while_loop",
     "ffmpeg": "tf.audio, for WAV files",

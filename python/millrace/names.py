@@ -750,6 +750,7 @@ learn.python.learn.estimators.constants learn.python.learn.estimators.metric_key
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
 training.python.training.sampling_ops = contrib.training_sampling contrib.training
 training.python.training.resample = contrib.training_resampling
+training.python.training.sequence_queueing_state_saver = contrib.training_sequences contrib.training_states
 training.python.training.bucket_ops training.python.training.sgdr_learning_rate_decay = contrib.training
 testing testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras

@@ -24,6 +24,8 @@ from millrace.contrib.training_loops import (  # noqa: F401
 )
 from millrace.contrib.sgdr_decay import sgdr_decay  # noqa: F401
 from millrace.contrib.training_resampling import resample_at_rate, weighted_resample  # noqa: F401
+from millrace.contrib.training_sequences import batch_sequences_with_states  # noqa: F401
+from millrace.contrib.training_states import NextQueuedSequenceBatch, SequenceQueueingStateSaver  # noqa: F401
 from millrace.contrib.training_sampling import rejection_sample, stratified_sample  # noqa: F401
 
 

@@ -147,8 +147,6 @@ saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
     what TensorFlow 1.x has: this came with 2.x
 sparse: bincount
     tf.bincount
-contrib.training: batch_sequences_with_states NextQueuedSequenceBatch SequenceQueueingStateSaver
-    tf.contrib.training.bucket_by_sequence_length, and tf.nn.dynamic_rnn with the state of the step before, fed or in a variable
 contrib.checkpoint: List Mapping
     lists and dicts: attributes that hold them are kept as they are
 contrib.checkpoint: NumpyState split_dependency

@@ -171,3 +171,58 @@ def test_grids_with_states_side_by_side():
         contrib.grid_rnn.GridRNNCell(2, 2, input_dims=2)
     with pytest.raises(TypeError, match="takes num_units"):
         contrib.grid_rnn.Grid2GRUCell(2, forget_bias=1.0)
+
+
+@pytest.mark.parametrize(
+    "cell, options, output, squares, variables",
+    [  # what TensorFlow 1.15 gives
+        (
+            "GridLSTMCell",
+            dict(num_frequency_blocks=[3], use_peepholes=True, cell_clip=0.6),
+            [-0.02413, -0.09789, -0.05169, -0.0475, 0.25056, 0.01359, 0.05475, 0.05014, 0.44391, 0.35055, 0.44391, 0.44055],
+            2.8961,
+            16,
+        ),
+        (
+            "GridLSTMCell",
+            dict(num_frequency_blocks=[3], use_peepholes=True, share_time_frequency_weights=True, couple_input_forget_gates=True),
+            [-0.0285, -0.09317, -0.05159, -0.04761, 0.18517, 0.05339, 0.08443, 0.07433, 0.54472, 0.4453, 0.50852, 0.48831],
+            2.6257,
+            6,
+        ),
+        (
+            "GridLSTMCell",
+            dict(num_frequency_blocks=[1, 2], start_freqindex_list=[0, 1], end_freqindex_list=[2, 4], num_unit_shards=2),
+            [-0.02429, -0.10726, -0.05249, -0.05249, 0.24466, 0.02601, 0.11815, 0.11815, 0.62317, 0.34321, 0.53193, 0.53193],
+            3.5295,
+            12,
+        ),
+        (
+            "BidirectionalGridLSTMCell",
+            dict(num_frequency_blocks=[3], backward_slice_offset=-1),
+            [-0.02429, -0.10726, -0.05249, -0.05249, 0.23155, 0.01528, 0.05011, 0.05011, 0.61266, 0.33095, 0.4734, 0.4734]
+            + [0.42557, 0.06936, 0.16611, 0.16611, 0.30332, -0.06469, 0.11229, 0.11229, 0.57135, 0.14136, 0.34245, 0.34245],
+            9.7212,
+            8,
+        ),
+    ],
+)
+def test_lstms_along_time_and_frequencies(cell, options, output, squares, variables):
+    with tf.variable_scope("grids", initializer=tf.constant_initializer(0.3)):
+        made = getattr(contrib.rnn, cell)(2, feature_size=2, frequency_skip=1, **options)
+        state = made.state_tuple_type(*(tf.constant([[0.1 * (i + 1), -0.2], [0.3, 0.05 * i]]) for i in range(len(made.state_size))))
+        outputs, new = made(tf.constant([[1.0, -2.0, 3.0, 0.5], [0.25, 1.0, -1.0, 2.0]]), state)
+    assert len(tf.trainable_variables()) == variables and outputs.shape.as_list() == [2, made.output_size]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        got, states = session.run([outputs, new])
+    np.testing.assert_allclose(got[0], output, atol=2e-5)
+    np.testing.assert_allclose(np.sum(np.square(states)), squares, rtol=1e-4)
+
+
+def test_grids_of_windows_that_do_not_fit():
+    with pytest.raises(ValueError, match="requires 2 but gets 3"):
+        cell = contrib.rnn.GridLSTMCell(2, feature_size=2, frequency_skip=1, num_frequency_blocks=[2], state_is_tuple=False)
+        cell(tf.zeros([1, 4]), tf.zeros([1, cell.state_size]))
+    with pytest.raises(ValueError, match="Must specify num_frequency_blocks"):
+        contrib.rnn.GridLSTMCell(2)

@@ -34,6 +34,7 @@ from millrace.contrib.rnn_cells import (  # noqa: F401
     TimeReversedFusedRNN,
     UGRNNCell,
 )
+from millrace.contrib.rnn_grid_cells import BidirectionalGridLSTMCell, GridLSTMCell  # noqa: F401
 from millrace.contrib.rnn_light_cells import CFNCell, IndRNNCell, IndyGRUCell, IndyLSTMCell, MinimalRNNCell, SRUCell  # noqa: F401
 from millrace.contrib.rnn_normed_cells import LayerNormLSTMCell, WeightNormLSTMCell  # noqa: F401
 from millrace.contrib.rnn_timed_cells import GLSTMCell, PhasedLSTMCell, TimeFreqLSTMCell  # noqa: F401

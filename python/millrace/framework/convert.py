@@ -89,7 +89,7 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         if array.dtype == np.complex128:
             return array
         return array
-    if array.dtype.kind in "fc" and dtype.is_integer and array.size:
+    if array.size and (array.dtype.kind in "fc" and dtype.is_integer or array.dtype.kind == "c" and dtype.is_floating):
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind == "b" and not dtype.is_bool and is_array or dtype.is_bool and array.dtype.kind != "b" and array.size:
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))

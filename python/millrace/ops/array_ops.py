@@ -74,7 +74,7 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
     dtype = dtypes.as_dtype(dtype).base_dtype
     if dtype == dtypes.bool_:
         value = bool(value)
-    elif dtype == dtypes.string:
+    elif dtype == dtypes.string and value == 0:
         value = ""
     with name_scope(name, default, [shape]) as scope:
         if not isinstance(shape, Tensor):
@@ -324,9 +324,10 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     Shapes: n values [s...] -> [n, s...], or with n at `axis`.
     Raises: ValueError when the shapes differ or the axis is out of range.
     """
-    if axis == 0 and not isinstance(values, Tensor):
+    if axis == 0:
         try:
-            return convert_to_tensor(values, name=name) if not _any_tensor(values) else gen_ops.pack(list(values), axis=0, name=name)
+            is_list = not isinstance(values, Tensor) and _any_tensor(values)
+            return gen_ops.pack(list(values), axis=0, name=name) if is_list else convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
             pass
     values = unstack(values) if isinstance(values, Tensor) else list(values)
@@ -362,7 +363,8 @@ def unstack(value: Any, num: Optional[int] = None, axis: int = 0, name: str = "u
         num = static[axis].value
         if num is None:
             raise at_user_line(ValueError("Cannot infer num from shape %s: give unstack num=" % static))
-    return gen_ops.unpack(value, num, axis=axis, name=name)
+    parts = gen_ops.unpack(value, num, axis=axis, name=name)
+    return [] if num == 0 else parts  # an op without results is given as an operation
 
 
 def unpack(value: Any, num: Optional[int] = None, name: str = "unpack", axis: int = 0) -> List[Tensor]:

@@ -59,7 +59,7 @@ def polyval(coeffs: List[Any], x: Any, name: Optional[str] = None) -> Tensor:
     """A polynomial of x, by Horner's rule; the first coefficient is that of the highest power."""
     with name_scope(name, "polyval", [x]):
         x = convert_to_tensor(x, name="x")
-        if not coeffs:
+        if not len(coeffs):
             return array_ops.zeros_like(x)
         value = convert_to_tensor(coeffs[0], x.dtype.base_dtype)
         for coefficient in coeffs[1:]:

@@ -43,6 +43,8 @@ def gather(
 def _batch_dims(batch_dims: int, indices: Tensor, function: str) -> int:
     """batch_dims as a number of axes of the indices, which count from their end when it is negative."""
     rank = indices.get_shape().ndims
+    if rank is None and batch_dims >= 0:
+        return batch_dims
     if rank is None:
         raise at_user_line(ValueError("%s does not allow indices with unknown shape when batch_dims=%d is given." % (function, batch_dims)))
     if not -rank <= batch_dims <= rank:

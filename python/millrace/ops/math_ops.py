@@ -140,7 +140,10 @@ def divide(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
     return truediv(x, y, name)
 
 
-realdiv = truediv
+def realdiv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y of their own type: of integers, rounded towards zero."""
+    x, y = _same_type(x, y)
+    return (gen_ops.truncate_div if x.dtype.is_integer else gen_ops.real_div)(x, y, name=name)
 
 
 def floordiv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
@@ -316,7 +319,9 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     for t in tensors:
         known = known.merge_with(t.get_shape())
     if not known.is_fully_defined():
-        return gen_ops.add_n(tensors, name=name)
+        total = gen_ops.add_n(tensors, name=name)
+        total.set_shape(known)
+        return total
     return gen_ops.accumulate_nv2(tensors, known, name=name)
 
 
@@ -451,11 +456,8 @@ def reduce_logsumexp(
         x = convert_to_tensor(input_tensor)
         largest = reduce_max(x, axis, True)
         shift = gen_ops.stop_gradient(array_ops.where(gen_ops.is_finite(largest), largest, array_ops.zeros_like(largest)))
-        result = gen_ops.add(gen_ops.log(reduce_sum(gen_ops.exp(x - shift), axis, True)), shift)
-        if not keep:
-            axes = [axis] if isinstance(axis, int) else axis
-            result = array_ops.reshape(result, []) if axes is None else array_ops.squeeze(result, axes)
-        return array_ops.identity(result, scope)
+        logs = gen_ops.log(reduce_sum(gen_ops.exp(x - shift), axis, keep))
+        return gen_ops.add(logs, shift if keep else array_ops.reshape(shift, array_ops.shape(logs)), name=scope)
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
@@ -495,9 +497,9 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Optional[str] =
             return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
         t = convert_to_tensor(t, name="t")
         clip_norm = cast(clip_norm, t.dtype.base_dtype)
-        if axes is None and clip_norm.get_shape().ndims == 0:
-            return gen_ops.clip_by_norm(t, clip_norm, name=scope)
-        size = gen_ops.sqrt(reduce_sum(t * t, axes, True))
+        squares = reduce_sum(t * t, axes, True)
+        longer = gen_ops.greater(squares, 0)  # the root has no derivative at 0, nor need it have one
+        size = array_ops.where(longer, gen_ops.sqrt(array_ops.where(longer, squares, array_ops.ones_like(squares))), squares)
         clipped = t * clip_norm
         t.get_shape().assert_is_compatible_with(clipped.get_shape())  # a norm for each element, not more of them
         return array_ops.identity(clipped / gen_ops.maximum(size, clip_norm), scope)

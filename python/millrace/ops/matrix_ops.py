@@ -12,6 +12,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.dialects import either
 
@@ -58,14 +59,20 @@ def matmul(
                 a, adjoint_a = math_ops.conj(a), True
             if transpose_b:
                 b, adjoint_b = math_ops.conj(b), True
-            same = all(s.ndims is not None and s.ndims > 2 for s in shapes) and shapes[0][:-2].is_compatible_with(shapes[1][:-2])
-            op = gen_ops.batch_mat_mul if same else gen_ops.batch_mat_mul_v2
+            op = gen_ops.batch_mat_mul if _same_batches(*shapes) else gen_ops.batch_mat_mul_v2
             return op(a, b, adj_x=adjoint_a, adj_y=adjoint_b, name=scope)
         if adjoint_a:
             a, transpose_a = math_ops.conj(a), True
         if adjoint_b:
             b, transpose_b = math_ops.conj(b), True
         return gen_ops.mat_mul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
+
+
+def _same_batches(a: Any, b: Any) -> bool:
+    """Whether the axes before the last two are known to need no broadcasting: a size that is not known may be 1 in one of both."""
+    return (
+        a.ndims is not None and a.ndims == b.ndims and a.ndims > 2 and all(x.value == y.value and x.value is not None for x, y in zip(a.dims[:-2], b.dims[:-2]))
+    )
 
 
 def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: Optional[str] = None) -> Tensor:
@@ -104,7 +111,12 @@ def _summed_axes(a: Tensor, axes: Any) -> Tuple[Any, Any]:
             raise at_user_line(ValueError("'axes' must not be larger than the number of dimensions of tensor %s." % a))
         return list(builtins.range(rank - axes, rank)), list(builtins.range(axes))
     if isinstance(axes, Tensor):
-        return axes[0], axes[1]
+        known = constant_value(axes)
+        if known is None:
+            return axes[0], axes[1]
+        axes = known.tolist()
+        if isinstance(axes, int):
+            return _summed_axes(a, axes)
     if len(axes) != 2:
         raise at_user_line(ValueError("'axes' must be an integer or have length 2."))
     pair = [[int(x)] if isinstance(x, (int, np.integer)) else x if isinstance(x, Tensor) else [int(i) for i in x] for x in axes]

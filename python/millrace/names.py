@@ -51,7 +51,7 @@ ReplicaDeviceSetter = train.cluster:replica_device_setter
 recompute_grad = contrib.layers_memory:recomputed
 GradientTape = ops.gradient_tape:GradientTape
 vectorized_map = ops.functional_ops:vectorized_map
-distribute = @
+distribute = framework.strategy
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space_nd bitcast broadcast_to ceil
@@ -327,7 +327,7 @@ context = framework.eager_context
 function = framework.function
 def_function wrap_function = .
 backprop = ops.gradient_tape .
-execution_callbacks = @
+execution_callbacks = framework.execution_callbacks
 def_function.function = framework.eager_context:function
 test = test
 
@@ -499,7 +499,9 @@ checkpointable.base.CheckpointableBase = train.tracking:Trackable
 checkpointable.data_structures.NoDependency = train.tracking:NoDependency
 checkpointable.util.CheckpointV1 = train.checkpoint:Checkpoint
 saving.saveable_object saving.saveable_object_util = train.saveable
-experimental.loss_scale experimental.loss_scale_optimizer = train.experimental
+experimental.loss_scale experimental.loss_scale_optimizer experimental.mixed_precision = train.experimental
+experimental.loss_scale.get = train.experimental:loss_scale_of
+experimental.mixed_precision.enable_mixed_precision_graph_rewrite_v1 = train.experimental:enable_mixed_precision_graph_rewrite
 checkpoint_ops = train.checkpoint_ops
 basic_loops = train.basic_loops
 evaluation = train.evaluation contrib.training_loops
@@ -641,7 +643,8 @@ saving saving.hdf5_format saving.save saving.model_config = keras.models keras.e
 
 [python.distribute]
 combinations strategy_combinations strategy_test_lib distribute_lib distribute_coordinator distribute_coordinator_context = @
-distribution_strategy_context cross_device_ops cross_device_utils device_util input_lib numpy_dataset values reduce_util shared_variable_creator = @
+distribution_strategy_context = framework.strategy
+cross_device_ops cross_device_utils device_util input_lib numpy_dataset values reduce_util shared_variable_creator = @
 mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy collective_all_reduce_strategy tpu_strategy = @
 multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
 

@@ -239,6 +239,27 @@ def test_scaled_losses():
         E.FixedLossScale(0.5)
     with pytest.raises(ValueError, match="instance of Optimizer"):
         E.MixedPrecisionLossScaleOptimizer("sgd", 2)
+    assert repr(scale) == "DynamicLossScale(initial_loss_scale=8.0, increment_period=2, multiplier=2.0)" and repr(E.FixedLossScale(3)) == "FixedLossScale(3.0)"
+    assert session.run(scale.update([None])[1])  # there is nothing that is not finite
+
+
+def test_mixed_precision_scales_losses():
+    E = tf.train.experimental
+    made = E.enable_mixed_precision_graph_rewrite(tf.train.GradientDescentOptimizer(0.5), 128.0)
+    v = tf.get_variable("mixed", initializer=[1.0, 2.0])
+    train = made.minimize(tf.reduce_sum(v * v))
+    session = tf.get_default_session()
+    session.run(tf.global_variables_initializer())
+    session.run(train)
+    assert session.run(v).tolist() == [0, 0]
+    for wrong, kind, text in (
+        (made, ValueError, "must not already"),
+        (3, ValueError, "must be an instance"),
+        (keras.optimizers.SGD(), NotImplementedError, "Keras"),
+    ):
+        with pytest.raises(kind, match=text):
+            E.enable_mixed_precision_graph_rewrite(wrong)
+    E.disable_mixed_precision_graph_rewrite()
 
 
 def _sigmoid(x):

@@ -41,7 +41,9 @@ ragged: cross cross_hashed
     tf.load_op_library: the library of an op knows its shapes
 nn: linear cross_entropy_with_logits
     tf.layers.dense and tf.nn.softmax_cross_entropy_with_logits
-distribute:
+distribute: CrossDeviceOps HierarchicalCopyAllReduce InputContext InputReplicationMode MirroredStrategy NcclAllReduce OneDeviceStrategy
+    one process with several CPU devices and tf.device: strategies need servers
+distribute: ReductionToOneDevice Server experimental experimental_set_strategy
     one process with several CPU devices and tf.device: strategies need servers
 python.distribute:
     one process with several CPU devices and tf.device: strategies need servers
@@ -67,7 +69,7 @@ experimental:
     what TensorFlow 1.x has
 types:
     tf.Tensor and tf.Variable
-train.experimental: PythonState auto_mixed_precision_scope disable_mixed_precision_graph_rewrite enable_mixed_precision_graph_rewrite
+train.experimental: PythonState auto_mixed_precision_scope
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and tf.cast in the model: no graph is rewritten
 train: sdca_fprint sdca_optimizer sdca_shrink_l1
     tf.train.FtrlOptimizer, or tf.train.ProximalGradientDescentOptimizer

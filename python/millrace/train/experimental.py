@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.framework import dtypes, nest, not_provided
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.errors import at_user_line
@@ -66,6 +67,9 @@ class FixedLossScale(LossScale):
         del grads  # the scale is fixed
         return control_flow_ops.no_op(), True
 
+    def __repr__(self) -> str:
+        return "FixedLossScale(%s)" % self._loss_scale_value
+
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""
         return {"loss_scale_value": self._loss_scale_value}
@@ -73,7 +77,7 @@ class FixedLossScale(LossScale):
 
 def _all_finite(grads: Any) -> Tensor:
     flat: List[Any] = [g.values if isinstance(g, IndexedSlices) else g for g in nest.flatten(grads) if g is not None]
-    return math_ops.reduce_all(array_ops.stack([math_ops.reduce_all(gen_ops.is_finite(g)) for g in flat]))
+    return math_ops.reduce_all([math_ops.reduce_all(gen_ops.is_finite(g)) for g in flat])
 
 
 class DynamicLossScale(LossScale):
@@ -99,6 +103,10 @@ class DynamicLossScale(LossScale):
         zero = array_ops.zeros_like(good)
         steps = array_ops.where(gen_ops.logical_and(finite, gen_ops.logical_not(due)), good, zero)
         return control_flow_ops.group(self._scale.assign(array_ops.where(finite, grown, shrunk)).op, self._good.assign(steps).op), finite
+
+    def __repr__(self) -> str:
+        given = (self.initial_loss_scale, self.increment_period, self.multiplier)
+        return "DynamicLossScale(initial_loss_scale=%s, increment_period=%s, multiplier=%s)" % given
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""
@@ -157,6 +165,22 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     def variables(self) -> List[Any]:
         """The optimizer's."""
         return self._optimizer.variables()
+
+
+def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> MixedPrecisionLossScaleOptimizer:
+    """The optimizer with a scaled loss. No graph is rewritten: operations compute in the types that they say, as those of TensorFlow do on processors."""
+    if isinstance(opt, MixedPrecisionLossScaleOptimizer):
+        raise at_user_line(ValueError('"opt" must not already be an instance of a MixedPrecisionLossScaleOptimizer.'))
+    if hasattr(opt, "get_updates"):
+        raise at_user_line(NotImplementedError("Losses of Keras' optimizers are not scaled: train with an optimizer of tf.train"))
+    if not isinstance(opt, Optimizer):
+        raise at_user_line(ValueError('"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but got: %s' % (opt,)))
+    tf_logging.warn("The loss is scaled, but no graph is rewritten: tf.cast says where a model computes in half precision.")
+    return MixedPrecisionLossScaleOptimizer(opt, loss_scale)
+
+
+def disable_mixed_precision_graph_rewrite() -> None:
+    """Changes nothing: no graph is rewritten."""
 
 
 __getattr__ = not_provided.getter("train.experimental")

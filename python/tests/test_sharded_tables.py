@@ -106,6 +106,15 @@ def test_only_rows_travel():
         worker.stop()
 
 
+@pytest.mark.parametrize("strategy, want", [(None, [0, 3, 2]), ("mod", [0, 3, 2]), ("div", [0, 1, 4])])
+def test_parts_of_a_variable_are_read_by_the_strategy_of_the_call(strategy, want):
+    table = tf.get_variable("table", initializer=np.arange(5.0), partitioner=tf.fixed_size_partitioner(2))
+    rows = tf.nn.embedding_lookup(table, [0, 1, 4], **({"partition_strategy": strategy} if strategy else {}))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(rows).tolist() == want
+
+
 def test_rows_that_are_named_twice_are_one_row_of_the_gradient():
     table = tf.get_variable("table", initializer=np.arange(12, dtype=np.float32).reshape(6, 2), partitioner=tf.fixed_size_partitioner(2))
     sparse = tf.SparseTensor([[0, 0], [0, 1], [0, 2], [1, 0]], tf.constant([5, 5, 0, 3], tf.int64), [2, 3])
@@ -113,7 +122,7 @@ def test_rows_that_are_named_twice_are_one_row_of_the_gradient():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for given, want in ((None, [[20 / 3, 23 / 3], [6, 7]]), (weights, [[30 / 4, 34 / 4], [6, 7]])):
-            made = tf.nn.embedding_lookup_sparse(table, sparse, given)
+            made = tf.nn.embedding_lookup_sparse(table, sparse, given, partition_strategy="div")
             np.testing.assert_allclose(session.run(made), want, rtol=1e-6)
             gradients = tf.gradients(tf.reduce_sum(made), list(table))
             shares = [1 / 3, 1, 2 / 3] if given is None else [1 / 4, 1, 3 / 4]

@@ -447,13 +447,13 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: Optional[str] = None)
 def embedding_lookup(
     params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, validate_indices: bool = True, max_norm: Any = None
 ) -> Tensor:
-    """The rows of tables at ids. Several tables are one, split by `partition_strategy` (mod or div).
+    """The rows of tables at ids. Several tables, or the parts of a variable, are one, split by `partition_strategy` (mod or div).
 
     Shapes: params [rows, d...], ids [i...] -> [i..., d...].
     Raises: InvalidArgumentError in the step when an id is no row; ValueError when there is no table.
     """
     if isinstance(params, PartitionedVariable):
-        params, partition_strategy = list(params), "div"
+        params = list(params)
     if not isinstance(params, (list, tuple)):
         params = [params]
     if not params:

@@ -55,6 +55,16 @@ def test_adam_is_exact_and_its_slots_have_tensorflows_names():
         np.testing.assert_allclose(session.run(w), x, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "optimizer, slots",
+    [(tf.train.AdamOptimizer, ["beta1_power", "beta2_power", "b/Adam", "b/Adam_1", "a/Adam", "a/Adam_1"]), (tf.train.RMSPropOptimizer, None)],
+)
+def test_slots_are_listed_in_tensorflows_order(optimizer, slots):
+    b, a = tf.Variable(1.0, name="b"), tf.Variable(2.0, name="a")
+    optimizer(0.1).minimize(a * b)
+    assert [v.op.name for v in tf.global_variables()][2:] == (slots or ["b/RMSProp", "b/RMSProp_1", "a/RMSProp", "a/RMSProp_1"])
+
+
 def test_gradients_can_be_clipped_and_are_sparse_for_lookups():
     table = tf.Variable(tf.ones([5, 2]))
     loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 1, 3]))

@@ -100,12 +100,19 @@ class RuleOptimizer(Optimizer):
         return update
 
     def _adopt(self, graph: Any, known: int) -> None:
-        """Makes Variables of the nodes that the library has added for slots."""
-        for op in graph.get_operations()[known:]:
-            if op.type in ("VariableV2", "VarHandleOp"):
-                variable = Variable._of_op(op)
-                add_to_collection(GraphKeys.GLOBAL_VARIABLES, variable)
-                self._kept[graph].append(variable)
+        """Makes Variables of the nodes that the library has added for slots, in TensorFlow's order: powers first, a variable's slots by their numbers."""
+        added = [op for op in graph.get_operations()[known:] if op.type in ("VariableV2", "VarHandleOp")]
+        stems = [re.sub(r"_\d+$", "", op.name) for op in added]
+        powers = {p + "_power" for p in self._powers}
+
+        def place(numbered: Tuple[int, Operation]) -> Any:
+            stem, name = stems[numbered[0]], numbered[1].name
+            return stem.rsplit("/", 1)[-1] not in powers, stems.index(stem), len(name), name
+
+        for _, op in sorted(enumerate(added), key=place):
+            variable = Variable._of_op(op)
+            add_to_collection(GraphKeys.GLOBAL_VARIABLES, variable)
+            self._kept[graph].append(variable)
 
     def _non_slots_of(self, graph: Any) -> Dict[str, Any]:
         slots = {id(self._slot_in_library(v, n)) for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES) for n in self._slot_names}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What models of tf.keras train: which weights, by which gradients, and what layers make of their inputs."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -242,3 +244,15 @@ def test_inputs_that_no_model_takes_and_data_without_examples():
             run(data[:0], y[:0], verbose=0)
     with pytest.raises(ValueError, match="Dimension -1 must be >= 0"):
         keras.layers.Dense(-1)(x)
+
+
+def test_losses_are_means_in_double_precision_and_metrics_what_the_graph_gives():
+    model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid", kernel_initializer="ones", input_shape=(2,))])
+    model.compile(keras.optimizers.SGD(0.0), "mse", ["mae", keras.metrics.Recall(thresholds=[0.1, 0.9])])
+    x, y = np.array([[1.0, 2.0], [-3.0, 0.5], [0.0, 1.0]]), np.array([[1.0], [1.0], [0.0]])
+    history = model.fit(x, y, batch_size=2, verbose=0, validation_data=(x, y)).history
+    for loss, mae, recall in ([v[0] for v in list(history.values())[:3]], [v[0] for v in list(history.values())[3:]], model.evaluate(x, y, verbose=0)):
+        assert (loss.dtype, mae.dtype) == (np.float64, np.float32)
+        assert recall.tolist() == [0.5, 0.5]
+    json.dumps(history["loss"])  # floats of Python, too
+    assert {v.dtype for v in model.train_on_batch(x, y)} == {np.dtype(np.float32)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
+import numpy as np
+
 from millrace.keras.utils.generic_utils import Progbar
 
 
@@ -184,7 +186,7 @@ class BaseLogger(Callback):
         size = logs.get("size", 0)
         self.seen += size * logs.get("num_steps", 1)
         for key, value in logs.items():
-            self.totals[key] = value if key in self.stateful_metrics else self.totals.get(key, 0) + value * size
+            self.totals[key] = value if key in self.stateful_metrics else self.totals.get(key, 0) + np.float64(value) * size
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Puts the means into the logs."""

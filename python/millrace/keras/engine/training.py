@@ -463,7 +463,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         values = K.get_session().run([self._measures, operations], feeds)[0]
         if reset_metrics:  # what comes after counts from here
             self.reset_metrics()
-        return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
+        return one_or_all(values)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
         """The loss and metrics of arrays, of this batch unless reset_metrics is False."""

@@ -26,25 +26,23 @@ def _rows(array: Any, at: Any) -> Any:
 
 
 class _Sums:
-    """Means of measures over batches, by their numbers of examples; of those that count themselves the last value."""
+    """The mean of the loss over batches, by their numbers of examples, and the last values of metrics, which count over batches themselves."""
 
-    def __init__(self, counted: Any = ()) -> None:
-        self.total: Any = None
-        self.last: Dict[int, float] = {}
-        self.counted, self.seen = counted, 0
+    def __init__(self) -> None:
+        self.total, self.seen = np.float64(0), 0
+        self.metrics: Optional[List[Any]] = None
 
     def add(self, values: Any, size: int) -> None:
         """Counts a batch."""
-        values = np.array([float(v) for v in values])
-        self.last.update((i, float(values[i])) for i in self.counted)
-        self.total = values * size if self.total is None else self.total + values * size
+        self.total += np.float64(values[0]) * size
         self.seen += size
+        self.metrics = list(values[1:])
 
-    def means(self) -> List[float]:
-        """The means so far."""
-        if self.total is None:
+    def means(self) -> List[Any]:
+        """The loss and metrics so far."""
+        if self.metrics is None:
             raise at_user_line(ValueError("Empty training data."))
-        return [self.last.get(i, float(v)) for i, v in enumerate(self.total / max(1, self.seen))]
+        return [self.total / max(1, self.seen), *self.metrics]
 
 
 def _is_validated(epoch: int, frequency: Any) -> bool:
@@ -86,7 +84,7 @@ class TrainingLoops(streams.StreamLoops):
     def _new_sums(self: Any) -> _Sums:
         """What measures are gathered in from the start; metrics that count themselves start again."""
         self.reset_metrics()
-        return _Sums(getattr(self, "_counting", None) or ())
+        return _Sums()
 
     def _loop(
         self: Any,
@@ -170,7 +168,7 @@ class TrainingLoops(streams.StreamLoops):
             yield made, size
         getattr(told, "on_%s_end" % mode)({})
 
-    def _measured(self: Any, items: Any, verbose: int = 0, samples: Any = None, steps: Any = None) -> List[float]:
+    def _measured(self: Any, items: Any, verbose: int = 0, samples: Any = None, steps: Any = None) -> List[Any]:
         """The means of the measures over batches of an evaluation."""
         bar = self._progress("steps" if samples is None else "samples", self._parameters_of(samples, steps, "test"), verbose) if verbose else None
         sums = self._new_sums()
@@ -322,7 +320,7 @@ class TrainingLoops(streams.StreamLoops):
         self._validation_arrays = x, y, weights
         return lambda trained: self._evaluate_arrays(x, y, weights, size or trained, steps, equal_batches=size is None)
 
-    def _evaluate_arrays(self: Any, x: Any, y: Any, weights: Any, size: int, steps: Any, verbose: int = 0, equal_batches: bool = False) -> List[float]:
+    def _evaluate_arrays(self: Any, x: Any, y: Any, weights: Any, size: int, steps: Any, verbose: int = 0, equal_batches: bool = False) -> List[Any]:
         present = [a for a in [*x, *y] if a is not None]
         self._needs_steps(present, steps, "steps")
         if steps or not present:  # tensors give other values each time
@@ -353,7 +351,7 @@ class TrainingLoops(streams.StreamLoops):
             return self.evaluate_generator(x, steps, callbacks, max_queue_size, workers, use_multiprocessing, verbose)
         size = self._size_of_batches(batch_size, x)
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
-        return streams.loss_or_all(self._watched_by(callbacks, "test", lambda: self._evaluate_arrays(x, y, weights, size, steps, verbose)))
+        return one_or_all(self._watched_by(callbacks, "test", lambda: self._evaluate_arrays(x, y, weights, size, steps, verbose)))
 
     def predict(
         self: Any,

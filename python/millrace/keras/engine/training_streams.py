@@ -7,7 +7,6 @@ import itertools
 import random
 from typing import Any, Callable, Iterator, List, Optional
 
-import numpy as np
 
 from millrace import tf_logging
 from millrace.data import cardinality
@@ -26,11 +25,6 @@ def is_stream(x: Any) -> bool:
         or hasattr(x, "get_next")
         or (hasattr(x, "__getitem__") and hasattr(x, "__len__") and hasattr(x, "on_epoch_end"))
     )
-
-
-def loss_or_all(means: List[float]) -> Any:
-    """A loss without metrics as a scalar of NumPy, else the list."""
-    return np.float64(means[0]) if len(means) == 1 else means
 
 
 def is_data_set(x: Any) -> bool:
@@ -221,7 +215,7 @@ class StreamLoops:
         del max_queue_size  # batches are made as they are asked for
         del legacy  # names that such arguments had before
         callbacks = None if isinstance(callbacks, int) else callbacks  # the third one by place: max_queue_size until 1.13
-        return loss_or_all(self._watched_by(callbacks, "test", lambda: self._evaluate_stream(generator, steps, "steps", verbose)))
+        return one_or_all(self._watched_by(callbacks, "test", lambda: self._evaluate_stream(generator, steps, "steps", verbose)))
 
     def _evaluate_stream(self: Any, generator: Any, steps: Optional[int], what: str, verbose: int = 0) -> List[float]:
         count = self._steps_of(generator, steps, what)
@@ -235,7 +229,7 @@ class StreamLoops:
                 x, y, weights = self._standardize_user_data(*self._taken_apart(item), of_data_set=is_data_set(generator))
                 yield (x, y, weights), 1
 
-        means: List[float] = self._measured(sized(), verbose, steps=count)
+        means: List[Any] = self._measured(sized(), verbose, steps=count)
         return means
 
     def predict_generator(

@@ -26,6 +26,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterRnnOps(registry);
   RegisterStateOps(registry);
   RegisterTrainingOps(registry);
+  RegisterSdcaOps(registry);
   RegisterRandomOps(registry);
   RegisterCandidateOps(registry);
   RegisterSparseOps(registry);

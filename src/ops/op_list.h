@@ -15,6 +15,7 @@ void RegisterNnOps(OpRegistry& registry);           // convolution, pooling, nor
 void RegisterRnnOps(OpRegistry& registry);          // recurrent cells
 void RegisterStateOps(OpRegistry& registry);        // variables and their updates
 void RegisterTrainingOps(OpRegistry& registry);     // optimizer updates
+void RegisterSdcaOps(OpRegistry& registry);         // dual coordinate ascent
 void RegisterRandomOps(OpRegistry& registry);       // random numbers
 void RegisterCandidateOps(OpRegistry& registry);    // classes drawn for losses
 void RegisterSparseOps(OpRegistry& registry);       // sparse tensors

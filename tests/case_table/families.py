@@ -20,6 +20,7 @@ import quantize_rows
 import random_rows
 import reduction_rows
 import signal_rows
+import solver_rows
 import sparse_math_rows
 import sparse_rows
 import special_rows
@@ -42,6 +43,7 @@ def add_to(table: Table) -> None:
         arrangement_rows,
         state_rows,
         training_rows,
+        solver_rows,
         random_rows,
         summary_rows,
         sparse_rows,

@@ -86,7 +86,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("_HostCast _ListToArray _ArrayToList _CopyToHost _CopyFromHost".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul".split(), "made by the compiler: python/tests/test_fusion.py"),
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
-    **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
+    **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong SdcaFprint".split(), _HASHES),
     **dict.fromkeys("Conv3DBackpropInput Conv3DBackpropFilter".split(), _OLDER_VOLUMES),
     "MaxPoolGradGradWithArgmax": _OLDER_VOLUMES,
     **dict.fromkeys("MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad".split(), _VOLUMES),

@@ -31,6 +31,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterRnnKernels(registry);
   RegisterStateKernels(registry);
   RegisterTrainingKernels(registry);
+  RegisterSdcaKernels(registry);
   RegisterRandomKernels(registry);
   RegisterCandidateKernels(registry);
   RegisterSparseKernels(registry);

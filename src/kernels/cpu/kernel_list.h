@@ -15,6 +15,7 @@ void RegisterNnKernels(KernelRegistry& registry);
 void RegisterRnnKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
+void RegisterSdcaKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterCandidateKernels(KernelRegistry& registry);
 void RegisterSparseKernels(KernelRegistry& registry);

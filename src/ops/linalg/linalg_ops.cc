@@ -11,6 +11,7 @@ void RegisterLinalgOps(OpRegistry& registry) {
   RegisterLeastSquaresOps(registry);
   RegisterEinsumOps(registry);
   RegisterMatrixFunctionOps(registry);
+  RegisterWalsOps(registry);
 }
 
 }  // namespace millrace

@@ -14,6 +14,7 @@ void RegisterSpectralOps(OpRegistry& registry);
 void RegisterLeastSquaresOps(OpRegistry& registry);
 void RegisterEinsumOps(OpRegistry& registry);
 void RegisterMatrixFunctionOps(OpRegistry& registry);
+void RegisterWalsOps(OpRegistry& registry);
 
 // Input i as a stack of square matrices; its last two dimensions merged.
 StatusOr<PartialShape> SquareMatrices(ShapeContext& c, int i);

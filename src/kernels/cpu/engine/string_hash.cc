@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 namespace millrace {
 namespace {
@@ -114,7 +113,80 @@ uint64_t OfLong(const char* s, size_t n) {
               Join(state.v.second, state.w.second, mul) + state.x, mul);
 }
 
+// ---- The one of 128 bits ----
+
+constexpr uint64_t kMul128 = 0x9ddfea08eb382d69;
+uint64_t Join128(uint64_t u, uint64_t v) { return Join(u, v, kMul128); }
+
+using Halves = std::pair<uint64_t, uint64_t>;
+
+// Below 128 bytes.
+Halves OfShort128(const char* s, size_t n, Halves seed) {
+  auto [a, b] = seed;
+  uint64_t c = 0, d = 0;
+  if (n <= 16) {
+    a = Fold(a * kMul1) * kMul1;
+    c = b * kMul1 + OfShort(s, n);
+    d = Fold(a + (n >= 8 ? Load64(s) : c));
+  } else {
+    c = Join128(Load64(s + n - 8) + kMul1, a);
+    d = Join128(b + n, c + Load64(s + n - 16));
+    a += d;
+    for (size_t at = 0; at + 16 < n; at += 16) {
+      a = (a ^ (Fold(Load64(s + at) * kMul1) * kMul1)) * kMul1;
+      b ^= a;
+      c = (c ^ (Fold(Load64(s + at + 8) * kMul1) * kMul1)) * kMul1;
+      d ^= c;
+    }
+  }
+  a = Join128(a, c);
+  b = Join128(d, b);
+  return {a ^ b, Join128(b, a)};
+}
+
+Halves OfLong128(const char* s, size_t n, Halves seed) {
+  Long state{seed.first, seed.second, n * kMul1};
+  state.v.first = Right(state.y ^ kMul1, 49) * kMul1 + Load64(s);
+  state.v.second = Right(state.v.first, 42) * kMul1 + Load64(s + 8);
+  state.w.first = Right(state.y + state.z, 35) * kMul1 + state.x;
+  state.w.second = Right(state.x + Load64(s + 88), 53) * kMul1;
+  const char* const end = s + n;
+  size_t rest = n;
+  for (; rest >= 128; rest -= 128, s += 128) {
+    state.Block(s, kMul1, 1);
+    state.Block(s + 64, kMul1, 1);
+  }
+  auto& [x, y, z, v, w] = state;
+  x += Right(v.first + z, 49) * kMul0;
+  y = y * kMul0 + Right(w.second, 37);
+  z = z * kMul0 + Right(w.first, 27);
+  w.first *= 9;
+  v.first *= kMul0;
+  for (size_t done = 0; done < rest;) {  // 32 bytes at a time from the end, and as many of those before as it takes
+    done += 32;
+    const char* const part = end - done;
+    y = Right(x + y, 42) * kMul0 + v.second;
+    w.first += Load64(part + 16);
+    x = x * kMul0 + w.first;
+    z += w.second + Load64(part);
+    w.second += v.first;
+    v = Long::Mix32(part, v.first + z, v.second);
+    v.first *= kMul0;
+  }
+  x = Join128(x, v.first);
+  y = Join128(y + z, w.first);
+  return {Join128(x + v.second, w.second) + y, Join128(x + w.second, y + v.second)};
+}
+
 }  // namespace
+
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view text) {
+  const char* s = text.data();
+  const size_t n = text.size();
+  if (n < 16) return OfShort128(s, n, {kMul0, kMul1});
+  const Halves seed{Load64(s), Load64(s + 8) + kMul0};
+  return n - 16 < 128 ? OfShort128(s + 16, n - 16, seed) : OfLong128(s + 16, n - 16, seed);
+}
 
 uint64_t Fingerprint64(absl::string_view text) {
   if (text.size() <= 16) return OfShort(text.data(), text.size());

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -11,6 +12,8 @@ namespace millrace {
 
 // FarmHash's Fingerprint64.
 uint64_t Fingerprint64(absl::string_view text);
+// FarmHash's Fingerprint128, low half first.
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view text);
 // MurmurHash64A with TensorFlow's seed.
 uint64_t MurmurHash64(absl::string_view text);
 // SipHash-2-4 with a key of 128 bits: who does not know the key finds no texts of one hash.

@@ -31,6 +31,16 @@ TEST(StringHash, EveryLength) {
   EXPECT_EQ(OfAllLengths([](const std::string& s) { return SipHash64({123, 456}, s); }), 17720157546680159458u);
 }
 
+// What TensorFlow 2.21's SdcaFprint gives.
+TEST(StringHash, EveryLengthTo128Bits) {
+  uint64_t all = 0;
+  for (size_t n = 0; n < 300; ++n) {
+    const auto [low, high] = Fingerprint128(Text(n));
+    all = (all * 31 + low) * 31 + high;
+  }
+  EXPECT_EQ(all, 8571920244547199684u);
+}
+
 // The example of SipHash's paper: key 00 to 0f, text 00 to 0e.
 TEST(StringHash, SipHashAsPublished) {
   std::string text;

@@ -13,5 +13,6 @@ void RegisterLeastSquaresKernels(KernelRegistry& registry);
 void RegisterEinsumKernels(KernelRegistry& registry);
 void RegisterMatrixFunctionKernels(KernelRegistry& registry);
 void RegisterTridiagonalKernels(KernelRegistry& registry);
+void RegisterWalsKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -12,6 +12,7 @@ void RegisterLinalgKernels(KernelRegistry& registry) {
   RegisterEinsumKernels(registry);
   RegisterMatrixFunctionKernels(registry);
   RegisterTridiagonalKernels(registry);
+  RegisterWalsKernels(registry);
 }
 
 }  // namespace millrace

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.ops import linalg_broadcast
+from millrace.ops import linalg_addition, linalg_broadcast
 
 L = tf.linalg
 R = np.random.RandomState(3)
@@ -326,3 +326,28 @@ def test_pseudo_inverses_by_limits_of_each_matrix():
         np.testing.assert_allclose(
             session.run(tf.linalg.pinv(matrices, rcond=limits)), [np.linalg.pinv(m, rcond=r) for m, r in zip(matrices, limits)], rtol=1e-9
         )
+
+
+def test_sums_keep_their_form():
+    eye, scaled = L.LinearOperatorIdentity(2, [3]), L.LinearOperatorScaledIdentity(2, [2.0, 3, 4])
+    diag, tril = L.LinearOperatorDiag([1.0, 2], is_positive_definite=True, name="D"), L.LinearOperatorLowerTriangular([[5.0, 0], [6, 7]])
+    full = L.LinearOperatorFullMatrix([[1.0, 2], [3, 4]])
+    add_operators = tf.contrib.linalg.add_operators
+    with tf.Session() as session:
+        for more, kind in (([], type(scaled)), ([diag], type(diag)), ([tril], type(tril)), ([tril, full, diag], type(full))):
+            (made,) = add_operators([eye, scaled, *more])
+            assert type(made) is kind and made.is_positive_definite is None
+            parts = session.run([one.to_dense() for one in (made, eye, scaled, *more)])
+            np.testing.assert_allclose(parts[0], sum(parts[1:]))
+    (made,) = add_operators([diag, L.LinearOperatorDiag([3.0, 4], is_positive_definite=True, name="E")])
+    assert made.name == "Add/E__D/" and made.is_positive_definite and made.is_non_singular and made.is_self_adjoint
+    assert [type(one) for one in add_operators([diag, tril, diag], addition_tiers=[[linalg_addition._AddAndReturnDiag()]])] == [type(tril), type(diag)]
+    assert not isinstance(diag, L.LinearOperatorLowerTriangular) and not isinstance(eye, L.LinearOperatorLowerTriangular)
+    assert add_operators([full]) == [full] and add_operators([full, diag], operator_name="sum")[0].name == "sum"
+    for wrong, kind, text in (
+        ([], ValueError, "at least one"),
+        ([1], TypeError, "only LinearOperator"),
+        ([eye, L.LinearOperatorIdentity(3)], ValueError, "same domain"),
+    ):
+        with pytest.raises(kind, match=text):
+            add_operators(wrong)

@@ -2,6 +2,7 @@
 # mypy: implicit-reexport
 """tf.contrib.linalg: matrices of a certain form."""
 
+from millrace.ops.linalg_addition import add_operators  # noqa: F401
 from millrace.ops.linalg_operators import (  # noqa: F401
     LinearOperator,
     LinearOperatorDiag,

@@ -409,7 +409,24 @@ def hints(non_singular: Any, self_adjoint: Any, positive_definite: Any, square: 
     return {key: known.get(key) if value is None else value for key, value in given.items()}
 
 
-class LinearOperatorLowerTriangular(LinearOperator):
+class _Triangular(LinearOperator):
+    """Matrices of which all above the diagonal is zero."""
+
+    def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
+        matrix, rhs = _batched(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
+        return gen_ops.matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+
+    def _assert_non_singular(self) -> Any:
+        return assert_no_entries_with_modulus_zero(self._diag_part(), "Singular operator: the diagonal contained zero values.")
+
+    def _determinant(self) -> Tensor:
+        return math_ops.reduce_prod(self._diag_part(), -1)
+
+    def _log_abs_determinant(self) -> Tensor:
+        return math_ops.reduce_sum(gen_ops.log(math_ops.abs(self._diag_part())), -1)
+
+
+class LinearOperatorLowerTriangular(_Triangular):
     """Matrices of which all above the diagonal counts as zero."""
 
     def __init__(
@@ -427,24 +444,11 @@ class LinearOperatorLowerTriangular(LinearOperator):
         whole = gen_ops.matrix_band_part(tril, -1, 0)
         self._of(whole, [tril], hints(is_non_singular, is_self_adjoint, is_positive_definite, is_square, is_square=True), name)
 
-    def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
-        matrix, rhs = _batched(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
-        return gen_ops.matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
-
-    def _assert_non_singular(self) -> Any:
-        return assert_no_entries_with_modulus_zero(self._diag_part(), "Singular operator: the diagonal contained zero values.")
-
-    def _determinant(self) -> Tensor:
-        return math_ops.reduce_prod(self._diag_part(), -1)
-
-    def _log_abs_determinant(self) -> Tensor:
-        return math_ops.reduce_sum(gen_ops.log(math_ops.abs(self._diag_part())), -1)
-
 
 LinearOperatorTriL = LinearOperatorLowerTriangular
 
 
-class LinearOperatorDiag(LinearOperatorLowerTriangular):
+class LinearOperatorDiag(_Triangular):
     """Diagonal matrices."""
 
     def __init__(

@@ -39,7 +39,7 @@ def test_gather_in_batches():
         with pytest.raises(ValueError, match="batch_dims"):
             tf.gather(params, indices, axis=1, batch_dims=2)
         with pytest.raises(ValueError, match="unknown shape"):
-            tf.gather(params, tf.placeholder(tf.int32), batch_dims=1)
+            tf.gather(params, tf.placeholder(tf.int32), batch_dims=-1)
 
 
 def test_gather_nd_in_batches():

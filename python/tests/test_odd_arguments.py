@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions called with arguments that few programs give: answers of TensorFlow 1.15."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,25 @@ def test_types_of_quotients_and_ones(session):
     assert session.run(tf.realdiv(tf.constant([7, -7]), 2)).tolist() == [3, -3]
     with pytest.raises(TypeError, match="Expected string"):
         tf.ones([2], tf.string)
+
+
+def test_numbers_beyond_their_type(session):
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert session.run([x[: sys.maxsize], x[-sys.maxsize : 2]])[0].tolist() == [1, 2, 3]
+    np.testing.assert_allclose(session.run(x * 10**20), np.float32([1e20, 2e20, 3e20]))
+    assert tf.contrib.util.constant_value(tf.constant(b"a\0")).tolist() == b"a\0"
+
+
+def test_lists_of_tensors_take_the_type_that_is_hinted_at(session):
+    assert tf.convert_to_tensor([tf.constant(1), 2.5], dtype_hint=tf.float32).dtype == tf.float32
+    assert tf.convert_to_tensor([tf.constant(1), 2], preferred_dtype=tf.string).dtype == tf.int32
+
+
+def test_a_bounded_loop_over_one_structure_gives_it_back(session):
+    start = {"i": tf.constant(0), "x": tf.constant(2.0)}
+
+    def step(state):
+        return {"i": state["i"] + 1, "x": state["x"] * 2}
+
+    assert session.run(tf.while_loop(lambda state: state["i"] < 9, step, [start], maximum_iterations=3)) == {"i": 3, "x": 16}
+    assert session.run(tf.while_loop(lambda state: state["i"] < 2, lambda state: [step(state)], [start]))[0] == {"i": 2, "x": 8}

@@ -62,6 +62,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         array = np.asarray(_plain(value))
     except ValueError:
         raise at_user_line(ValueError("Argument must be a dense tensor, but the parts of %.80r have different lengths" % (value,))) from None
+    if array.dtype == object and dtype is not None and (dtype.is_floating or dtype.is_complex) and all(isinstance(v, (int, float)) for v in array.ravel()):
+        array = array.astype(np.float64)  # integers beyond 64 bits
     if array.dtype == object and hasattr(value, "__array__") and array.size and all(isinstance(v, (str, bytes)) for v in array.ravel()):
         return array  # a column of words, as pandas has it
     if array.dtype == object and _is_ragged(value):
@@ -235,6 +237,11 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
     if hasattr(value, "_as_graph_element") and not isinstance(value, type):
         return internal_convert_to_tensor(value._as_graph_element(), dtype, name, as_ref)
     if isinstance(value, (list, tuple)) and _holds_tensor(value):
+        for wanted in (preferred_dtype,) if dtype is None and preferred_dtype is not None else ():
+            try:
+                return _pack(value, dtypes.as_dtype(wanted), name or "packed")
+            except (TypeError, ValueError):
+                pass
         return _pack(value, dtype, name or "packed")
     if dtype is None and preferred_dtype is not None:
         try:

@@ -49,7 +49,7 @@ def folded_value(tensor: Tensor) -> Any:
 def _known(tensor: Tensor, partial: bool = False) -> Any:
     found = tensor._constant_value()
     if found is not None:
-        return found if isinstance(found, np.ndarray) else np.asarray(found)
+        return found if isinstance(found, np.ndarray) else np.asarray(found, object if isinstance(found, bytes) else None)
     rule = _RULES.get(tensor.op.type)
     return None if rule is None else rule(tensor, partial) if tensor.op.type == "Pack" else rule(tensor)
 

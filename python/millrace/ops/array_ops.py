@@ -566,7 +566,7 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
     with name_scope(None, "strided_slice", [tensor]) as scope:
         if begin:
             packed = [_index_vector(v) for v in (begin, end, strides)]
-            if any(isinstance(p, Tensor) and p.dtype == dtypes.int64 for p in packed):
+            if any(dtypes.as_dtype(p.dtype) == dtypes.int64 for p in packed):
                 packed = [
                     gen_ops.cast(p, dtypes.int64) if isinstance(p, Tensor) and p.dtype != dtypes.int64 else convert_to_tensor(p, dtypes.int64) for p in packed
                 ]
@@ -580,7 +580,8 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
 
 def _index_vector(values: List[Any]) -> Any:
     if not any(isinstance(v, Tensor) or hasattr(v, "_as_graph_element") for v in values):
-        return np.array([int(v) for v in values], np.int32)
+        numbers = np.array([int(v) for v in values], np.int64)
+        return numbers if np.any(numbers != numbers.astype(np.int32)) else numbers.astype(np.int32)
     wide = any(getattr(v, "dtype", None) == dtypes.int64 for v in values)
     dtype = dtypes.int64 if wide else dtypes.int32
     return gen_ops.pack([gen_ops.cast(v, dtype) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype else convert_to_tensor(v, dtype) for v in values])

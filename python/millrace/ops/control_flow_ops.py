@@ -383,8 +383,8 @@ def while_loop(
     if around is None:
         graph.add_to_collection(GraphKeys.WHILE_CONTEXT, context)
     packed = _packed(latest[0] if len(_flat(latest[0])) == len(values) and _same_form(latest[0], structure) else structure, values)
-    if len(values) == 1 and not return_same_structure and (len(packed) == 1 or maximum_iterations is None):
-        return packed[0]
+    if not return_same_structure and (len(values) == 1 if maximum_iterations is None else len(structure) == 1):
+        return packed[0]  # with a bound, one structure comes back as itself
     return packed
 
 

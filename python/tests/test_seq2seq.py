@@ -485,3 +485,14 @@ def test_histories_of_attention_are_those_of_hypotheses():
         got, of_steps, raw = session.run([history, wanted, written])
     assert got.shape == (4, batch * beams, 5) and (got != raw).any()
     np.testing.assert_allclose(got, of_steps, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["BahdanauAttention", "LuongAttention", "BahdanauMonotonicAttention", "LuongMonotonicAttention"])
+def test_keys_and_values_of_programs(kind):
+    mechanism = getattr(seq2seq, kind)(5, tf.constant(MEMORY), dtype=tf.float64, custom_key_value_fn=lambda keys, values: (2 * keys, values + 1))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        keys, values, kernel = session.run([mechanism.keys, mechanism.values, mechanism.memory_layer.kernel])
+    np.testing.assert_allclose(keys, 2 * MEMORY @ kernel)
+    np.testing.assert_array_equal(values, MEMORY + 1)
+    assert mechanism.memory_layer.dtype == "float64" or mechanism.memory_layer.dtype == tf.float64

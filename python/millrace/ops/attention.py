@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
-from millrace.framework import arguments, dtypes, nest, tensor_shape
+from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -42,7 +42,19 @@ def _within(memory: Tensor, lengths: Any) -> Tensor:
 
 
 class _Mechanism(AttentionMechanism):
-    def __init__(self, num_units: int, memory: Any, lengths: Any, probability_fn: Optional[Callable[..., Any]], mask: Any, query_layer: Any, name: str) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        memory: Any,
+        lengths: Any,
+        probability_fn: Optional[Callable[..., Any]],
+        mask: Any,
+        query_layer: Any,
+        name: str,
+        dtype: Any = None,
+        custom_key_value_fn: Optional[Callable[..., Any]] = None,
+    ) -> None:
+        """custom_key_value_fn(keys, values) gives the keys and values in their place."""
         with name_scope(name, "AttentionMechanismInit"):
             memory = convert_to_tensor(memory)
             self._lengths, self._query_layer = lengths, query_layer
@@ -55,8 +67,10 @@ class _Mechanism(AttentionMechanism):
                 kept = gen_ops.select_v2(self._reach(memory.get_shape().ndims), memory, array_ops.zeros([], memory.dtype))
                 kept.set_shape(memory.get_shape())
                 self._values = kept
-            self._memory_layer = Dense(num_units, name="memory_layer", use_bias=False, dtype=memory.dtype)
+            self._memory_layer = Dense(num_units, name="memory_layer", use_bias=False, dtype=dtype or memory.dtype)
             self._keys = self._memory_layer(self._values)
+            if custom_key_value_fn is not None:
+                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
             self._num_units = num_units
 
     def _reach(self, ndims: Any) -> Tensor:
@@ -120,9 +134,8 @@ class BahdanauAttention(_Mechanism):
         name: str = "BahdanauAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         query_layer = Dense(num_units, name="query_layer", use_bias=False, dtype=dtype or dtypes.float32)
-        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name)
+        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name, dtype, custom_key_value_fn)
         self._normalize = normalize
 
     def _score(self, query: Any) -> Tensor:
@@ -155,9 +168,7 @@ class LuongAttention(_Mechanism):
         name: str = "LuongAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        arguments.only(None, dtype=dtype)
-        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
-        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name)
+        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name, dtype, custom_key_value_fn)
         self._scale = scale
 
     def _score(self, query: Any) -> Tensor:
@@ -261,8 +272,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
         name: str = "BahdanauMonotonicAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
-        BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name)
+        BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name, custom_key_value_fn)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 
@@ -286,8 +296,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
         name: str = "LuongMonotonicAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
-        LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name)
+        LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name, custom_key_value_fn)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 

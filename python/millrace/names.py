@@ -262,6 +262,8 @@ saved_model saved_model.python.saved_model saved_model.python.saved_model.reader
 distributions.bijectors = distributions.bijectors
 distributions.python.ops.distribution_util = distributions.shape_util distributions.util
 distributions.python.ops.statistical_testing = distributions.mean_bounds
+distributions.python.ops.vector_diffeomixture = distributions.diffeomixture
+distributions.python.ops.shape._DistributionShape = distributions.sample_shape:DistributionShape
 distributions.python.ops.bijectors = distributions.bijectors
 distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils

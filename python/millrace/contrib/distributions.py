@@ -21,6 +21,7 @@ from millrace.distributions import (
     Uniform,
     kl_divergence,
 )
+from millrace.distributions.diffeomixture import VectorDiffeomixture, quadrature_scheme_softmaxnormal_gauss_hermite, quadrature_scheme_softmaxnormal_quantiles
 from millrace.distributions.compound import PoissonLogNormalQuadratureCompound, quadrature_scheme_lognormal_gauss_hermite, quadrature_scheme_lognormal_quantiles
 from millrace.distributions.continuous import (
     BetaWithSoftplusConcentration,
@@ -152,6 +153,7 @@ __all__ = [
     "TransformedDistribution",
     "Uniform",
     "VectorDeterministic",
+    "VectorDiffeomixture",
     "VectorExponentialDiag",
     "VectorExponentialLinearOperator",
     "VectorLaplaceDiag",
@@ -175,6 +177,8 @@ __all__ = [
     "percentile",
     "quadrature_scheme_lognormal_gauss_hermite",
     "quadrature_scheme_lognormal_quantiles",
+    "quadrature_scheme_softmaxnormal_gauss_hermite",
+    "quadrature_scheme_softmaxnormal_quantiles",
     "reduce_weighted_logsumexp",
     "softplus",
     "softplus_inverse",

@@ -153,10 +153,6 @@ contrib.checkpoint: List Mapping
     lists and dicts: attributes that hold them are kept as they are
 contrib.checkpoint: NumpyState split_dependency
     tf.contrib.checkpoint.PythonStateWrapper, or a tf.Variable
-contrib.distributions: VectorDiffeomixture
-    tf.contrib.distributions.MixtureSameFamily
-contrib.distributions: quadrature_scheme_softmaxnormal_gauss_hermite quadrature_scheme_softmaxnormal_quantiles
-    numpy.polynomial.hermite.hermgauss
 """
 
 

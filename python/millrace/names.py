@@ -179,6 +179,9 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 factorization.python.ops.gmm_ops factorization.python.ops.gmm = contrib.factorization_gmm
+factorization.python.ops.factorization_ops = contrib.factorization_wals
+factorization.python.ops.wals = contrib.factorization_wals_estimator
+factorization.python.ops.gen_factorization_ops = ops.gen_ops
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
 crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 linear_optimizer = %
 nccl = contrib.all_reduce
@@ -228,7 +231,8 @@ recurrent.python.ops recurrent.python.ops.recurrent recurrent.python.ops.functio
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.gradient_descent optimizer_v2.momentum optimizer_v2.rmsprop optimizer_v2.optimizer_v2 = contrib.optimizer_v2
 mixed_precision.python.loss_scale_manager mixed_precision.python.loss_scale_optimizer = contrib.mixed_precision
 linear_optimizer.python.sdca_optimizer linear_optimizer.python.ops.sparse_feature_column = contrib.linear_optimizer
-linear_optimizer.python.ops.sharded_mutable_dense_hashtable = contrib.linear_optimizer
+linear_optimizer.python.ops.sharded_mutable_dense_hashtable linear_optimizer.python.ops.sdca_ops = contrib.linear_optimizer
+linear_optimizer.python.sdca_estimator learn.python.learn.estimators.svm = contrib.learn.sdca
 stateless.stateless_random_uniform = ops.stateless_random_ops:stateless_uniform
 stateless.stateless_random_normal = ops.stateless_random_ops:stateless_normal
 stateless.stateless_truncated_normal = ops.stateless_random_ops:stateless_truncated_normal
@@ -338,7 +342,7 @@ session_ops = ops.session_ops . ops.gen_ops
 array_ops = . ops.array_ops ops.gen_ops ops.arguments_of_2
 summary_ops_v2 = contrib.summary
 math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.tensor_scatter ops.band_ops ops.gen_ops ops.arguments_of_2
-bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops ops.arguments_of_2
+bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops sdca_ops = . ops.gen_ops ops.arguments_of_2
 logging_ops = ops.logging_ops . ops.gen_ops
 logging_ops.print_v2 = ops.logging_ops:print
 sort_ops = ops.sort_ops

@@ -87,8 +87,6 @@ def test_windows_and_shapes_of_elements():
 
 def test_older_paths_of_optimizers_and_numbers():
     assert tf.contrib.optimizer_v2.AdamOptimizer is tf.train.AdamOptimizer
-    with pytest.raises(NotImplementedError, match="use tf.train.FtrlOptimizer"):
-        tf.contrib.linear_optimizer.SDCAOptimizer("id")
     draws = tf.contrib.stateless.stateless_random_uniform([3], [1, 2])
     with tf.Session() as session:
         assert np.array_equal(*session.run([draws, tf.random.stateless_uniform([3], [1, 2])]))

@@ -1,99 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.linear_optimizer: columns of sparse features and tables in several parts. Dual coordinate ascent has no operations here."""
+"""tf.contrib.linear_optimizer: linear models by dual coordinate ascent, columns of sparse features, and tables in several parts."""
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from millrace.framework import dtypes
-from millrace.framework.convert import convert_to_tensor
+from millrace.contrib.feature_columns.dense import _RealValuedColumn
+from millrace.contrib.feature_columns.sparse import _Classes
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import name_scope
-from millrace.ops import control_flow_ops, gen_ops, math_ops
-from millrace.ops.lookup_ops import LookupInterface, MutableDenseHashTable
+from millrace.ops import array_ops, math_ops
+from millrace.train.sdca import SdcaModel, SparseFeatureColumn, classes_of_examples
+from millrace.train.sharded_tables import ShardedMutableDenseHashTable as ShardedMutableDenseHashTable
 
 
 class SDCAOptimizer:
-    """Is not there: dual coordinate ascent has no operations here."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise at_user_line(NotImplementedError("SDCAOptimizer is not provided: use tf.train.FtrlOptimizer, with l1 and l2 regularization."))
-
-
-class SparseFeatureColumn:
-    """Features of a batch, each with its example, and a value unless all are 1."""
-
-    def __init__(self, example_indices: Any, feature_indices: Any, feature_values: Any) -> None:
-        with name_scope(None, "SparseFeatureColumn", [example_indices, feature_indices]):
-            self._example_indices = convert_to_tensor(example_indices, dtypes.int64, name="example_indices")
-            self._feature_indices = convert_to_tensor(feature_indices, dtypes.int64, name="feature_indices")
-            self._feature_values = None if feature_values is None else convert_to_tensor(feature_values, dtypes.float32, name="feature_values")
-
-    example_indices = property(lambda self: self._example_indices, doc="The numbers of the examples.")
-    feature_indices = property(lambda self: self._feature_indices, doc="The numbers of the features.")
-    feature_values = property(lambda self: self._feature_values, doc="The values, or None.")
-
-
-class ShardedMutableDenseHashTable(LookupInterface):
-    """A MutableDenseHashTable in num_shards parts: a key's (first) number, modulo their count, says which. The shape of keys must be known."""
+    """Trains linear estimators of tf.contrib.learn by dual coordinate ascent. The feature `example_id_column` tells an example that comes again."""
 
     def __init__(
         self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        empty_key: Any,
-        num_shards: int = 1,
-        checkpoint: bool = True,
-        name: str = "ShardedMutableHashTable",
+        example_id_column: Any,
+        num_loss_partitions: int = 1,
+        num_table_shards: Optional[int] = None,
+        symmetric_l1_regularization: float = 0.0,
+        symmetric_l2_regularization: float = 1.0,
+        adaptive: bool = True,
+        partitioner: Any = None,
     ) -> None:
-        with name_scope(name, "sharded_mutable_hash_table") as scope:
-            super().__init__(key_dtype, value_dtype, scope)
-            self._table_shards = [
-                MutableDenseHashTable(key_dtype, value_dtype, default_value, empty_key, checkpoint=checkpoint, name="%s-%d-of-%d" % (name, i + 1, num_shards))
-                for i in range(num_shards)
-            ]
-        self._value_shape = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype)).get_shape()
+        self._example_id_column, self._partitioner = example_id_column, partitioner
+        self._options = {
+            "num_loss_partitions": num_loss_partitions,
+            "num_table_shards": num_table_shards,
+            "symmetric_l1_regularization": symmetric_l1_regularization,
+            "symmetric_l2_regularization": symmetric_l2_regularization,
+            "adaptive": adaptive,
+        }
 
-    table_shards = property(lambda self: self._table_shards, doc="The parts.")
+    def get_name(self) -> str:
+        """SDCAOptimizer."""
+        return "SDCAOptimizer"
 
-    def size(self, name: Optional[str] = None) -> Any:
-        """How many keys it has."""
-        with name_scope(name, "sharded_mutable_hash_table_size"):
-            return math_ops.add_n([shard.size() for shard in self._table_shards])
+    example_id_column = property(lambda self: self._example_id_column, doc="The feature that tells examples apart.")
+    num_loss_partitions = property(lambda self: self._options["num_loss_partitions"], doc="How many optimizers work on the model at once.")
+    num_table_shards = property(lambda self: self._options["num_table_shards"], doc="In how many tables the state of examples is.")
+    symmetric_l1_regularization = property(lambda self: self._options["symmetric_l1_regularization"], doc="L1 over all examples.")
+    symmetric_l2_regularization = property(lambda self: self._options["symmetric_l2_regularization"], doc="L2 over all examples.")
+    adaptive = property(lambda self: self._options["adaptive"], doc="Whether examples that are far off come more often.")
+    partitioner = property(lambda self: self._partitioner, doc="How weights are cut into parts while they are trained.")
 
-    def _parts(self, keys: Any, values: Any) -> List[Any]:
-        """What of `values` belongs to each part."""
-        first = keys if keys.get_shape().ndims == 1 else keys[:, 0]
-        number = math_ops.cast(math_ops.mod(math_ops.abs(first), len(self._table_shards)), dtypes.int32)
-        return list(gen_ops.dynamic_partition(values, number, len(self._table_shards)))
-
-    @staticmethod
-    def _check(keys: Any) -> None:
-        shape = keys.get_shape()
-        if not shape.is_fully_defined():
-            raise at_user_line(ValueError("Key shape must be fully defined, got %s." % shape))
-        if shape.ndims not in (1, 2):
-            raise at_user_line(ValueError("Expected a vector or matrix for keys, got %s." % shape))
-
-    def lookup(self, keys: Any, name: Optional[str] = None) -> Any:
-        """The values of keys, the default where there is none."""
-        if keys.dtype.base_dtype != self._key_dtype:
-            raise at_user_line(TypeError("Signature mismatch. Keys must be dtype %s, got %s." % (self._key_dtype, keys.dtype)))
-        self._check(keys)
-        count = keys.get_shape()[0].value
-        found = [shard.lookup(part, name=name) for shard, part in zip(self._table_shards, self._parts(keys, keys))]
-        made = gen_ops.dynamic_stitch(self._parts(keys, math_ops.range(count)), found)
-        made.set_shape(keys.get_shape()[:1].concatenate(self._value_shape))
-        return made
-
-    def insert(self, keys: Any, values: Any, name: Optional[str] = None) -> Any:
-        """An operation that gives keys values."""
-        self._check(keys)
-        pairs = zip(self._table_shards, self._parts(keys, keys), self._parts(keys, values))
-        return control_flow_ops.group(*[shard.insert(part, of_part, name=name) for shard, part, of_part in pairs])
-
-    def export_sharded(self, name: Optional[str] = None) -> Tuple[List[Any], List[Any]]:
-        """(the keys of each part, their values), with what stands for none."""
-        made = [shard.export(name=name) for shard in self._table_shards]
-        return [keys for keys, _ in made], [values for _, values in made]
+    def get_train_step(
+        self, columns_to_variables: Dict[Any, Any], weight_column_name: Optional[str], loss_type: str, features: Dict[Any, Any], targets: Any, global_step: Any
+    ) -> Tuple[SdcaModel, Any]:
+        """The model of columns of tf.contrib.layers, whose transformed features are given, and what trains it."""
+        dense: List[Tuple[Any, Any]] = []
+        sparse: List[Tuple[SparseFeatureColumn, Any]] = []
+        for column in sorted(columns_to_variables, key=lambda column: column.key):
+            variables, value = list(columns_to_variables[column]), features[column]
+            if isinstance(column, _RealValuedColumn):
+                dense.append((math_ops.to_float(array_ops.reshape(value, [array_ops.shape(value)[0], -1])), variables[0]))
+            elif isinstance(column, _Classes):
+                sparse.append((classes_of_examples(column.id_tensor(value), column.weight_tensor(value)), variables))
+            else:
+                raise at_user_line(ValueError("SDCAOptimizer does not support column type %s." % type(column).__name__))
+        labels = math_ops.to_float(array_ops.reshape(targets, [-1]))
+        weights = array_ops.reshape(features[weight_column_name], [-1]) if weight_column_name else array_ops.ones_like(labels)
+        examples = {
+            "sparse_features": [column for column, _ in sparse],
+            "dense_features": [x for x, _ in dense],
+            "example_labels": labels,
+            "example_weights": weights,
+            "example_ids": features[self._example_id_column],
+        }
+        of_model = {"sparse_features_weights": [parts for _, parts in sparse], "dense_features_weights": [variable for _, variable in dense]}
+        model = SdcaModel(examples, of_model, {**self._options, "loss_type": loss_type})
+        return model, model.minimize(global_step=global_step)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 from millrace import feature_column, layers, losses, summary
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.heads import _Head, _regression_head_with_mean_squared_error_loss, class_head
+from millrace.estimator.linear_sdca import LinearSDCA, loss_of, sdca_model_fn
 from millrace.estimator.optimizers import get_optimizer_instance
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.feature_column.layers import _LinearModelLayer
@@ -134,17 +135,24 @@ def _linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: 
         if feature_column.is_feature_column_v2(feature_columns):
             model = _LinearModelLayer(feature_columns, units, sparse_combiner, name="linear_model")
             logits = model(features)
-            bias, weights = _parts(model.bias), [part for v in model.weights if v is not model.bias for part in _parts(v)]
+            _add_linear_summary(model)
         else:
             made: Dict[Any, Any] = {}
             logits = feature_column.linear_model(features, feature_columns, units, sparse_combiner, cols_to_vars=made)
             bias = made.pop("bias")
-            weights = [v for variables in made.values() for v in variables]
-        summary.histogram("bias", bias[0] if len(bias) == 1 else array_ops.concat(bias, 0))
-        _add_zero_fraction(weights)
+            _add_weights_summary(bias, [v for variables in made.values() for v in variables])
         return logits
 
     return linear_logit_fn
+
+
+def _add_weights_summary(bias: List[Any], weights: List[Any]) -> None:
+    summary.histogram("bias", bias[0] if len(bias) == 1 else array_ops.concat(bias, 0))
+    _add_zero_fraction(weights)
+
+
+def _add_linear_summary(model: _LinearModelLayer) -> None:
+    _add_weights_summary(_parts(model.bias), [part for v in model.weights if v is not model.bias for part in _parts(v)])
 
 
 def _parts(variable: Any) -> List[Any]:
@@ -166,8 +174,11 @@ def _linear_model_fn(
 ) -> EstimatorSpec:
     """A linear model."""
     _check_features(features)
-    optimizer = get_optimizer_instance(optimizer or "Ftrl", _linear_learning_rate(max(len(feature_columns), 1)))
+    if not isinstance(optimizer, LinearSDCA):
+        optimizer = get_optimizer_instance(optimizer or "Ftrl", _linear_learning_rate(max(len(feature_columns), 1)))
     with variable_scope("linear", values=tuple(features.values()), partitioner=_tables_partitioner(partitioner, config)):
+        if isinstance(optimizer, LinearSDCA):
+            return sdca_model_fn(features, labels, mode, head, feature_columns, optimizer, sparse_combiner, _add_linear_summary)
         logits = _linear_logit_fn_builder(head.logits_dimension, feature_columns, sparse_combiner)(features=features)
         return head.create_estimator_spec(
             features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
@@ -381,6 +392,8 @@ class LinearEstimator(Estimator):
         warm_start_from: Any = None,
     ) -> None:
         columns = _columns(feature_columns)
+        if isinstance(optimizer, LinearSDCA):
+            loss_of(head, columns, sparse_combiner)  # or it is refused
 
         def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
             return _linear_model_fn(features, labels, mode, head, columns, optimizer, partitioner, config, sparse_combiner)

@@ -14,6 +14,7 @@ from millrace import gfile, tf_logging
 from millrace.estimator.canned import _dnn_logit_fn_builder, _linear_logit_fn_builder
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.export import build_raw_supervised_input_receiver_fn  # noqa: F401
+from millrace.estimator.linear_sdca import LinearSDCA  # noqa: F401
 from millrace.estimator.util import fn_args
 from millrace.framework import dtypes, not_provided
 from millrace.framework.errors import at_user_line

@@ -71,8 +71,6 @@ types:
     tf.Tensor and tf.Variable
 train.experimental: PythonState auto_mixed_precision_scope
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and tf.cast in the model: no graph is rewritten
-train: sdca_fprint sdca_optimizer sdca_shrink_l1
-    tf.train.FtrlOptimizer, or tf.train.ProximalGradientDescentOptimizer
 train: CheckpointOptions
     tf.train.Checkpoint without options
 train: do_quantize_training_on_graphdef
@@ -95,8 +93,6 @@ estimator: tpu
     tf.estimator.Estimator: there are no TPUs
 estimator.experimental: KMeans
     tf.contrib.factorization.KMeansClustering
-estimator.experimental: LinearSDCA
-    tf.estimator.LinearEstimator
 keras: mixed_precision
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
 keras: applications

@@ -125,6 +125,8 @@ from millrace.train.warm_starting import VocabInfo, warm_start
 def _later(name: str) -> _Any:
     if name == "experimental":
         return _importlib.import_module("millrace.train.experimental")
+    if name in ("sdca_fprint", "sdca_optimizer", "sdca_shrink_l1"):
+        return getattr(_importlib.import_module("millrace.ops.gen_ops"), name)
     raise AttributeError("module 'millrace.train' has no attribute %r" % name)
 
 

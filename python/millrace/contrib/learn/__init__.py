@@ -39,11 +39,8 @@ from millrace.contrib.learn.model_fn import ModelFnOps
 from millrace.contrib.learn.ops import models
 from millrace.contrib.learn.rnn_common import PredictionType
 from millrace.contrib.learn.run_config import Environment, RunConfig
+from millrace.contrib.learn.sdca import SVM
 from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
-from millrace.framework import missing as _missing
-
-
-_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in ("SVM",)})
 
 
 def _later(name: str) -> _Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from millrace import tf_logging
 from millrace.contrib import feature_columns as columns_of_contrib
 from millrace.contrib.learn import export as _export
 from millrace.contrib.learn.estimators import BaseEstimator, as_array
@@ -12,6 +13,7 @@ from millrace.contrib.learn.head import Head, regression_head
 from millrace.contrib.learn.head_classes import multi_class_head
 from millrace.contrib.learn.keys import PredictionKey
 from millrace.contrib.learn.model_builders import combined_model_fn, dnn_model_fn, linear_model_fn
+from millrace.contrib.linear_optimizer import SDCAOptimizer
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph
 from millrace.ops import nn_ops
@@ -117,6 +119,18 @@ def _check_columns(linear: Any, deep: Any) -> None:
         raise at_user_line(ValueError("Either linear_feature_columns or dnn_feature_columns must be defined."))
 
 
+def _check_sdca(optimizer: Any, centered: bool, joint: bool, is_one_number: bool) -> None:
+    """What an SDCAOptimizer does not train."""
+    if not isinstance(optimizer, SDCAOptimizer):
+        return
+    if centered:
+        raise at_user_line(ValueError("enable_centered_bias is not supported with SDCA"))
+    if joint:
+        raise at_user_line(ValueError("_joint_weights is incompatible with SDCAOptimizer"))
+    if not is_one_number:
+        raise at_user_line(ValueError("SDCA only applies to two classes, or to labels of one number."))
+
+
 def _checked_units(hidden_units: Any) -> Any:
     if isinstance(hidden_units, (str, bytes)):
         raise at_user_line(ValueError("hidden_units must be a list of numbers, got %r" % (hidden_units,)))
@@ -139,6 +153,8 @@ class LinearEstimator(_Canned):
         feature_engineering_fn: Any = None,
     ) -> None:
         del weight_column_name  # the head has one
+        if isinstance(optimizer, SDCAOptimizer):
+            raise at_user_line(ValueError("LinearEstimator does not support SDCA optimizer."))
         super().__init__(
             linear_model_fn,
             head,
@@ -171,6 +187,7 @@ class LinearClassifier(_Classifier):
     ) -> None:
         if n_classes < 2:
             raise at_user_line(ValueError("n_classes should be greater than 1. Given: %s" % n_classes))
+        _check_sdca(optimizer, enable_centered_bias, _joint_weight, n_classes == 2)
         super().__init__(
             linear_model_fn,
             multi_class_head(n_classes, weight_column_name=weight_column_name, enable_centered_bias=enable_centered_bias, label_keys=label_keys),
@@ -200,6 +217,10 @@ class LinearRegressor(_Regressor):
         config: Any = None,
         feature_engineering_fn: Any = None,
     ) -> None:
+        if isinstance(optimizer, SDCAOptimizer) and enable_centered_bias:
+            enable_centered_bias = False
+            tf_logging.warning("centered_bias is not supported with SDCA, please disable it explicitly.")
+        _check_sdca(optimizer, False, _joint_weights, label_dimension == 1)
         super().__init__(
             linear_model_fn,
             regression_head(weight_column_name=weight_column_name, label_dimension=label_dimension, enable_centered_bias=enable_centered_bias),

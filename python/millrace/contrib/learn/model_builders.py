@@ -14,6 +14,8 @@ from millrace.contrib.layers_training import optimize_loss
 from millrace.contrib.learn.head import Head, as_column
 from millrace.contrib.learn.keys import ModeKeys
 from millrace.contrib.learn.model_fn import ModelFnOps
+from millrace.contrib.learn.sdca_model import sdca_model_fn
+from millrace.contrib.linear_optimizer import SDCAOptimizer
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import control_dependencies, get_collection
 from millrace.ops import control_flow_ops
@@ -38,7 +40,7 @@ def _made(optimizer: Any) -> Any:
     """An optimizer, or the name that optimize_loss takes."""
     made = optimizer() if callable(optimizer) and not isinstance(optimizer, (str, type, Optimizer)) else optimizer
     if not hasattr(made, "compute_gradients") and hasattr(made, "get_train_step"):
-        raise at_user_line(NotImplementedError("SDCAOptimizer is not provided: use tf.train.FtrlOptimizer."))
+        raise at_user_line(ValueError("SDCAOptimizer trains LinearClassifier and LinearRegressor alone: use tf.train.FtrlOptimizer."))
     return made
 
 
@@ -108,7 +110,8 @@ def _below(scope: str, head: Head, features: Any, mode: str, labels: Any, train_
 
 def linear_model_fn(features: Any, labels: Any, mode: str, params: Dict[str, Any], config: Any = None) -> ModelFnOps:
     """A linear model. params: head, feature_columns, optimizer, gradient_clip_norm, joint_weights."""
-    del config  # nothing of it is asked
+    if isinstance(params.get("optimizer"), SDCAOptimizer):
+        return sdca_model_fn(_by_name(features), labels, mode, params, config)
     head, columns, features = params["head"], list(params["feature_columns"]), _by_name(features)
     logits = linear_logits(features, columns, head.logits_dimension, params.get("joint_weights", False))
     rate = usual_linear_rate(len(columns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.factorization: clusters, by their centres or as a mixture of normal distributions."""
+"""tf.contrib.factorization: clusters, by their centres or as a mixture of normal distributions; factors of matrices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 import millrace as tf
 from millrace.contrib.factorization_gmm import GMM, GmmAlgorithm, gmm  # noqa: F401
 from millrace.contrib.factorization_hooks import InitializeClustersHook, LossRelativeChangeHook, one_tensor
+from millrace.contrib.factorization_wals import WALSModel  # noqa: F401
+from millrace.contrib.factorization_wals_estimator import WALSMatrixFactorization  # noqa: F401
 from millrace.estimator.export_output import PredictOutput
 from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line

@@ -180,3 +180,33 @@ def test_two_cells_of_a_class_have_variables_of_their_own():
                 tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(2), tf.ones([1, 3, 2]), dtype=tf.float32)
         assert len(tf.trainable_variables("again/gru_cell/")) == len(tf.trainable_variables("again/rnn/gru_cell/")) == 4
         assert len(tf.global_variables()) == 16
+
+
+def test_one_cell_in_several_places_has_one_set_of_variables():
+    wrap = [lambda c: c, lambda c: CELLS.DropoutWrapper(c, 1.0)]
+    for i, make in enumerate([lambda c: wrap[0](c), lambda c: wrap[1](c)]):
+        for width, owners in ((2, ["cell_0"]), (3, ["cell_0", "cell_1"])):  # of another width it cannot be one, and 1.15 refuses it
+            scope = "s%d_%d" % (i, width)
+            with tf.variable_scope(scope):
+                cell = CELLS.GRUCell(2)
+                tf.nn.dynamic_rnn(CELLS.MultiRNNCell([make(cell), make(cell)]), tf.ones([1, 3, width]), dtype=tf.float32)
+            named = [v.op.name for v in tf.trainable_variables(scope + "/")]
+            assert named == [
+                "%s/rnn/multi_rnn_cell/%s/gru_cell/%s/%s" % (scope, o, gate, v) for o in owners for gate in ("gates", "candidate") for v in ("kernel", "bias")
+            ]
+
+
+def test_the_regularizer_of_a_scope_counts_what_a_loop_makes():
+    with tf.variable_scope("net", regularizer=tf.contrib.layers.l2_regularizer(1.0), initializer=tf.ones_initializer()):
+        outputs, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.LSTMCell(1), tf.ones([1, 3, 1]), dtype=tf.float32)
+        tf.while_loop(lambda i: i < 2, lambda i: i + tf.cast(tf.get_variable("w", [2])[0], tf.int32), [0])
+    loss = tf.losses.get_regularization_loss() + tf.reduce_sum(outputs)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(tf.get_collection("regularization_losses")) == [4.0, 0.0, 1.0]
+        assert session.run(tf.gradients(loss, tf.trainable_variables("net/w")))[0].tolist() == [1.0, 1.0]
+
+
+def test_the_gate_of_a_highway_has_its_variables_beside_the_cell():
+    tf.nn.dynamic_rnn(tf.contrib.rnn.HighwayWrapper(CELLS.BasicRNNCell(2)), tf.ones([1, 3, 2]), dtype=tf.float32)
+    assert [v.op.name for v in tf.trainable_variables()][2:] == ["rnn/carry_w", "rnn/carry_b"]

@@ -233,3 +233,18 @@ def test_maps_of_inputs_that_no_node_reads():
     for key in ("c:0", "^c", "b:1"):
         with pytest.raises(ValueError, match="Attempted to map inputs that were not found in graph_def: .*%s" % key.lstrip("^")):
             tf.import_graph_def(definition, {key: other})
+
+
+def test_layers_that_are_made_or_found():
+    x = tf.ones([1, 2])
+    for _ in range(2):
+        tf.layers.dense(x, 2, name="dense", reuse=tf.AUTO_REUSE, kernel_regularizer=tf.nn.l2_loss)
+        tf.contrib.layers.fully_connected(x, 2, scope="full", reuse=tf.AUTO_REUSE)
+    tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, tf.layers.dense(a, 2, name="inner", reuse=tf.AUTO_REUSE)), [0, x])
+    assert [v.op.name for v in tf.global_variables()] == ["dense/kernel", "dense/bias", "full/weights", "full/biases", "inner/kernel", "inner/bias"]
+    assert len(tf.get_collection("regularization_losses")) == 1
+    for reuse in (False, True):
+        with tf.variable_scope("net", reuse=reuse):
+            layer = tf.layers.Dense(2, name="dense")
+            layer(x)
+        assert [v.op.name for v in layer.trainable_weights] == ["net/dense/kernel", "net/dense/bias"]

@@ -212,11 +212,10 @@ class HighwayWrapper(RNNCell):
         return self._cell.zero_state(batch_size, dtype)
 
     def _gate(self, name: str, value: Any, bias: float) -> Tensor:
-        with variable_scope(name):
-            size = _depth(value)
-            kernel = get_variable("%s_w" % name, [size, size], value.dtype.base_dtype)
-            offset = get_variable("%s_b" % name, [size], value.dtype.base_dtype, init_ops.constant_initializer(bias))
-            return math_ops.sigmoid(nn_ops.xw_plus_b(value, kernel, offset))
+        size = _depth(value)
+        kernel = get_variable("%s_w" % name, [size, size], value.dtype.base_dtype)
+        offset = get_variable("%s_b" % name, [size], value.dtype.base_dtype, init_ops.constant_initializer(bias))
+        return math_ops.sigmoid(nn_ops.xw_plus_b(value, kernel, offset))
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         """(output, next state)."""

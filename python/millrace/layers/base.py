@@ -173,7 +173,7 @@ class Layer(Parts):
         self._named_weights[name] = made
         penalty = regularizers.get(regularizer)
         if penalty is not None:
-            with name_scope(name + "/Regularizer"):
+            with init_scope(), name_scope(name + "/Regularizer"):
                 self.add_loss(penalty(made))
         return made
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 from millrace import names
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, name_scope
+from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, init_scope, name_scope
 from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import metric_base  # noqa: F401 - what add_metric makes
 from millrace.layers import base, convolutional, core, normalization, pooling, serialization
@@ -137,7 +137,7 @@ class Layer(base.Layer):
         partitioner: Any = None,
         **unused: Any,
     ) -> Any:
-        """Makes, or finds, a variable of the layer; one that is there already is not the layer's own."""
+        """Makes, or finds, a variable of the layer; of one that is there already the regularizer's loss is there, too."""
         if self._keras_style:
             return super().add_weight(name, shape, dtype, initializer, regularizer, trainable, constraint)
         known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
@@ -145,7 +145,7 @@ class Layer(base.Layer):
         inside = get_variable_scope() is self._inside
         with contextlib.ExitStack() as stack:
             if not inside:
-                stack.enter_context(variable_scope(scope, reuse=True if self.built or self._reuse else None, auxiliary_name_scope=False))
+                stack.enter_context(variable_scope(scope, reuse=True if self.built else self._reuse or None, auxiliary_name_scope=False))
                 stack.enter_context(name_scope(scope.original_name_scope))
             variable = get_variable(
                 name,
@@ -157,14 +157,14 @@ class Layer(base.Layer):
                 partitioner=partitioner,
             )
             parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
-            if all(v in known for v in parts):
-                return variable
-            for v in parts if regularizer is not None else []:
-                with name_scope(name + "/Regularizer"):
+            for v in parts if regularizer is not None and not all(v in known for v in parts) else []:
+                with init_scope(), name_scope(name + "/Regularizer"):
                     loss = regularizer(v)
                 if loss is not None:
                     self.add_loss(loss)
-        (self._trainable_weights if trainable else self._non_trainable_weights).append(variable)
+        own = self._trainable_weights if trainable else self._non_trainable_weights
+        if variable not in own:
+            own.append(variable)
         self._named_weights[name] = variable
         return variable
 
@@ -189,7 +189,7 @@ class Layer(base.Layer):
         for x in inputs if isinstance(inputs, (list, tuple)) else [inputs]:
             if isinstance(x, Tensor) and x.graph is not self._graph and self.built:
                 raise at_user_line(ValueError("Input graph and Layer graph are not the same: %s is not from the graph of layer %s." % (x, self.name)))
-        with variable_scope(captured, reuse=True if self.built or self._reuse else None, auxiliary_name_scope=False) as inner:
+        with variable_scope(captured, reuse=True if self.built else self._reuse or None, auxiliary_name_scope=False) as inner:
             outer, self._inside = self._inside, inner
             try:
                 return super().__call__(inputs, *args, **kwargs)

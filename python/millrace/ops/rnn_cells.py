@@ -7,6 +7,7 @@ import collections
 import contextlib
 from typing import Any, List, Optional
 
+from millrace import tf_logging
 from millrace.framework import arguments, dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
@@ -45,7 +46,7 @@ class RNNCell(Layer):
     _making = False
     _has_variables_of_library = False  # of a kind outside of this module that makes them in _parameters alone
     _made: Any = frozenset()
-    _prepared_in: Any = None  # the scope of what make_variables made, and its name in there
+    _prepared_in: Any = None  # the scope of what make_variables made, its name in there, and the width of inputs
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **kwargs: Any) -> None:
         super().__init__(trainable, name, dtype, _reuse=_reuse, **kwargs)
@@ -515,6 +516,8 @@ class MultiRNNCell(RNNCell):
             raise at_user_line(ValueError("Must specify at least one cell for MultiRNNCell."))
         if not isinstance(cells, (list, tuple)):
             raise at_user_line(TypeError("cells must be a list or tuple, but saw: %s." % (cells,)))
+        if len(set(map(id, cells))) < len(cells):
+            tf_logging.warning("At least two cells of a MultiRNNCell are one object: they share their weights.")
         self._cells, self._state_is_tuple = list(cells), state_is_tuple is not False
         self._takes_one_tensor = state_is_tuple is None  # as up to TensorFlow 0.10, where nothing was said
 
@@ -557,9 +560,11 @@ def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
     of_library = type(cell) in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._has_variables_of_library
     if not of_library or cell._scope is not None or get_variable_scope().reuse:
         return None
+    if cell._prepared_in is not None and cell._prepared_in[2] == width:  # one cell in several places
+        return cell.output_size
     around = get_variable_scope().name
     with cell._opened(auxiliary_name_scope=False) as scope:
-        cell._prepared_in = around, scope.name.split("/")[-1]
+        cell._prepared_in = around, scope.name.split("/")[-1], width
         if scope.reuse:
             return None
         if type(cell) is not MultiRNNCell:
@@ -579,10 +584,13 @@ def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
 
 
 def call_shared(cell: Any, inputs: Any, state: Any) -> Any:
-    """Calls a cell in this scope; one object used in several places ([cell] * n) has variables of its own in each."""
-    scope = get_variable_scope().name
-    places = cell.__dict__.setdefault("_places", {})
-    cell._scope = places.get(scope)
+    """Calls a cell in this scope. One object in several places ([cell] * n) has the same variables there, as in 1.15; where its inputs have
+    another width than at the first place, which 1.15 refuses, it has variables of its own, as up to TensorFlow 1.0."""
+    dims = convert_to_tensor(nest.flatten(inputs)[0]).get_shape()
+    width = dims[-1].value if dims.ndims else None
+    places = cell.__dict__.setdefault("_places", {width: getattr(cell, "_scope", None)})
+    place = width if width == next(iter(places)) else get_variable_scope().name
+    cell._scope = places.get(place)
     result = cell(inputs, state)
-    places[scope] = cell._scope
+    places[place] = cell._scope
     return result

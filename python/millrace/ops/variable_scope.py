@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from millrace.framework import dtypes, replication, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph, name_scope
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, init_ops
 from millrace.ops.partitions import PartitionInfo, partitions_of
 from millrace.ops.variables import PartitionedVariable, Variable
@@ -346,7 +346,7 @@ def _true_getter(
     )
     store.variables[name] = variable
     if regularizer is not None:
-        with name_scope(name + "/Regularizer/"):
+        with init_scope(), name_scope(name + "/Regularizer/"):  # also of a variable that a loop or a branch makes
             loss = regularizer(variable)
         if loss is not None:
             add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)

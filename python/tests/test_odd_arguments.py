@@ -84,3 +84,34 @@ def test_a_bounded_loop_over_one_structure_gives_it_back(session):
 
     assert session.run(tf.while_loop(lambda state: state["i"] < 9, step, [start], maximum_iterations=3)) == {"i": 3, "x": 16}
     assert session.run(tf.while_loop(lambda state: state["i"] < 2, lambda state: [step(state)], [start]))[0] == {"i": 2, "x": 8}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -2, -3])
+def test_softmax_along_an_axis_of_what_has_any_rank(session, axis):
+    x, value = tf.placeholder(tf.float32), np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
+    of_any, of_three = ([tf.nn.softmax(t, axis), tf.nn.log_softmax(t, axis), tf.nn.softmax_cross_entropy_with_logits_v2(t, t, axis)] for t in (x, value))
+    for got, want in zip(*session.run([of_any, of_three], {x: value})):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_axes_and_layouts_that_are_none(session):
+    x, value = tf.placeholder(tf.float32), np.ones([2, 3], np.float32)
+    for axis in (2, -3):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(tf.nn.softmax(x, axis), {x: value})
+        with pytest.raises(ValueError, match="axis"):
+            tf.nn.softmax_cross_entropy_with_logits_v2(value, value, axis)
+    with pytest.raises(ValueError, match="data_format"):
+        tf.nn.bias_add(value, [1.0, 2.0, 3.0], data_format="XX")
+    other = tf.placeholder(tf.float32)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        session.run(tf.nn.softmax_cross_entropy_with_logits_v2(x, other), {x: value, other: np.ones([3, 2])})
+
+
+def test_defaults_and_widths_that_steps_tell(session):
+    image = np.ones([1, 4, 4, 1], np.float32)
+    assert session.run(tf.nn.conv2d(image, np.ones([2, 2, 1, 1], np.float32), padding="VALID")).shape == (1, 3, 3, 1)
+    weights, inputs = tf.placeholder(tf.float32, [10, None]), tf.placeholder(tf.float32, [None, None])
+    sampled = (np.int64([1, 3]), np.float32([[0.1], [0.2]]), np.float32([0.1, 0.2]))
+    loss = tf.nn.sampled_softmax_loss(weights, np.zeros(10, np.float32), [[1], [2]], inputs, 2, 10, sampled_values=sampled)
+    assert session.run(loss, {weights: np.ones([10, 3]), inputs: np.ones([2, 3])}).shape == (2,)

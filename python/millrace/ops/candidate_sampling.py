@@ -110,7 +110,8 @@ def _sampled_logits(
     true_shift = array_ops.slice(shifts, [0], array_ops.expand_dims(count, 0))
     sampled_shift = array_ops.slice(shifts, array_ops.expand_dims(count, 0), [-1])
     sampled_rows.set_shape([num_sampled, width])
-    products = array_ops.expand_dims(inputs, 1) * array_ops.reshape(true_rows, [-1, num_true, width])
+    sizes_of_rows = [-1, num_true, array_ops.shape(rows)[-1] if width is None else width]
+    products = array_ops.expand_dims(inputs, 1) * array_ops.reshape(true_rows, sizes_of_rows)
     true_logits = math_ops.reduce_sum(products, 2) + array_ops.reshape(true_shift, [-1, num_true])
     sampled_logits = matrix_ops.matmul(inputs, sampled_rows, transpose_b=True) + sampled_shift
     if remove_accidental_hits:

@@ -81,7 +81,7 @@ def conv2d(
     return gen_ops.conv2d(
         input,
         filter,
-        _window(strides, layout),
+        _window(1 if strides is None else strides, layout),
         edges,
         explicit_paddings=explicit,
         use_cudnn_on_gpu=use_cudnn_on_gpu is not False,

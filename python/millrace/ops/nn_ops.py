@@ -101,8 +101,10 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
         if known is None:
             return _along_axis_of_the_step(logits, op, axis, name)
         axis = int(known)
-    if ndims is None or axis in (-1, ndims - 1):
+    if axis == -1 or ndims is not None and axis == ndims - 1:
         return op(logits, name=name)
+    if ndims is None:
+        return _along_axis_of_the_step(logits, op, convert_to_tensor(axis), name)
     if not -ndims <= axis < ndims:
         raise at_user_line(InvalidArgumentError(None, None, "dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
     order = list(range(ndims))
@@ -112,8 +114,8 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
 
 def _along_axis_of_the_step(logits: Tensor, op: Any, axis: Tensor, name: Optional[str]) -> Tensor:
     rank = array_ops.rank(logits)
-    axis = math_ops.cast(axis, dtypes.int32)
-    axis, places = array_ops.where(axis < 0, axis + rank, axis), math_ops.range(rank)
+    axis, places = math_ops.cast(axis, dtypes.int32), math_ops.range(rank)
+    axis = array_ops.gather(places, array_ops.where(axis < 0, axis + rank, axis))  # where it is out of range, the step fails
     at_axis, at_end = (math_ops.cast(gen_ops.equal(places, i), dtypes.int32) for i in (axis, rank - 1))
     order = places + (at_axis - at_end) * (rank - 1 - axis)  # the two in each other's place
     return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
@@ -168,6 +170,8 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
         if labels.dtype.base_dtype != logits.dtype.base_dtype:
             labels = math_ops.cast(labels, logits.dtype.base_dtype)
         ndims = logits.get_shape().ndims
+        if ndims is not None and not -ndims <= axis < ndims:
+            raise at_user_line(ValueError("axis = %d is out of the %d dimensions of the logits" % (axis, ndims)))
         if ndims is not None and axis not in (-1, ndims - 1):
             order: Any = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
@@ -177,15 +181,18 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
         if ndims == 2 and labels.get_shape().ndims in (None, 2):
             return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
-        sizes = array_ops.shape(logits)
-        classes = logits.get_shape()[-1].value if ndims is not None else None
-        last = sizes[-1] if classes is None else classes
-        flat = [array_ops.reshape(t, array_ops.stack([-1, last]) if classes is None else [-1, classes]) for t in (logits, labels)]
-        loss = gen_ops.softmax_cross_entropy_with_logits(flat[0], flat[1]).loss
-        result = array_ops.reshape(loss, sizes[:-1], scope)
+        loss = gen_ops.softmax_cross_entropy_with_logits(_as_rows(logits), _as_rows(labels)).loss
+        result = array_ops.reshape(loss, array_ops.shape(logits)[:-1], scope)
         if ndims is not None:
             result.set_shape(logits.get_shape()[:-1])
         return result
+
+
+def _as_rows(x: Tensor) -> Tensor:
+    """A matrix whose rows are those of the last axis."""
+    static = x.get_shape()
+    last = static[-1].value if static.ndims is not None else None
+    return array_ops.reshape(x, [-1, array_ops.shape(x)[-1] if last is None else last])
 
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None) -> Tensor:
@@ -283,12 +290,10 @@ def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Opt
     Shapes: value [b, ..., channels] (or [b, channels, ...] with data_format NCHW), bias [channels] -> the shape of value.
     Raises: ValueError when the sizes differ or the bias is no vector.
     """
-    return gen_ops.bias_add(
-        value,
-        bias,
-        data_format="NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC",
-        name="BiasAdd" if name is None else name,
-    )
+    if data_format is not None and not (data_format.startswith("NC") or data_format.startswith("N") and data_format.endswith("C")):
+        raise at_user_line(ValueError("data_format must be of the form N...C or NC..., got %r" % (data_format,)))
+    layout = "NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC"
+    return gen_ops.bias_add(value, bias, data_format=layout, name="BiasAdd" if name is None else name)
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:

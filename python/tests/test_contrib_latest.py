@@ -226,3 +226,64 @@ def test_graphs_are_written_where_there_are_no_summaries(tmp_path):
         hook.end(session)
     (file,) = tmp_path.iterdir()
     assert any(event.graph_def for event in tf.train.summary_iterator(str(file)))
+
+
+def test_images_between_their_pixels():
+    data = np.random.RandomState(0).rand(2, 4, 5, 3)
+    places = np.array([[[0.0, 0.0], [1.25, 2.5], [4.0, 3.0], [-0.5, 1.0]], [[4.5, 3.5], [5.0, 0.0], [2.0, -1.0], [3.75, 0.25]]])
+    padded = np.pad(data, [(0, 0), (1, 2), (1, 2), (0, 0)])
+
+    def value(image, x, y):
+        if not (-1 < x < 5 and -1 < y < 4):
+            return np.zeros(3)
+        left, top = int(np.floor(x)), int(np.floor(y))
+        parts = [((1 - abs(x - i)) * (1 - abs(y - j)), padded[image, j + 1, i + 1]) for i in (left, left + 1) for j in (top, top + 1)]
+        return sum(weight * pixel for weight, pixel in parts)
+
+    wanted = [[value(image, *place) for place in row] for image, row in enumerate(places)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        given, warp = tf.placeholder(tf.float64, [None, 4, 5, 3]), tf.constant(places)
+        made = tf.contrib.resampler.resampler(given, warp)
+        assert made.shape.as_list() == [2, 4, 3]
+        np.testing.assert_allclose(session.run(made, {given: data}), wanted)
+        inside = tf.constant(places[:1, 1:2])
+        image = tf.constant(data[:1])
+        moved = tf.contrib.resampler.resampler(image, inside)
+        assert tf.test.compute_gradient_error(inside, [1, 1, 2], moved, [1, 1, 3]) < 1e-6
+        assert tf.test.compute_gradient_error(image, [1, 4, 5, 3], moved, [1, 1, 3]) < 1e-6
+        with pytest.raises(ValueError, match="Last dimension of warp"):
+            tf.contrib.resampler.resampler(image, tf.zeros([1, 3], tf.float64))
+
+
+def test_slices_that_overlap():
+    x = np.array([[1.0, 2.0, 3.0], [40.0, 50.0, 60.0], [700.0, 800.0, 900.0]])
+    slices = tf.contrib.reduce_slice_ops
+    pairs = [[0, 2], [1, 3], [2, 2], [1, 9]]
+    with tf.Graph().as_default(), tf.Session() as session:
+        rows, columns = session.run([slices.reduce_slice_sum(x, pairs, 0), slices.reduce_slice_prod(x, [0, 1, 3], 1)])
+        most, least = session.run([slices.reduce_slice_max(x, pairs[:3], 0), slices.reduce_slice_min(x, pairs[:3], 0)])
+    np.testing.assert_array_equal(rows, [x[:2].sum(0), x[1:].sum(0), [0, 0, 0], x[1:].sum(0)])
+    np.testing.assert_array_equal(columns, np.stack([x[:, 0], x[:, 1] * x[:, 2]], 1))
+    np.testing.assert_array_equal(most, [x[1], x[2], [np.finfo(float).min] * 3])
+    np.testing.assert_array_equal(least, [x[0], x[1], [np.finfo(float).max] * 3])
+
+
+def test_pairs_of_words_that_are_near(tmp_path):
+    text = tf.contrib.text
+    words = ["the", "quick", "brown", "fox"]
+    (tmp_path / "counts").write_text("the,3\nquick,1\nfox,0\n")
+    with tf.Graph().as_default(), tf.Session() as session:
+        pairs = session.run(text.skip_gram_sample(words, 1, 1))
+        assert [w.decode() for w in pairs[0]] == ["the", "quick", "quick", "brown", "brown", "fox"]
+        assert [w.decode() for w in pairs[1]] == ["quick", "the", "brown", "quick", "fox", "brown"]
+        own = session.run(text.skip_gram_sample([7, 8, 9], 0, 0, start=1, limit=1, emit_self_as_target=True))
+        assert [o.tolist() for o in own] == [[8], [8]]
+        windows = session.run(text.skip_gram_sample(tf.range(50), 1, 4, seed=3))
+        assert set(np.abs(windows[0] - windows[1])) == {1, 2, 3, 4} and 100 < len(windows[0]) < 392
+        counted = text.skip_gram_sample_with_text_vocab(words, str(tmp_path / "counts"), vocab_min_count=1, min_skips=5, max_skips=5)
+        session.run(tf.tables_initializer())
+        assert [part.tolist() for part in session.run(counted)] == [[b"the", b"quick"], [b"quick", b"the"]]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="min_skips must be <= max_skips"):
+            session.run(text.skip_gram_sample(words, 2, 1))
+        with pytest.raises(ValueError, match="must both be provided"):
+            text.skip_gram_sample(words, vocab_freq_table=object(), corpus_size=3)

@@ -118,8 +118,6 @@ def test_mistakes(tmp_path):
     checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
     with pytest.raises(ValueError, match="expecting a trackable object"):
         tf.train.Checkpoint(x=3)
-    with pytest.raises(RuntimeError, match="need a session"):
-        checkpoint.save(tmp_path / "x")
     with pytest.raises(tf.errors.NotFoundError, match="there is no such checkpoint"):
         checkpoint.restore(tmp_path / "x")
     with pytest.raises(ValueError, match="max_to_keep"):
@@ -387,3 +385,74 @@ def test_names_with_numbers_and_pictures(tmp_path):
         tracker.track(object(), "x")
     with pytest.raises(NotImplementedError, match="attributes that hold them"):
         C.List([])
+
+
+def test_without_a_session_it_is_that_of_keras(tmp_path):
+    v = tf.Variable(1.0)
+    session, checkpoint = tf.keras.backend.get_session(), tf.train.Checkpoint(v=v)
+    session.run(v.assign(5.0))
+    path = checkpoint.save(tmp_path / "k")
+    session.run(v.assign(7.0))
+    checkpoint.restore(path).assert_consumed().run_restore_ops()
+    assert session.run(v) == 5
+
+
+def saved(tmp_path, session, *values):
+    """Checkpoints of dep.var with values."""
+    root = tf.train.Checkpoint(dep=tracking.AutoTrackable())
+    root.dep.var = tracking.add_variable(root.dep, "var", initializer=0.0)
+    paths = []
+    for value in values:
+        session.run(root.dep.var.assign(value))
+        paths.append(root.save(tmp_path / "c", session))
+    return paths
+
+
+@pytest.mark.parametrize("newest", [0, 1])
+def test_the_newest_restore_wins(tmp_path, newest):
+    """Of two that wait for one object: in whatever order they are run."""
+    with tf.Session() as session:
+        paths = saved(tmp_path, session, 12.0, 13.0)
+        roots = [tf.train.Checkpoint(), tf.train.Checkpoint()]
+        status = {i: roots[i].restore(paths[i]) for i in (1 - newest, newest)}
+        shared = tracking.AutoTrackable()
+        shared.var = tracking.add_variable(shared, "var", shape=[])
+        roots[0].dep = shared
+        status[0].assert_consumed().run_restore_ops()
+        assert session.run(shared.var) == 12
+        roots[1].dep = shared
+        status[1].assert_consumed().run_restore_ops()
+        assert session.run(shared.var) == 12 + newest
+
+
+def test_restores_that_have_met_a_variable_can_be_run_again(tmp_path):
+    with tf.Session() as session:
+        paths = saved(tmp_path, session, 12.0, 13.0)
+        root = tf.train.Checkpoint(dep=tf.train.Checkpoint(var=tf.Variable(0.0)))
+        first, second = (root.restore(path) for path in paths)
+        for status, value in ((first, 12), (second, 13), (first, 12)):
+            status.run_restore_ops()
+            assert session.run(root.dep.var) == value
+
+
+def test_objects_joined_and_split(tmp_path):
+    def named(root, **variables):
+        for name, (owner, value) in variables.items():
+            tracking.add_variable(getattr(root, owner), name, initializer=value)
+
+    with tf.Session() as session:
+        root = tf.train.Checkpoint(one=tracking.AutoTrackable(), two=tracking.AutoTrackable())
+        named(root, a=("one", 32.0), b=("two", 64.0))
+        root.one.same = root.two.same = tracking.AutoTrackable()
+        session.run(tracking.gather_initializers(root))
+        path = root.save(tmp_path / "c", session)
+        joined = tf.train.Checkpoint(one=tracking.AutoTrackable())
+        joined.two, joined.one.same = joined.one, tracking.AutoTrackable()
+        named(joined, a=("one", 0.0), b=("two", 0.0))
+        joined.restore(path).assert_consumed().run_restore_ops()
+        assert session.run([joined.one._lookup_dependency("a"), joined.one._lookup_dependency("b")]) == [32, 64]
+        split = tf.train.Checkpoint(one=tracking.AutoTrackable(), two=tracking.AutoTrackable())
+        named(split, a=("one", 0.0), b=("two", 0.0))
+        split.one.same, split.two.same = tracking.AutoTrackable(), tracking.AutoTrackable()
+        with pytest.raises(AssertionError, match="two/same"):
+            split.restore(path).assert_existing_objects_matched()

@@ -442,3 +442,10 @@ def test_what_input_functions_refuse():
         feed([1.0, 2.0], shuffle=False)
     with pytest.raises(ValueError, match="x cannot be an empty array"):
         feed(np.zeros([0]), shuffle=False)
+
+
+def test_outputs_of_predictions_are_tensors_by_name():
+    with pytest.raises(ValueError, match="value must be a Tensor"):
+        tf.estimator.export.PredictOutput({"sparse": tf.SparseTensor([[0]], [1], [1])})
+    with pytest.raises(ValueError, match="key must be a string"):
+        tf.estimator.export.PredictOutput({1: tf.constant([0])})

@@ -163,3 +163,10 @@ def test_images_are_divided_by_the_deviation_of_what_is_centred():
     made.fit(images)
     batch = next(made.flow(images, batch_size=20, shuffle=False))
     np.testing.assert_allclose(batch, (images - images.mean((0, 1, 2))) / images.std((0, 1, 2)), rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_that_was_not_told_whether_it_is_trained_says_so():
+    layer = keras.layers.Dense(1, trainable=None)
+    assert layer.get_config()["trainable"] is None and layer.trainable is None
+    layer(tf.ones([1, 1]))
+    assert layer.trainable_weights == [] and len(layer.non_trainable_weights) == 2

@@ -72,7 +72,7 @@ class PredictOutput(ExportOutput):
         for key, value in outputs.items():
             if not isinstance(key, str):
                 raise ValueError("Prediction output key must be a string; got %s." % (key,))
-            if not is_tensor(value):
+            if not isinstance(value, Tensor):
                 raise ValueError("Prediction output value must be a Tensor; got %s." % (value,))
         self._outputs = outputs
 
@@ -109,9 +109,10 @@ class _SupervisedOutput(ExportOutput):
     def _named(self, outputs: Any, prefix: str) -> Dict[str, Any]:
         made = {}
         for key, value in (outputs if isinstance(outputs, dict) else {prefix: outputs}).items():
+            name = self._key(key, prefix)
             if not is_tensor(value):
                 raise ValueError("%s output value must be a Tensor; got %s." % (prefix, value))
-            made[self._key(key, prefix)] = value
+            made[name] = value
         return made
 
     def _wrap_and_check_metrics(self, metrics: Any) -> Dict[str, Any]:

@@ -84,7 +84,7 @@ class Layer(Parts):
             )
         if unused:
             raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
-        self._trainable, self.built = bool(trainable), False
+        self._trainable, self.built = trainable, False
         self._init_parts()
         self._added_metrics: List[Any] = []  # pairs of a metric and what it gives with a batch
         self._inbound_nodes: List[Node] = []

@@ -18,6 +18,7 @@ from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, init_scope
 from millrace.framework.default_session import get_default_session
+from millrace.keras import backend
 from millrace.layers.base import Layer
 from millrace.module import Module
 from millrace.ops import array_ops, control_flow_ops
@@ -201,20 +202,19 @@ class _Tree:
 class _Matched(NamedTuple):
     variables: Dict[str, Variable]  # by key in the checkpoint
     parts: Dict[str, _Part]  # by key in the checkpoint
-    not_found: List[str]  # what the program has and the checkpoint lacks
+    not_found: List[str]  # what the program has and the checkpoint lacks: values, and objects that are none of its own
     unused: List[str]  # keys of the checkpoint that the program lacks
 
 
 def _match(tree: _Tree, saved: Any) -> _Matched:
-    """What of a checkpoint belongs to which variable: walks both graphs from their roots by local names."""
+    """What of a checkpoint belongs to which variable: walks both graphs from their roots by local names. One object of the program may be several of the
+    checkpoint; one of the checkpoint is the first that it meets."""
     numbers, waiting = {0: 0}, deque([0])  # by the checkpoint's numbers: ours
-    taken = {0}
     while waiting:
         theirs = waiting.popleft()
         mine = tree.objects[numbers[theirs]].children
         for child in saved.nodes[theirs].children:
-            if child.local_name in mine and child.node_id not in numbers and mine[child.local_name] not in taken:
-                taken.add(mine[child.local_name])
+            if child.local_name in mine and child.node_id not in numbers:
                 numbers[child.node_id] = mine[child.local_name]
                 waiting.append(child.node_id)
     slots = {(optimizer, of, name): number for optimizer, of, name, number in tree.slots}
@@ -237,6 +237,8 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
                 unused.append(attribute.checkpoint_key)
     there, known = {id(v) for v in found.values()}, {part.identity for part in parts.values()}
     not_found = [k for k, v in tree.variables().items() if id(v) not in there] + [k for k, p in tree.parts().items() if p.identity not in known]
+    met = set(numbers.values())
+    not_found += ["/".join(o.path) for i, o in enumerate(tree.objects) if i not in met and isinstance(o.value, TrackedByName)]
     return _Matched(found, parts, not_found, unused)
 
 
@@ -244,10 +246,8 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
 
 
 def _session(given: Any) -> Any:
-    session = given or get_default_session()
-    if session is None:
-        raise at_user_line(RuntimeError("Checkpoints of objects need a session: pass session=, or make one the default by `with session:`."))
-    return session
+    """A session: the one given, the default one, or else that of tf.keras, as in TensorFlow."""
+    return given or get_default_session() or backend.get_session()
 
 
 class _Bytes(SaveableObject):
@@ -276,13 +276,25 @@ class _Status:
         self._counter = checkpoint.save_counter  # takes part
         self._number = next(_restores)
         self._handed_over: Set[Tuple[int, str]] = set()
+        self._met: Dict[int, Tuple[Variable, bool]] = {}  # by their ids: variables, and whether this restores them
 
     def _matched(self) -> _Matched:
         return _match(_Tree(self._checkpoint), self._saved)
 
+    def _restored(self) -> Dict[str, Variable]:
+        """The variables that this restores by their keys: those that no later `restore` had met when this one did."""
+        found = self._matched().variables
+        for v in found.values():
+            if id(v) not in self._met:
+                newest = getattr(v, "_restore_met", -1)
+                self._met[id(v)] = v, newest <= self._number
+                v._restore_met = max(newest, self._number)  # type: ignore[attr-defined]
+        return {key: v for key, v in found.items() if self._met[id(v)][1]}
+
     def assert_consumed(self) -> "_Status":
         """AssertionError unless the checkpoint's values and the program's variables are the same ones."""
         made = self._matched()
+        self._restored()
         if made.unused:
             raise at_user_line(AssertionError("Unresolved object in checkpoint %s: %s" % (self._path, made.unused[0])))
         return self.assert_existing_objects_matched()
@@ -290,6 +302,7 @@ class _Status:
     def assert_existing_objects_matched(self) -> "_Status":
         """AssertionError where a variable of the program is not in the checkpoint."""
         made = self._matched()
+        self._restored()
         missing = [key for key in made.not_found if key != _key(("save_counter",))]  # which files of `write` may lack
         if missing:
             raise at_user_line(AssertionError("Object not assigned a value from checkpoint %s: %s" % (self._path, missing[0])))
@@ -319,12 +332,11 @@ class _Status:
         """Gives the variables their values."""
         made = self._restore_python()._matched()
         parts = {key: part for key, part in made.parts.items() if part.identity not in self._handed_over}
-        self._restore(made.variables, parts, session)
+        self._restore(self._restored(), parts, session)
 
     def restore_new(self, session: Any = None) -> None:
         """Gives values to the variables that were made since this was last done."""
-        found = self._matched().variables
-        self._restore({key: v for key, v in found.items() if getattr(v, "_restored_by", -1) < self._number}, {}, session)
+        self._restore({key: v for key, v in self._restored().items() if getattr(v, "_restored_by", -1) < self._number}, {}, session)
 
     def _restore(self, variables: Dict[str, Variable], parts: Dict[str, _Part], session: Any) -> None:
         if variables or parts:
@@ -461,7 +473,9 @@ class Checkpoint:
             return _NameBased(self, path, None)
         saved = definitions.TrackableObjectGraph.FromString(_one_value(reader.get_tensor(OBJECT_GRAPH)))
         _check(path, saved)
-        return _Status(self, path, saved)._restore_python()
+        status = _Status(self, path, saved)._restore_python()
+        status._restored()  # what there is already
+        return status
 
     read = restore
 

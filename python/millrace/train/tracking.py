@@ -154,7 +154,11 @@ def add_variable(trackable: Any, name: str, shape: Any = None, dtype: Any = dtyp
             given = initializer
         return Variable((lambda: array_ops.zeros(shape, dtype)) if given is None else given, name=name, dtype=dtype, **kwargs)
 
-    return trackable._add_variable_with_custom_getter(name, shape, dtype, initializer, getter, trainable=trainable, use_resource=True)
+    if isinstance(trackable, Trackable):
+        return trackable._add_variable_with_custom_getter(name, shape, dtype, initializer, getter, trainable=trainable, use_resource=True)
+    made = getter(name, shape, dtype, initializer, trainable=trainable, use_resource=True)
+    setattr(trackable, name, made)
+    return made
 
 
 def capture_dependencies(template: Any) -> Any:

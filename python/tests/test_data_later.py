@@ -299,3 +299,20 @@ def test_dense_rows_of_several_sizes_as_sparse_batches(session):
     session.run(iterator.initializer, {unknown: [[1]]})
     with pytest.raises(tf.errors.InvalidArgumentError, match="incompatible with the row shape"):
         session.run(following)
+
+
+def test_shapes_of_padded_batches_are_checked_when_they_are_made():
+    numbers, rows = Dataset.range(10), Dataset.from_tensors([1, 2, 3])
+    sizes = tf.placeholder(tf.int64, [2])
+    for data, shape, kind, text in (
+        (numbers, [1], ValueError, r"shape \(1,\) is not compatible with the corresponding input component shape \(\)"),
+        (numbers, tf.constant([1], tf.int64), ValueError, r"shape \(1,\) is not compatible"),
+        (numbers, sizes, ValueError, r"shape \(\?, \?\) is not compatible"),
+        (rows, [1], ValueError, r"component shape \(3,\)"),
+        (rows, [[1, 1], [1, 1]], ValueError, r"its shape was \(2, 2\)"),
+        (rows, tf.constant([1.5]), TypeError, "its element type was float32"),
+    ):
+        with pytest.raises(kind, match=text):
+            data.padded_batch(5, padded_shapes=shape)
+    assert rows.padded_batch(2, tf.placeholder(tf.int64, [1])).output_shapes.as_list() == [None, None]
+    assert rows.padded_batch(2, [tf.Dimension(None)]).output_shapes.as_list() == rows.padded_batch(2, tf.TensorShape([None])).output_shapes.as_list()

@@ -19,7 +19,7 @@ from millrace.framework import errors
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.random_seed import op_seeds
-from millrace.framework.static_values import constant_value
+from millrace.framework.static_values import constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import DatasetSpec, RaggedTensorSpec, TensorSpec
 from millrace.ops import array_ops, control_flow_ops, gen_ops, string_ops
@@ -260,25 +260,14 @@ class Dataset:
         size = _number(batch_size) if drop_remainder is True else None
         wanted, static, values = [], [], []
         for row, value, dtype, shape in zip(rows, given, *self._spec):
-            known = constant_value(row) if isinstance(row, Tensor) else None
-            if known is not None:
-                row = known.tolist()
-            if isinstance(row, Tensor):
-                wanted.append(_int64(row))
-                static.append(
-                    TensorShape([size]).concatenate(
-                        TensorShape([None] * row.shape[0].value if row.shape.ndims == 1 and row.shape[0].value is not None else None)
-                    )
-                )
-            else:
-                dims = [None if d is None or d == -1 else int(d) for d in (TensorShape(row).as_list() if isinstance(row, TensorShape) else list(row))]
-                known_dims = [None] * len(dims) if shape.ndims is None else shape.as_list()
-                if len(known_dims) != len(dims) or any(d is not None and n is not None and d < n for d, n in zip(dims, known_dims)):
-                    raise at_user_line(
-                        ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (tuple(dims), shape))
-                    )
-                wanted.append(convert_to_tensor(np.array([-1 if d is None else d for d in dims], np.int64)))
-                static.append(TensorShape([size, *dims]))
+            sizes = _padded_sizes(row)
+            padded = constant_value_as_shape(sizes)
+            if shape.ndims is not None and padded.ndims is not None:
+                pairs = zip(padded.as_list(), shape.as_list())
+                if padded.ndims != shape.ndims or any(p is not None and n is not None and p < n for p, n in pairs):
+                    raise at_user_line(ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (padded, shape)))
+            wanted.append(sizes)
+            static.append(TensorShape([size]).concatenate(padded))
             if value is None:
                 value = "" if dtype == dtypes.string else np.zeros([], dtype.as_numpy_dtype)
             values.append(convert_to_tensor(value, dtype))
@@ -361,6 +350,21 @@ class Dataset:
 
 
 components.kinds["dataset"] = Dataset
+
+
+def _padded_sizes(shape: Any) -> Tensor:
+    """A shape to which padded_batch brings a component as a vector, with -1 for the largest of the batch."""
+    if isinstance(shape, Tensor):
+        made = shape
+    else:
+        sizes = shape.as_list() if isinstance(shape, TensorShape) else [shape] if isinstance(shape, int) else list(shape)
+        sizes = [getattr(d, "value", d) for d in sizes]
+        made = convert_to_tensor(np.array([-1 if d is None else d for d in sizes], None if sizes else np.int64))
+    if made.shape.ndims not in (None, 1):
+        raise at_user_line(ValueError("Padded shape %s must be a 1-D tensor of tf.int64 values, but its shape was %s." % (shape, made.shape)))
+    if made.dtype.base_dtype != dtypes.int64:
+        raise at_user_line(TypeError("Padded shape %s must be a 1-D tensor of tf.int64 values, but its element type was %s." % (shape, made.dtype.name)))
+    return made
 
 
 def _seeds(seed: Optional[int]) -> Any:

@@ -753,6 +753,7 @@ learn.python.learn.evaluable learn.python.learn.trainable = contrib.learn.contra
 learn.python.learn.learn_io learn.python.learn.learn_io.generator_io learn.python.learn.learn_io.pandas_io = contrib.learn.learn_io
 learn.python.learn.learn_io.numpy_io learn.python.learn.learn_io.dask_io = contrib.learn.learn_io
 learn.python.learn.learn_io.graph_io = contrib.learn.io
+learn.python.learn.learn_io.data_feeder = contrib.learn.data_feeder
 learn.python.learn.models = contrib.learn.ops
 learn.python.learn.experiment = contrib.learn.experiment
 learn.python.learn.export_strategy = contrib.learn.export_strategy

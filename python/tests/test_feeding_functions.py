@@ -8,6 +8,7 @@ import pytest
 
 import millrace as tf
 from millrace import names
+from millrace.contrib.learn import data_feeder
 from millrace.estimator import feeding_functions
 
 X = np.arange(14.0).reshape(7, 2)
@@ -78,3 +79,39 @@ def test_what_is_refused():
         feeding_functions.enqueue_data(X, 5, pad_value=0)
     for path in ("contrib.learn.python.learn.dataframe.queues.feeding_functions", "python.estimator.inputs.queues.feeding_functions"):
         assert names.module(path).enqueue_data is feeding_functions.enqueue_data
+
+
+def test_feeders_of_arrays():
+    x = {"a": np.arange(5, dtype=np.int32), "b": np.arange(10.0, dtype=np.float32).reshape(5, 2)}
+    feeder = data_feeder.DataFeeder(x, [0, 2, 1, 0, 1], 3, batch_size=2, shuffle=False, epochs=1)
+    inputs, outputs = feeder.input_builder()
+    assert inputs["a"].shape.as_list() == [None, 1] and outputs.shape.as_list() == [None, 3] and outputs.dtype == tf.int64
+    feed = feeder.get_feed_dict_fn()
+    first = feed()
+    assert first["input_a:0"].tolist() == [[0], [1]] and first["input_b:0"].tolist() == [[0, 1], [2, 3]]
+    assert first["output:0"].tolist() == [[1, 0, 0], [0, 0, 1]] and feeder.get_feed_params() == {"epoch": 0, "offset": 2, "batch_size": 2}
+    feed()
+    assert feed()["output:0"].tolist() == [[0, 1, 0]] and feeder.epoch == 1
+    with pytest.raises(StopIteration):
+        feed()
+    shuffled = data_feeder.setup_train_data_feeder(np.arange(8), None, None, batch_size=8)
+    shuffled.input_builder()
+    assert shuffled.get_feed_dict_fn()()["input:0"].ravel().tolist() == np.random.RandomState(42).permutation(8).tolist()
+    with pytest.raises(ValueError, match="Invalid batch_size 0"):
+        data_feeder.DataFeeder(np.arange(8), None, None, 0)
+
+
+def test_feeders_of_iterators():
+    feeder = data_feeder.setup_train_data_feeder(iter(np.arange(6.0).reshape(3, 2)), iter([np.int64(1), np.int64(0), np.int64(1)]), 2, batch_size=2)
+    feeder.set_placeholders(tf.placeholder(tf.float64, name="x"), tf.placeholder(tf.float32, name="y"))
+    feed = feeder.get_feed_dict_fn()
+    first, second = feed(), feed()
+    assert first["x:0"].tolist() == [[0, 1], [2, 3]] and first["y:0"].tolist() == [[0, 1], [1, 0]]
+    assert second["x:0"].tolist() == [[4, 5]] and second["y:0"].tolist() == [[0, 1]]
+    with pytest.raises(StopIteration):
+        feed()
+    with pytest.raises(ValueError, match="Both x and y should be iterators"):
+        data_feeder.setup_train_data_feeder(iter([np.ones(2)]), np.ones(1), None, 1)
+    batches = data_feeder.setup_predict_data_feeder(iter(np.arange(6).reshape(3, 2)), 2)
+    assert [batch.tolist() for batch in batches] == [[[0, 1], [2, 3]], [[4, 5]]]
+    assert [batch.tolist() for batch in data_feeder.setup_predict_data_feeder(np.arange(3), 2)] == [[[0], [1]], [[2]]]

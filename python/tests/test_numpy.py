@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between NumPy and tensors: memory that is not copied, types, other packages' arrays, and what cannot be converted."""
 
+import array
 import subprocess
 import os
 import sys
@@ -281,3 +282,27 @@ def test_html_of_graphs_and_tensors():
     made = {}
     exec(compile("y = tf.sqrt(x)", "<cell 1>", "exec"), {"tf": tf, "x": x}, made)
     assert "&lt;cell 1&gt;:1" in made["y"]._repr_html_()
+
+
+def test_buffers_and_interfaces_of_arrays_keep_their_types():
+    class Interface:
+        def __init__(self, values):
+            self.values = values
+
+        @property
+        def __array_interface__(self):
+            return self.values.__array_interface__
+
+    for value, kind in (
+        (array.array("d", [1, 2]), tf.float64),
+        (array.array("q", [1, 2]), tf.int64),
+        (bytearray(b"ab"), tf.uint8),
+        (memoryview(b"ab"), tf.uint8),
+        (Interface(np.array([1.0, 2])), tf.float64),
+        (Interface(np.array([b"a", b"bc"])), tf.string),
+    ):
+        made = tf.constant(value)
+        assert made.dtype == kind and made.shape.as_list() == [2]
+    with tf.Session() as session:
+        assert session.run(tf.constant(Interface(np.array([b"a", b"bc"])), shape=[1, 2])).tolist() == [[b"a", b"bc"]]
+        assert session.run(tf.constant(array.array("d", [1.5]), tf.float32)).tolist() == [1.5]

@@ -47,6 +47,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
             raise at_user_line(ValueError("Cannot convert a TensorShape to dtype int32; a dimension is too large (%d)" % np.max(value)))
         if dtype is None:
             dtype = dtypes.int64 if any(d > _LARGEST_INT32 for d in np.atleast_1d(value)) else dtypes.int32
+    if _has_buffer(value):
+        value = np.asarray(value)
     if isinstance(value, (np.ndarray, np.generic)):
         if dtype is None or value.dtype == dtype.as_numpy_dtype:
             return np.asarray(value)
@@ -133,6 +135,19 @@ def _check_strings(value: Any) -> None:
             _check_strings(element)
     elif not isinstance(value, (str, bytes, np.ndarray, np.generic)):
         raise at_user_line(TypeError("Expected string, got %.60r of type '%s' instead." % (value, type(value).__name__)))
+
+
+def _has_buffer(value: Any) -> bool:
+    """Whether it is an array though it has no __array__: an array.array, a bytearray, what has an __array_interface__. The type of its elements counts."""
+    if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple, np.ndarray, np.generic)) or hasattr(value, "__array__"):
+        return False
+    if isinstance(getattr(value, "__array_interface__", None), dict):
+        return True
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _has_arrays(value: Any) -> bool:

@@ -271,7 +271,11 @@ class Layer(Parts):
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)
             mask = arranged(masks, form)
-            if masked and "mask" not in arguments and "mask" in taken:
+            if "mask" in arguments:
+                mask = arguments["mask"]
+            elif not masked:
+                mask = None
+            elif "mask" in taken:
                 kwargs["mask"] = mask
             self._check(tensors)
             if not self.built:
@@ -286,7 +290,7 @@ class Layer(Parts):
                 outputs = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
                 while_training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors) or self.uses_learning_phase
                 told = [getattr(t, "_keras_mask", None) for t in outputs]  # by layers that call has called
-                new_masks = told if all(m is not None for m in told) else listed(self.compute_mask(given, mask if masked else None))
+                new_masks = told if all(m is not None for m in told) else self._masks_behind(given, mask)
                 for i, t in enumerate(outputs):
                     if not getattr(t, "_uses_learning_phase", False):
                         t._uses_learning_phase = while_training
@@ -329,6 +333,11 @@ class Layer(Parts):
     def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the layer."""
         return self(inputs, *args, **kwargs)
+
+    def _masks_behind(self, inputs: Any, mask: Any) -> List[Any]:
+        """The masks of the outputs of a call: none where the layer neither carries masks on nor says itself what becomes of them."""
+        says = self.supports_masking or type(self).compute_mask is not Layer.compute_mask
+        return listed(self.compute_mask(inputs, mask)) if says else []
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the outputs: that of the inputs where the layer carries masks on."""

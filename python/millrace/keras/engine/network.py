@@ -265,14 +265,15 @@ class Network(Layer):
             values = [known[id(t)] for t in node.input_tensors]
             tensors, before = [v[0] for v in values], [v[1] for v in values]
             arguments = with_leaves(lambda x: known[id(x)][0] if id(x) in known else x, node.arguments)
-            if "mask" in arguments_of(layer.call) and "mask" not in arguments and any(m is not None for m in before):
-                arguments["mask"] = arranged(before, node.form)
+            mask = arguments["mask"] if "mask" in arguments else arranged(before, node.form) if any(m is not None for m in before) else None
+            if mask is not None and "mask" in arguments_of(layer.call):
+                arguments["mask"] = mask
             if arguments.get("training") is None and "training" in arguments_of(layer.call):
                 arguments.update({"training": training} if training is not None else layer._training_of_parent())
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name), calls.with_inputs(tensors):
                 made = nest.flatten(layer.call(arranged(tensors, node.form), **arguments))
-                after = listed(layer.compute_mask(arranged(tensors, node.form), arranged(before, node.form) if any(m is not None for m in before) else None))
+                after = layer._masks_behind(arranged(tensors, node.form), mask)
                 layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
             for i, (t, x) in enumerate(zip(node.output_tensors, made)):

@@ -99,3 +99,20 @@ def test_a_mean_of_tensors_has_values_from_the_start():
     with tf.Session() as session, session.as_default():
         result = mean([1.0, 3.0])
         assert session.run(result).tolist() == [1.0, 3.0]
+
+
+def test_shapes_of_nested_outputs():
+    def shapes(given):
+        made = L.Lambda(lambda x: x, output_shape=given).compute_output_shape((3, 1))
+        return tf.nest.map_structure(lambda shape: shape.as_list(), made)
+
+    assert shapes({"a": (1,), "b": [(2,), (4, 5)]}) == {"a": [3, 1], "b": [[3, 2], [3, 4, 5]]} and shapes([(1,), (2,)]) == [[3, 1], [3, 2]]
+    assert shapes((1, 1)) == [3, 1, 1] and shapes(lambda shape: {"a": shape, "b": (None, 7)}) == {"a": [3, 1], "b": [None, 7]}
+
+
+def test_networks_that_are_subclasses_are_called():
+    class Twice(tf.python.keras.engine.network.Network):
+        def call(self, inputs):
+            return inputs * 2
+
+    assert K.get_value(Twice()(tf.ones([2]))).tolist() == [2, 2]

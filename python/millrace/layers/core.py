@@ -217,6 +217,15 @@ class RepeatVector(SettingsLayer):
         return K.repeat(inputs, self.n)
 
 
+def _shapes_of(given: Any, before: List[Any]) -> Any:
+    """Sizes behind others as shapes, in the lists, tuples and dictionaries that they lie in."""
+    if isinstance(given, dict):
+        return {name: _shapes_of(shape, before) for name, shape in given.items()}
+    if isinstance(given, (list, tuple)) and any(isinstance(part, (list, tuple, dict, TensorShape)) for part in given):
+        return type(given)(_shapes_of(shape, before) for shape in given)
+    return TensorShape(given) if not before else TensorShape([*before, *given])
+
+
 class Lambda(SettingsLayer):
     """A function as a layer."""
 
@@ -260,13 +269,10 @@ class Lambda(SettingsLayer):
         if self._output_shape is None:
             return super().compute_output_shape(input_shape)
         if callable(self._output_shape):
-            made = self._output_shape(input_shape)
-            return [TensorShape(s) for s in made] if isinstance(made, list) else TensorShape(made)
+            return _shapes_of(self._output_shape(input_shape), [])
         many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
         batch = TensorShape(input_shape[0] if many else input_shape)[0].value
-        if isinstance(self._output_shape, list):
-            return [TensorShape([batch, *s]) for s in self._output_shape]
-        return TensorShape([batch, *self._output_shape])
+        return _shapes_of(self._output_shape, [batch])
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer; a lambda is kept as its code."""

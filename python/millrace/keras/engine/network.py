@@ -77,6 +77,14 @@ class Network(Layer):
             self._input_form, self._output_form = (Places(x) if isinstance(x, dict) or is_deep(x) else None for x in (inputs, outputs))
             self._set_graph(nest.flatten(inputs), nest.flatten(outputs))
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The outputs for inputs."""
+        around, self._is_calling = self._is_calling, True
+        try:
+            return super().__call__(inputs, *args, **kwargs)
+        finally:
+            self._is_calling = around
+
     def build(self, input_shape: Any = None) -> None:
         """Makes the variables of a model that is a subclass by calling it for inputs of a shape, or of a list of shapes."""
         if self._is_graph_network or self.built or self._is_calling:

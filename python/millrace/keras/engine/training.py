@@ -148,11 +148,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs for inputs."""
-        around, self._is_calling = self._is_calling, True
-        try:
-            made = super().__call__(inputs, *args, **kwargs)
-        finally:
-            self._is_calling = around
+        made = super().__call__(inputs, *args, **kwargs)
         self._restore_new_variables()
         return made
 

@@ -42,9 +42,13 @@ class CountingWorker final : public ForwardingWorker {
 };
 
 // A value that goes from task to task, and comes back: the session and its partition are registered once, a step is a
-// message, another when it is over, which nobody waits for, and one for each value that is asked for.
-TEST(MessagesTest, AStepIsOneMessageToEachTask) {
+// message, another when it is over, which nobody waits for, and one for each value, which is asked for unless its size
+// is known and small.
+class MessagesTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(MessagesTest, AStepIsOneMessageToEachTask) {
   constexpr int kTasks = 5, kSteps = 10;
+  const PartialShape shape = GetParam() ? PartialShape::Scalar() : PartialShape::Unknown();
   LocalDirectory directory;
   std::vector<std::unique_ptr<CountingWorker>> counting;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -65,7 +69,7 @@ TEST(MessagesTest, AStepIsOneMessageToEachTask) {
   {
     const GraphLock lock(&graph->mu);
     const GraphBuilder b(&graph->graph);
-    x = b.WithDevice("/task:0").Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    x = b.WithDevice("/task:0").Op("Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", shape}});
     y = x;
     for (int task = 0; task <= kTasks; ++task) y = b.WithDevice(absl::StrCat("/task:", task % kTasks)).Neg(y);
     ASSERT_TRUE(b.status().ok()) << b.status();
@@ -86,11 +90,12 @@ TEST(MessagesTest, AStepIsOneMessageToEachTask) {
                       {"RegisterPartitions", 1},
                       {"RunStep", kSteps},
                       {"CleanUpSteps", kSteps},
-                      {"RecvTensor", kSteps}}))
+                      {GetParam() ? "SendTensor" : "RecvTensor", kSteps}}))
         << w->task();
   }
   master.reset();
 }
+INSTANTIATE_TEST_SUITE_P(SizeIsKnown, MessagesTest, ::testing::Bool());
 
 }  // namespace
 }  // namespace millrace

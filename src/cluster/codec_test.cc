@@ -242,6 +242,9 @@ TEST(CodecTest, TheOtherMessagesComeBack) {
   EXPECT_EQ(Sent(AbortStepRequest{{{1, 2}, 3}, Unavailable("worker died")}).why, Unavailable("worker died"));
   EXPECT_EQ(Sent(RecvTensorRequest{{{1, 2}, 3}, {0, 5, 6}}).key, (EdgeKey{0, 5, 6}));
   EXPECT_TRUE(Sent(RecvTensorResponse{{Tensor(), true}}).tensor.is_dead);
+  const SendTensorRequest pushed = Sent(SendTensorRequest{{{1, 2}, 3}, {9, 0, 0}, {Tensor::Scalar(2.0f), false}});
+  EXPECT_EQ(pushed.key, (EdgeKey{9}));
+  EXPECT_EQ(*pushed.tensor.value.ScalarValue<float>(), 2.0f);
   EXPECT_EQ(Sent(CleanUpStepsRequest{{1, 2}, {9, {0, 4}}}).horizon.live, (std::vector<int64_t>{0, 4}));
   RandomPositions positions;
   positions["r"] = {1, 2, 3, 4, 5, 0xffffffff};

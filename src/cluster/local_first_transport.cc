@@ -36,11 +36,12 @@ class TwoChannels final : public RpcChannel {
   TwoChannels(std::unique_ptr<RpcChannel> everywhere, std::unique_ptr<ShmChannel> here)
       : everywhere_(std::move(everywhere)), here_(std::move(here)) {}
   void Call(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply) override {
-    RpcChannel& way = here_->IsReachable() ? *here_ : *everywhere_;
-    way.Call(method, options, std::move(request), std::move(reply));
+    Way().Call(method, options, std::move(request), std::move(reply));
   }
+  void Tell(absl::string_view method, absl::Cord request) override { Way().Tell(method, std::move(request)); }
 
  private:
+  RpcChannel& Way() const { return here_->IsReachable() ? *here_ : *everywhere_; }
   const std::unique_ptr<RpcChannel> everywhere_;
   const std::unique_ptr<ShmChannel> here_;
 };

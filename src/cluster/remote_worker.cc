@@ -113,9 +113,24 @@ void RemoteWorker::TellNow() {
   }
 }
 
+template <typename Request>
+Status RemoteWorker::Tell(const char* method, Request& request) {
+  return WithoutExceptions([&]() -> Status {
+    MR_RETURN_IF_ERROR(dead());
+    MR_ASSIGN_OR_RETURN(RpcChannel * channel, channels_->Get(address_));
+    MR_ASSIGN_OR_RETURN(absl::Cord frame, EncodeMessage(request));
+    channel->Tell(method, std::move(frame));
+    return absl::OkStatus();
+  });
+}
+
 template <typename Request, typename Response>
 void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOptions& options, Request request,
                         Reply<Response> reply) {
+  if constexpr (std::is_same_v<Request, SendTensorRequest>) {
+    const Status s = Tell(method, request);
+    return s.ok() ? std::move(reply)(Response{}) : std::move(reply)(s);
+  }
   if constexpr (std::is_same_v<Request, CleanUpStepsRequest>) {
     const Status s = TellLater(std::move(request));
     return s.ok() ? std::move(reply)(Response{}) : std::move(reply)(s);

@@ -39,6 +39,10 @@ class RemoteWorker final : public WorkerInterface {
   void SendNow(const char* method, absl::Duration timeout, const CallOptions& call, Request request,
                Reply<Response> reply);
 
+  // Without an answer.
+  template <typename Request>
+  Status Tell(const char* method, Request& request);
+
   // A call under way: given up by its caller, by the end of this, or since the worker is dead.
   struct CallUnderWay {
     CancellationManager cancellation;

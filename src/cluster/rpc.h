@@ -36,6 +36,13 @@ class RpcChannel {
   // nobody could be reached or the way broke (the call may have been obeyed), Unimplemented for an unknown method,
   // ResourceExhausted for what is larger than the server takes.
   virtual void Call(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply) = 0;
+  // A call that nobody waits for: it may be lost without a word.
+  virtual void Tell(absl::string_view method, absl::Cord request) {
+    Call(method, {.timeout = kTellTimeout}, std::move(request), [](const StatusOr<absl::Cord>&) {});
+  }
+
+ protected:
+  static constexpr absl::Duration kTellTimeout = absl::Seconds(30);
 };
 
 // Of one call on the side that serves.

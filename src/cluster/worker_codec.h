@@ -78,15 +78,16 @@ void VisitFields(V& v, Partition& m) {
   v(5, m.updates_early);
 }
 template <typename V>
-void VisitFields(V& v, PartitionToRegister::Source& m) {
+void VisitFields(V& v, PartitionToRegister::Peer& m) {
   v(1, m.edge);
   v(2, m.task);
   v(3, m.incarnation);
+  v(4, m.is_pushed);
 }
 template <typename V>
 void VisitFields(V& v, PartitionToRegister& m) {
   v(1, m.partition);
-  v(2, m.sources);
+  v(2, m.peers);
 }
 template <typename V>
 void VisitFields(V& v, RegisterPartitionsRequest& m) {
@@ -267,6 +268,14 @@ template <typename V>
 void VisitFields(V& v, RecvTensorResponse& m) {
   v(1, m.tensor);
 }
+template <typename V>
+void VisitFields(V& v, SendTensorRequest& m) {
+  v(1, m.step);
+  v(2, m.key);
+  v(3, m.tensor);
+}
+template <typename V>
+void VisitFields(V&, SendTensorResponse&) {}
 
 template <typename V>
 void VisitFields(V&, GetStatusRequest&) {}

@@ -295,6 +295,7 @@ class Partitioner {
       MR_ASSIGN_OR_RETURN(
           const Output recv,
           AddPair(constant->output(0), DType::kFloat, absl::StrCat("^", c->name()), from, device, tree_.OutputsIn(c)));
+      recv.node->set_shape(0, Shape::Vector(0));
       here = received_controls_[{c, device}] = recv.node;
     }
     return here;

@@ -278,11 +278,11 @@ Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine,
   MR_RETURN_IF_ERROR(edges.Assign(absl::MakeSpan(wanted), [&](const std::string& device) {
     const auto owner = view->worker_of_device.find(device);
     if (owner == view->worker_of_device.end()) {
-      return StatusOr<PartitionToRegister::Source>(
+      return StatusOr<PartitionToRegister::Peer>(
           Internal("a partition was placed on ", device, ", which no worker has"));
     }
     const WorkerView::Of& w = view->workers[owner->second];
-    return StatusOr<PartitionToRegister::Source>({0, w.worker->task(), w.session.incarnation});
+    return StatusOr<PartitionToRegister::Peer>({0, w.worker->task(), w.session.incarnation});
   }));
   if (mine->through_rendezvous) {
     for (Output o : signature.feeds) {

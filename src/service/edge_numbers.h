@@ -13,10 +13,11 @@ namespace millrace {
 
 class EdgeNumbers {
  public:
-  // Sets the attribute kEdgeAttr of every Send and Recv. `source_of` says who sends what the device sends: filled into
-  // PartitionToRegister::sources for edges from another task than the partition's.
+  // Sets the attribute kEdgeAttr of every Send and Recv. `owner_of` says whose the device is: filled into
+  // PartitionToRegister::peers for edges from another task than the partition's, and to another where values are
+  // pushed: those whose size is known and small.
   Status Assign(absl::Span<PartitionToRegister> partitions,
-                const std::function<StatusOr<PartitionToRegister::Source>(const std::string& device)>& source_of);
+                const std::function<StatusOr<PartitionToRegister::Peer>(const std::string& device)>& owner_of);
   // The number under which the client of a partial run gives or takes the tensor of that name (ClientTensorName).
   // NotFound: no partition has it.
   StatusOr<int64_t> OfClientTensor(const std::string& name) const;

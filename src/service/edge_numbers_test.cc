@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace millrace {
@@ -56,13 +57,12 @@ class EdgeNumbersTest : public ::testing::Test {
     return *node;
   }
   Status Assign() {
-    return edges_.Assign(
-        absl::MakeSpan(parts_), [](const std::string& device) -> StatusOr<PartitionToRegister::Source> {
-          const bool is_far = device == kFar;
-          if (!is_far && device != kHere && device != kBeside) return NotFound("no worker has ", device);
-          return PartitionToRegister::Source{
-              0, is_far ? "/job:x/replica:0/task:1" : "/job:x/replica:0/task:0", is_far ? 11u : 10u};
-        });
+    return edges_.Assign(absl::MakeSpan(parts_), [](const std::string& device) -> StatusOr<PartitionToRegister::Peer> {
+      const bool is_far = device == kFar;
+      if (!is_far && device != kHere && device != kBeside) return NotFound("no worker has ", device);
+      return PartitionToRegister::Peer{
+          0, is_far ? "/job:x/replica:0/task:1" : "/job:x/replica:0/task:0", is_far ? 11u : 10u};
+    });
   }
   static int64_t NumberOf(const Node* n) { return n->Attr<int64_t>(kEdgeAttr).value_or(-1); }
 
@@ -87,13 +87,48 @@ TEST_F(EdgeNumbersTest, BothEndsHaveTheNumberAndTheReceiverTheSource) {
   EXPECT_EQ(all.size(), 4u);
   EXPECT_EQ(*edges_.OfClientTensor("feed:x:0"), NumberOf(fed));
   EXPECT_TRUE(absl::IsNotFound(edges_.OfClientTensor("edge").status()));
-  EXPECT_TRUE(parts_[0].sources.empty());
-  EXPECT_TRUE(parts_[1].sources.empty()) << "the other device is of the same task";
-  ASSERT_EQ(parts_[2].sources.size(), 2u);
-  for (const PartitionToRegister::Source& source : parts_[2].sources) {
+  EXPECT_TRUE(parts_[0].peers.empty()) << "nobody knows how large the value is";
+  EXPECT_TRUE(parts_[1].peers.empty()) << "the other device is of the same task";
+  ASSERT_EQ(parts_[2].peers.size(), 2u);
+  for (const PartitionToRegister::Peer& source : parts_[2].peers) {
     EXPECT_EQ(source.task, "/job:x/replica:0/task:0");
     EXPECT_EQ(source.incarnation, 10u);
+    EXPECT_FALSE(source.is_pushed);
   }
+}
+
+TEST_F(EdgeNumbersTest, SmallValuesOfKnownSizeArePushed) {
+  Node* const fed = Recv(0, kHere, "feed:x:0", /*of_client=*/true);
+  const std::map<std::string, PartialShape> shapes = {
+      {"scalar", PartialShape::Scalar()},
+      {"rows", PartialShape::Of({32, 128})},
+      {"large", PartialShape::Of({32, 1024})},
+      {"huge", PartialShape::Of({int64_t{1} << 62})},
+      {"batch", PartialShape::Of({-1, 2})}};
+  std::map<int64_t, std::string> names;
+  for (const auto& [name, shape] : shapes) {
+    Send(0, fed->output(0), kFar, name.c_str());
+    Recv(2, kHere, name.c_str())->set_shape(0, shape);
+  }
+  Send(0, fed->output(0), kBeside, "beside");
+  Recv(1, kHere, "beside")->set_shape(0, PartialShape::Scalar());
+  const Status s = Assign();
+  ASSERT_TRUE(s.ok()) << s;
+  for (const Node* n : parts_[2].partition.graph->nodes()) {
+    names[NumberOf(n)] = n->Attr<std::string>("tensor_name").value_or("");
+  }
+  std::set<std::string> sent, received;
+  for (const PartitionToRegister::Peer& peer : parts_[0].peers) {
+    EXPECT_TRUE(peer.is_pushed && peer.incarnation == 11u && peer.task == "/job:x/replica:0/task:1");
+    sent.insert(names[peer.edge]);
+  }
+  for (const PartitionToRegister::Peer& peer : parts_[2].peers) {
+    if (peer.is_pushed) received.insert(names[peer.edge]);
+  }
+  EXPECT_EQ(sent, (std::set<std::string>{"scalar", "rows"}));
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(parts_[2].peers.size(), shapes.size());
+  EXPECT_TRUE(parts_[1].peers.empty());
 }
 
 TEST_F(EdgeNumbersTest, ADeviceThatNoWorkerHasIsAnError) {

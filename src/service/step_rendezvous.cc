@@ -2,6 +2,7 @@
 #include "service/step_rendezvous.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace millrace {
@@ -9,19 +10,26 @@ namespace {
 
 class RemoteRendezvous final : public StepRendezvous {
  public:
-  RemoteRendezvous(RefPtr<Rendezvous> here, int64_t step, std::function<const EdgeSource*(int64_t edge)> source_of,
+  RemoteRendezvous(RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
                    std::function<void(const Status&)> failed)
-      : here_(std::move(here)), step_(step), source_of_(std::move(source_of)), failed_(std::move(failed)) {}
+      : here_(std::move(here)), step_(step), peer_of_(std::move(peer_of)), failed_(std::move(failed)) {}
 
-  Status Send(absl::string_view key, Tensor value, bool is_dead) override {
-    return here_->Send(key, std::move(value), is_dead);
+  Status Send(absl::string_view text, Tensor value, bool is_dead) override {
+    MR_ASSIGN_OR_RETURN(const EdgeKey key, EdgeKey::Parse(text));
+    const EdgePeer* const peer = peer_of_(key.edge);
+    if (peer == nullptr || !IsPushed(*peer, key)) return here_->Send(text, std::move(value), is_dead);
+    MR_RETURN_IF_ERROR(here_->Send(text, value, is_dead));
+    peer->worker->SendTensor(
+        {}, {StepAt(*peer), key, {std::move(value), is_dead}}, [](const StatusOr<SendTensorResponse>&) {});
+    return absl::OkStatus();
   }
 
   void RecvAsync(absl::string_view text, DoneCallback done) override {
     const StatusOr<EdgeKey> key = EdgeKey::Parse(text);
     if (!key.ok()) return std::move(done)(key.status(), Tensor(), false);
-    const EdgeSource* const source = source_of_(key->edge);
-    if (source == nullptr) return here_->RecvAsync(text, std::move(done));
+    const EdgePeer* const peer = peer_of_(key->edge);
+    if (peer == nullptr) return here_->RecvAsync(text, std::move(done));
+    const bool is_pushed = IsPushed(*peer, *key);
     int64_t id = 0;
     {
       absl::ReleasableMutexLock lock(&mu_);
@@ -31,26 +39,36 @@ class RemoteRendezvous final : public StepRendezvous {
         return std::move(done)(why, Tensor(), false);
       }
       id = next_++;
-      asked_.emplace(id, Asked{std::move(done), key->edge, source->worker});
+      awaited_.emplace(id, Awaited{std::move(done), *key, *peer, is_pushed ? Way::kPushed : Way::kAskedFor});
     }
-    CallOptions call;
-    call.cancellation = &cancellation_;
-    source->worker->RecvTensor(
-        call, {.step = {.session = source->session, .step = step_}, .key = *key},
-        [self = RefPtr<RemoteRendezvous>::Share(this), id](StatusOr<RecvTensorResponse> response) {
-          self->Answer(id, std::move(response));
+    if (!is_pushed) return Ask(id, *key, *peer);
+    here_->RecvAsync(
+        text, [self = RefPtr<RemoteRendezvous>::Share(this), id](const Status& s, Tensor value, bool is_dead) {
+          self->Answer(id, s.ok() ? RecvTensorResponse{{std::move(value), is_dead}} : StatusOr<RecvTensorResponse>(s));
         });
   }
 
+  void AskForMissing() override {
+    std::vector<std::tuple<int64_t, EdgeKey, EdgePeer>> missing;
+    {
+      absl::MutexLock lock(&mu_);
+      for (auto& [id, a] : awaited_) {
+        if (a.way == Way::kMissed) missing.emplace_back(id, a.key, a.peer);
+        if (a.way != Way::kAskedFor) a.way = a.way == Way::kMissed ? Way::kAskedFor : Way::kMissed;
+      }
+    }
+    for (const auto& [id, key, peer] : missing) Ask(id, key, peer);
+  }
+
   void Abort(const Status& why) override {
-    std::map<int64_t, Asked> asked;
+    std::map<int64_t, Awaited> awaited;
     {
       absl::MutexLock lock(&mu_);
       if (!aborted_.ok()) return;
       aborted_ = why;
-      asked.swap(asked_);
+      awaited.swap(awaited_);
     }
-    for (auto& [id, a] : asked) std::move(a.done)(why, Tensor(), false);
+    for (auto& [id, a] : awaited) std::move(a.done)(why, Tensor(), false);
     cancellation_.Cancel(why);
     here_->Abort(why);
   }
@@ -58,28 +76,48 @@ class RemoteRendezvous final : public StepRendezvous {
   void Describe(std::vector<std::string>* lines) override {
     absl::MutexLock lock(&mu_);
     size_t n = 0;
-    for (const auto& [id, asked] : asked_) {
+    for (const auto& [id, a] : awaited_) {
       if (++n > 10) break;
-      lines->push_back(absl::StrCat("waits for edge ", asked.edge, " from ", asked.worker->task()));
+      lines->push_back(absl::StrCat("waits for edge ", a.key.edge, " from ", a.peer.worker->task()));
     }
-    if (n > 10) lines->push_back(absl::StrCat("and for ", asked_.size() - 10, " more"));
+    if (n > 10) lines->push_back(absl::StrCat("and for ", awaited_.size() - 10, " more"));
   }
 
  private:
-  struct Asked {
-    DoneCallback done;
-    int64_t edge = 0;
-    const WorkerInterface* worker = nullptr;
+  enum class Way {
+    kPushed,
+    kMissed,  // pushed, and AskForMissing has noticed that it is not there
+    kAskedFor
   };
+  struct Awaited {
+    DoneCallback done;
+    EdgeKey key;
+    EdgePeer peer;
+    Way way = Way::kAskedFor;
+  };
+
+  // A loop may send more than can be kept.
+  static bool IsPushed(const EdgePeer& peer, const EdgeKey& key) { return peer.is_pushed && key.frame == 0; }
+  StepRef StepAt(const EdgePeer& peer) const { return {.session = peer.session, .step = step_}; }
+
+  void Ask(int64_t id, const EdgeKey& key, const EdgePeer& peer) {
+    CallOptions call;
+    call.cancellation = &cancellation_;
+    peer.worker->RecvTensor(
+        call, {StepAt(peer), key},
+        [self = RefPtr<RemoteRendezvous>::Share(this), id](StatusOr<RecvTensorResponse> response) {
+          self->Answer(id, std::move(response));
+        });
+  }
 
   void Answer(int64_t id, StatusOr<RecvTensorResponse> response) {
     DoneCallback done;
     {
       absl::MutexLock lock(&mu_);
-      auto it = asked_.find(id);
-      if (it == asked_.end()) return;  // aborted
+      auto it = awaited_.find(id);
+      if (it == awaited_.end()) return;  // aborted, or it has come on the other way
       done = std::move(it->second.done);
-      asked_.erase(it);
+      awaited_.erase(it);
     }
     if (!response.ok()) {
       failed_(response.status());
@@ -90,21 +128,21 @@ class RemoteRendezvous final : public StepRendezvous {
 
   const RefPtr<Rendezvous> here_;
   const int64_t step_;
-  const std::function<const EdgeSource*(int64_t edge)> source_of_;
+  const std::function<const EdgePeer*(int64_t edge)> peer_of_;
   const std::function<void(const Status&)> failed_;
   CancellationManager cancellation_;  // of what is asked for
   absl::Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<int64_t, Asked> asked_ ABSL_GUARDED_BY(mu_);  // of other workers, not answered yet
+  std::map<int64_t, Awaited> awaited_ ABSL_GUARDED_BY(mu_);  // of other workers, not come yet
 };
 
 }  // namespace
 
 RefPtr<StepRendezvous> NewStepRendezvous(
-    RefPtr<Rendezvous> here, int64_t step, std::function<const EdgeSource*(int64_t edge)> source_of,
+    RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
     std::function<void(const Status&)> failed) {
-  return MakeRef<RemoteRendezvous>(std::move(here), step, std::move(source_of), std::move(failed));
+  return MakeRef<RemoteRendezvous>(std::move(here), step, std::move(peer_of), std::move(failed));
 }
 
 }  // namespace millrace

@@ -11,23 +11,28 @@
 
 namespace millrace {
 
-// Who sends an edge.
-struct EdgeSource {
+// The worker at the other end of an edge.
+struct EdgePeer {
   WorkerInterface* worker = nullptr;
-  SessionRef session;  // there
+  SessionRef session;      // there
+  bool is_pushed = false;  // see PartitionToRegister
 };
 
 // For the kernels of this worker. Keys are texts of EdgeKey. What is sent waits in `here`, where other workers find it
-// too; what comes over an edge with a source is asked for there, by RecvTensor. `source_of`, which gives null for edges
-// within the worker, is called by RecvAsync only. Abort aborts `here` too, and does not wait for answers of others.
+// too, and, where it is pushed, is sent to the other end as well, for which `here` keeps it, since it may be lost. What
+// comes over an edge from another worker is asked for there, by RecvTensor; if it is pushed, it is waited for in
+// `here`, and asked for when it is late. `peer_of`, which gives null for edges within the worker and for what waits to
+// be asked for, is called by Send and RecvAsync only. Abort aborts `here` too, and does not wait for answers of others.
 // `failed` is told why another worker does not send something, before who waits for it is.
 class StepRendezvous : public Rendezvous {
  public:
-  // What other workers were asked for and have not answered.
+  // What other workers have not sent yet.
   virtual void Describe(std::vector<std::string>* lines) = 0;
+  // For what is pushed and was missing already at an earlier call.
+  virtual void AskForMissing() = 0;
 };
 RefPtr<StepRendezvous> NewStepRendezvous(
-    RefPtr<Rendezvous> here, int64_t step, std::function<const EdgeSource*(int64_t edge)> source_of,
+    RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
     std::function<void(const Status&)> failed);
 
 }  // namespace millrace

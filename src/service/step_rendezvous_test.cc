@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-// Keeps the answers back.
+// Keeps the answers back, and what it is sent.
 class FarWorker final : public ForwardingWorker {
  public:
   FarWorker() : ForwardingWorker("/job:x/replica:0/task:1") {}
@@ -18,8 +18,13 @@ class FarWorker final : public ForwardingWorker {
     asked = std::move(request);
     answer = std::move(reply);
   }
+  void SendTensor(const CallOptions&, SendTensorRequest request, Reply<SendTensorResponse> reply) override {
+    sent.push_back(std::move(request));
+    std::move(reply)(Unavailable("it does not come through"));
+  }
   CancellationManager* cancellation = nullptr;
   RecvTensorRequest asked;
+  std::vector<SendTensorRequest> sent;
   Reply<RecvTensorResponse> answer;
 };
 
@@ -41,13 +46,16 @@ class StepRendezvousTest : public ::testing::Test {
     });
   }
 
-  static constexpr int64_t kFarEdge = 5, kNearEdge = 6;
+  static constexpr int64_t kFarEdge = 5, kNearEdge = 6, kPushedEdge = 7;
   FarWorker far_;
-  EdgeSource source_{&far_, {17, 9, 2}};
+  const EdgePeer peer_{&far_, {17, 9, 2}}, pushed_{&far_, {17, 9, 2}, true};
   Status failed_;
   const RefPtr<Rendezvous> here_ = NewLocalRendezvous();
   const RefPtr<StepRendezvous> rendezvous_ = NewStepRendezvous(
-      here_, 3, [this](int64_t edge) { return edge == kFarEdge ? &source_ : nullptr; },
+      here_, 3,
+      [this](int64_t edge) {
+        return edge == kFarEdge ? &peer_ : edge == kPushedEdge ? &pushed_ : nullptr;
+      },
       [this](const Status& why) { failed_ = why; });
 };
 
@@ -104,6 +112,60 @@ TEST_F(StepRendezvousTest, ItTellsWhatItWaitsForAndWhatDoesNotCome) {
   std::move(far_.answer)(NotFound("there is no such step"));
   EXPECT_EQ(got.status, NotFound("there is no such step"));
   EXPECT_EQ(failed_, got.status);
+}
+
+TEST_F(StepRendezvousTest, WhatIsPushedIsSentAndKeptForWhoAsksNevertheless) {
+  EXPECT_TRUE(rendezvous_->Send(EdgeKey{kPushedEdge}.ToString(), Tensor::Scalar(4.0f), false).ok());
+  ASSERT_EQ(far_.sent.size(), 1u);
+  EXPECT_EQ(far_.sent[0].key, (EdgeKey{kPushedEdge}));
+  EXPECT_EQ(far_.sent[0].step.session, (SessionRef{17, 9, 2}));
+  EXPECT_EQ(far_.sent[0].step.step, 3);
+  EXPECT_EQ(*far_.sent[0].tensor.value.ScalarValue<float>(), 4.0f);
+  Tensor kept;
+  here_->RecvAsync(
+      EdgeKey{kPushedEdge}.ToString(), [&](const Status&, Tensor value, bool) { kept = std::move(value); });
+  EXPECT_EQ(*kept.ScalarValue<float>(), 4.0f);
+}
+
+TEST_F(StepRendezvousTest, LoopsAreNotPushed) {
+  EXPECT_TRUE(rendezvous_->Send(EdgeKey{kPushedEdge, 2, 1}.ToString(), Tensor::Scalar(4.0f), false).ok());
+  EXPECT_TRUE(far_.sent.empty());
+  Received got;
+  Recv({kPushedEdge, 2, 2}, got);
+  EXPECT_EQ(far_.asked.key, (EdgeKey{kPushedEdge, 2, 2}));
+}
+
+TEST_F(StepRendezvousTest, WhatIsPushedIsAskedForOnlyWhenItIsLate) {
+  Received got, late;
+  Recv({kPushedEdge}, got);
+  rendezvous_->AskForMissing();
+  EXPECT_FALSE(far_.answer);
+  EXPECT_TRUE(here_->Send(EdgeKey{kPushedEdge}.ToString(), Tensor::Scalar(4.0f), false).ok());
+  EXPECT_EQ(*got.value.ScalarValue<float>(), 4.0f);
+  rendezvous_->AskForMissing();
+  EXPECT_FALSE(far_.answer) << "it has come";
+}
+
+TEST_F(StepRendezvousTest, WhatWasLostIsAskedForAndComesOnce) {
+  Received got;
+  Recv({kPushedEdge}, got);
+  for (int i = 0; i < 3; ++i) rendezvous_->AskForMissing();
+  EXPECT_EQ(far_.asked.key, (EdgeKey{kPushedEdge}));
+  std::move(far_.answer)(RecvTensorResponse{{Tensor::Scalar(1.5f), false}});
+  EXPECT_TRUE(here_->Send(EdgeKey{kPushedEdge}.ToString(), Tensor::Scalar(1.5f), false).ok()) << "it was not lost";
+  EXPECT_EQ(got.times, 1);
+  EXPECT_EQ(*got.value.ScalarValue<float>(), 1.5f);
+}
+
+TEST_F(StepRendezvousTest, AnAbortEndsTheWaitForWhatIsPushed) {
+  Received got;
+  Recv({kPushedEdge}, got);
+  std::vector<std::string> lines;
+  rendezvous_->Describe(&lines);
+  EXPECT_EQ(lines, (std::vector<std::string>{"waits for edge 7 from /job:x/replica:0/task:1"}));
+  rendezvous_->Abort(DeadlineExceeded("first"));
+  EXPECT_EQ(got.status, DeadlineExceeded("first"));
+  EXPECT_EQ(got.times, 1);
 }
 
 TEST_F(StepRendezvousTest, AKeyThatIsNoneIsRefused) {

@@ -253,6 +253,15 @@ void Worker::RecvTensor(const CallOptions&, RecvTensorRequest request, Reply<Rec
   if (!s.ok()) AnswerOnce(held ? *held : reply, StatusOr<RecvTensorResponse>(s));
 }
 
+void Worker::SendTensor(const CallOptions&, SendTensorRequest request, Reply<SendTensorResponse> reply) {
+  Answer(std::move(reply), [&]() -> StatusOr<SendTensorResponse> {
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, FindStep(request.step, /*runs=*/false));
+    MR_RETURN_IF_ERROR(
+        step->sent_here().Send(request.key.ToString(), std::move(request.tensor.value), request.tensor.is_dead));
+    return SendTensorResponse{};
+  });
+}
+
 namespace {
 
 // What a client of a partial run waits for. Lives until the last answer.

@@ -36,6 +36,7 @@ class Worker final : public WorkerInterface {
   void ExchangeTensors(const CallOptions& call, ExchangeTensorsRequest request,
                        Reply<ExchangeTensorsResponse> reply) override;
   void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) override;
+  void SendTensor(const CallOptions& call, SendTensorRequest request, Reply<SendTensorResponse> reply) override;
   void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) override;
   void Heartbeat(const CallOptions& call, HeartbeatRequest request, Reply<HeartbeatResponse> reply) override;
   void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) override;
@@ -51,8 +52,9 @@ class Worker final : public WorkerInterface {
                        Reply<AbortCollectiveResponse> reply) override;
   std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) override;
 
-  // Ends sessions whose masters have not been heard of in time, and steps that were named but that no master has begun.
-  // To be called every now and then where masters may die.
+  // Ends sessions whose masters have not been heard of in time, and steps that were named but that no master has begun;
+  // asks for values of other workers that may be lost. To be called every now and then where masters may die, and
+  // messages be lost.
   void EndLost();
   // What steps wait for, line by line: of all, or of those in which nothing has happened for `patience`.
   std::vector<std::string> DescribeSteps();

@@ -181,6 +181,7 @@ void Worker::EndLost() {
       step->Abort(NotFound("step ", id, " is not known on worker ", task(), ": its master has not begun it within ",
                            absl::FormatDuration(kUnbegunLife)));
     }
+    for (const auto& [id, step] : session->steps().Open()) step->AskForMissing();
   }
   num_lost_ending();
 }

@@ -66,6 +66,8 @@ class WorkerInterface {
   virtual void ExchangeTensors(const CallOptions& call, ExchangeTensorsRequest request,
                                Reply<ExchangeTensorsResponse> reply) = 0;
   virtual void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) = 0;
+  // The reply says no more than that it is on its way.
+  virtual void SendTensor(const CallOptions& call, SendTensorRequest request, Reply<SendTensorResponse> reply) = 0;
   virtual void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) = 0;
   virtual void Heartbeat(const CallOptions& call, HeartbeatRequest request, Reply<HeartbeatResponse> reply) = 0;
   virtual void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) = 0;

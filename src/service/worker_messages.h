@@ -60,15 +60,17 @@ struct DeleteWorkerSessionRequest {
 };
 struct DeleteWorkerSessionResponse {};
 
-// A partition, with what it receives from other workers.
+// A partition, with what it receives from other workers, and sends to them unasked.
 struct PartitionToRegister {
   Partition partition;
-  struct Source {
+  // The other end of an edge.
+  struct Peer {
     int64_t edge = 0;
     std::string task;
     uint64_t incarnation = 0;
+    bool is_pushed = false;  // outside of loops its value is sent unasked, by SendTensor
   };
-  std::vector<Source> sources;
+  std::vector<Peer> peers;
 };
 // All or none.
 struct RegisterPartitionsRequest {
@@ -148,6 +150,13 @@ struct RecvTensorRequest {
 struct RecvTensorResponse {
   ReceivedTensor tensor;
 };
+// From one worker to another that will want the value, unasked. It may be lost: who does not get it asks for it.
+struct SendTensorRequest {
+  StepRef step;
+  EdgeKey key;
+  ReceivedTensor tensor;
+};
+struct SendTensorResponse {};
 
 struct GetStatusRequest {};
 struct GetStatusResponse {

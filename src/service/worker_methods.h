@@ -15,6 +15,7 @@
   X(CleanUpSteps, CleanUpStepsRequest, CleanUpStepsResponse)                         \
   X(ExchangeTensors, ExchangeTensorsRequest, ExchangeTensorsResponse)                \
   X(RecvTensor, RecvTensorRequest, RecvTensorResponse)                               \
+  X(SendTensor, SendTensorRequest, SendTensorResponse)                               \
   X(GetStatus, GetStatusRequest, GetStatusResponse)                                  \
   X(Heartbeat, HeartbeatRequest, HeartbeatResponse)                                  \
   X(Reset, ResetRequest, ResetResponse)                                              \

@@ -149,16 +149,16 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
     absl::MutexLock lock(&mu_);
     containers_.merge(containers);
   }
-  if (!wanted.sources.empty()) {
-    auto sources = std::make_shared<std::map<int64_t, EdgeSource>>();
-    for (const PartitionToRegister::Source& from : wanted.sources) {
-      WorkerInterface* const worker = env_.peers ? env_.peers->Find(from.task) : nullptr;
+  if (!wanted.peers.empty()) {
+    auto peers = std::make_shared<std::map<int64_t, EdgePeer>>();
+    for (const PartitionToRegister::Peer& peer : wanted.peers) {
+      WorkerInterface* const worker = env_.peers ? env_.peers->Find(peer.task) : nullptr;
       if (!worker) {
-        return Unavailable("worker ", env_.task, " knows no worker ", from.task, ", which is to send edge ", from.edge);
+        return Unavailable("worker ", env_.task, " knows no worker ", peer.task, ", the other end of edge ", peer.edge);
       }
-      sources->emplace(from.edge, EdgeSource{worker, {id_, from.incarnation, epoch()}});
+      peers->emplace(peer.edge, EdgePeer{worker, {id_, peer.incarnation, epoch()}, peer.is_pushed});
     }
-    registered.sources = std::move(sources);
+    registered.peers = std::move(peers);
   }
   return registered;
 }

@@ -40,9 +40,9 @@ TEST_F(WorkerSessionTest, HandlesFindTheirPartitions) {
 
 TEST_F(WorkerSessionTest, APartitionOfAnUnknownSenderIsRefused) {
   PartitionToRegister p = ops_.Counting("a");
-  p.sources.push_back({});
-  p.sources.back().edge = 3;
-  p.sources.back().task = "/job:y/replica:0/task:0";
+  p.peers.push_back({});
+  p.peers.back().edge = 3;
+  p.peers.back().task = "/job:y/replica:0/task:0";
   std::vector<PartitionToRegister> partitions;
   partitions.push_back(std::move(p));
   const Status s = session_->Register(std::move(partitions), nullptr).status();

@@ -32,11 +32,11 @@ WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
     : session_(std::move(session)),
       id_(id),
       here_(NewLocalRendezvous()),
-      remote_(session_->env().peers
-                  ? NewStepRendezvous(
-                        here_, id, [this](int64_t edge) { return SourceOf(edge); },
-                        [this](const Status& why) { Abort(why); })
-                  : nullptr),
+      remote_(
+          session_->env().peers
+              ? NewStepRendezvous(
+                    here_, id, [this](int64_t edge) { return PeerOf(edge); }, [this](const Status& why) { Abort(why); })
+              : nullptr),
       rendezvous_(remote_ ? *remote_ : *here_),
       for_kernels_(MakeRef<ForKernels>(*this)),
       late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Fail(why); }) : nullptr),
@@ -44,11 +44,11 @@ WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
 
 WorkerStep::~WorkerStep() = default;
 
-const EdgeSource* WorkerStep::SourceOf(int64_t edge) const {
+const EdgePeer* WorkerStep::PeerOf(int64_t edge) const {
   for (const Part& part : parts_) {
-    if (!part.partition.sources) continue;
-    const auto it = part.partition.sources->find(edge);
-    if (it != part.partition.sources->end()) return &it->second;
+    if (!part.partition.peers) continue;
+    const auto it = part.partition.peers->find(edge);
+    if (it != part.partition.peers->end()) return &it->second;
   }
   return nullptr;
 }
@@ -249,6 +249,10 @@ void WorkerStep::Describe(std::vector<std::string>* lines) {
   watch_.Describe(lines);
   if (remote_) remote_->Describe(lines);
   for (size_t i = first; i < lines->size(); ++i) (*lines)[i].insert(0, "  ");
+}
+
+void WorkerStep::AskForMissing() {
+  if (remote_) remote_->AskForMissing();
 }
 
 bool WorkerStep::HasStalled(int64_t now, int64_t patience) {

@@ -22,7 +22,7 @@ struct RegisteredPartition {
   std::shared_ptr<PlanWidth> width;  // of a plan that is one line, on a device that works on host memory; else null
   MemorySpace* space = nullptr;      // that of the plan's device; null: it has none of its own
   bool uses_functions = false;       // some of its kernels may call them
-  std::shared_ptr<const std::map<int64_t, EdgeSource>> sources;  // of what comes from other workers
+  std::shared_ptr<const std::map<int64_t, EdgePeer>> peers;  // of edges from other workers, and to them
 };
 
 // Made when the first message names it, which need not be RunStep. Thread-safe.
@@ -40,6 +40,8 @@ class WorkerStep {
   void Describe(std::vector<std::string>* lines);
   // Whether nothing has happened in it since a call `patience` nanoseconds ago; it runs still.
   bool HasStalled(int64_t now, int64_t patience);
+  // For what other workers push and what has not come, though it was missed by an earlier call already.
+  void AskForMissing();
   // What devices of this worker send, for others: other workers, the client of a partial run.
   Rendezvous& sent_here() { return *here_; }
 
@@ -66,7 +68,7 @@ class WorkerStep {
   void FinishPart(size_t p, Status s);
   Status TakeResults(size_t p);
   void Finish();
-  const EdgeSource* SourceOf(int64_t edge) const;
+  const EdgePeer* PeerOf(int64_t edge) const;
 
   const std::shared_ptr<WorkerSession> session_;
   const int64_t id_;

@@ -347,6 +347,8 @@ class FrameFuzzer::Impl {
     add("ExchangeTensors", ExchangeTensorsRequest{next, {{3, Tensor::Scalar(1.0f)}}, {4}});
     add("ExchangeTensors", ExchangeTensorsRequest{next, {{6, Tensor::Scalar(1.0f)}}, {}});
     add("RecvTensor", RecvTensorRequest{next, {5}});
+    add("SendTensor", SendTensorRequest{next, {7}, {Tensor::Vector<float>({1, 2}), false}});
+    add("SendTensor", SendTensorRequest{next, {8}, {Tensor(), true}});
     add("GetStatus", GetStatusRequest{});
     add("Heartbeat", HeartbeatRequest{{session, session}});
     add("Reset", ResetRequest{{"a container"}});

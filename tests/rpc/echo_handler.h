@@ -15,7 +15,8 @@ namespace millrace {
 
 // Echo: the request. Size: how many bytes it has. Fail: an error whose code is the request's first byte and whose text
 // is the rest. Peer: who called, and the names of the certificate. Timeout: what is left, in ms. Later: the request,
-// from another thread. Hang: replies when it is cancelled. Drop: never replies.
+// from another thread. Hang: replies when it is cancelled. Drop: never replies. Note: nothing, but Notes replies what
+// such calls brought, a line each.
 class EchoHandler final : public RpcHandler {
  public:
   explicit EchoHandler(Env& env) : env_(env) {}
@@ -39,6 +40,14 @@ class EchoHandler final : public RpcHandler {
     }
     if (method == "Hang") return Hang(context, std::move(reply));
     if (method == "Drop") return;
+    if (method == "Note") {
+      {
+        absl::MutexLock lock(&mu_);
+        notes_.push_back(std::string(request));
+      }
+      return std::move(reply)(absl::Cord());
+    }
+    if (method == "Notes") return std::move(reply)(absl::Cord(Notes()));
     std::move(reply)(Unimplemented("no method '", method, "'"));
   }
 
@@ -63,7 +72,16 @@ class EchoHandler final : public RpcHandler {
     if (context.cancellation->Register(give_up) == CancellationManager::kInvalid) give_up();
   }
 
+  std::string Notes() {
+    std::string all;
+    absl::MutexLock lock(&mu_);
+    for (const std::string& note : notes_) absl::StrAppend(&all, note, "\n");
+    return all;
+  }
+
   Env& env_;
+  absl::Mutex mu_;
+  std::vector<std::string> notes_ ABSL_GUARDED_BY(mu_);
   std::atomic<int64_t> hanging_{0}, cancelled_{0};
 };
 

@@ -277,6 +277,29 @@ TEST_P(Transport, CallsFromReplies) {
   EXPECT_EQ(*last.Result(), absl::Cord("1"));
 }
 
+TEST_P(Transport, TellsWithoutAReply) {
+  for (const char* method : {"Drop", "Fail", "NoMethod"}) channel_->Tell(method, absl::Cord("x"));
+  const std::string small = "small", large(1 << 20, 'x');
+  channel_->Tell("Note", absl::Cord(small));
+  channel_->Tell("Note", absl::Cord(large));
+  StatusOr<absl::Cord> notes;
+  for (int i = 0; i < 1000; ++i) {
+    notes = CallAndWait(*channel_, "Notes", {});
+    if (!notes.ok() || notes->size() == small.size() + large.size() + 2) break;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  ASSERT_TRUE(notes.ok()) << notes.status();
+  EXPECT_TRUE(*notes == absl::StrCat(small, "\n", large, "\n") || *notes == absl::StrCat(large, "\n", small, "\n"));
+}
+
+TEST_P(Transport, ServerAndChannelEndWithTellsUnderWay) {
+  for (int i = 0; i < 20; ++i) channel_->Tell("Hang", absl::Cord());
+  AwaitHanging(20);
+  channel_.reset();
+  server_.reset();
+  EXPECT_EQ(handler_.hanging(), 0);
+}
+
 TEST_P(Transport, HandlerThatForgetsToReply) {
   const auto got = CallAndWait(*channel_, "Drop", {});
   EXPECT_EQ(got.status().code(), StatusCode::kInternal) << got.status();

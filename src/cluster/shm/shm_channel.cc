@@ -38,6 +38,7 @@ struct State : std::enable_shared_from_this<State> {
   };
 
   void Start(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply);
+  void Tell(absl::string_view method, absl::Cord request);
   // The reply, unless the call has had one; `elsewhere`: on another thread than this. It comes at once otherwise.
   void End(uint64_t id, StatusOr<absl::Cord> result, bool elsewhere);
   void EndAll(const std::shared_ptr<Connection>& connection, const Status& why);
@@ -150,6 +151,18 @@ void State::Start(absl::string_view method, const RpcOptions& options, absl::Cor
   (*connection)->Send({.type = FrameType::kCancel, .id = id}).IgnoreError();
 }
 
+void State::Tell(absl::string_view method, absl::Cord request) {
+  StatusOr<std::shared_ptr<Connection>> connection = nullptr;
+  {
+    absl::MutexLock lock(&mu);
+    connection = Connected();
+  }
+  if (!connection.ok()) return;
+  (*connection)
+      ->Send({.type = FrameType::kTell, .method = std::string(method), .payload = std::move(request)})
+      .IgnoreError();
+}
+
 void State::End(uint64_t id, StatusOr<absl::Cord> result, bool elsewhere) {
   Call call;
   {
@@ -251,6 +264,7 @@ class Channel final : public ShmChannel {
     const std::shared_ptr<State> state = state_;  // the reply may come, and destroy the channel, before Start() ends
     state->Start(method, options, std::move(request), std::move(reply));
   }
+  void Tell(absl::string_view method, absl::Cord request) override { state_->Tell(method, std::move(request)); }
 
  private:
   const std::shared_ptr<State> state_;

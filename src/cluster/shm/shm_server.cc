@@ -13,6 +13,9 @@ namespace {
 
 class ShmServer;
 
+// In the numbers of calls whose replies nobody wants, which the server gives them.
+constexpr uint64_t kTold = uint64_t{1} << 63;
+
 // One who calls.
 class Client : public std::enable_shared_from_this<Client> {
  public:
@@ -37,6 +40,7 @@ class Client : public std::enable_shared_from_this<Client> {
   absl::Mutex mu_;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
   HashMap<uint64_t, std::shared_ptr<Call>> calls_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_told_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Replies with an error if nobody else does.
@@ -160,7 +164,7 @@ Status Client::Start(Loop& loop, Descriptor socket, const Connection::Pings& pin
 }
 
 void Client::Received(Frame frame) {
-  if (frame.type == FrameType::kRequest) Request(std::move(frame));
+  if (frame.type == FrameType::kRequest || frame.type == FrameType::kTell) Request(std::move(frame));
   if (frame.type == FrameType::kCancel) Cancel(frame.id);
 }
 
@@ -168,6 +172,7 @@ void Client::Request(Frame frame) {
   auto call = std::make_shared<Call>();
   {
     absl::MutexLock lock(&mu_);
+    if (frame.type == FrameType::kTell) frame.id = kTold | ++last_told_;
     if (!calls_.emplace(frame.id, call).second) return;  // of a number that is taken: of no caller of ours
   }
   if (!server_.Begin()) {
@@ -199,6 +204,7 @@ void Client::Reply(uint64_t id, const StatusOr<absl::Cord>& result) {
       calls_.erase(it);
     }
   }
+  if ((id & kTold) != 0) return server_.Ended();
   Frame frame{.type = FrameType::kReply, .id = id, .code = static_cast<int32_t>(result.status().code())};
   frame.payload = result.ok() ? *result : absl::Cord(result.status().message());
   Status sent = connection->Send(frame);

@@ -14,8 +14,9 @@ constexpr size_t kTrialRuns = 6;      // of each way; the first does not count
 constexpr double kPromised = 0.9;     // of the time in order, for a trial
 constexpr double kKept = 0.95;        // of the time in order, for the decision
 constexpr double kWorthNanos = 40e3;  // less is not looked for
-constexpr int64_t kRestFactor = 8;    // runs until the next look
-constexpr int64_t kShortRest = 2;     // the same after a trial that refuted what was promised, perhaps for others' load
+constexpr int64_t kShortNanos = 20'000;
+constexpr int64_t kRestFactor = 8;  // runs until the next look
+constexpr int64_t kShortRest = 2;   // the same after a trial that refuted what was promised, perhaps for others' load
 
 double Median(std::vector<int64_t> v) {
   std::sort(v.begin(), v.end());
@@ -46,7 +47,7 @@ Status PlanWidth::Run(StepContext& step, const ExecutorOptions& options, UseFram
 PlanWidth::Turn PlanWidth::Next(const ExecutorOptions& options) {
   Turn turn;
   if (const int threads = ThreadsFor(options); threads > 1) turn.choice_ = Choose(threads, options.trace != nullptr);
-  if (turn.choice_.kind != Kind::kAsDecided) turn.of_ = this;
+  turn.of_ = this;
   return turn;
 }
 
@@ -60,7 +61,11 @@ Status PlanWidth::Turn::RunInOrder(const Plan& plan, Frame& frame, StepContext& 
 }
 
 void PlanWidth::Turn::End(bool ok) noexcept {
-  if (PlanWidth* const of = std::exchange(of_, nullptr)) of->Ended(choice_, costs_, ok ? RealNanos() - start_ : -1);
+  PlanWidth* const of = std::exchange(of_, nullptr);
+  if (of == nullptr) return;
+  const int64_t nanos = ok ? RealNanos() - start_ : -1;
+  of->is_short_.store(ok && nanos < kShortNanos, std::memory_order_relaxed);
+  if (choice_.kind != Kind::kAsDecided) of->Ended(choice_, costs_, nanos);
 }
 
 Status PlanWidth::RunOneWay(const Choice& choice, StepContext& step, const ExecutorOptions& options, UseFrame fill,

@@ -37,6 +37,9 @@ class PlanWidth {
   using UseFrame = absl::FunctionRef<Status(const Plan& plan, Frame& frame)>;
   Status Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take);
 
+  // Whether the last run of a turn took less than it takes another thread to come.
+  bool IsShort() const { return is_short_.load(std::memory_order_relaxed); }
+
   // One run, for who runs it by itself.
   class Turn {
    public:
@@ -57,7 +60,7 @@ class PlanWidth {
 
    private:
     friend class PlanWidth;
-    PlanWidth* of_ = nullptr;  // who wants to know; null: nobody
+    PlanWidth* of_ = nullptr;  // null: it has ended
     Choice choice_;
     int64_t start_ = 0;
     NodeCosts costs_;
@@ -82,6 +85,7 @@ class PlanWidth {
   std::atomic<int64_t> runs_{0};
   std::atomic<int64_t> next_look_{1};  // the run from which on something is measured again; the first one never is
   std::atomic<bool> is_wide_{false};   // decided
+  std::atomic<bool> is_short_{false};  // the last run
   absl::Mutex mu_;
   bool is_busy_ ABSL_GUARDED_BY(mu_) = false;  // a run is being measured or timed: one at a time
   int measured_ ABSL_GUARDED_BY(mu_) = 0;

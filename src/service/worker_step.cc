@@ -93,6 +93,8 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
     Part& part = parts_.emplace_back();
     if (partition.width) part.turn = partition.width->Next(options_);
     part.partition = std::move(partition);
+    const bool is_short = part.plan().is_one_line() && part.partition.width && part.partition.width->IsShort();
+    part.starts_first = options_.single_thread || is_short;
     MR_ASSIGN_OR_RETURN(part.frame, part.plan().AcquireFrame());
     MR_RETURN_IF_ERROR(FillArgs(part.plan(), wanted.args, *part.frame));
   }
@@ -135,18 +137,29 @@ bool WorkerStep::Claim() {
   return !std::exchange(has_run_, true);
 }
 
-// Nothing here throws, and the step may be gone when the last partition has been started.
+// Of those that are long each has a thread, this one the first of them; before that it runs those that are short, for
+// which others may wait. Nothing here throws, and the step may be gone when the last partition has been started.
 void WorkerStep::StartParts() {
-  const size_t n = parts_.size(), here = options_.single_thread ? n : 1;
-  size_t scheduled = here;
+  const size_t n = parts_.size();
+  size_t own = n, num_first = 0;
+  for (size_t p = n; p-- > 0;) parts_[p].starts_first ? static_cast<void>(++num_first) : static_cast<void>(own = p);
+  size_t scheduled = own + 1;
   const Status s = WithoutExceptions([&] {
     for (; scheduled < n; ++scheduled) {
+      if (parts_[scheduled].starts_first) continue;
       session_->env().pool().Schedule([this, p = scheduled] { StartPart(p); });
     }
     return absl::OkStatus();
   });
-  for (size_t p = scheduled; p < n; ++p) EndPart(p, s);
-  for (size_t p = 0; p < here; ++p) StartPart(p);
+  for (size_t p = scheduled; p < n; ++p) {
+    if (!parts_[p].starts_first) EndPart(p, s);
+  }
+  for (size_t p = 0; num_first > 0; ++p) {
+    if (!parts_[p].starts_first) continue;
+    --num_first;
+    StartPart(p);
+  }
+  if (own < n) StartPart(own);
 }
 
 void WorkerStep::StartPart(size_t p) {

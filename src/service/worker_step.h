@@ -53,7 +53,8 @@ class WorkerStep {
     RegisteredPartition partition;
     PlanWidth::Turn turn;
     HeldFrame frame;
-    Status result;  // while the device still works
+    bool starts_first = false;  // on the thread that starts the others: it is short, or there is one thread
+    Status result;              // while the device still works
   };
 
   class ForKernels;

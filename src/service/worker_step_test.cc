@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
@@ -28,21 +30,40 @@ class FailKernel final : public Kernel {
   Status Compute(KernelContext&) override { return DataLoss("it fails by itself"); }
 };
 
+// Notes which node has run, and where. One of that name is slow.
+struct Noted {
+  std::string node;
+  std::thread::id thread;
+};
+absl::Mutex noting;
+std::vector<Noted> noted ABSL_GUARDED_BY(noting);
+class NoteKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    if (ctx.node_name() == "slow") absl::SleepFor(absl::Milliseconds(1));
+    absl::MutexLock lock(&noting);
+    noted.push_back({ctx.node_name(), std::this_thread::get_id()});
+    return absl::OkStatus();
+  }
+};
+
 class WorkerStepTest : public ::testing::Test {
  protected:
   WorkerStepTest() {
-    for (const char* op : {"Hold", "Fail"}) {
+    for (const char* op : {"Hold", "Fail", "Note"}) {
       ops_.ops.Add(absl::StrCat(op, "() -> () | | S")).Shape([](ShapeContext&) { return absl::OkStatus(); });
     }
     ops_.kernels.Add<HoldKernel>({.op = "Hold"});
     ops_.kernels.Add<FailKernel>({.op = "Fail"});
+    ops_.kernels.Add<NoteKernel>({.op = "Note"});
   }
-  int64_t Register(const std::string& op) {
+  int64_t Register(const std::string& op, const std::string& name = "the_node", bool in_segments = false) {
     std::vector<PartitionToRegister> partitions(1);
     Partition& p = partitions[0].partition;
     p.device = "/job:x/replica:0/task:1/device:CPU:0";
     p.graph = std::make_unique<Graph>(&ops_.ops);
-    EXPECT_TRUE(p.graph->AddNode({.name = "the_node", .op = op}).ok());
+    p.in_segments = in_segments;
+    EXPECT_TRUE(p.graph->AddNode({.name = name, .op = op}).ok());
     const auto made = session_->Register(std::move(partitions), nullptr);
     EXPECT_TRUE(made.ok()) << made.status();
     return made->handles.at(0);
@@ -147,6 +168,34 @@ TEST_F(WorkerStepTest, WhatCannotBePreparedDoesNotRun) {
   nothing.over.WaitForNotification();
   ASSERT_TRUE(nothing.response.ok());
   EXPECT_TRUE(nothing.response->status.ok()) << "no partition is a step too";
+}
+
+// For which others may wait, and another thread would come when they are over.
+TEST_F(WorkerStepTest, ShortPartitionsRunFirstOnTheThreadThatStartsTheStep) {
+  const int64_t slow = Register("Note", "slow", true), quick = Register("Note", "quick", true);
+  bool was_first = false;
+  for (int64_t id = 1; id < 500 && !was_first; ++id) {  // a quick one too takes long when others have the processor
+    {
+      absl::MutexLock lock(&noting);
+      noted.clear();
+    }
+    RunStepRequest request;
+    request.is_alone = true;
+    for (const int64_t handle : {slow, quick}) request.parts.push_back({handle, {}});
+    CallOptions call;
+    call.runs_here = true;
+    absl::Notification over;
+    WorkerStep::Run(Begin(id), call, std::move(request), [&](const StatusOr<RunStepResponse>& r) {
+      EXPECT_TRUE(r.ok() && r->status.ok());
+      over.Notify();
+    });
+    over.WaitForNotification();
+    absl::MutexLock lock(&noting);
+    ASSERT_EQ(noted.size(), 2u);
+    was_first = noted[0].node == "quick" && noted[0].thread == std::this_thread::get_id() &&
+                noted[1].thread == std::this_thread::get_id();
+  }
+  EXPECT_TRUE(was_first);
 }
 
 TEST_F(WorkerStepTest, AStepOfSeveralWorkersStaysUntilItsMasterSaysSo) {

@@ -14,6 +14,7 @@
 #include <deque>
 
 #include "base/help_point.h"
+#include "base/lent_thread.h"
 #include "base/thread_pool.h"
 #include "kernel/session_scope.h"
 #include "runtime/blocked_nodes.h"
@@ -208,7 +209,7 @@ class ReadyRun final : public StepWatch::Part {
     if (options_.caller != nullptr && options_.single_thread) {
       options_.caller->Post(std::move(run));
     } else if (options_.caller == nullptr || !options_.caller->TryPost(run)) {
-      Pool().Schedule(std::move(run));
+      LentThread::Schedule(Pool(), std::move(run));
     }
     ++runners_;  // nobody sees it before the lock is released
     ++live_;

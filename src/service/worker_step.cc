@@ -2,6 +2,7 @@
 #include "service/worker_step.h"
 
 #include "base/exceptions.h"
+#include "base/lent_thread.h"
 #include "base/pool_env.h"
 #include "kernel/session_scope.h"
 #include "kernel/step_threads.h"
@@ -125,7 +126,7 @@ void WorkerStep::Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, 
   if (!s.ok() || step.parts_.empty()) return step.Finish();
   if (call.runs_here) return step.StartParts();
   s = WithoutExceptions([&] {
-    step.session_->env().pool().Schedule([&step] { step.StartParts(); });
+    LentThread::Schedule(step.session_->env().pool(), [&step] { step.StartParts(); });
     return absl::OkStatus();
   });
   if (s.ok()) return;

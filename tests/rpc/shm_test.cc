@@ -11,6 +11,9 @@
 #include <fstream>
 #include <random>
 
+#include "absl/synchronization/notification.h"
+#include "base/lent_thread.h"
+#include "base/thread_pool.h"
 #include "cluster/shm/address.h"
 #include "cluster/shm/frame.h"
 #include "echo_handler.h"
@@ -116,6 +119,42 @@ TEST_F(Shm, ALongReplyIsOnePieceOfSharedMemoryWhichIsUsedAgain) {
   }
   // One for each direction, and others where these were not back in time; each is mapped by its owner and two peers.
   EXPECT_LE(MappedSegments() - before, 15);
+}
+
+// Schedules what each call brings: it waits for `go`, and replies whether it runs on the pool.
+class WorkingHandler final : public RpcHandler {
+ public:
+  void Handle(absl::string_view method, const RpcContext&, absl::Cord request, RpcReply reply) override {
+    if (method == "Echo") return std::move(reply)(std::move(request));
+    LentThread::Schedule(ProcessThreadPool(), [this, reply = std::move(reply)]() mutable {
+      ++working;
+      go.WaitForNotification();
+      char name[16] = "";
+      pthread_getname_np(pthread_self(), name, sizeof(name));
+      std::move(reply)(absl::Cord(name == std::string("millrace") ? "pool" : "lent"));
+    });
+  }
+  std::atomic<int> working{0};
+  absl::Notification go;
+};
+
+TEST_F(Shm, AThreadThatTakesMessagesRunsWhatTheyBringAndAnotherAnswers) {
+  WorkingHandler handler;
+  const std::string address = FreeAddress("shm");
+  const auto server = *transport_->Listen({.address = address}, &handler);
+  const auto channel = *transport_->Connect(address);
+  absl::SleepFor(absl::Milliseconds(100));  // both threads wait
+  Pending first, second;
+  for (Pending* call : {&first, &second}) {
+    const int before = handler.working;
+    channel->Call("Work", {}, absl::Cord(), call->Reply());
+    for (int i = 0; i < 3000 && handler.working == before; ++i) absl::SleepFor(absl::Milliseconds(10));
+    ASSERT_EQ(handler.working, before + 1);
+    ASSERT_EQ(*CallAndWait(*channel, "Echo", absl::Cord("still here")), "still here");
+  }
+  handler.go.Notify();
+  EXPECT_EQ(*first.Result(), "lent");
+  EXPECT_EQ(*second.Result(), "pool") << "nobody would take messages";
 }
 
 TEST_F(Shm, ManyMessagesAtOnceHaveMemoryOfTheirOwn) {

@@ -55,7 +55,7 @@ void Connection::Close() {
     absl::MutexLock lock(&mu_);
     if (!open_) return;
     open_ = false;
-    loop_.Forget(key_, socket_.get());
+    loop_.Forget(key_);
     loop_.Drop(timer_);
     shutdown(socket_.get(), SHUT_RDWR);
     std::swap(users, users_);
@@ -175,7 +175,7 @@ Status Connection::Enqueue(Packet packet) {
     return SystemError(absl::StatusCode::kUnavailable, "the connection broke");
   }
   waiting_.push_back(std::move(packet));
-  if (waiting_.size() == 1) loop_.AlsoWhenWritable(key_, socket_.get(), true);
+  if (waiting_.size() == 1) loop_.AlsoWhenWritable(key_, true);
   return absl::OkStatus();
 }
 
@@ -213,7 +213,7 @@ void Connection::Flush() {
     }
     waiting_.pop_front();
   }
-  if (open_) loop_.AlsoWhenWritable(key_, socket_.get(), false);
+  if (open_) loop_.AlsoWhenWritable(key_, false);
 }
 
 void Connection::OnReady(uint32_t events) {

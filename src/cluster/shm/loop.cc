@@ -6,9 +6,12 @@
 
 #include <algorithm>
 
+#include "base/lent_thread.h"
+
 namespace millrace::shm {
 namespace {
 
+constexpr int kThreads = 2;
 constexpr int kEventsAtOnce = 64;
 
 epoll_event Event(uint64_t key, uint32_t events) {
@@ -28,15 +31,15 @@ StatusOr<std::unique_ptr<Loop>> Loop::New(Env& env) {
     return SystemError(absl::StatusCode::kResourceExhausted, "no descriptors to wait for events");
   }
   std::unique_ptr<Loop> loop(new Loop(env, std::move(epoll), std::move(wake)));
-  {
+  for (int i = 0; i < kThreads; ++i) {
+    {
+      absl::MutexLock lock(&loop->mu_);
+      ++loop->num_running_;
+    }
+    Status started = env.StartThread([raw = loop.get()] { raw->Run(); });
+    if (started.ok()) continue;
     absl::MutexLock lock(&loop->mu_);
-    loop->running_ = true;
-  }
-  Status started = env.StartThread([raw = loop.get()] { raw->Run(); });
-  if (!started.ok()) {
-    absl::MutexLock lock(&loop->mu_);
-    loop->running_ = false;
-    return started;
+    if (--loop->num_running_ == 0) return started;  // else one must do, which lends itself to nobody
   }
   return loop;
 }
@@ -48,7 +51,7 @@ Loop::~Loop() {
   }
   Wake();
   absl::MutexLock lock(&mu_);
-  env_.Await(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &num_running_));
 }
 
 void Loop::Wake() {
@@ -59,27 +62,51 @@ void Loop::Wake() {
 StatusOr<Loop::Key> Loop::Watch(int fd, std::shared_ptr<Watcher> watcher) {
   absl::MutexLock lock(&mu_);
   const Key key = ++last_;
-  epoll_event event = Event(key, EPOLLIN);
+  epoll_event event = Event(key, EPOLLIN | EPOLLONESHOT);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     return SystemError(absl::StatusCode::kResourceExhausted, "cannot wait for a socket");
   }
-  watchers_.emplace(key, std::move(watcher));
+  watchers_.emplace(key, Watched{fd, std::move(watcher)});
   return key;
 }
 
-void Loop::AlsoWhenWritable(Key key, int fd, bool wanted) {
-  epoll_event event = Event(key, EPOLLIN | (wanted ? uint32_t{EPOLLOUT} : 0));
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+void Loop::WaitFor(Key key, const Watched& watched) {
+  epoll_event event = Event(key, EPOLLIN | EPOLLONESHOT | (watched.also_when_writable ? uint32_t{EPOLLOUT} : 0));
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watched.fd, &event);
 }
 
-void Loop::Forget(Key key, int fd) {
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+void Loop::AlsoWhenWritable(Key key, bool wanted) {
+  absl::MutexLock lock(&mu_);
+  const auto it = watchers_.find(key);
+  if (it == watchers_.end()) return;
+  it->second.also_when_writable = wanted;
+  if (!it->second.is_running) WaitFor(key, it->second);
+}
+
+void Loop::Forget(Key key) {
   std::shared_ptr<Watcher> watcher;  // ends outside of the lock
   absl::MutexLock lock(&mu_);
   const auto it = watchers_.find(key);
   if (it == watchers_.end()) return;
-  watcher = std::move(it->second);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.fd, nullptr);
+  watcher = std::move(it->second.watcher);
   watchers_.erase(it);
+}
+
+void Loop::Serve(Key key, uint32_t events) {
+  std::shared_ptr<Watcher> watcher;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = watchers_.find(key);
+    if (it == watchers_.end() || std::exchange(it->second.is_running, true)) return;
+    watcher = it->second.watcher;
+  }
+  watcher->OnReady(events);
+  absl::MutexLock lock(&mu_);
+  const auto it = watchers_.find(key);
+  if (it == watchers_.end()) return;
+  it->second.is_running = false;
+  WaitFor(key, it->second);
 }
 
 Loop::Timer Loop::At(int64_t nanos, absl::AnyInvocable<void() &&> fn) {
@@ -126,26 +153,28 @@ void Loop::RunTimers() {
 void Loop::Run() {
   epoll_event events[kEventsAtOnce];
   while (true) {
+    num_waiting_.fetch_add(1);
     const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, MillisToWait());
+    num_waiting_.fetch_sub(1);
+    LentThread lent;
     for (int i = 0; i < count; ++i) {
       if (events[i].data.u64 == 0) {
         uint64_t ignored = 0;
         static_cast<void>(!read(wake_.get(), &ignored, sizeof(ignored)));
-        continue;
+      } else {
+        Serve(events[i].data.u64, events[i].events);
       }
-      std::shared_ptr<Watcher> watcher;
-      {
-        absl::MutexLock lock(&mu_);
-        const auto it = watchers_.find(events[i].data.u64);
-        if (it != watchers_.end()) watcher = it->second;
-      }
-      if (watcher != nullptr) watcher->OnReady(events[i].events);
     }
     RunTimers();
-    absl::MutexLock lock(&mu_);
-    if (!stopping_) continue;
-    running_ = false;
-    return;
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopping_) {
+        if (--num_running_ > 0) Wake();  // the other
+        return;
+      }
+    }
+    // Who waits does not run anything, so one of the two takes what comes at all times.
+    if (num_waiting_.load() > 0) lent.RunNow();
   }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that waits for descriptors and for moments. Thread-safe.
+// Threads that wait for descriptors and for moments. There are two, so that one can lend itself to the work that
+// messages bring while the other goes on waiting. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,7 +21,7 @@ namespace millrace::shm {
 
 class Loop {
  public:
-  // Runs on the loop's thread.
+  // Runs on the loop's threads, on one at a time.
   class Watcher {
    public:
     virtual ~Watcher() = default;
@@ -28,16 +30,16 @@ class Loop {
   using Key = uint64_t;
 
   static StatusOr<std::unique_ptr<Loop>> New(Env& env);
-  // Not on its own thread. What was not yet called is dropped.
+  // Not on a thread of its own. What was not yet called is dropped.
   ~Loop();
 
   // Calls `watcher` when `fd` is readable, has ended or, while asked, is writable.
   StatusOr<Key> Watch(int fd, std::shared_ptr<Watcher> watcher);
-  void AlsoWhenWritable(Key key, int fd, bool wanted);
+  void AlsoWhenWritable(Key key, bool wanted);
   // It may still be running. Before the descriptor is closed.
-  void Forget(Key key, int fd);
+  void Forget(Key key);
 
-  // Runs `fn` once on this thread, at a moment of Env::MonotonicNanos.
+  // Runs `fn` once on a thread of the loop, at a moment of Env::MonotonicNanos.
   using Timer = std::pair<int64_t, uint64_t>;
   Timer At(int64_t nanos, absl::AnyInvocable<void() &&> fn);
   void Drop(const Timer& timer);
@@ -45,19 +47,30 @@ class Loop {
   Env& env() { return env_; }
 
  private:
+  struct Watched {
+    int fd = -1;
+    std::shared_ptr<Watcher> watcher;
+    bool also_when_writable = false;
+    bool is_running = false;
+  };
+
   Loop(Env& env, Descriptor epoll, Descriptor wake) : env_(env), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
   void Run();
+  void Serve(Key key, uint32_t events);
+  // An event ends the wait for its descriptor, until it has been dealt with.
+  void WaitFor(Key key, const Watched& watched) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunTimers();
   int MillisToWait();
   void Wake();
 
   Env& env_;
   const Descriptor epoll_, wake_;
+  std::atomic<int> num_waiting_{0};  // threads that take what comes
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool running_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;  // key; 0 is `wake_`
-  HashMap<Key, std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mu_);
+  int num_running_ ABSL_GUARDED_BY(mu_) = 0;  // threads
+  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;    // key; 0 is `wake_`
+  HashMap<Key, Watched> watchers_ ABSL_GUARDED_BY(mu_);
   std::map<Timer, absl::AnyInvocable<void() &&>> timers_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -76,7 +76,7 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
   }
 
   ~ShmServer() override {
-    if (loop_ != nullptr && key_ != 0) loop_->Forget(key_, listening_.get());
+    if (loop_ != nullptr && key_ != 0) loop_->Forget(key_);
     struct stat info{};
     if (inode_ != 0 && stat(path_.c_str(), &info) == 0 && info.st_ino == inode_) unlink(path_.c_str());
     HashSet<std::shared_ptr<Client>> clients;

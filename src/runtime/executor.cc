@@ -48,7 +48,7 @@ inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
   }
 }
 
-// After a node that may be dead: transfers run even so, and what follows learns it.
+// After a node that may be dead: transfers run even so, and who looks learns it.
 ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, Frame& frame, StepContext& step,
                                          StepTrace* trace) {
   const PlanNode& n = plan.nodes()[k];
@@ -71,6 +71,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
   StopScope& stop = options.stop ? *options.stop : own.emplace(&StepMustStop, &step);
+  bool was_dead = false, knows = false;  // of the last node that may be dead
   for (size_t k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
     const PlanNode& n = nodes[k];
     stop.may_stop = n.may_stop;
@@ -78,7 +79,12 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
       return step.cancellation->reason();
     }
     if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
-    const bool dead = n.may_be_dead && IsDead(plan, n, plan.links(k), frame);
+    bool dead = false;
+    if (n.may_be_dead) {
+      dead = knows && n.dies_with_last ? was_dead : IsDead(plan, n, plan.links(k), frame);
+      was_dead = dead;
+      knows = true;
+    }
     if (!dead) {
       if (n.dereferences) {
         Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, frame.constants);
@@ -91,7 +97,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
       }
       if (n.dereferences) ClearDereferences(plan.links(k).dereferences, slots);
     }
-    if (__builtin_expect(n.may_be_dead, 0)) {
+    if (__builtin_expect(n.may_be_dead && n.tells_death, 0)) {
       MR_RETURN_IF_ERROR(TellDeath(plan, k, dead, frame, step, options.trace));
     }
     Release(plan, n, frame);

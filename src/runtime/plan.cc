@@ -4,6 +4,7 @@
 #include "runtime/plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
@@ -42,6 +43,7 @@ class PlanLayout {
     for (const PlanUnit& u : cut_.units) AddUnit(u);
     LinkUnits();
     FindDead();
+    FindWhoDiesTogether();
     FindKept();
     CountReaders();
     FindReleases();
@@ -58,6 +60,7 @@ class PlanLayout {
   static constexpr int kNobody = -1;
   static constexpr int kSeveral = -2;
   static constexpr int kKept = -3;  // by who runs the plan, or by the frame
+  static constexpr int kNoDeath = -1;
 
   // By slot of a frame.
   struct SlotReaders {
@@ -218,6 +221,53 @@ class PlanLayout {
     if (place < 0) return false;
     const PlanNode& n = NodeAt(place);
     return n.may_be_dead || n.may_leave_dead || n.control == ControlOp::kExit;  // a loop may end without a live Exit
+  }
+
+  // What may make a node dead has a number: nodes that have the same one are dead in the same steps. Where several
+  // things may, each node has a number of its own.
+  void FindWhoDiesTogether() {
+    deaths_.assign(static_cast<size_t>(num_nodes_), kNoDeath);
+    for (const PlanUnit& u : cut_.units) {
+      int last = kNoDeath;
+      for (const int k : u.nodes) {
+        PlanNode& n = NodeAt(PlaceOf(k));
+        if (!u.is_segment || !n.may_be_dead) continue;
+        const int death = deaths_[static_cast<size_t>(PlaceOf(k))] = DeathOf(k);
+        n.dies_with_last = death == last;
+        last = death;
+      }
+    }
+    for (int place = 0; place < num_nodes_; ++place) {
+      const PlanNodeLinks& links = Links(place);
+      if (links.is_transfer) NodeAt(place).tells_death = true;
+      for (const int from : links.dead_controls) NodeAt(from).tells_death = true;
+      for (const PlanEdge& e : links.successors) NodeAt(e.from).tells_death = true;
+    }
+  }
+  int DeathOf(int k) {
+    int death = kNoDeath;
+    bool is_one = At(k).control != ControlOp::kMerge;
+    const auto also = [&](int other) {
+      is_one &= death == kNoDeath || death == other;
+      death = other;
+    };
+    for (const PlannedNode::Input& in : At(k).inputs) {
+      if (MayGiveDead(PlaceOf(in.node))) also(DeathOfOutput(PlaceOf(in.node), in.output));
+    }
+    for (const int from : Links(PlaceOf(k)).dead_controls) also(DeathForControls(from));
+    return is_one && death != kNoDeath ? death : num_deaths_++;
+  }
+  int DeathOfOutput(int place, int output) {
+    const int own = deaths_[static_cast<size_t>(place)];
+    if (own != kNoDeath && !NodeAt(place).may_leave_dead) return own;
+    const auto [at, is_new] = output_deaths_.try_emplace({place, output}, num_deaths_);
+    num_deaths_ += is_new;
+    return at->second;
+  }
+  int DeathForControls(int place) {
+    if (Links(place).is_transfer) return DeathOfOutput(place, 0);  // who only sends is not dead: nobody else reads that
+    const int own = deaths_[static_cast<size_t>(place)];
+    return own != kNoDeath ? own : DeathOfOutput(place, -1);
   }
 
   // A Merge by itself reads one of its inputs, and what comes later is dropped as it comes.
@@ -427,8 +477,11 @@ class PlanLayout {
   const PlanCut& cut_;
   std::unique_ptr<Plan> plan_{new Plan()};
   int num_nodes_ = 0;
-  std::vector<int> place_;            // of a node of the graph in the plan; -1: it is no node of a step
-  std::vector<int> first_slot_;       // by node of the graph
+  std::vector<int> place_;                            // of a node of the graph in the plan; -1: it is no node of a step
+  std::vector<int> first_slot_;                       // by node of the graph
+  std::vector<int> deaths_;                           // of nodes in segments that may be dead; kNoDeath: of others
+  std::map<std::pair<int, int>, int> output_deaths_;  // of what others may leave without a value
+  int num_deaths_ = 0;
   std::vector<SlotReaders> readers_;  // by frame, before slots are renamed
 };
 

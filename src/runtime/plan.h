@@ -50,6 +50,8 @@ struct PlanNode {
   ControlOp control = ControlOp::kNone;
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
   bool may_be_dead = false;     // downstream of a Switch, or a transfer, whose counterpart may be
+  bool dies_with_last = false;  // dead exactly when the node of its segment is that was the last which may be dead
+  bool tells_death = false;     // others look at Frame::dead for it, or it is a transfer
   bool may_leave_dead = false;  // its kernel may leave outputs without value: they are dead
   bool may_stop = false;        // its kernel may be left in the middle (base/stop_scope.h)
 };

@@ -34,6 +34,24 @@ class Sum : public Kernel {
   bool in_place = false, fails = false;
 };
 
+// Its input goes to the output that its second input names.
+class Branch : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    ctx.set_output(*ctx.input(1).data<float>() > 0 ? 1 : 0, ctx.input(0));
+    return absl::OkStatus();
+  }
+};
+class Join : public Kernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      if (!ctx.is_dead(i)) ctx.set_output(0, ctx.input(i));
+    }
+    return absl::OkStatus();
+  }
+};
+
 class PlanTest : public ::testing::Test {
  protected:
   PlanTest() { graph_->frames.resize(1); }
@@ -191,6 +209,47 @@ TEST_F(PlanTest, AnErrorNamesTheNodeAndTheNextStepIsAsBefore) {
     Kernel(x).fails = false;
     EXPECT_EQ(*Run(*plan, {1}), Floats{3});
   }
+}
+
+// Whether it was not taken is looked at once for all that stand on a branch, and again where another branch comes in.
+TEST_F(PlanTest, WhatDiesTogetherIsLookedAtOnce) {
+  const int a = Argument(), which = Argument();
+  const int branch = Step({a, which});
+  PlannedNode& b = graph_->nodes[static_cast<size_t>(branch)];
+  b.kernel = std::make_shared<Branch>();
+  b.control = ControlOp::kSwitch;
+  b.info.signature.output_types = {DType::kFloat, DType::kFloat};
+  const auto on = [&](int output, int node) {
+    graph_->nodes[static_cast<size_t>(node)].inputs[0].output = output;
+    return node;
+  };
+  const int x = on(0, Step({branch})), x2 = Step({x}), x3 = Step({x2, x, a});
+  const int y = on(1, Step({branch})), y2 = Step({y, a});
+  const int z = Step({x3, y2});  // never: one of them is dead
+  const int z2 = Step({z, z});
+  const int join = Step({x3, y2, z2});
+  graph_->nodes[static_cast<size_t>(join)].kernel = std::make_shared<Join>();
+  graph_->nodes[static_cast<size_t>(join)].control = ControlOp::kMerge;
+  const int end = Step({join}), end2 = Step({end});
+  Return(end2);
+  const auto plan = LayOut();
+  ASSERT_TRUE(plan->is_one_line());
+  std::vector<bool> with_last;
+  for (const PlanNode& n : plan->nodes()) with_last.push_back(n.dies_with_last);
+  //                                      branch, x, x2, x3, y, y2, z, z2, join, end, end2
+  EXPECT_EQ(with_last, (std::vector<bool>{false, false, true, true, false, true, false, true, false, true, true}));
+  const auto by_nodes = LayOut(/*by_nodes=*/true);
+  for (const auto& [taken, want] : {std::pair(0.0f, 9.0f), std::pair(1.0f, 6.0f)}) {
+    SCOPED_TRACE(taken);
+    const auto got = Run(*plan, {1, taken}), other = Run(*by_nodes, {1, taken});
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_EQ(*got, *other);
+    EXPECT_EQ(*got, Floats{want});
+  }
+  EXPECT_EQ(Kernel(z).runs + Kernel(z2).runs, 0);
+  EXPECT_EQ(Kernel(x3).runs, 2);
+  EXPECT_EQ(Kernel(y2).runs, 2);
 }
 
 TEST_F(PlanTest, ArgumentsThatLastStayInTheirFrame) {

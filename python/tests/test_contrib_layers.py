@@ -233,3 +233,18 @@ def test_variables_of_layers_have_the_names_and_collections_of_1_15(sess):
         "BatchNorm/moving_mean",
         "BatchNorm/moving_variance",
     ]
+
+
+@pytest.mark.parametrize(
+    "rank, arguments, own",
+    [(4, {}, False), (4, {"updates_collections": None}, True), (4, {"updates_collections": "mine"}, True), (2, {}, True), (2, {"fused": False}, False)],
+)
+@pytest.mark.parametrize("trainable", [True, False])
+def test_averages_of_a_normalization_that_is_not_trained(rank, arguments, own, trainable):
+    """1.15 leaves some cases to tf.layers, where nothing moves that is not trained; in those of its own, averages do."""
+    y = layers.batch_norm(tf.ones([2, 2, 2, 3] if rank == 4 else [2, 3]), decay=0.5, scale=True, trainable=trainable, **arguments)
+    assert [v.op.name.split("/")[-1] for v in tf.model_variables()][:2] == (["beta", "gamma"] if own else ["gamma", "beta"])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run([y, tf.get_collection(tf.GraphKeys.UPDATE_OPS), tf.get_collection("mine")])
+        assert session.run("BatchNorm/moving_mean:0").tolist() == [0.5 if own or trainable else 0.0] * 3

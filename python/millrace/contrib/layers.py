@@ -489,10 +489,10 @@ def batch_norm(
             _scope=sc,
             _reuse=reuse,
         )
+        flat = fused is not False and not renorm and adjustment is None and inputs.get_shape().ndims == 2
         layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
-        if (
-            fused is not False and not renorm and adjustment is None and inputs.get_shape().ndims == 2
-        ):  # as an image of one pixel: the variance is that of a sample
+        layer.stateful = flat or zero_debias_moving_mean or updates_collections != GraphKeys.UPDATE_OPS
+        if flat:  # as an image of one pixel: the variance is that of a sample
             size = inputs.get_shape()[1].value
             image = [-1, size, 1, 1] if layer.axis == 1 else [-1, 1, 1, size]
             outputs = array_ops.reshape(layer(array_ops.reshape(inputs, image), training=is_training), array_ops.shape(inputs))
@@ -506,10 +506,15 @@ def batch_norm(
 
 
 class _Normalization(_layers.BatchNormalization):
-    """Its updates go to a collection of the caller's choice."""
+    """Its updates go to a collection of the caller's choice. What 1.15 does not leave to the layer of tf.layers is `stateful`: averages move though
+    it is not trained, updates are values, and the offset comes before the scale."""
 
     collection: Any = GraphKeys.UPDATE_OPS
     zero_debias = False
+
+    def _add_scale_and_offset(self, shape: Any, dtype: Any) -> None:
+        for add in (self._add_offset, self._add_scale) if self.stateful else (self._add_scale, self._add_offset):
+            add(shape, dtype)
 
     def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any) -> None:
         if not self.zero_debias or training is False:
@@ -541,9 +546,9 @@ class _Normalization(_layers.BatchNormalization):
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that are to be run with each training step."""
         del inputs  # the graph tells
-        for update in self._note_updates(updates):
-            if self.collection is not None:  # of the layers of tf.contrib it has values
-                add_to_collections(self.collection, update.outputs[0] if getattr(update, "outputs", ()) else update)
+        for update in self._note_updates(updates) if self.trainable or self.stateful else ():
+            if self.collection is not None:
+                add_to_collections(self.collection, update.outputs[0] if self.stateful and getattr(update, "outputs", ()) else update)
 
 
 @add_arg_scope

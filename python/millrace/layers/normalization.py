@@ -125,10 +125,19 @@ class BatchNormalization(SettingsLayer):
         sizes = [known.get(i, 1) for i in range(shape.ndims)] if self._has_whole_weights else [known[axes[0]]]
         if self.virtual_batch_size is not None:
             sizes.insert(1, 1)
-        self.gamma = self.add_weight("gamma", sizes, wide, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
-        self.beta = self.add_weight("beta", sizes, wide, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
+        self._add_scale_and_offset(sizes, wide)
         self._add_averages(sizes, wide)
         self.built = True
+
+    def _add_scale_and_offset(self, shape: Any, dtype: Any) -> None:
+        self._add_scale(shape, dtype)
+        self._add_offset(shape, dtype)
+
+    def _add_scale(self, shape: Any, dtype: Any) -> None:
+        self.gamma = self.add_weight("gamma", shape, dtype, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
+
+    def _add_offset(self, shape: Any, dtype: Any) -> None:
+        self.beta = self.add_weight("beta", shape, dtype, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
 
     def _add_averages(self, shape: Any, dtype: Any) -> None:
         def average(name: str, initializer: Any) -> Any:

@@ -359,7 +359,9 @@ def test_batches_of_examples_by_queues(tmp_path):
             writer.write(
                 tf.train.Example(features=tf.train.Features(feature={"a": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString()
             )
-    made = learn.read_batch_features(path, 4, {"a": tf.FixedLenFeature([1], tf.int64)}, tf.TFRecordReader, randomize_input=False, num_epochs=1)
+    made = learn.read_batch_features(
+        path, 4, {"a": tf.FixedLenFeature([1], tf.int64)}, tf.TFRecordReader, randomize_input=False, num_epochs=1, num_enqueue_threads=1
+    )
     with tf.train.MonitoredSession() as session:
         seen = []
         while not session.should_stop():

@@ -114,3 +114,37 @@ def test_variables_of_estimators_are_placed_on_their_tasks(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}}))
     with tf.Graph().as_default(), tf.device(_get_replica_device_setter(learn.RunConfig())):
         assert tf.Variable(1.0).device == "/job:ps/task:0" and tf.constant(1.0).device == "/job:worker/task:0"
+
+
+def test_batches_of_records_with_their_keys(tmp_path):
+    for name, words in (("a", ["p", "q", "r"]), ("b", ["s"])):
+        (tmp_path / name).write_text("\n".join(words) + "\n")
+    learn, pattern = tf.contrib.learn, str(tmp_path / "*")
+    with tf.Graph().as_default(), tf.Session() as session:
+        keys, records = learn.read_keyed_batch_examples(
+            pattern, 3, tf.TextLineReader, False, 1, 10, parse_fn=lambda word: {"w": word, "two": word + word}, name="all"
+        )
+        assert keys.name == "all:0" and sorted(records) == ["two", "w"] and keys.shape.as_list() == [None]
+        shared, _ = learn.read_keyed_batch_examples_shared_queue(pattern, 2, tf.TextLineReader, False, 2, 10)
+        shuffled = learn.read_batch_examples(pattern, 2, tf.TextLineReader, num_epochs=1, queue_capacity=50, name="mixed")
+        assert shuffled.op.inputs[0].op.get_attr("min_after_dequeue") == 44
+        session.run([tf.local_variables_initializer(), tf.global_variables_initializer()])
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        got, made = session.run([keys, records])
+        assert [key.decode().rpartition("/")[2] for key in got] == ["a:1", "a:2", "a:3"]
+        assert made["two"].tolist() == [b"pp", b"qq", b"rr"] and session.run(records["w"]).tolist() == [b"s"]
+        taken = [key.decode().rpartition("/")[2] for _ in range(4) for key in session.run(shared)]
+        assert sorted(taken) == sorted(["a:1", "a:2", "a:3", "b:1"] * 2)
+        assert sorted(word.decode() for _ in range(2) for word in session.run(shuffled)) == ["p", "q", "r", "s"]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(shared)
+        coordinator.request_stop()
+        coordinator.join(threads)
+        for wrong, match in (
+            (dict(batch_size=10), "Invalid batch_size 10"),
+            (dict(read_batch_size=0), "Invalid read_batch_size 0"),
+            (dict(num_epochs=0), "Invalid num_epochs"),
+        ):
+            with pytest.raises(ValueError, match=match):
+                learn.read_batch_examples(pattern, **{"batch_size": 2, "reader": tf.TextLineReader, "queue_capacity": 10, **wrong})

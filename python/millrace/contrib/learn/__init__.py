@@ -22,11 +22,20 @@ from millrace.contrib.learn.canned import (
 from millrace.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment
-from millrace.contrib.learn.graph_actions import run_feeds, run_n
+from millrace.contrib.learn.graph_actions import evaluate, infer, run_feeds, run_n, train
 from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.export_strategy import ExportStrategy
 from millrace.contrib.learn.export_utils import make_export_strategy, utils
-from millrace.contrib.learn.io import InputFnOps, build_parsing_serving_input_fn, read_batch_examples, read_batch_features
+from millrace.contrib.learn.graph_io import (
+    read_batch_examples,
+    read_batch_features,
+    read_batch_record_features,
+    read_keyed_batch_examples,
+    read_keyed_batch_examples_shared_queue,
+    read_keyed_batch_features,
+    read_keyed_batch_features_shared_queue,
+)
+from millrace.contrib.learn.io import InputFnOps, build_parsing_serving_input_fn
 from millrace.contrib.learn.learn_io import extract_dask_data, extract_dask_labels, extract_pandas_data, extract_pandas_labels, extract_pandas_matrix
 from millrace.contrib.learn.sklearn_like import NotFittedError
 from millrace.train.hooks import NanLossDuringTrainingError

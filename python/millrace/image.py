@@ -199,7 +199,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Differences from each channel's mean, times a factor."""
     images = convert_to_tensor(images)
     wide = _wide(images)
-    mean = math_ops.reduce_mean(wide, list(_axes(images)), True)
+    mean = math_ops.reduce_mean(wide, [-3, -2], True)
     contrast_factor = convert_to_tensor(contrast_factor, dtypes.float32)
     rank = contrast_factor.get_shape().ndims
     if rank not in (0, None):
@@ -222,7 +222,7 @@ def per_image_standardization(image: Any) -> Tensor:
     image = convert_to_tensor(image)
     kind = image.dtype.base_dtype
     wide = image if kind in (dtypes.float16, dtypes.float32) else convert_image_dtype(image, dtypes.float32)
-    axes = None if image.get_shape().ndims in (None, 3) else [-1, -2, -3]
+    axes = None if image.get_shape().ndims == 3 else [-1, -2, -3]
     count = gen_ops.prod(array_ops.shape(image)[-3:], [0])
     mean = math_ops.reduce_mean(wide, axes, True)
     deviation = gen_ops.maximum(derived_ops.reduce_std(wide, axes, True), gen_ops.rsqrt(math_ops.cast(count, wide.dtype)))

@@ -45,6 +45,8 @@ def compute_weighted_loss(
         losses = convert_to_tensor(losses)
         wide, weights = math_ops.cast(losses, dtypes.float32), _float_weights(weights)
         result = math_ops.cast(gen_ops.compute_weighted_loss(wide, weights, reduction=reduction, name=inside), losses.dtype.base_dtype)
+        if reduction != Reduction.NONE:
+            result.set_shape([])
         add_loss(result, loss_collection)
         return result
 
@@ -104,6 +106,7 @@ def _mean_pairwise(labels: Any, predictions: Any, weights: Any, scope: Optional[
         p, y = _pair(predictions, labels)
         weights = _float_weights(weights)
         result = gen_ops.mean_pairwise_squared_error(p, y, weights, count_self=count_self, name=inside)
+        result.set_shape([])
         add_loss(result, loss_collection)
         return result
 

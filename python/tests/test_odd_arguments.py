@@ -115,3 +115,25 @@ def test_defaults_and_widths_that_steps_tell(session):
     sampled = (np.int64([1, 3]), np.float32([[0.1], [0.2]]), np.float32([0.1, 0.2]))
     loss = tf.nn.sampled_softmax_loss(weights, np.zeros(10, np.float32), [[1], [2]], inputs, 2, 10, sampled_values=sampled)
     assert session.run(loss, {weights: np.ones([10, 3]), inputs: np.ones([2, 3])}).shape == (2,)
+
+
+def test_images_of_unknown_rank_are_worked_on_each_by_itself(session):
+    images, value = tf.placeholder(tf.float32), np.random.RandomState(0).rand(2, 5, 4, 3).astype(np.float32)
+    for function in (tf.image.per_image_standardization, lambda x: tf.image.adjust_contrast(x, 2.0)):
+        got, want = session.run([function(images), function(value)], {images: value})
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [None, [None]])
+def test_hessians_of_what_has_any_shape(session, shape):
+    x = tf.placeholder(tf.float32, shape)
+    (made,) = tf.hessians(tf.reduce_sum(x**3) + tf.reduce_prod(x), [x])
+    assert made.shape.ndims == (None if shape is None else 2)
+    assert session.run(made, {x: [1, 2]}).tolist() == [[6, 1], [1, 12]]
+
+
+def test_losses_are_numbers_and_lengths_are_known():
+    x = tf.placeholder(tf.float32)
+    assert tf.losses.mean_squared_error(x, x).shape.ndims == 0 and tf.losses.mean_pairwise_squared_error(x, x).shape.ndims == 0
+    assert tf.losses.huber_loss(x, x, reduction=tf.losses.Reduction.NONE).shape.ndims is None
+    assert tf.signal.dct(tf.zeros([2, 5]), n=8).shape == [2, 8]

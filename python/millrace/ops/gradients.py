@@ -13,7 +13,7 @@ from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
-from millrace.ops import array_ops, control_flow_ops, gen_ops
+from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables, local_variables
 
 
@@ -153,25 +153,27 @@ def _join(xs: List[Any], results: List[Any]) -> List[Any]:
 def hessians(
     ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False, aggregation_method: Optional[int] = None
 ) -> List[Tensor]:
-    """The second derivatives of the sum of ys with respect to each x of known shape."""
-    results = []
+    """The second derivatives of the sum of ys with respect to each x."""
+    given: Any = {"colocate_gradients_with_ops": colocate_gradients_with_ops, "gate_gradients": gate_gradients, "aggregation_method": aggregation_method}
     with name_scope(name):
-        for x in nest.listed(xs):
-            given: Any = {
-                "colocate_gradients_with_ops": colocate_gradients_with_ops,
-                "gate_gradients": gate_gradients,
-                "aggregation_method": aggregation_method,
-            }
-            first = gradients(ys, x, **given)[0]
-            dims = convert_to_tensor(x).get_shape()
-            count = dims.num_elements()
-            if count is None:
-                raise at_user_line(ValueError("hessians needs xs of known shape, got %s" % dims))
-            flat = array_ops.reshape(first, [-1])
-            rows = [gradients(flat[i], x, **given)[0] for i in range(count)]
-            sizes = [int(d) for d in dims.as_list()]  # type: ignore[arg-type]
-            results.append(array_ops.reshape(array_ops.stack([array_ops.reshape(convert_to_tensor(r), [-1]) for r in rows]), sizes + sizes))
-    return results
+        return [_hessian(ys, x, given) for x in nest.listed(xs)]
+
+
+def _hessian(ys: Any, x: Any, given: Any) -> Tensor:
+    value, first = convert_to_tensor(x), array_ops.reshape(gradients(ys, x, **given)[0], [-1])
+    dims = value.get_shape()
+
+    def row(i: Any) -> Tensor:
+        return convert_to_tensor(gradients(first[i], x, **given)[0])
+
+    if dims.is_fully_defined():
+        rows, sizes = array_ops.stack([row(i) for i in range(dims.num_elements() or 0)]), dims.as_list() * 2
+    else:
+        rows = functional_ops.map_fn(row, gen_ops.range(0, array_ops.size(first), 1), value.dtype.base_dtype)
+        sizes = array_ops.concat([array_ops.shape(value)] * 2, 0)
+    made = array_ops.reshape(rows, sizes)
+    made.set_shape(dims.concatenate(dims))
+    return made
 
 
 def _hessian_vector_product(ys: Any, xs: Any, v: Any) -> List[Any]:

@@ -17,7 +17,7 @@ from millrace.ops.row_parts import RowParts
 class _Axis(NamedTuple):
     """The rows, or the columns, of the model: their factors and weights, and what an update of the others reads of them."""
 
-    count: int
+    size: int
     factors: List[Any]
     weights: Optional[List[Any]]
     gramian: Any
@@ -52,7 +52,7 @@ def _factors(rows: int, width: int, shards: int, init: Any, name: str) -> List[A
 def _weights(given: Any, count: int, shards: int, name: str) -> Optional[List[Any]]:
     if given is None:
         return None
-    if isinstance(given, numbers.Real) and given >= 0:
+    if isinstance(given, numbers.Real) and float(given) >= 0:
         return _variables([given * tf.ones([size]) for size in _sizes(count, shards)], shards, name)
     if not isinstance(given, Iterable):
         raise at_user_line(ValueError("Weights must be None, a non-negative number, or a list of lists of those, one for each shard; got %r" % (given,)))
@@ -138,7 +138,7 @@ class WALSModel:
             weights,
             gramian,
             RowParts(copies, sizes),
-            of_weights and RowParts(of_weights, sizes),
+            RowParts(of_weights, sizes) if of_weights else None,
             gramians[0],
             prepare,
             tf.group(keep, keep_gramian),
@@ -214,10 +214,10 @@ class WALSModel:
         told = gen_ops.masked_matmul(solved, factors, entries, transpose_a=False, transpose_b=True)
         squares = tf.square(sp_input.values - told)
         own = tf.matmul(solved, solved, transpose_a=True)
-        scale = left.count / tf.to_float(count)
+        scale = left.size / tf.to_float(count)
         unobserved = tf.reduce_sum(squares) - tf.reduce_sum(tf.square(told)) + tf.trace(tf.matmul(own, gramian))
         loss = self._unobserved_weight * unobserved
-        total = tf.constant(self._unobserved_weight * float(left.count * right.count))
+        total = tf.constant(self._unobserved_weight * float(left.size * right.size))
         if of_entries is not None:
             loss += tf.reduce_sum(of_entries * squares)
             total += tf.reduce_sum(of_entries) * scale

@@ -187,11 +187,31 @@ Status PartialEquations(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+// A product of rows for each entry, which has two numbers.
+OpCost MaskedMatmulCost(const CostContext& node) {
+  const PartialShape& a = node.inputs[0].shape;
+  const double length =
+      a.has_rank() && a.rank() == 2
+          ? EstimateElements(PartialShape::Of({std::max(a.dim(0), a.dim(1))}))
+          : kAssumedDimension;
+  return CostOf(node.inputs[2].elements() * length, node);
+}
+
+// A square of unknowns for each entry.
+OpCost EquationsCost(const CostContext& node) {
+  const PartialShape& factors = node.inputs[kFactors].shape;
+  const double unknowns =
+      factors.has_rank() && factors.rank() == 2
+          ? EstimateElements(PartialShape::Of({factors.dim(1)}))
+          : kAssumedDimension;
+  return CostOf(2 * node.inputs[kValues].elements() * unknowns * unknowns, node);
+}
+
 }  // namespace
 
 void RegisterWalsKernels(KernelRegistry& registry) {
-  registry.AddFn({.op = "MaskedMatmul"}, MaskedMatmul);
-  registry.AddFn({.op = "WALSComputePartialLhsAndRhs"}, PartialEquations);
+  registry.AddFn({.op = "MaskedMatmul", .cost = MaskedMatmulCost}, MaskedMatmul);
+  registry.AddFn({.op = "WALSComputePartialLhsAndRhs", .cost = EquationsCost}, PartialEquations);
 }
 
 }  // namespace millrace

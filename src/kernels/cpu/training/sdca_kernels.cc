@@ -188,8 +188,8 @@ Status Fprint(KernelContext& ctx) {
 }  // namespace
 
 void RegisterSdcaKernels(KernelRegistry& registry) {
-  registry.Add<SdcaKernel>({.op = "SdcaOptimizer"});
-  registry.Add<SdcaKernel>({.op = "SdcaOptimizerV2"});
+  registry.Add<SdcaKernel>({.op = "SdcaOptimizer", .cost = CostlyElementCost});
+  registry.Add<SdcaKernel>({.op = "SdcaOptimizerV2", .cost = CostlyElementCost});
   registry.Add<ShrinkL1Kernel>({.op = "SdcaShrinkL1"});
   registry.AddFn({.op = "SdcaFprint"}, Fprint);
 }

@@ -169,6 +169,21 @@ def test_kin_of_adam(resource, sparse):
         np.testing.assert_allclose(trained(lambda: opt.NadamOptimizer(0.1), resource)[0], nadam, rtol=1e-5)
 
 
+@pytest.mark.parametrize("resource", [False, True])
+def test_adam_keeps_powers_in_float32_whatever_it_trains(resource):
+    var = tf.Variable(START.astype(np.float64), use_resource=resource)
+    optimizer = tf.train.AdamOptimizer(0.1)
+    step = optimizer.minimize(tf.reduce_sum(var))
+    powers = optimizer._get_beta_accumulators()
+    assert [power.dtype.base_dtype for power in powers] == [tf.float32] * 2
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(step)
+        beta1, beta2, rate, epsilon = (np.float64(np.float32(x)) for x in (0.9, 0.999, 0.1, 1e-8))
+        moved = rate * np.sqrt(1 - beta2) / (1 - beta1) * (1 - beta1) / (np.sqrt(1 - beta2) + epsilon)
+        np.testing.assert_allclose(session.run(var), START - moved, rtol=1e-14)
+
+
 @pytest.mark.parametrize("make", [opt.AdamGSOptimizer, opt.LazyAdamGSOptimizer])
 def test_adam_by_the_global_step(make):
     v = tf.Variable([1.0, 2.0])

@@ -27,7 +27,8 @@ _WRITTEN = (
 
 class RuleOptimizer(Optimizer):
     """Base of those that name a rule of the library. The library makes their slots and updates, unless a subclass changes a part
-    (_apply_sparse, _prepare ...): then the rule's update ops are put together here, around that part."""
+    (_apply_sparse, _prepare ...): then the rule's update ops are put together here, around that part. So they are where powers are kept for variables that
+    are not of float32: the library keeps them in the variables' types, TensorFlow always in float32."""
 
     _rule = ""
     _op = ""  # the update op: apply_<it>
@@ -48,7 +49,8 @@ class RuleOptimizer(Optimizer):
         return {}
 
     def _apply(self, pairs: List[Tuple[Any, Any]], global_step: Any, name: Optional[str]) -> Operation:
-        if self._is_rule_as_it_is():
+        own_powers = self._powers and any(v.dtype.base_dtype != dtypes.float32 for _, v in pairs)
+        if self._is_rule_as_it_is() and not own_powers:
             return self._apply_in_library(pairs, global_step, name)
         return super()._apply(pairs, global_step, name)
 

@@ -8,3 +8,4 @@ from millrace.contrib.timeseries.feature_keys import FilteringResults, TrainEval
 from millrace.contrib.timeseries.head import OneShotPredictionHead
 from millrace.contrib.timeseries.input_functions import RandomWindowInputFn, WholeDatasetInputFn, predict_continuation_input_fn
 from millrace.contrib.timeseries.readers import CSVReader, NumpyReader
+from millrace.contrib.timeseries.state_space.estimators import StructuralEnsembleRegressor

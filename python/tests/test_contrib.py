@@ -337,3 +337,34 @@ def test_nodes_of_contrib_layers_lie_in_one_scope():
             pass
         with tf.variable_scope("b"), tf.variable_scope(a) as again:
             assert again.original_name_scope == "a/" and tf.identity(1.0).op.name == "b/a/Identity"
+
+
+def test_losses_of_sequences_are_summed_over_what_is_asked():
+    logits, targets, weights = np.sin(np.arange(24.0)).reshape(2, 3, 4), np.array([[1, 2, 0], [3, 0, 0]]), np.array([[1.0, 1.0, 0.5], [1.0, 0.0, 0.0]])
+    losses = (np.log(np.exp(logits).sum(2)) - np.take_along_axis(logits, targets[..., None], 2)[..., 0]) * weights
+    loss = lambda **asked: tf.contrib.seq2seq.sequence_loss(tf.constant(logits), targets, weights, **asked)
+    neither = {"average_across_timesteps": False, "average_across_batch": False}
+    with tf.Session() as session:
+        made = session.run(
+            [loss(sum_over_timesteps=True, **neither), loss(sum_over_batch=True, **neither), loss(sum_over_timesteps=True, sum_over_batch=True, **neither)]
+        )
+    counts = (weights != 0).astype(float)
+    for got, axis in zip(made, (1, 0, None)):
+        np.testing.assert_allclose(got, losses.sum(axis) / counts.sum(axis), rtol=1e-6)
+    with pytest.raises(ValueError, match="average_across_batch and sum_over_batch"):
+        loss(sum_over_batch=True, average_across_timesteps=False)
+
+
+def test_encoders_and_decoders_share_what_they_should():
+    legacy, cells = tf.contrib.legacy_seq2seq, tf.nn.rnn_cell
+    encoded, decoded = [np.array([1, 2]), np.array([3, 0])], [np.array([1, 1]), np.array([2, 3])]
+    for make in (lambda: cells.GRUCell(3), lambda: cells.DropoutWrapper(cells.GRUCell(3), 0.5), lambda: cells.MultiRNNCell([cells.GRUCell(3)] * 2)):
+        with tf.Graph().as_default():
+            legacy.embedding_rnn_seq2seq([tf.constant(i) for i in encoded], [tf.constant(i) for i in decoded], make(), 4, 4, 3)
+            kernels = [v for v in tf.trainable_variables() if v.op.name.endswith("gates/kernel")]
+            assert len(kernels) == 2 and "decoder" not in kernels[0].name and "decoder" in kernels[1].name
+    for previous in (False, True, tf.placeholder_with_default(True, [])):
+        with tf.variable_scope("tied", reuse=tf.AUTO_REUSE):
+            outputs, state = legacy.embedding_tied_rnn_seq2seq(encoded, decoded, cells.GRUCell(3), 4, 3, feed_previous=previous)
+        assert [o.shape.as_list() for o in outputs] == [[2, 4]] * 2 and state.shape.as_list() == [2, 3]
+    assert sum("embedding" in v.op.name.split("/")[-1] for v in tf.trainable_variables("tied")) == 1 and len(tf.trainable_variables("tied")) == 7

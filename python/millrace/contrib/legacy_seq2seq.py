@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any, Callable, List, Optional
 
@@ -44,10 +45,8 @@ def rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, loop_functio
 
 def basic_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, dtype: Any = dtypes.float32, scope: Any = None) -> Any:
     """An encoder and a decoder with the same cell."""
-    import copy
-
     with variable_scope(scope or "basic_rnn_seq2seq"):
-        _, state = rnn.static_rnn(copy.copy(cell), encoder_inputs, dtype=dtype)
+        _, state = rnn.static_rnn(copy.deepcopy(cell), encoder_inputs, dtype=dtype)
         return rnn_decoder(decoder_inputs, state, cell)
 
 
@@ -91,10 +90,8 @@ def embedding_rnn_seq2seq(
     scope: Any = None,
 ) -> Any:
     """An encoder and a decoder of rows of tables."""
-    import copy
-
     with variable_scope(scope or "embedding_rnn_seq2seq"):
-        encoder = rnn_cell.EmbeddingWrapper(copy.copy(cell), num_encoder_symbols, embedding_size)
+        encoder = rnn_cell.EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
         _, state = rnn.static_rnn(encoder, encoder_inputs, dtype=dtype or dtypes.float32)
         if output_projection is None:
             cell = rnn_cell.OutputProjectionWrapper(cell, num_decoder_symbols)
@@ -103,6 +100,35 @@ def embedding_rnn_seq2seq(
             lambda previous: embedding_rnn_decoder(decoder_inputs, state, cell, num_decoder_symbols, embedding_size, output_projection, previous),
             state,
         )
+
+
+def embedding_tied_rnn_seq2seq(
+    encoder_inputs: Any,
+    decoder_inputs: Any,
+    cell: Any,
+    num_symbols: int,
+    embedding_size: int,
+    num_decoder_symbols: Optional[int] = None,
+    output_projection: Any = None,
+    feed_previous: Any = False,
+    dtype: Any = None,
+    scope: Any = None,
+) -> Any:
+    """An encoder and a decoder that share the cell's variables and the rows of one table."""
+    with variable_scope(scope or "embedding_tied_rnn_seq2seq", dtype=dtype) as captured:
+        if output_projection is not None:
+            convert_to_tensor(output_projection[0], captured.dtype).get_shape().assert_is_compatible_with([None, num_symbols])
+            convert_to_tensor(output_projection[1], captured.dtype).get_shape().assert_is_compatible_with([num_symbols])
+        embedding = get_variable("embedding", [num_symbols, embedding_size], captured.dtype)
+        encoded, decoded = ([nn_ops.embedding_lookup(embedding, i) for i in inputs] for inputs in (encoder_inputs, decoder_inputs))
+        if output_projection is None:
+            cell = rnn_cell.OutputProjectionWrapper(cell, num_decoder_symbols or num_symbols)
+
+        def decoder(previous: bool) -> Any:
+            loop = _extract_argmax_and_embed(embedding, output_projection) if previous else None
+            return tied_rnn_seq2seq(encoded, decoded, cell, loop, captured.dtype)
+
+        return _feed_previous(feed_previous, decoder, cell.zero_state(1, captured.dtype))
 
 
 def _feed_previous(feed_previous: Any, decoder: Callable[[bool], Any], state: Any) -> Any:
@@ -244,8 +270,6 @@ def embedding_attention_seq2seq(
     initial_state_attention: bool = False,
 ) -> Any:
     """An encoder, and a decoder that looks at its outputs."""
-    import copy
-
     with variable_scope(scope or "embedding_attention_seq2seq", dtype=dtype):
         encoder = rnn_cell.EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
         outputs, state = rnn.static_rnn(encoder, encoder_inputs, dtype=dtype or dtypes.float32)

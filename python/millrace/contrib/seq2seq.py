@@ -10,7 +10,7 @@ from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.attention import (  # noqa: F401
     AttentionMechanism,
     AttentionWrapper,
@@ -62,16 +62,24 @@ def sequence_loss(
     weights: Any,
     average_across_timesteps: bool = True,
     average_across_batch: bool = True,
+    sum_over_timesteps: bool = False,
+    sum_over_batch: bool = False,
     softmax_loss_function: Any = None,
     name: Optional[str] = None,
 ) -> Tensor:
-    """The weighted cross entropy of logits [batch, time, classes]."""
+    """The weighted cross entropy of logits [batch, time, classes], averaged over steps or the batch by their weights. Where it is summed over them, it
+    is divided by how many weights are not zero; where one is averaged the other is not summed."""
+    for averaged, summed, axis in ((average_across_timesteps, sum_over_timesteps, "timesteps"), (average_across_batch, sum_over_batch, "batch")):
+        if averaged and summed:
+            raise at_user_line(ValueError("average_across_%s and sum_over_%s cannot be set to True at same time." % (axis, axis)))
     with name_scope(name, "sequence_loss", [logits, targets, weights]):
         logits, targets, weights = convert_to_tensor(logits), convert_to_tensor(targets), convert_to_tensor(weights)
         if logits.get_shape().ndims not in (None, 3):
             raise at_user_line(ValueError("Logits must be a [batch_size x sequence_length x logits] tensor"))
-        if softmax_loss_function is None:
+        if softmax_loss_function is None and not (sum_over_timesteps or sum_over_batch):
             return gen_ops.sequence_loss(logits, targets, weights, average_across_timesteps, average_across_batch)
+        if softmax_loss_function is None:
+            softmax_loss_function = nn_ops.sparse_softmax_cross_entropy_with_logits
         classes = array_ops.shape(logits)[2]
         flat_logits = array_ops.reshape(logits, array_ops.stack([-1, classes]))
         value = loss_of(softmax_loss_function, array_ops.reshape(targets, [-1]), flat_logits) * array_ops.reshape(weights, [-1])
@@ -83,6 +91,10 @@ def sequence_loss(
             value = math_ops.reduce_sum(value, [1]) / (math_ops.reduce_sum(weights, [1]) + 1e-12)
         elif average_across_batch:
             value = math_ops.reduce_sum(value, [0]) / (math_ops.reduce_sum(weights, [0]) + 1e-12)
+        elif sum_over_timesteps or sum_over_batch:
+            axes = [axis for axis, asked in enumerate((sum_over_batch, sum_over_timesteps)) if asked]
+            counted = math_ops.reduce_sum(math_ops.cast(gen_ops.not_equal(weights, 0), value.dtype), axes)
+            value = gen_ops.div_no_nan(math_ops.reduce_sum(value, axes), counted)
         return value
 
 

@@ -102,6 +102,19 @@ TEST_F(CollapseLoopsTest, LoopsInLoopsGoFromTheInside) {
   EXPECT_EQ(p.graph->nodes().size(), 2u);
 }
 
+// A branch on what the loop does not change lies outside of the body; who waits for one side of it may be dead.
+TEST_F(CollapseLoopsTest, WorkOfTheBodyThatWaitsForABranchOutsideStays) {
+  Node* const x = Add("Placeholder", "x");
+  While("count", x->output(0), x->output(0), [&](Output o) {
+    Node* const same = Enter("count", x->output(0), true);
+    Node* const pred = Add("Less", "pred", {same->output(0), same->output(0)});
+    Node* const branch = Add("Switch", "branch", {same->output(0), pred->output(0)}, {}, {{"T", DType::kFloat}});
+    Node* const pivot = Add("Work", "pivot", {branch->output(1)});
+    return Add("Work", "work", {o}, {pivot})->output(0);
+  });
+  EXPECT_TRUE(Collapse().loops.empty());
+}
+
 TEST_F(CollapseLoopsTest, AroundALoopThatStaysOthersStayToo) {
   Node* const x = Add("Placeholder", "x");
   While("outer", x->output(0), x->output(0), [&](Output o) {

@@ -67,6 +67,11 @@ class Part {
     return it == copies_.end() ? nullptr : it->second;
   }
   bool has_conditionals() const { return !conditional_.empty(); }
+  // Whether `n` is of this part and lies behind a Switch.
+  bool MayBeDead(const Node* n) const {
+    auto it = copies_.find(n);
+    return it != copies_.end() && conditional_.contains(it->second);
+  }
 
   Status Return(Output value) {
     NodeSpec spec;
@@ -227,6 +232,8 @@ class RegionFinder {
     }
     std::vector<Node*> controls;
     for (const Node* c : n->control_inputs()) {
+      // Who waits for what may be dead may be dead itself, which the body could not tell.
+      if (in_body && predicate_.MayBeDead(c)) return false;
       if (Node* before = part.Before(c)) controls.push_back(before);
     }
     MR_RETURN_IF_ERROR(part.Copy(n, inputs, controls));

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.layers.normalization import BatchNormalizationV2
 
 L = tf.keras.layers
 
@@ -286,3 +287,30 @@ def test_masks_of_steps_go_through_layers_at_each_step():
     assert [m.tolist() for m in found] == [(words > 0).tolist()] * 3 + [[[True, True, False]]]
     steps = tf.keras.Sequential([L.TimeDistributed(L.Masking(), input_shape=(None, 2))])
     assert tf.keras.backend.function([steps.input], [steps.output_mask])([np.array([[[1.0, 0.0], [0.0, 0.0]]])])[0].tolist() == [[True, False]]
+
+
+def test_sizes_of_inputs_as_recurrent_layers_are_told_them():
+    for given, shape in (({"input_length": 10, "input_dim": 8}, (None, 10, 8)), ({"input_dim": 8}, (None, None, 8)), ({"input_length": 10}, (None, 10, None))):
+        assert L.SimpleRNN(5, **given)._batch_input_shape == shape
+    model = tf.keras.Sequential([L.LSTM(3, input_dim=4)])
+    assert model.output_shape == (None, 3)
+    model.layers[0]._batch_input_shape = (2, 6, 5)
+    assert tf.keras.models.model_from_json(model.to_json()).input_shape == (2, 6, 5)
+
+
+def test_first_states_of_cells():
+    inputs = tf.keras.Input((None, 10))
+    for cell in (L.SimpleRNNCell(5), L.GRUCell(5)):
+        state = cell.get_initial_state(inputs, None, None)
+        assert state.shape.as_list() == [None, 5] and state.dtype == inputs.dtype
+    cells = L.StackedRNNCells([L.SimpleRNNCell(5), L.LSTMCell(3)])
+    first, (h, c) = cells.get_initial_state(inputs)
+    assert [x.shape.as_list() for x in (first, h, c)] == [[None, 5], [None, 3], [None, 3]]
+    outputs, state = tf.nn.dynamic_rnn(L.GRUCell(4), tf.ones([2, 3, 4]), dtype=tf.float32)
+    assert outputs.shape.as_list() == [2, 3, 4] and state.shape.as_list() == [2, 4]
+
+
+def test_normalization_of_the_second_kind_is_named_as_the_first():
+    layer = BatchNormalizationV2()
+    assert L.serialize(layer)["class_name"] == "BatchNormalization"
+    assert isinstance(L.deserialize(L.serialize(layer)), L.BatchNormalization)

@@ -107,6 +107,15 @@ class Layer(Parts):
         shapes = ", ".join(str(w.get_shape()) for w in self._trainable_weights + self._non_trainable_weights)
         return "<%s '%s'%s>" % (type(self).__name__, getattr(self, "name", ""), ", weights %s" % shapes if shapes else "" if self.built else ", not built yet")
 
+    @property
+    def _batch_input_shape(self) -> Any:
+        """The shape of inputs that it was told, as programs name it that change it before they copy a model."""
+        return self.batch_input_shape
+
+    @_batch_input_shape.setter
+    def _batch_input_shape(self, shape: Any) -> None:
+        self.batch_input_shape = tuple(shape)
+
     # ---- metrics ----
 
     @property

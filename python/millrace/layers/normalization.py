@@ -292,6 +292,9 @@ class BatchNormalizationV2(BatchNormalization):
         return super().call(inputs, training if self.trainable else False)
 
 
+BatchNormalizationV2.__name__ = "BatchNormalization"  # as settings say it
+
+
 class LayerNormalization(SettingsLayer):
     """Each example normalised by its own mean and variance along axes."""
 

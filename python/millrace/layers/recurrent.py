@@ -13,7 +13,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import regularizers
 from millrace.layers.base import Layer, arguments_of, is_keras_tensor
-from millrace.layers.nodes import listed
+from millrace.layers.nodes import listed, one_or_all
 from millrace.layers.serialization import deserialize
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import has_arg
@@ -141,14 +141,15 @@ class _Cell(SettingsLayer):
             self.build(inputs.get_shape())
         return self.call(inputs, listed(states), *args, **kwargs)
 
-    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> List[Any]:
-        """Zeros."""
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+        """Zeros: a tensor, or a list where there are several states."""
         if inputs is None and (batch_size is None or dtype is None):
             raise at_user_line(
                 ValueError("batch_size and dtype cannot be None while constructing initial state: batch_size=%s, dtype=%s" % (batch_size, dtype))
             )
         batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
-        return [array_ops.zeros(array_ops.stack([batch, self.units]), dtype or inputs.dtype.base_dtype) for _ in range(self.states)]
+        made = [array_ops.zeros(array_ops.stack([batch, self.units]), dtype or inputs.dtype.base_dtype) for _ in range(self.states)]
+        return one_or_all(made)
 
 
 class SimpleRNNCell(_Cell):
@@ -289,13 +290,18 @@ class AbstractRNNCell(Layer):
         """Zeros."""
         batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
         kind = dtype or inputs.dtype.base_dtype
-        made = [array_ops.zeros(array_ops.stack([batch, *_sizes(size)]), kind) for size in _states(self.state_size)]
+        made = _zeros_for(self, batch, kind)
         return made if isinstance(self.state_size, (list, tuple)) else made[0]
 
 
 def _states(state_size: Any) -> List[Any]:
     """The sizes of states one after the other, of such of cells too."""
     return [n for part in state_size for n in _states(part)] if isinstance(state_size, (list, tuple)) else [state_size]
+
+
+def _zeros_for(cell: Any, batch: Any, dtype: Any) -> List[Any]:
+    """Zeros as the states of a cell."""
+    return [array_ops.zeros(array_ops.stack([batch, *_sizes(size)]), dtype) for size in _states(cell.state_size)]
 
 
 def _sizes(size: Any) -> List[Any]:
@@ -356,6 +362,18 @@ class StackedRNNCells(SettingsLayer):
             after[id(cell)] = listed(new)
         return inputs, [s for cell in self._ordered() for s in after[id(cell)]]
 
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+        """What the cells say, or zeros, in the order of their states."""
+        batch = array_ops.shape(inputs)[0] if batch_size is None else batch_size
+        dtype = dtype or inputs.dtype.base_dtype
+
+        def of(cell: Any) -> Any:
+            if hasattr(cell, "get_initial_state"):
+                return cell.get_initial_state(inputs=inputs, batch_size=batch, dtype=dtype)
+            return one_or_all(_zeros_for(cell, batch, dtype))
+
+        return tuple(of(cell) for cell in self._ordered())
+
     trainable_weights = property(lambda self: [w for c in self.cells for w in getattr(c, "trainable_weights", [])] if self.trainable else [])
     non_trainable_weights = property(
         lambda self: [w for c in self.cells for w in (getattr(c, "non_trainable_weights", []) if self.trainable else getattr(c, "weights", []))]
@@ -407,6 +425,8 @@ class RNN(SettingsLayer):
         if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
             raise at_user_line(ValueError("`cell` should have a `call` method and a `state_size` attribute. The RNN was passed: %s" % (cell,)))
         self.cell, self.zero_output_for_mask, self.time_major = cell, zero_output_for_mask, time_major
+        if "input_shape" not in kwargs and ("input_dim" in kwargs or "input_length" in kwargs):
+            kwargs["input_shape"] = kwargs.pop("input_length", None), kwargs.pop("input_dim", None)
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.return_sequences, self.return_state, self.go_backwards, self.stateful, self.unroll = return_sequences, return_state, go_backwards, stateful, unroll
         self.input_spec: Any = [InputSpec(ndim=3) if isinstance(cell, _Cell) else InputSpec(min_ndim=3)]
@@ -452,7 +472,7 @@ class RNN(SettingsLayer):
         if hasattr(self.cell, "get_initial_state"):
             made = nest.flatten(self.cell.get_initial_state(inputs=None, batch_size=batch, dtype=inputs.dtype.base_dtype))
         else:
-            made = [array_ops.zeros(array_ops.stack([batch, *_sizes(n)]), inputs.dtype.base_dtype) for n in _states(self.cell.state_size)]
+            made = _zeros_for(self.cell, batch, inputs.dtype.base_dtype)
         self._shape_states(made, inputs.get_shape()[int(self.time_major)].value)
         return made
 

@@ -62,7 +62,8 @@ class _KerasCell:
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """Zeros."""
-        return self._packed(self._cell.get_initial_state(batch_size=batch_size, dtype=dtype))
+        made = self._cell.get_initial_state(batch_size=batch_size, dtype=dtype)
+        return self._packed(made) if isinstance(made, (list, tuple)) else made
 
     def __call__(self, inputs: Any, state: Any) -> Any:
         """(output, new state)."""

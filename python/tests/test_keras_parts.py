@@ -313,4 +313,5 @@ def test_first_states_of_cells():
 def test_normalization_of_the_second_kind_is_named_as_the_first():
     layer = BatchNormalizationV2()
     assert L.serialize(layer)["class_name"] == "BatchNormalization"
-    assert isinstance(L.deserialize(L.serialize(layer)), L.BatchNormalization)
+    for name in ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"):
+        assert isinstance(L.deserialize({**L.serialize(layer), "class_name": name}), L.BatchNormalization)

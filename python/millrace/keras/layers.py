@@ -44,4 +44,5 @@ from millrace.layers.wrappers import Bidirectional, TimeDistributed, Wrapper
 
 
 _serialization.CLASSES.update({n: v for n, v in globals().items() if isinstance(v, type)})
+_serialization.CLASSES.update(dict.fromkeys(("BatchNormalizationV1", "BatchNormalizationV2"), BatchNormalization))  # of files of others
 __getattr__ = _not_provided.getter("keras.layers")

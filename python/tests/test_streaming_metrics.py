@@ -163,3 +163,43 @@ def test_losses_of_embeddings():
     with tf.Session() as session:
         np.testing.assert_allclose(session.run(lifted), np.mean(terms), rtol=1e-4)
         np.testing.assert_allclose(*session.run([single, multiple]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "predictions, labels, weights, auc, lower, upper",
+    [  # what TensorFlow 1.15 gives
+        ([0.0, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.6, 0.8, 1.0], [0, 0, 1, 0, 0, 1, 0, 1, 1, 0], None, 0.66666667, 0.27826795, 0.91208512),
+        ([0.0, 0.2, 0.3, 0.3, 0.4], [0, 0, 1, 0, 1], [0.5, 0.6, 1.2, 1.5, 2.0], None, None, None),
+        ([2.5, -2.5, 0.5, -0.5, 1.0], [1, 0, 1, 0, 0], None, 0.83333333, 0.15229267, 0.99286517),
+        ([0.0, 0.2, 0.6, 0.8], [0, 0, 1, 1], None, 1.0, 1.0, 1.0),
+        ([0.0, 0.2, 0.6, 0.8], [1, 1, 1, 1], None, 0.0, 0.0, 0.0),
+        ([0.0, 0.2], [0, 1], [0.1, 0.2], 0.0, 0.0, 0.0),
+    ],
+)
+def test_area_under_a_curve_with_bounds(predictions, labels, weights, auc, lower, upper):
+    metrics = tf.contrib.metrics
+    with tf.Graph().as_default(), tf.Session() as session:
+        made, update = metrics.auc_with_confidence_intervals(tf.constant(labels), tf.constant(predictions), weights and tf.constant(weights))
+        straight, again = metrics.auc_with_confidence_intervals(
+            tf.constant(labels), tf.constant(predictions), weights and tf.constant(weights), alpha=0.5, logit_transformation=False
+        )
+        session.run(tf.local_variables_initializer())
+        session.run([update, again])
+        got, narrow = session.run([made, straight])
+    if auc is None:
+        p, y, w = (np.array(part) for part in (predictions, labels, weights))
+        pairs = (p[:, None] > p[None]) + 0.5 * (p[:, None] == p[None])
+        auc = (pairs * np.outer(w * y, w * (1 - y))).sum() / np.outer(w * y, w * (1 - y)).sum()
+        assert 0 < got.lower < got.auc < got.upper < 1
+    else:
+        np.testing.assert_allclose(got, [auc, lower, upper], atol=1e-5)
+    np.testing.assert_allclose(narrow.auc, auc, atol=1e-5)
+    np.testing.assert_allclose(narrow.upper - narrow.auc, narrow.auc - narrow.lower, atol=1e-6)
+
+
+def test_names_of_counts_at_thresholds():
+    with tf.Graph().as_default():
+        tf.contrib.metrics.streaming_true_positives_at_thresholds(tf.constant([0.2, 0.8]), tf.constant([True, False]), [0.5])
+        tf.contrib.metrics.precision_recall_at_equal_thresholds(tf.constant([True, False]), tf.constant([0.2, 0.8]))
+        scope = "precision_recall_at_equal_thresholds/variables/"
+        assert [v.op.name for v in tf.local_variables()] == ["true_positives", scope + "tp_buckets", scope + "fp_buckets"]

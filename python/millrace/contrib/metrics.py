@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import metrics as _metrics
 from millrace.contrib.metrics_histograms import auc_using_histogram  # noqa: F401
+from millrace.contrib.metrics_placements import auc_with_confidence_intervals  # noqa: F401
 from millrace.contrib.streaming_metrics import (  # noqa: F401
     cohen_kappa,
     count,
@@ -31,6 +32,8 @@ from millrace.contrib.streaming_metrics import (  # noqa: F401
 from millrace.framework.convert import convert_to_tensor as _convert
 from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.ops import math_ops as _math_ops
+from millrace.metrics.thresholds import _counts
+from millrace.sets import set_difference, set_intersection, set_size, set_union  # noqa: F401
 from millrace.ops.confusion_matrix import confusion_matrix as _confusion_matrix
 
 
@@ -48,9 +51,7 @@ for _name in (
     "accuracy",
     "auc",
     "false_negatives",
-    "false_negatives_at_thresholds",
     "false_positives",
-    "false_positives_at_thresholds",
     "mean_absolute_error",
     "mean_cosine_distance",
     "mean_iou",
@@ -66,11 +67,24 @@ for _name in (
     "sparse_precision_at_k",
     "specificity_at_sensitivity",
     "true_negatives",
-    "true_negatives_at_thresholds",
     "true_positives",
-    "true_positives_at_thresholds",
 ):
     globals()["streaming_" + _name] = _streaming(_name)
+
+
+def _counting(kind: str, of: Callable[..., Any]) -> Callable[..., Any]:
+    def measure(predictions: Any, labels: Any, thresholds: Any, weights: Any = None) -> Any:
+        values, updates = _counts(labels, predictions, thresholds, weights, (kind,))
+        return values[kind], updates[kind]
+
+    measure.__name__, measure.__doc__ = "streaming_" + of.__name__, of.__doc__
+    return measure
+
+
+streaming_true_positives_at_thresholds = _counting("tp", _metrics.true_positives_at_thresholds)
+streaming_false_positives_at_thresholds = _counting("fp", _metrics.false_positives_at_thresholds)
+streaming_true_negatives_at_thresholds = _counting("tn", _metrics.true_negatives_at_thresholds)
+streaming_false_negatives_at_thresholds = _counting("fn", _metrics.false_negatives_at_thresholds)
 streaming_sparse_recall_at_k = _streaming("recall_at_k")
 streaming_sparse_precision_at_k = _streaming("precision_at_k")
 streaming_sparse_average_precision_at_k = _streaming("average_precision_at_k")

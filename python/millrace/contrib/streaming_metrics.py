@@ -11,7 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, control_dependencies
+from millrace.framework.graph import GraphKeys, control_dependencies, name_scope
 from millrace.metrics.parts import done, fitted, local, ratio
 from millrace.metrics.ranking import _mean_average_precision, precision_at_top_k, recall_at_top_k
 from millrace.metrics.thresholds import _TINY, _counts, _metric, _spread
@@ -255,9 +255,10 @@ def precision_recall_at_equal_thresholds(
             predictions, labels, weights = fitted(array_ops.identity(predictions), labels, 1.0 if weights is None else weights)
         positive, weights = math_ops.cast(labels, dtypes.float64), math_ops.cast(weights, dtypes.float64)
         places = math_ops.cast(gen_ops.floor(array_ops.reshape(predictions, [-1]) * (bins - 1)), dtypes.int32)
+        with name_scope("variables"):
+            buckets = [local(what + "_buckets", [bins], dtypes.float64) for what in ("tp", "fp")]
         sums, updates = [], []
-        for what, amount in (("tp", positive * weights), ("fp", (1.0 - positive) * weights)):
-            bucket = local(what + "_buckets", [bins], dtypes.float64)
+        for bucket, amount in zip(buckets, (positive * weights, (1.0 - positive) * weights)):
             updates.append(bucket.scatter_add(IndexedSlices(array_ops.reshape(amount, [-1]), places), use_locking=use_locking is not False))
             sums.append(math_ops.cumsum(bucket.value(), reverse=True))
         tp, fp = sums

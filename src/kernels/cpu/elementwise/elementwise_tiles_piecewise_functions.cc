@@ -2,14 +2,16 @@
 // f32 tiles of inverse and error functions and tanh for processors with AVX-512. The others have those of
 // elementwise_inverse-inl.h and elementwise_math-inl.h.
 //
-// Where those have one long polynomial these have 32 short ones, about points x0 at equal distances, whose coefficients
-// are permuted from registers to the lanes that want them. The point of an argument is the nearest, so that h = x - x0
-// is exact, and f = C + c h + p(h) h^2 is summed with what the first two leave out: at most 0.505 ulp, 1.5 for tanh. A
-// polynomial about 0 keeps small arguments exact.
+// erf, tanh and atan2: where those have one long polynomial these have 32 short ones, about points x0 at equal
+// distances, whose coefficients are permuted from registers to the lanes that want them. The point of an argument is
+// the nearest, so that h = x - x0 is exact, and f = C + c h + p(h) h^2 is summed with what the first two leave out: at
+// most 0.505 ulp, 1.5 for tanh. A polynomial about 0 keeps small arguments exact. atan2 is that of the lesser over the
+// greater; pi/2 minus that where the angle is steep. erfc: up to 1 as 1 - erf(x); beyond exp(-a^2) erfcx(a) in double,
+// with erfcx by a / (a + 2) and its eight polynomials.
 //
-// atan: of the argument or its inverse; atan2: of the lesser over the greater; pi/2 minus that where the angle is
-// steep. asin: up to 1/2 so, beyond pi/2 - 2 asin(sqrt((1-a)/2)); quotient and root are two floats. erfc: up to 1 as 1
-// - erf(x); beyond exp(-a^2) erfcx(a) in double, with erfcx by a / (a + 2) and its eight polynomials.
+// atan, asin and acos: of a, up to 1/2, by one series of few terms; it gives so little of the sum that its own rounding
+// hardly shows: at most 0.72 ulp, 0.65 for asin and acos. Beyond, atan(a) = pi/4 + atan((a-1)/(a+1)) and pi/2 -
+// atan(1/a), asin(a) = pi/2 - 2 asin(sqrt((1-a)/2)); quotient and root are two floats.
 #include <algorithm>
 #include <cmath>
 
@@ -119,9 +121,6 @@ HWY_INLINE Place Locate(float step, VF v) {
   const VF magic = SetF(0x1.8p23f), shifted = hn::MulAdd(v, SetF(1.0f / step), magic);
   return {hn::NegMulAdd(hn::Sub(shifted, magic), SetF(step), v), _mm512_castps_si512(shifted.raw)};
 }
-HWY_INLINE Place SecondBranch(Place at, hn::Mask<F> mask) {
-  return {at.h, _mm512_mask_add_epi32(at.column, mask.raw, at.column, _mm512_set1_epi32(16))};
-}
 template <size_t N>
 HWY_INLINE VF Polynomial(const LookupTable<N>& rows, size_t from, Place at) {
   VF p = Look(rows[N - 1], at.column);
@@ -192,14 +191,40 @@ struct TanhOp {
 
 constexpr float kAtanStep = 33.0f / 1024;
 
+// c[0] z + c[1] z^2 + ..., even and odd powers apart, which do not wait for each other.
+template <size_t N>
+HWY_INLINE VF Series(const float (&c)[N], VF z) {
+  const VF square = hn::Mul(z, z);
+  VF last = SetF(c[N - 1]), other = SetF(c[N - 2]);
+#pragma GCC unroll 16
+  for (size_t j = N - 2; j-- > 0;) {
+    const VF p = hn::MulAdd(last, square, SetF(c[j]));
+    last = other;
+    other = p;
+  }
+  return hn::Mul(z, hn::MulAdd(last, z, other));
+}
+// base + (v + v_low) (1 + tail) and no other, for a base of 0, pi/4, pi/2 or pi, which is 0 or not less than |v|.
+HWY_INLINE VF AngleFrom(VF base, VF v, VF v_low, VF tail) {
+  const VF sum = hn::Add(base, v), lost = hn::Add(hn::Sub(base, sum), v);
+  const VF low = hn::MulAdd(base, SetF(kPiHalfLow / kPiHalf), v_low);
+  return hn::Add(sum, hn::Add(lost, hn::MulAdd(v, tail, hn::MulAdd(v_low, tail, low))));
+}
+
 struct AtanOp {
   static HWY_INLINE VF Do(VF x) {
-    const VF a = MagnitudeUpTo(1e30f, x), one = SetF(1.0f), inverse = hn::Div(one, a);
-    const auto steep = hn::Gt(a, one);
-    const VF low = hn::IfThenElseZero(steep, hn::Mul(hn::NegMulAdd(a, inverse, one), inverse));
-    const Place at = Locate(kAtanStep, hn::IfThenElse(steep, inverse, a));
-    const VF base = hn::IfThenElseZero(steep, SetF(kPiHalf)), base_low = hn::IfThenElseZero(steep, SetF(kPiHalfLow));
-    return hn::CopySign(LookupFrom(base, base_low, hn::IfThenElseZero(steep, SetF(-0.0f)), kAtan, at, Low{low}), x);
+    constexpr float kSeries[] = {
+        -0.333333284f, 0.199995562f, -0.142731518f, 0.109488651f, -0.0801098719f, 0.0390706994f};
+    const VF a = MagnitudeUpTo(1e30f, x), one = SetF(1.0f);
+    const auto steep = hn::Gt(a, SetF(2.0f)), middle = hn::AndNot(steep, hn::Gt(a, SetF(0.5f)));
+    const VF numerator = hn::IfThenElse(steep, SetF(-1.0f), hn::IfThenElse(middle, hn::Sub(a, one), a));
+    const VF denominator = hn::IfThenElse(steep, a, hn::IfThenElse(middle, hn::Add(a, one), one));
+    const VF denominator_low = hn::IfThenElseZero(middle, hn::Sub(a, hn::Sub(denominator, one)));
+    const VF q = hn::Div(numerator, denominator);
+    const VF rest = hn::NegMulAdd(q, denominator_low, hn::NegMulAdd(q, denominator, numerator));
+    const VF q_low = hn::Mul(rest, VF{_mm512_rcp14_ps(denominator.raw)});
+    const VF base = hn::IfThenElse(steep, SetF(kPiHalf), hn::IfThenElseZero(middle, SetF(kPiHalf / 2)));
+    return hn::CopySign(AngleFrom(base, q, q_low, Series(kSeries, hn::Mul(q, q))), x);
   }
 };
 
@@ -229,34 +254,38 @@ struct Atan2Op {
   }
 };
 
-// Where asin and acos look: at |x| up to 1/2, beyond at a root of two floats. A NaN where |x| > 1.
-constexpr float kAsinStep = 34.0f / 1024;
+// The root of (1 - |x|) / 2 for |x| > 1/2 with the sign of `sign`, what it leaves out, and what its arc sine, else that
+// of x, is beyond it, relatively. NaN where |x| > 1.
 struct HalfAngle {
-  Place at;
-  VF low;
+  HWY_INLINE HalfAngle(VF x, VF sign) {
+    constexpr float kSeries[] = {0.166667536f, 0.0749525204f, 0.0454760417f, 0.0241520926f, 0.0422117971f};
+    const VF a = hn::Abs(x), half = SetF(0.5f), z = hn::NegMulAdd(a, half, half);
+    // Of 0 too a number, the inverse.
+    const VF inverse = hn::Or(VF{_mm512_rsqrt14_ps(hn::Add(z, SetF(1e-30f)).raw)}, sign);
+    outer = hn::Not(hn::Le(a, half));
+    root = hn::Mul(z, inverse);
+    twice_low = hn::IfThenElseZero(outer, hn::Mul(hn::NegMulAdd(root, root, z), inverse));
+    tail = Series(kSeries, hn::IfThenElse(outer, z, hn::Mul(x, x)));
+  }
+  hn::Mask<F> outer;
+  VF root, twice_low, tail;
 };
-HWY_INLINE HalfAngle HalfAngleOf(VF x) {
-  const VF a = hn::Abs(x);
-  const auto outer = hn::Gt(a, SetF(0.5f));
-  const VF z = hn::NegMulAdd(a, SetF(0.5f), SetF(0.5f)), root = hn::Sqrt(z);
-  const VF half_inverse = hn::Mul(SetF(0.5f), VF{_mm512_rsqrt14_ps(hn::Max(z, SetF(1e-30f)).raw)});
-  const VF low = hn::IfThenElseZero(outer, hn::Mul(hn::NegMulAdd(root, root, z), half_inverse));
-  return {SecondBranch(Locate(kAsinStep, hn::IfThenElse(outer, root, a)), outer), low};
-}
 
 struct AsinOp {
   static HWY_INLINE VF Do(VF x) {
-    const HalfAngle half = HalfAngleOf(x);
-    return hn::CopySign(Lookup(kAsin, half.at, Low{half.low}), x);
+    const HalfAngle half(x, SetF(-0.0f));
+    const VF v = hn::IfThenElse(half.outer, hn::Add(half.root, half.root), hn::Abs(x));
+    const VF base = hn::IfThenElseZero(half.outer, SetF(kPiHalf));
+    return hn::CopySign(AngleFrom(base, v, half.twice_low, half.tail), x);
   }
 };
 struct AcosOp {
   static HWY_INLINE VF Do(VF x) {
-    const HalfAngle half = HalfAngleOf(x);
-    const auto back = hn::Lt(x, ZeroF());
-    const VF base = hn::IfThenElseZero(back, SetF(2 * kPiHalf)),
-             base_low = hn::IfThenElseZero(back, SetF(2 * kPiHalfLow));
-    return LookupFrom(base, base_low, hn::IfThenElseZero(back, SetF(-0.0f)), kAcos, half.at, Low{half.low});
+    const HalfAngle half(x, hn::And(x, SetF(-0.0f)));
+    const VF v = hn::IfThenElse(half.outer, hn::Add(half.root, half.root), hn::Neg(x));
+    const VF turn = hn::IfThenElseZero(hn::Lt(x, ZeroF()), SetF(2 * kPiHalf));
+    const VF base = hn::IfThenElse(half.outer, turn, SetF(kPiHalf));
+    return AngleFrom(base, v, half.twice_low, half.tail);
   }
 };
 

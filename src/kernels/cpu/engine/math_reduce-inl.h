@@ -110,6 +110,75 @@ inline typename P::T SumOfRun(const typename P::T* in, int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, c), hn::Add(b, e))));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+
+// Sums and extremes of bytes and of 16 bits take all lanes of a vector: of 16 lanes, combining would be most of the
+// work.
+template <class P>
+constexpr bool kByNarrowVectors =
+    std::is_integral_v<typename P::T> && sizeof(typename P::T) <= 2 &&
+    (requires { requires P::kIsSum; } || requires { P::kIsLargest; });
+
+template <class P, class D>
+HWY_INLINE typename P::T ExtremeOfLanes(D d, hwy::HWY_NAMESPACE::Vec<D> v) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  if constexpr (hn::MaxLanes(D()) * sizeof(typename P::T) > 16) {
+    const hn::Half<D> half;
+    const auto a = hn::LowerHalf(half, v), b = hn::UpperHalf(half, v);
+    return ExtremeOfLanes<P>(half, P::kIsLargest ? hn::Max(a, b) : hn::Min(a, b));
+  } else {
+    return hn::GetLane(P::kIsLargest ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
+  }
+}
+// Of a run of at least a vector.
+template <class P>
+inline typename P::T NarrowExtremeOfRun(const typename P::T* in, int64_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<typename P::T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::LoadU(d, in + n - lanes), b = a;  // some of them once more
+  const auto take = [&](auto& v, int64_t i) HWY_ATTR {
+    v = P::kIsLargest ? hn::Max(v, hn::LoadU(d, in + i)) : hn::Min(v, hn::LoadU(d, in + i));
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    take(a, i);
+    take(b, i + lanes);
+  }
+  if (i + lanes <= n) take(a, i);
+  return ExtremeOfLanes<P>(d, P::kIsLargest ? hn::Max(a, b) : hn::Min(a, b));
+}
+template <class P>
+inline typename P::A NarrowSumOfRun(const typename P::T* in, int64_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<typename P::T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Zero(d), b = a;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a = hn::Add(a, hn::LoadU(d, in + i));
+    b = hn::Add(b, hn::LoadU(d, in + i + lanes));
+  }
+  if (i + lanes <= n) {
+    a = hn::Add(a, hn::LoadU(d, in + i));
+    i += lanes;
+  }
+  if (i < n) {  // of the last vector, what has not been added
+    const auto seen = hn::FirstN(d, static_cast<size_t>(i - (n - lanes)));
+    b = hn::Add(b, hn::IfThenZeroElse(seen, hn::LoadU(d, in + n - lanes)));
+  }
+  const auto sum = hn::Add(a, b);
+  using A = typename P::A;
+  if constexpr (sizeof(A) == 1) {
+    const auto eights = hn::SumsOf8(hn::BitCast(hn::Repartition<uint8_t, decltype(d)>(), sum));
+    return static_cast<A>(hn::GetLane(hn::SumOfLanes(hn::Repartition<uint64_t, decltype(d)>(), eights)));
+  } else {
+    return static_cast<A>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  }
+}
+
+#endif
+
 template <class P>
 class ReducerOf : public Reducer {
  public:
@@ -146,6 +215,20 @@ class ReducerOf : public Reducer {
         return;
       }
     }
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (kByNarrowVectors<P>) {
+      if (n >= static_cast<int64_t>(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<T>()))) {
+        for (int64_t r = 0; r < rows; ++r) {
+          if constexpr (requires { P::kIsLargest; }) {
+            a[r] = P::Combine(a[r], NarrowExtremeOfRun<P>(in + r * n, n));
+          } else {
+            a[r] = P::Combine(a[r], NarrowSumOfRun<P>(in + r * n, n));
+          }
+        }
+        return;
+      }
+    }
+#endif
     // As many lanes as keep a processor's adders busy; bytes take fewer, as combining the lanes takes its time.
     constexpr int kBytes = sizeof(B) == 1 ? 64 : 256;
     // What lanes gather in a narrower type is short.

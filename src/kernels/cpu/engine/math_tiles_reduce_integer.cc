@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reducers of integers: sums and products wrap, means do not.
 #include <concepts>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -32,15 +31,25 @@ struct Numbers<T> {
   static T Highest() { return std::numeric_limits<T>::max(); }
 };
 
-// Their sum is exact.
-struct MeanOfInt32 {
-  using T = int32_t;
+// Their sum is exact. Lanes gather in Lane for a stretch.
+template <typename Element, typename Lane>
+struct ExactMean {
+  using T = Element;
   using A = int64_t;
-  using B = int64_t;
+  using B = Lane;
   static int64_t Identity() { return 0; }
-  static int64_t Of(int32_t v) { return v; }
-  static int64_t Combine(int64_t a, int64_t b) { return a + b; }
-  static int32_t Finish(int64_t a, int64_t count) { return count > 0 ? static_cast<int32_t>(a / count) : 0; }
+  static B Of(T v) { return v; }
+  template <typename V>
+  static V Combine(V a, V b) {
+    return a + b;
+  }
+  static T Finish(int64_t a, int64_t count) { return count > 0 ? static_cast<T>(a / count) : T(0); }
+};
+// Of 16 bits too, where int could not hold what Prod makes of two.
+template <typename Element>
+struct NarrowProd : Prod<Element> {
+  using A = typename Prod<Element>::A;
+  static A Combine(A a, A b) { return static_cast<A>(uint32_t{a} * uint32_t{b}); }
 };
 
 struct Any : Max<uint8_t> {
@@ -50,19 +59,17 @@ struct All : Min<uint8_t> {
   static uint8_t Finish(uint8_t a, int64_t) { return a != 0; }
 };
 
-// Runs of booleans are searched, no further than to the byte that decides.
+// Runs of booleans are searched, no further than to the block that decides.
 template <class P>
 class Search final : public ReducerOf<P> {
   void Inner(const void* in, int64_t rows, int64_t n, void* acc) const override {
-    if (n < 16) return ReducerOf<P>::Inner(in, rows, n, acc);
+    constexpr int64_t kBlock = 4096;
+    if (n <= kBlock) return ReducerOf<P>::Inner(in, rows, n, acc);
     const auto* row = static_cast<const uint8_t*>(in);
     auto* a = static_cast<uint8_t*>(acc);
-    const auto size = static_cast<size_t>(n);
     for (int64_t r = 0; r < rows; ++r, row += n) {
-      if constexpr (std::is_same_v<P, Any>) {  // all zero: the first is, and each is as the next
-        if (a[r] == 0) a[r] = row[0] != 0 || std::memcmp(row, row + 1, size - 1) != 0;
-      } else {
-        if (a[r] != 0) a[r] = std::memchr(row, 0, size) == nullptr;
+      for (int64_t i = 0; i < n && (a[r] != 0) == (P::Identity() != 0); i += kBlock) {
+        ReducerOf<P>::Inner(row + i, 1, n - i < kBlock ? n - i : kBlock, a + r);
       }
     }
   }
@@ -73,6 +80,13 @@ const Reducer* TheSearch() {
   return &search;
 }
 
+template <typename T>
+const Reducer* FindNarrow(ReduceKind kind) {
+  if (kind == ReduceKind::kSum) return TheReducer<Sum<T>>();
+  if (kind == ReduceKind::kProd) return TheReducer<NarrowProd<T>>();
+  return kind == ReduceKind::kMean ? TheReducer<ExactMean<T, int32_t>>() : FindExtreme<T>(kind);
+}
+
 const Reducer* FindInteger(ReduceKind kind, DType dtype) {
   if (kind == ReduceKind::kAny) return TheSearch<Any>();
   if (kind == ReduceKind::kAll) return TheSearch<All>();
@@ -81,10 +95,12 @@ const Reducer* FindInteger(ReduceKind kind, DType dtype) {
   if (dtype == DType::kInt32) {
     if (kind == ReduceKind::kSum) return TheReducer<Sum<int32_t>>();
     if (kind == ReduceKind::kProd) return TheReducer<Prod<int32_t>>();
-    return kind == ReduceKind::kMean ? TheReducer<MeanOfInt32>() : FindExtreme<int32_t>(kind);
+    return kind == ReduceKind::kMean ? TheReducer<ExactMean<int32_t, int64_t>>() : FindExtreme<int32_t>(kind);
   }
-  if (dtype == DType::kInt8) return FindExtreme<int8_t>(kind);
-  if (dtype == DType::kUInt8) return FindExtreme<uint8_t>(kind);
+  if (dtype == DType::kInt8) return FindNarrow<int8_t>(kind);
+  if (dtype == DType::kUInt8) return FindNarrow<uint8_t>(kind);
+  if (dtype == DType::kInt16) return FindNarrow<int16_t>(kind);
+  if (dtype == DType::kUInt16) return FindNarrow<uint16_t>(kind);
   return nullptr;
 }
 

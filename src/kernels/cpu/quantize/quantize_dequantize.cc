@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "kernels/cpu/quantize/quantize_kernels.h"
 #include "kernels/cpu/quantize/quantize_tiles.h"
@@ -20,6 +23,25 @@ Status CheckBits(const Options& o) {
   return InvalidArgument("num_bits is out of range: ", o.bits, " with signed_input ", o.is_signed ? "true" : "false");
 }
 
+// The least and the largest of n > 0 numbers.
+template <typename T>
+std::pair<T, T> EndsOf(const KernelContext& ctx, const T* x, int64_t n) {
+  constexpr int64_t kBlock = 1 << 14;
+  std::vector<std::pair<T, T>> ends(static_cast<size_t>((n + kBlock - 1) / kBlock), {x[0], x[0]});
+  ctx.ParallelFor(static_cast<int64_t>(ends.size()), 0.2 * kBlock, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      auto& [low, high] = ends[static_cast<size_t>(b)];
+      WidenEnds(x + b * kBlock, std::min(kBlock, n - b * kBlock), &low, &high);
+    }
+  });
+  auto [low, high] = ends[0];
+  for (const auto& [l, h] : ends) {
+    low = std::min(low, l);
+    high = std::max(high, h);
+  }
+  return {low, high};
+}
+
 template <typename T>
 Status Run(KernelContext& ctx, const Options& o, T low, T high) {
   const Tensor& in = ctx.input(0);
@@ -28,9 +50,7 @@ Status Run(KernelContext& ctx, const Options& o, T low, T high) {
   if (o.range_given) {
     if (!(low <= high)) return InvalidArgument("Invalid range: input_min ", low, " > input_max ", high);
   } else if (n > 0) {
-    const auto [least, most] = std::minmax_element(in.data<T>(), in.data<T>() + n);
-    low = *least;
-    high = *most;
+    std::tie(low, high) = EndsOf(ctx, in.data<T>(), n);
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, shape));
   if (n == 0) return absl::OkStatus();

@@ -31,7 +31,7 @@ inline float Round(float v) {
   return std::floor(v);
 }
 
-template <typename T, Rounding kRounding>
+template <typename T, Rounding kRounding, bool kBounded>
 void Quantize(const QuantizeLine& line, const float* x, void* out_raw, int64_t n) {
   // int32 has limits that float cannot hold.
   using Wide = std::conditional_t<sizeof(T) == 4, double, float>;
@@ -40,30 +40,34 @@ void Quantize(const QuantizeLine& line, const float* x, void* out_raw, int64_t n
   T* out = static_cast<T*>(out_raw);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const float v = (Clamp(x[i], l.in_low, l.in_high) - l.minus) * l.scale + l.plus;
+    const float v = ((kBounded ? Clamp(x[i], l.in_low, l.in_high) : x[i]) - l.minus) * l.scale + l.plus;
     const Wide q = static_cast<Wide>(Round<kRounding>(v) - l.offset);
     const Wide number = q != q ? Wide(0) : q;
     out[i] = static_cast<T>(static_cast<int32_t>(Clamp(number, lowest, highest)));
   }
 }
 
+template <typename T, Rounding kRounding>
+QuantizeTile BoundedOrNot(bool bounded) {
+  return bounded ? &Quantize<T, kRounding, true> : &Quantize<T, kRounding, false>;
+}
 template <typename T>
-QuantizeTile RoundedBy(Rounding rounding) {
+QuantizeTile RoundedBy(Rounding rounding, bool bounded) {
   switch (rounding) {
-    case Rounding::kHalfAway: return &Quantize<T, Rounding::kHalfAway>;
-    case Rounding::kHalfEven: return &Quantize<T, Rounding::kHalfEven>;
-    case Rounding::kDown: return &Quantize<T, Rounding::kDown>;
+    case Rounding::kHalfAway: return BoundedOrNot<T, Rounding::kHalfAway>(bounded);
+    case Rounding::kHalfEven: return BoundedOrNot<T, Rounding::kHalfEven>(bounded);
+    case Rounding::kDown: return BoundedOrNot<T, Rounding::kDown>(bounded);
   }
   return nullptr;
 }
 
-QuantizeTile QuantizeFor(DType to, Rounding rounding) {
+QuantizeTile QuantizeFor(DType to, Rounding rounding, bool bounded) {
   switch (to) {
-    case DType::kQInt8: return RoundedBy<int8_t>(rounding);
-    case DType::kQUInt8: return RoundedBy<uint8_t>(rounding);
-    case DType::kQInt16: return RoundedBy<int16_t>(rounding);
-    case DType::kQUInt16: return RoundedBy<uint16_t>(rounding);
-    case DType::kQInt32: return RoundedBy<int32_t>(rounding);
+    case DType::kQInt8: return RoundedBy<int8_t>(rounding, bounded);
+    case DType::kQUInt8: return RoundedBy<uint8_t>(rounding, bounded);
+    case DType::kQInt16: return RoundedBy<int16_t>(rounding, bounded);
+    case DType::kQUInt16: return RoundedBy<uint16_t>(rounding, bounded);
+    case DType::kQInt32: return RoundedBy<int32_t>(rounding, bounded);
     default: return nullptr;
   }
 }
@@ -102,6 +106,35 @@ void RoundTripFloat(const RoundTripLine<float>& l, const float* x, float* out, i
 void RoundTripDouble(const RoundTripLine<double>& l, const double* x, double* out, int64_t n) {
   RoundTripOf(l, x, out, n);
 }
+
+// In lanes of their own, for the compiler to make vector code of it.
+template <typename T>
+void WidenTo(const T* x, int64_t n, T* low, T* high) {
+  constexpr int kEnds = 256 / sizeof(T);
+  T lows[kEnds], highs[kEnds];
+  for (int l = 0; l < kEnds; ++l) {
+    lows[l] = *low;
+    highs[l] = *high;
+  }
+  int64_t i = 0;
+  for (; i + kEnds <= n; i += kEnds) {
+    for (int l = 0; l < kEnds; ++l) {
+      const T v = x[i + l];
+      lows[l] = v < lows[l] ? v : lows[l];
+      highs[l] = v > highs[l] ? v : highs[l];
+    }
+  }
+  for (int l = 0; l < kEnds; ++l) {
+    *low = lows[l] < *low ? lows[l] : *low;
+    *high = highs[l] > *high ? highs[l] : *high;
+  }
+  for (; i < n; ++i) {
+    *low = x[i] < *low ? x[i] : *low;
+    *high = x[i] > *high ? x[i] : *high;
+  }
+}
+void WidenFloats(const float* x, int64_t n, float* low, float* high) { WidenTo(x, n, low, high); }
+void WidenDoubles(const double* x, int64_t n, double* low, double* high) { WidenTo(x, n, low, high); }
 
 inline float FakeQuantized(float x, float low, float high, float scale, float inverse, float zero) {
   return std::floor((Clamp(x, low, high) - low) * inverse - zero + 0.5f) * scale;
@@ -199,19 +232,29 @@ HWY_EXPORT(QuantizeFor);
 HWY_EXPORT(DequantizeFor);
 HWY_EXPORT(RoundTripFloat);
 HWY_EXPORT(RoundTripDouble);
+HWY_EXPORT(WidenFloats);
+HWY_EXPORT(WidenDoubles);
 HWY_EXPORT(FakeQuantAll);
 HWY_EXPORT(FakeQuantChannels);
 HWY_EXPORT(GradAll);
 HWY_EXPORT(GradChannels);
 }  // namespace
 
-QuantizeTile FindQuantize(DType to, Rounding rounding) { return HWY_DYNAMIC_DISPATCH(QuantizeFor)(to, rounding); }
+QuantizeTile FindQuantize(DType to, Rounding rounding, bool bounded) {
+  return HWY_DYNAMIC_DISPATCH(QuantizeFor)(to, rounding, bounded);
+}
 DequantizeTile FindDequantize(DType from) { return HWY_DYNAMIC_DISPATCH(DequantizeFor)(from); }
 void RoundTrip(const RoundTripLine<float>& line, const float* x, float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RoundTripFloat)(line, x, out, n);
 }
 void RoundTrip(const RoundTripLine<double>& line, const double* x, double* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RoundTripDouble)(line, x, out, n);
+}
+void WidenEnds(const float* x, int64_t n, float* low, float* high) {
+  HWY_DYNAMIC_DISPATCH(WidenFloats)(x, n, low, high);
+}
+void WidenEnds(const double* x, int64_t n, double* low, double* high) {
+  HWY_DYNAMIC_DISPATCH(WidenDoubles)(x, n, low, high);
 }
 void FakeQuant(const FakeQuantRange& range, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(FakeQuantAll)(range, x, y, n);

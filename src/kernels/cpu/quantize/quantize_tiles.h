@@ -17,8 +17,8 @@ struct QuantizeLine {
   double lowest, highest;
 };
 using QuantizeTile = void (*)(const QuantizeLine& line, const float* x, void* out, int64_t n);
-// For qint8, quint8, qint16, quint16 and qint32.
-QuantizeTile FindQuantize(DType to, Rounding rounding);
+// For qint8, quint8, qint16, quint16 and qint32. Unless `bounded`, in_low and in_high are infinite.
+QuantizeTile FindQuantize(DType to, Rounding rounding, bool bounded);
 
 // out = (x + half) * scale + first.
 struct DequantizeLine {
@@ -35,6 +35,10 @@ struct RoundTripLine {
 };
 void RoundTrip(const RoundTripLine<float>& line, const float* x, float* out, int64_t n);
 void RoundTrip(const RoundTripLine<double>& line, const double* x, double* out, int64_t n);
+
+// Moves *low down and *high up to the n numbers; a NaN moves neither.
+void WidenEnds(const float* x, int64_t n, float* low, float* high);
+void WidenEnds(const double* x, int64_t n, double* low, double* high);
 
 // The range of a fake quantization: of one channel, or arrays over channels. Where `live` is 0, all results are.
 struct FakeQuantRange {

@@ -41,7 +41,7 @@ void ExpectFormula(DType dtype) {
         .lowest = static_cast<double>(L::lowest()),
         .highest = static_cast<double>(L::max())};
     std::vector<T> got(x.size());
-    FindQuantize(dtype, rounding)(line, x.data(), got.data(), static_cast<int64_t>(x.size()));
+    FindQuantize(dtype, rounding, true)(line, x.data(), got.data(), static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       const float clamped = std::max(std::min(x[i], line.in_high), line.in_low);
       const float shifted = clamped - line.minus, scaled = shifted * line.scale, v = scaled + line.plus;

@@ -105,7 +105,13 @@ class QuantizeKernel final : public Kernel {
       line.in_high = range->max;
       if (to_even_) rounding = Rounding::kHalfEven;
     }
-    const QuantizeTile quantize = FindQuantize(out->dtype(), rounding);
+    // Where what lies beyond the range is beyond that of T too, as it is for unsigned T, one bound is enough.
+    const auto floor_of = [&](float v) { return std::floor((v - line.minus) * line.scale + line.plus); };
+    const bool bounded =
+        std::isfinite(line.in_low) &&
+        (rounding != Rounding::kDown || floor_of(line.in_low) > static_cast<float>(line.lowest) ||
+         floor_of(line.in_high) < static_cast<float>(line.highest));
+    const QuantizeTile quantize = FindQuantize(out->dtype(), rounding, bounded);
     const float* x = ctx.input(0).data<float>();
     T* y = out->mutable_data<T>();
     ctx.ParallelFor(out->num_elements(), 0.3, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: QuantizedConcat, QuantizedReshape, QuantizedInstanceNorm.
+#include <array>
+
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/quantize/quantize_kernels.h"
@@ -53,13 +55,22 @@ Status QuantizedConcat(KernelContext& ctx) {
       const StepsToFloat<T> value(r);
       const FloatToSteps<T> steps(whole);
       const bool same = r == whole;
+      std::array<T, 256> moved{};  // of each byte
+      if constexpr (sizeof(T) == 1) {
+        for (size_t v = 0; v < moved.size(); ++v) moved[v] = steps(value(static_cast<T>(v)));
+      }
       const T* x = t.data<T>();
       T* y = out->mutable_data<T>() + offset;
       ctx.ParallelFor(outer, 3 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          for (int64_t k = 0; k < width; ++k) {
-            const T v = x[row * width + k];
-            y[row * total * inner + k] = same ? v : steps(value(v));
+          const T* from = x + row * width;
+          T* to = y + row * total * inner;
+          if (same) {
+            std::copy(from, from + width, to);
+          } else if constexpr (sizeof(T) == 1) {
+            for (int64_t k = 0; k < width; ++k) to[k] = moved[static_cast<uint8_t>(from[k])];
+          } else {
+            for (int64_t k = 0; k < width; ++k) to[k] = steps(value(from[k]));
           }
         }
       });

@@ -27,39 +27,17 @@ uint64_t HashOfKey(const TString& key) {
   return Mixed(h);
 }
 
-// Hash and equality of keys of `n` elements, by dtype.
-struct KeyFunctions {
-  uint64_t (*hash)(const Tensor& keys, int64_t row, int64_t n);
-  bool (*equal)(const Tensor& a, int64_t a_row, const Tensor& b, int64_t b_row, int64_t n);
-};
-
+// Of keys of n elements.
 template <typename K>
-uint64_t HashRow(const Tensor& keys, int64_t row, int64_t n) {
-  const K* key = keys.data<K>() + row * n;
+uint64_t HashRow(const K* key, int64_t n) {
   if (n == 1) return HashOfKey(*key);
   uint64_t h = 0;
   for (int64_t i = 0; i < n; ++i) h = Mixed(h ^ HashOfKey(key[i])) + static_cast<uint64_t>(i);
   return h;
 }
-
 template <typename K>
-bool EqualRows(const Tensor& a, int64_t a_row, const Tensor& b, int64_t b_row, int64_t n) {
-  const K* x = a.data<K>() + a_row * n;
-  return std::equal(x, x + n, b.data<K>() + b_row * n);
-}
-
-template <typename K>
-KeyFunctions FunctionsFor() {
-  return {HashRow<K>, EqualRows<K>};
-}
-
-StatusOr<KeyFunctions> FunctionsFor(DType key) {
-  switch (key) {
-    case DType::kInt32: return FunctionsFor<int32_t>();
-    case DType::kInt64: return FunctionsFor<int64_t>();
-    case DType::kString: return FunctionsFor<TString>();
-    default: return Unimplemented("a table's keys are int32, int64 or string, not ", DTypeName(key));
-  }
+bool EqualRows(const K* a, const K* b, int64_t n) {
+  return n == 1 ? *a == *b : std::equal(a, a + n, b);
 }
 
 struct Buckets {
@@ -70,12 +48,15 @@ struct Buckets {
   int64_t dead = 0;  // by the deleted key
 };
 
+// K is the type of a key's elements.
+template <typename K>
 class DenseHashTable final : public LookupTable {
  public:
-  DenseHashTable(TableTypes table_types, DenseTableOptions options, KeyFunctions functions)
+  DenseHashTable(TableTypes table_types, DenseTableOptions options)
       : LookupTable(std::move(table_types)),
         options_(std::move(options)),
-        functions_(functions),
+        empty_(options_.empty_key.data<K>()),
+        deleted_(options_.deleted_key.IsInitialized() ? options_.deleted_key.data<K>() : nullptr),
         key_width_(types().key_shape.num_elements()),
         value_width_(types().value_shape.num_elements()),
         copy_key_(types().key, key_width_),
@@ -95,8 +76,9 @@ class DenseHashTable final : public LookupTable {
   Status Find(const Tensor& keys, const Tensor& defaults, ParallelFor, Tensor* values) const override {
     MR_RETURN_IF_ERROR(CheckKeys(keys));
     absl::ReaderMutexLock lock(&mu_);
-    for (int64_t i = 0; i < Count(keys); ++i) {
-      const Place place = PlaceOf(buckets_, keys, i);
+    const K* key = keys.data<K>();
+    for (int64_t i = 0; i < Count(keys); ++i, key += key_width_) {
+      const Place place = PlaceOf(buckets_, key);
       if (place.found) {
         copy_value_.CopyOne(values->mutable_raw(), i * value_width_, buckets_.values.raw(), place.at * value_width_);
       } else {
@@ -115,11 +97,11 @@ class DenseHashTable final : public LookupTable {
   }
 
   Status Remove(const Tensor& keys) override {
-    if (!options_.deleted_key.IsInitialized()) return Unimplemented(DebugString(), " has no key that means 'deleted'");
+    if (deleted_ == nullptr) return Unimplemented(DebugString(), " has no key that means 'deleted'");
     MR_RETURN_IF_ERROR(CheckKeys(keys));
     absl::MutexLock lock(&mu_);
     for (int64_t i = 0; i < Count(keys); ++i) {
-      const Place place = PlaceOf(buckets_, keys, i);
+      const Place place = PlaceOf(buckets_, keys.data<K>() + i * key_width_);
       if (!place.found) continue;
       copy_key_.CopyOne(buckets_.keys.mutable_raw(), place.at * key_width_, options_.deleted_key.raw(), 0);
       --buckets_.used;
@@ -134,7 +116,7 @@ class DenseHashTable final : public LookupTable {
     MR_ASSIGN_OR_RETURN(const int64_t count, BucketsFor(options_.buckets, n));
     MR_ASSIGN_OR_RETURN(Buckets fresh, NewBuckets(count));
     for (int64_t i = 0; i < n; ++i) {
-      if (!IsNoKey(keys, i)) Put(fresh, keys, i, values, i);
+      if (!IsNoKey(keys.data<K>() + i * key_width_)) Put(fresh, keys, i, values, i);
     }
     absl::MutexLock lock(&mu_);
     std::swap(buckets_, fresh);
@@ -159,43 +141,43 @@ class DenseHashTable final : public LookupTable {
   };
 
   int64_t Count(const Tensor& keys) const { return key_width_ == 0 ? 0 : keys.num_elements() / key_width_; }
-  bool Is(const Tensor& key, const Tensor& keys, int64_t row) const {
-    return key.IsInitialized() && functions_.equal(key, 0, keys, row, key_width_);
-  }
-  bool IsNoKey(const Tensor& keys, int64_t row) const {
-    return Is(options_.empty_key, keys, row) || Is(options_.deleted_key, keys, row);
-  }
+  bool IsEmpty(const K* key) const { return EqualRows(key, empty_, key_width_); }
+  bool IsDeleted(const K* key) const { return deleted_ != nullptr && EqualRows(key, deleted_, key_width_); }
+  bool IsNoKey(const K* key) const { return IsEmpty(key) || IsDeleted(key); }
 
   Status CheckKeys(const Tensor& keys) const {
-    for (int64_t i = 0; i < Count(keys); ++i) {
-      if (Is(options_.empty_key, keys, i)) {
+    const K* key = keys.data<K>();
+    for (int64_t i = 0; i < Count(keys); ++i, key += key_width_) {
+      if (IsEmpty(key)) {
         return InvalidArgument("Using the empty_key as a table key is not allowed (key number ", i, ")");
       }
-      if (Is(options_.deleted_key, keys, i)) {
+      if (IsDeleted(key)) {
         return InvalidArgument("Using the deleted_key as a table key is not allowed (key number ", i, ")");
       }
     }
     return absl::OkStatus();
   }
 
-  Place PlaceOf(const Buckets& b, const Tensor& keys, int64_t row) const {
-    const uint64_t hash = functions_.hash(keys, row, key_width_);
+  Place PlaceOf(const Buckets& b, const K* key) const {
+    const uint64_t hash = HashRow(key, key_width_);
     const uint64_t mask = static_cast<uint64_t>(b.count) - 1;
     const uint64_t step = Mixed(hash) | 1;  // odd: every bucket has its turn
+    const K* keys = b.keys.data<K>();
     int64_t dead = -1;
     for (uint64_t at = hash & mask;; at = (at + step) & mask) {
       const auto bucket = static_cast<int64_t>(at);
-      if (functions_.equal(b.keys, bucket, keys, row, key_width_)) return {true, bucket};
-      if (Is(options_.empty_key, b.keys, bucket)) return {false, dead >= 0 ? dead : bucket};
-      if (dead < 0 && Is(options_.deleted_key, b.keys, bucket)) dead = bucket;
+      const K* other = keys + bucket * key_width_;
+      if (EqualRows(other, key, key_width_)) return {true, bucket};
+      if (IsEmpty(other)) return {false, dead >= 0 ? dead : bucket};
+      if (dead < 0 && IsDeleted(other)) dead = bucket;
     }
   }
 
   // There must be room.
   void Put(Buckets& b, const Tensor& keys, int64_t row, const Tensor& values, int64_t value_row) const {
-    const Place place = PlaceOf(b, keys, row);
+    const Place place = PlaceOf(b, keys.data<K>() + row * key_width_);
     if (!place.found) {
-      if (Is(options_.deleted_key, b.keys, place.at)) --b.dead;
+      if (IsDeleted(b.keys.data<K>() + place.at * key_width_)) --b.dead;
       ++b.used;
       copy_key_.CopyOne(b.keys.mutable_raw(), place.at * key_width_, keys.raw(), row * key_width_);
     }
@@ -235,14 +217,15 @@ class DenseHashTable final : public LookupTable {
     MR_ASSIGN_OR_RETURN(const int64_t count, BucketsFor(buckets_.count, buckets_.used + more));
     MR_ASSIGN_OR_RETURN(Buckets fresh, NewBuckets(count));
     for (int64_t i = 0; i < buckets_.count; ++i) {
-      if (!IsNoKey(buckets_.keys, i)) Put(fresh, buckets_.keys, i, buckets_.values, i);
+      if (!IsNoKey(buckets_.keys.data<K>() + i * key_width_)) Put(fresh, buckets_.keys, i, buckets_.values, i);
     }
     std::swap(buckets_, fresh);
     return absl::OkStatus();
   }
 
   const DenseTableOptions options_;
-  const KeyFunctions functions_;
+  const K* const empty_;
+  const K* const deleted_;  // null: there is none
   const int64_t key_width_;
   const int64_t value_width_;
   const RunCopier copy_key_;
@@ -251,7 +234,8 @@ class DenseHashTable final : public LookupTable {
   Buckets buckets_ ABSL_GUARDED_BY(mu_);
 };
 
-Status CheckOptions(const TableTypes& types, const DenseTableOptions& options, const KeyFunctions& functions) {
+template <typename K>
+Status CheckOptions(const TableTypes& types, const DenseTableOptions& options) {
   const Shape& key = options.empty_key.shape();
   if (key.rank() > 1 || key.num_elements() == 0) {
     return InvalidArgument("Empty key must be a scalar or a vector, got shape ", key.ToString());
@@ -261,7 +245,7 @@ Status CheckOptions(const TableTypes& types, const DenseTableOptions& options, c
       return InvalidArgument("Empty and deleted keys must have same shape, got shapes: ", key.ToString(), " and ",
                              options.deleted_key.shape().ToString());
     }
-    if (functions.equal(options.empty_key, 0, options.deleted_key, 0, key.num_elements())) {
+    if (EqualRows(options.empty_key.data<K>(), options.deleted_key.data<K>(), key.num_elements())) {
       return InvalidArgument("Empty and deleted keys cannot be equal");
     }
   }
@@ -277,15 +261,24 @@ Status CheckOptions(const TableTypes& types, const DenseTableOptions& options, c
   return absl::OkStatus();
 }
 
+template <typename K>
+StatusOr<RefPtr<LookupTable>> NewTable(TableTypes types, DenseTableOptions options) {
+  MR_RETURN_IF_ERROR(CheckOptions<K>(types, options));
+  types.key_shape = options.empty_key.shape();
+  auto table = MakeRef<DenseHashTable<K>>(std::move(types), std::move(options));
+  MR_RETURN_IF_ERROR(table->Start());
+  return RefPtr<LookupTable>(std::move(table));
+}
+
 }  // namespace
 
 StatusOr<RefPtr<LookupTable>> NewDenseHashTable(TableTypes types, DenseTableOptions options) {
-  MR_ASSIGN_OR_RETURN(const KeyFunctions functions, FunctionsFor(types.key));
-  MR_RETURN_IF_ERROR(CheckOptions(types, options, functions));
-  types.key_shape = options.empty_key.shape();
-  auto table = MakeRef<DenseHashTable>(std::move(types), std::move(options), functions);
-  MR_RETURN_IF_ERROR(table->Start());
-  return RefPtr<LookupTable>(std::move(table));
+  switch (types.key) {
+    case DType::kInt32: return NewTable<int32_t>(std::move(types), std::move(options));
+    case DType::kInt64: return NewTable<int64_t>(std::move(types), std::move(options));
+    case DType::kString: return NewTable<TString>(std::move(types), std::move(options));
+    default: return Unimplemented("a table's keys are int32, int64 or string, not ", DTypeName(types.key));
+  }
 }
 
 }  // namespace millrace

@@ -111,31 +111,31 @@ template <typename K>
 class Pairs final : public TablePairs {
  public:
   explicit Pairs(const TableTypes& types)
-      : types_(types), width_(types.value_shape.num_elements()), copier_(types.value, width_) {}
+      : types_(types),
+        width_(types.value_shape.num_elements()),
+        size_of_one_(IsPlain(types.value) && width_ == 1 ? DTypeSize(types.value) : 0),
+        copier_(types.value, width_) {}
 
   int64_t size() const override { return static_cast<int64_t>(keys_.size()); }
 
   Status Put(const Tensor& keys, const Tensor& values, OtherValue mode) override {
-    constexpr int64_t kBlock = 32;
-    uint64_t hashes[kBlock];
-    const int64_t n = keys.num_elements();
-    for (int64_t block = 0; block < n; block += kBlock) {
-      const int64_t size = std::min(kBlock, n - block);
-      const K* const some = keys.data<K>() + block;
-      for (int64_t i = 0; i < size; ++i) rows_.Prefetch(hashes[i] = HashOf(some[i]));
-      for (int64_t i = 0; i < size; ++i) {
-        MR_RETURN_IF_ERROR(PutOne(some[i], hashes[i], values, block + i, mode));
-      }
+    switch (size_of_one_) {
+      case 4: return PutOnes<uint32_t>(keys, values, mode);
+      case 8: return PutOnes<uint64_t>(keys, values, mode);
+      default: break;
     }
-    return absl::OkStatus();
+    return PutBlocks(keys, values, mode, [&](int64_t row, int64_t i) {
+      copier_.CopyOne(values_.mutable_raw(), row * width_, values.raw(), i * width_);
+    });
   }
 
   void Find(const Tensor& keys, const Tensor& defaults, int64_t begin, int64_t end, Tensor* values) const override {
-    const bool plain = IsPlain(types_.value) && width_ == 1;
-    if (plain && DTypeSize(types_.value) == 8) {
-      FindNumbers<uint64_t>(keys.data<K>(), defaults, begin, end, values);
-    } else if (plain && DTypeSize(types_.value) == 4) {
-      FindNumbers<uint32_t>(keys.data<K>(), defaults, begin, end, values);
+    if (size_of_one_ == 8) {
+      FindOnes<uint64_t>(keys.data<K>(), defaults, begin, end, values);
+    } else if (size_of_one_ == 4) {
+      FindOnes<uint32_t>(keys.data<K>(), defaults, begin, end, values);
+    } else if (types_.value == DType::kString && width_ == 1) {
+      FindOnes<TString>(keys.data<K>(), defaults, begin, end, values);
     } else {
       const int64_t default_step = defaults.num_elements() == width_ ? 0 : width_;
       FindBlocks(keys.data<K>(), begin, end, [&](int64_t i, int64_t row) {
@@ -179,7 +179,34 @@ class Pairs final : public TablePairs {
     }
   }
   template <typename E>
-  void FindNumbers(const K* keys, const Tensor& defaults, int64_t begin, int64_t end, Tensor* values) const {
+  Status PutOnes(const Tensor& keys, const Tensor& values, OtherValue mode) {
+    const E* const from = values.data<E>();
+    return PutBlocks(keys, values, mode, [&](int64_t row, int64_t i) { values_.mutable_data<E>()[row] = from[i]; });
+  }
+  // Calls copy(row, i) for value i.
+  template <typename Copy>
+  Status PutBlocks(const Tensor& keys, const Tensor& values, OtherValue mode, const Copy& copy) {
+    constexpr int64_t kBlock = 32;
+    uint64_t hashes[kBlock];
+    const int64_t n = keys.num_elements();
+    for (int64_t block = 0; block < n; block += kBlock) {
+      const int64_t size = std::min(kBlock, n - block);
+      const K* const some = keys.data<K>() + block;
+      for (int64_t i = 0; i < size; ++i) rows_.Prefetch(hashes[i] = HashOf(some[i]));
+      for (int64_t i = 0; i < size; ++i) {
+        int64_t row = RowOf(some[i], hashes[i]);
+        if (row < 0) {
+          MR_ASSIGN_OR_RETURN(row, AddRow(some[i], hashes[i]));
+        } else if (mode == OtherValue::kRefuse) {
+          MR_RETURN_IF_ERROR(CheckSame(row, some[i], values, block + i));
+        }
+        copy(row, block + i);
+      }
+    }
+    return absl::OkStatus();
+  }
+  template <typename E>
+  void FindOnes(const K* keys, const Tensor& defaults, int64_t begin, int64_t end, Tensor* values) const {
     E* const to = values->mutable_data<E>();
     const E *const found = values_.IsInitialized() ? values_.data<E>() : nullptr, *const other = defaults.data<E>();
     const int64_t default_step = defaults.num_elements() == 1 ? 0 : 1;
@@ -225,18 +252,10 @@ class Pairs final : public TablePairs {
     return rows_.Find(hash, [&](uint32_t row) { return keys_[row] == key; });
   }
 
-  // The pair of `key` and value `i`.
-  Status PutOne(const K& key, uint64_t hash, const Tensor& values, int64_t i, OtherValue mode) {
-    int64_t row = RowOf(key, hash);
-    if (row < 0) {
-      MR_ASSIGN_OR_RETURN(row, AddRow(key, hash));
-    } else if (mode == OtherValue::kRefuse &&
-               !SameElements(types_.value, values_, row * width_, values, i * width_, width_)) {
-      return FailedPrecondition("HashTable has different value for same key: key ", KeyText(key), " (number ", i,
-                                " of those given) has two values");
-    }
-    copier_.CopyOne(values_.mutable_raw(), row * width_, values.raw(), i * width_);
-    return absl::OkStatus();
+  Status CheckSame(int64_t row, const K& key, const Tensor& values, int64_t i) const {
+    if (SameElements(types_.value, values_, row * width_, values, i * width_, width_)) return absl::OkStatus();
+    return FailedPrecondition("HashTable has different value for same key: key ", KeyText(key), " (number ", i,
+                              " of those given) has two values");
   }
 
   // All memory first, so that running out of it leaves the table as it was.
@@ -262,6 +281,7 @@ class Pairs final : public TablePairs {
 
   const TableTypes types_;
   const int64_t width_;
+  const size_t size_of_one_;  // bytes of a value that is one plain element, else 0
   const RunCopier copier_;
   std::vector<K> keys_;
   Tensor values_;  // at least as many rows as there are keys

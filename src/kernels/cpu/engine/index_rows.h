@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernel/kernel.h"
 
@@ -20,7 +21,16 @@ class RunCopier {
           src_stride * s, n, count_);
   }
   void CopyOne(void* dst, int64_t dst_at, const void* src, int64_t src_at) const {
-    Copy(dst, dst_at, 0, src, src_at, 0, 1);
+    char* const to = static_cast<char*>(dst) + dst_at * size_;
+    const char* const from = static_cast<const char*>(src) + src_at * size_;
+    // The commonest without a call.
+    if (plain_ && count_ == 4) {
+      std::memcpy(to, from, 4);
+    } else if (plain_ && count_ == 8) {
+      std::memcpy(to, from, 8);
+    } else {
+      copy_(to, 0, from, 0, 1, count_);
+    }
   }
   // dst[i] = src[from[i]] and dst[to[i]] = src[i * src_stride], in runs, for i in [0, n), in order.
   void Gather(void* dst, const void* src, const int64_t* from, int64_t n) const;

@@ -61,10 +61,14 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   const int64_t width = s.width, count = p.col_end - p.col_begin;
   StopNowAndThen pause;
   if (width == 1 && !s.one_update && !s.sources) {
-    for (int64_t i = 0; i < p.entries.n; ++i) {
+    constexpr int64_t kBlock = 256;
+    for (int64_t begin = 0; begin < p.entries.n; begin += kBlock) {
       pause();
-      const int64_t u = p.entries.at(i), row = s.rows[u];
-      if (row >= 0) CombineInto<op>(dst[row], updates[u]);
+      const int64_t end = std::min(p.entries.n, begin + kBlock);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t u = p.entries.at(i), row = s.rows[u];
+        if (row >= 0) CombineInto<op>(dst[row], updates[u]);
+      }
     }
     return;
   }

@@ -168,8 +168,11 @@ Status InvertTyped(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
   T* const y = out->mutable_data<T>();
   std::memset(y, 0xff, out->TotalBytes());
-  ctx.ParallelFor(n, 1.5, [x, y, n](int64_t begin, int64_t end) {  // a repeated place may be written by several
+  const bool far = out->TotalBytes() > (1 << 20);                       // beyond a core's own caches
+  ctx.ParallelFor(n, 1.5, [x, y, n, far](int64_t begin, int64_t end) {  // a repeated place may be written by several
+    constexpr int64_t kAhead = 24;  // stores that miss wait for each other, prefetches do not
     for (int64_t i = begin; i < end; ++i) {
+      if (far && i + kAhead < end && InRange(x[i + kAhead], n)) __builtin_prefetch(y + x[i + kAhead], 1);
       const int64_t place = x[i];
       if (InRange(place, n)) {
         std::atomic_ref<T>(y[place]).store(static_cast<T>(i), std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/index_scatter.h"
 #include "kernels/cpu/engine/index_segment.h"
+#include "kernels/cpu/engine/row_ranges.h"
 #include "kernels/cpu/index/index_kernels.h"
 
 namespace millrace {
@@ -121,22 +122,38 @@ Status UnsortedSegment(KernelContext& ctx) {
     return InvalidArgument("the shape of data, ", data.shape().ToString(),
                            ", must begin with the shape of segment_ids, ", ids.shape().ToString());
   }
-  MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ids));
   if (data.num_elements() > 0) MR_RETURN_IF_ERROR(CheckIndicesBelow("segment_ids", ids, count));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), ids.rank()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   FillNeutral<op>(out);
-  return ScatterRows(
-      ctx,
-      {.op = op,
-       .dtype = data.dtype(),
-       .dst = out->mutable_raw(),
-       .dst_rows = count,
-       .rows = rows.data(),
-       .n = rows.size(),
-       .updates = data.raw(),
-       .width = DimProduct(data.shape(), ids.rank(), data.rank()),
-       .keep_wide = true});
+  RowScatter scatter{
+      .op = op,
+      .dtype = data.dtype(),
+      .dst = out->mutable_raw(),
+      .dst_rows = count,
+      .updates = data.raw(),
+      .width = DimProduct(data.shape(), ids.rank(), data.rank()),
+      .keep_wide = true};
+  const bool half = data.dtype() == DType::kHalf || data.dtype() == DType::kBFloat16;  // whose sums are rounded once
+  if (ids.dtype() == DType::kInt32 && scatter.width == 1 && !half && ThreadsOf(ctx) == 1) {
+    // Wide ones would be more memory than the rest.
+    constexpr int64_t kBlock = 4096;
+    const int32_t* const narrow = ids.data<int32_t>();
+    const auto size = static_cast<int64_t>(DTypeSize(data.dtype()));
+    int64_t wide[kBlock];
+    scatter.rows = wide;
+    for (int64_t i = 0; i < ids.num_elements(); i += kBlock) {
+      scatter.n = std::min(kBlock, ids.num_elements() - i);
+      std::copy(narrow + i, narrow + i + scatter.n, wide);
+      scatter.updates = static_cast<const char*>(data.raw()) + i * size;
+      MR_RETURN_IF_ERROR(ScatterRows(ctx, scatter));
+    }
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ids));
+  scatter.rows = rows.data();
+  scatter.n = rows.size();
+  return ScatterRows(ctx, scatter);
 }
 
 // scaled[s, :] = grad[s, :] / (1, the members of s, or the root of their number), in type A.

@@ -75,11 +75,25 @@ void WriteWhere(const U* p, U mask, const Shape& shape, int64_t begin, int64_t e
   Coordinates c(shape, begin);
   while (begin < end) {
     const int64_t n = std::min({end - begin, c.RowLeft(), kChunk});
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      hits[count] = static_cast<uint32_t>(i);
-      count += (p[begin + i] & mask) != 0;
+    const U* const from = p + begin;
+    int64_t count = 0, i = 0;
+    const auto look = [&](int64_t stop) {
+      for (; i < stop; ++i) {
+        hits[count] = static_cast<uint32_t>(i);
+        count += (from[i] & mask) != 0;
+      }
+    };
+    constexpr int64_t kAtOnce = 16;
+    while (i + kAtOnce <= n) {
+      U some = 0;
+      for (int64_t k = 0; k < kAtOnce; ++k) some = static_cast<U>(some | from[i + k]);
+      if ((some & mask) == 0) {
+        i += kAtOnce;
+      } else {
+        look(i + kAtOnce);
+      }
     }
+    look(n);
     WriteHits(c.at(), hits, count, out);
     out += count * shape.rank();
     begin += n;

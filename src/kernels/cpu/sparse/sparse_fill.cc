@@ -92,17 +92,14 @@ Status FillRowsGrad(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckIndices("reverse_index_map", map, grad.dim(0)));
   MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, map.shape()));
   MR_ASSIGN_OR_RETURN(Tensor * rest, ctx.AllocateOutput(1, Shape()));
-  std::vector<bool> seen(static_cast<size_t>(grad.dim(0)), false);
-  const RunCopier copier(grad.dtype(), 1);
-  for (int64_t i = 0; i < map.dim(0); ++i) {
-    const int64_t from = map.data<int64_t>()[i];
-    copier.CopyOne(values->mutable_raw(), i, grad.raw(), from);
-    seen[static_cast<size_t>(from)] = true;
-  }
+  const int64_t* const from = map.data<int64_t>();
+  RunCopier(grad.dtype(), 1).Gather(values->mutable_raw(), grad.raw(), from, map.dim(0));
+  std::vector<uint8_t> seen(static_cast<size_t>(grad.dim(0)));
+  for (int64_t i = 0; i < map.dim(0); ++i) seen[static_cast<size_t>(from[i])] = 1;
   const bool known = VisitNumberTypes(grad.dtype(), [&]<typename T>() {
     Accumulator<T> sum{};
     for (size_t i = 0; i < seen.size(); ++i) {
-      if (!seen[i]) CombineInto<RowOp::kAdd>(sum, grad.data<T>()[i]);
+      CombineInto<RowOp::kAdd>(sum, seen[i] != 0 ? T() : grad.data<T>()[i]);
     }
     *rest->mutable_data<T>() = static_cast<T>(sum);
   });

@@ -124,38 +124,47 @@ StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape
   }
   s.order.resize(s.group.size());
   std::iota(s.order.begin(), s.order.end(), int64_t{0});
-  std::stable_sort(s.order.begin(), s.order.end(), [&](int64_t a, int64_t b) {
-    return s.group[static_cast<size_t>(a)] < s.group[static_cast<size_t>(b)];
-  });
+  if (!std::is_sorted(s.group.begin(), s.group.end())) {
+    std::stable_sort(s.order.begin(), s.order.end(), [&](int64_t a, int64_t b) {
+      return s.group[static_cast<size_t>(a)] < s.group[static_cast<size_t>(b)];
+    });
+  }
   return s;
 }
 
+// What of an element is compared.
 template <typename T>
-bool Same(const T& a, const T& b) {
-  if constexpr (kIsHalf<T>) {
-    return static_cast<float>(a) == static_cast<float>(b);
+auto SymbolOf(const T& v) {
+  if constexpr (std::is_same_v<T, TString>) {
+    return v.view();
+  } else if constexpr (kIsHalf<T>) {
+    return static_cast<float>(v);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return static_cast<uint8_t>(v);
   } else {
-    return a == b;
+    return v;
   }
 }
 
-template <typename T>
-int64_t Levenshtein(const T* x, absl::Span<const int64_t> xs, const T* y, absl::Span<const int64_t> ys,
-                    std::vector<int64_t>& row) {
-  row.resize(ys.size() + 1);
+// `row` is memory to use.
+template <typename S>
+int64_t Levenshtein(absl::Span<const S> x, absl::Span<const S> y, std::vector<int64_t>& row) {
+  for (; !x.empty() && !y.empty() && x.front() == y.front(); y.remove_prefix(1)) x.remove_prefix(1);
+  for (; !x.empty() && !y.empty() && x.back() == y.back(); y.remove_suffix(1)) x.remove_suffix(1);
+  row.resize(y.size() + 1);
   std::iota(row.begin(), row.end(), int64_t{0});
   StopNowAndThen pause;
-  for (size_t i = 0; i < xs.size(); ++i) {
-    int64_t diagonal = row[0];
-    row[0] = static_cast<int64_t>(i) + 1;
-    for (size_t j = 0; j < ys.size(); ++j) {
-      pause();
-      const int64_t same = diagonal + (Same(x[xs[i]], y[ys[j]]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({same, row[j] + 1, diagonal + 1});
+  for (const S& v : x) {
+    pause();
+    int64_t diagonal = row[0], left = ++row[0];
+    for (size_t j = 0; j < y.size(); ++j) {
+      const int64_t above = row[j + 1];
+      left = std::min(diagonal + (v == y[j] ? 0 : 1), std::min(left, above) + 1);
+      diagonal = above;
+      row[j + 1] = left;
     }
   }
-  return row[ys.size()];
+  return row[y.size()];
 }
 
 class EditDistanceKernel final : public Kernel {
@@ -197,11 +206,18 @@ class EditDistanceKernel final : public Kernel {
   template <typename T>
   void Compare(const T* x, const Sequences& hypothesis, const T* y, const Sequences& truth,
                absl::Span<float> out) const {
+    using Symbol = decltype(SymbolOf(*x));
+    const auto take = [](const T* v, absl::Span<const int64_t> places, std::vector<Symbol>* symbols) {
+      symbols->clear();
+      for (const int64_t at : places) symbols->push_back(SymbolOf(v[at]));
+    };
+    std::vector<Symbol> xs, ys;
     std::vector<int64_t> row;
     size_t h = 0, t = 0;
     for (size_t g = 0; g < out.size(); ++g) {
-      const auto xs = Next(hypothesis, &h, static_cast<int64_t>(g)), ys = Next(truth, &t, static_cast<int64_t>(g));
-      const float distance = static_cast<float>(Levenshtein(x, xs, y, ys, row));
+      take(x, Next(hypothesis, &h, static_cast<int64_t>(g)), &xs);
+      take(y, Next(truth, &t, static_cast<int64_t>(g)), &ys);
+      const auto distance = static_cast<float>(Levenshtein(absl::MakeConstSpan(xs), absl::MakeConstSpan(ys), row));
       out[g] = !normalize_ || distance == 0 ? distance : distance / static_cast<float>(ys.size());
     }
   }

@@ -19,6 +19,21 @@ const char* ToPointer(uint64_t bits) { return reinterpret_cast<const char*>(stat
 uint64_t ToBits(const char* p) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(p)); }
 uint64_t Tag(size_t size, TString::Kind kind) { return (uint64_t{size} << 2) | static_cast<uint64_t>(kind); }
 
+// At most kSmallCapacity bytes, by two copies of a fixed size that may overlap: a call would take longer.
+void CopySmall(char* to, const char* from, size_t n) {
+  const auto by = [&]<size_t kBytes>() {
+    char first[kBytes], last[kBytes];
+    std::memcpy(first, from, kBytes);
+    std::memcpy(last, from + n - kBytes, kBytes);
+    std::memcpy(to, first, kBytes);
+    std::memcpy(to + n - kBytes, last, kBytes);
+  };
+  if (n >= 16) return by.operator()<16>();
+  if (n >= 8) return by.operator()<8>();
+  if (n >= 4) return by.operator()<4>();
+  for (size_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 }  // namespace
 
 size_t TString::size() const {
@@ -65,12 +80,16 @@ void TString::Take(TString& o) noexcept {
 
 void TString::Assign(absl::string_view s) {
   if (s.size() <= kSmallCapacity) {
-    // `s` may be part of this string's own bytes or of the memory it owns.
-    char bytes[sizeof(raw_)] = {};
-    bytes[0] = static_cast<char>(s.size() << 2);
-    if (!s.empty()) std::memcpy(bytes + 1, s.data(), s.size());
-    Clear();
-    std::memcpy(raw_, bytes, sizeof(raw_));
+    const uint64_t from = ToBits(s.data()), own = ToBits(reinterpret_cast<const char*>(raw_));
+    if (kind() == Kind::kLarge || from - own < sizeof(raw_)) {
+      // `s` may be part of this string's own bytes or of the memory it owns.
+      char bytes[kSmallCapacity];
+      CopySmall(bytes, s.data(), s.size());
+      Clear();
+      return Assign(absl::string_view(bytes, s.size()));
+    }
+    raw_[0] = Tag(s.size(), Kind::kSmall), raw_[1] = raw_[2] = 0;
+    CopySmall(reinterpret_cast<char*>(raw_) + 1, s.data(), s.size());
     return;
   }
   if (kind() == Kind::kLarge && s.size() <= capacity()) {

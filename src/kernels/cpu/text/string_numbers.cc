@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/text/strings.h"
@@ -29,11 +29,6 @@ class DecodeRawKernel final : public Kernel {
     const Tensor& input = ctx.input(0);
     const DType type = ctx.output_dtype(0);
     const size_t unit = DTypeSize(type), bytes = input.num_elements() == 0 ? 0 : input.data<TString>()[0].size();
-    for (const TString& s : input.flat<TString>()) {
-      if (s.size() == bytes) continue;
-      return InvalidArgument("DecodeRaw requires input strings to all be the same size, but element ",
-                             &s - input.data<TString>(), " has size ", bytes, " != ", s.size());
-    }
     if (bytes % unit != 0) {
       return InvalidArgument("Input to DecodeRaw has length ", bytes, " that is not a multiple of ", unit,
                              ", the size of ", DTypeName(type));
@@ -43,7 +38,12 @@ class DecodeRawKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     char* to = static_cast<char*>(out->mutable_raw());
     for (const TString& s : input.flat<TString>()) {
-      std::memcpy(to, s.data(), bytes);
+      const absl::string_view from = s.view();
+      if (from.size() != bytes) {
+        return InvalidArgument("DecodeRaw requires input strings to all be the same size, but element ",
+                               &s - input.data<TString>(), " has size ", bytes, " != ", from.size());
+      }
+      std::memcpy(to, from.data(), bytes);
       if (swap_) Swap(to, bytes, IsComplex(type) ? unit / 2 : unit);
       to += bytes;
     }
@@ -66,6 +66,8 @@ class DecodeRawKernel final : public Kernel {
 // The whole of a string, but spaces around it, as a number; floats may be hexadecimal.
 template <typename T>
 bool Parse(absl::string_view text, T* out) {
+  const std::from_chars_result plain = std::from_chars(text.data(), text.data() + text.size(), *out);
+  if (plain.ec == std::errc() && plain.ptr == text.data() + text.size()) return true;
   text = absl::StripAsciiWhitespace(text);
   const absl::string_view digits = text.substr(!text.empty() && text[0] == '+' ? 1 : 0);
   const char* const stop = digits.data() + digits.size();
@@ -122,7 +124,9 @@ class AsStringKernel final : public Kernel {
     if (std::max(precision, width) > 1000) return InvalidArgument("precision and width must be at most 1000");
     precision_ = static_cast<int>(std::max<int64_t>(precision, -1));
     width_ = static_cast<int>(std::max<int64_t>(width, 0));
-    kind_ = scientific ? 'e' : shortest ? 'g' : 'f';
+    format_ = scientific ? std::chars_format::scientific
+              : shortest ? std::chars_format::general
+                         : std::chars_format::fixed;
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
@@ -135,15 +139,22 @@ class AsStringKernel final : public Kernel {
     TString* to = out->mutable_data<TString>();
     if (in.dtype() == DType::kString) {
       for (int64_t i = 0; i < in.num_elements(); ++i) {
-        to[i] = Filled("", std::string(in.data<TString>()[i].view()), /*zeros=*/false, /*is_signed=*/false);
+        std::string text;
+        Fill("", in.data<TString>()[i].view(), /*zeros=*/false, /*is_signed=*/false, &text);
+        to[i] = text;
       }
       return absl::OkStatus();
     }
     VisitTypes<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool, complex64,
                complex128>(in.dtype(), [&]<typename T>() {
       const T* from = in.data<T>();
-      ctx.ParallelFor(in.num_elements(), 200, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = Spell(from[i]);
+      ctx.ParallelFor(in.num_elements(), 100, [&](int64_t begin, int64_t end) {
+        std::string text;
+        for (int64_t i = begin; i < end; ++i) {
+          text.clear();
+          Append(from[i], &text);
+          to[i] = text;
+        }
       });
     });
     return absl::OkStatus();
@@ -151,43 +162,46 @@ class AsStringKernel final : public Kernel {
 
  private:
   template <typename T>
-  std::string Spell(T v) const {
+  void Append(T v, std::string* text) const {
     if constexpr (std::is_same_v<T, bool>) {
-      return v ? "true" : "false";
+      text->append(v ? "true" : "false");
     } else if constexpr (kIsComplexType<T>) {
-      return absl::StrCat("(", Float(static_cast<double>(v.real())), ",", Float(static_cast<double>(v.imag())), ")");
+      text->push_back('(');
+      AppendFloat(static_cast<double>(v.real()), text);
+      text->push_back(',');
+      AppendFloat(static_cast<double>(v.imag()), text);
+      text->push_back(')');
     } else if constexpr (std::is_floating_point_v<T>) {
-      return Float(static_cast<double>(v));
+      AppendFloat(static_cast<double>(v), text);
     } else {
-      const std::string digits = absl::StrCat(v);
-      if constexpr (std::is_unsigned_v<T>) return Filled("", digits, true, /*is_signed=*/false);
-      return digits[0] == '-' ? Filled("-", digits.substr(1), true) : Filled("", digits, true);
+      char digits[24];
+      const bool negative = v < T(0);
+      const char* const end = std::to_chars(digits, digits + sizeof(digits), v).ptr;
+      const char* const begin = digits + (negative ? 1 : 0);
+      Fill(negative ? "-" : "", {begin, static_cast<size_t>(end - begin)}, true, std::is_signed_v<T>, text);
     }
   }
-  std::string Float(double v) const {
-    std::string text;
-    const double magnitude = std::signbit(v) ? -v : v;
-    if (precision_ < 0) {
-      text = kind_ == 'e'   ? absl::StrFormat("%e", magnitude)
-             : kind_ == 'g' ? absl::StrFormat("%g", magnitude)
-                            : absl::StrFormat("%f", magnitude);
-    } else {
-      text = kind_ == 'e'   ? absl::StrFormat("%.*e", precision_, magnitude)
-             : kind_ == 'g' ? absl::StrFormat("%.*g", precision_, magnitude)
-                            : absl::StrFormat("%.*f", precision_, magnitude);
-    }
-    return Filled(std::signbit(v) ? "-" : "", text, std::isfinite(v));
+  void AppendFloat(double v, std::string* text) const {
+    char digits[1400];  // of the largest number, with a precision of 1000
+    const bool negative = std::signbit(v);
+    const char* const end =
+        std::to_chars(digits, digits + sizeof(digits), negative ? -v : v, format_, precision_ < 0 ? 6 : precision_).ptr;
+    Fill(negative ? "-" : "", {digits, static_cast<size_t>(end - digits)}, std::isfinite(v), true, text);
   }
-  std::string Filled(std::string sign, const std::string& digits, bool zeros, bool is_signed = true) const {
+  void Fill(absl::string_view sign, absl::string_view digits, bool zeros, bool is_signed, std::string* text) const {
     if (is_signed && sign.empty() && (fill_ == "+" || fill_ == " ")) sign = fill_;
     const size_t have = sign.size() + digits.size(), width = static_cast<size_t>(width_);
-    const std::string more(width > have ? width - have : 0, fill_ == "0" && zeros ? '0' : ' ');
-    if (fill_ == "-") return sign + digits + more;
-    return fill_ == "0" && zeros ? sign + more + digits : more + sign + digits;
+    const size_t more = width > have ? width - have : 0;
+    const bool zeros_between = fill_ == "0" && zeros;
+    if (fill_ != "-" && !zeros_between) text->append(more, ' ');
+    absl::StrAppend(text, sign);
+    if (zeros_between) text->append(more, '0');
+    absl::StrAppend(text, digits);
+    if (fill_ == "-") text->append(more, ' ');
   }
 
   int precision_ = -1, width_ = 0;
-  char kind_ = 'f';
+  std::chars_format format_ = std::chars_format::fixed;
   bool is_float_ = false;
   std::string fill_;
 };

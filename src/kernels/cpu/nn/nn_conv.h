@@ -53,6 +53,12 @@ struct ConvOperands {
 template <typename T>
 Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
 
+// The forward pass over float32 where pixels are so few that packing the filter would take half as long as the
+// arithmetic. OneDnnConv leaves it to this.
+bool HasFewPixels(const ConvGeometry& g);
+Status FewPixelsConv(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v);
+std::vector<double> FewPixelsParts(const ConvGeometry& g);  // as OneDnnConvParts
+
 // float32, or bfloat16 with float32 sums, by oneDNN; Unimplemented where it has no fast code (nothing was written
 // then). Results depend on the geometry only, never on threads.
 Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16);

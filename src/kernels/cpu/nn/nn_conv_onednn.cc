@@ -2,11 +2,12 @@
 // float32 and bfloat16 convolution through oneDNN, split over our pool.
 //
 // Forward: slices of images, or of output rows when there are few images, or of those and of output channels when there
-// are few rows. One tap over few cells is a product of matrices, which packs less. Backward-input with stride 1 is a
-// forward convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it
-// is oneDNN's own, by slices of images. Backward-filter: chunks, slices as of a forward pass, make a filter each, and
-// these are added in order; where they are too few for the work, each is cut by output channels. Which slices there are
-// depends on the geometry alone, so results do not depend on threads.
+// are few rows. One tap over few cells is a product of matrices, which packs less; several taps over few cells pack
+// nothing (nn_conv_few.cc). Backward-input with stride 1 is a forward convolution by the filter turned half around
+// (oneDNN's forward code is the faster one); with other strides it is oneDNN's own, by slices of images.
+// Backward-filter: chunks, slices as of a forward pass, make a filter each, and these are added in order; where they
+// are too few for the work, each is cut by output channels. Which slices there are depends on the geometry alone, so
+// results do not depend on threads.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -277,6 +278,7 @@ Status ForwardProduct(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
 
 Status Forward(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (!bf16 && IsSmallProduct(g)) return ForwardProduct(ctx, g, v);
+  if (!bf16 && HasFewPixels(g)) return FewPixelsConv(ctx, g, v);
   return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceImagesOrRows(g, WantedSlices(g)), v.input,
                    {v.filter, v.filter_value}, v.output, v.epilogue);
 }
@@ -490,6 +492,7 @@ std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g) {
     return std::vector<double>(
         static_cast<size_t>(t.down * t.across), g.flops() / static_cast<double>(t.down * t.across));
   }
+  if (pass == ConvPass::kForward && HasFewPixels(g)) return FewPixelsParts(g);
   const bool turned = pass == ConvPass::kBackwardInput && RunsTurned(g);
   const ConvGeometry whole = turned ? TurnedAround(g) : g;
   std::vector<Slice> slices;

@@ -336,6 +336,19 @@ TEST(Conv2D, OneByOneOfFewCells) {  // a product of matrices
   }
 }
 
+TEST(Conv2D, FewPixels) {  // from the filter as it lies in memory, by panels of 64 channels and one of 16
+  for (const int64_t batch : {1, 3, 40}) {
+    ConvTester({{batch, 4, 5, 72}, {3, 3, 72, 80}, {1, 1}, {1, 1}, "SAME"}).Check();
+    ConvTester({{batch, 5, 4, 64}, {3, 2, 64, 80}, {2, 1}, {1, 1}, "VALID"}).Check();
+  }
+  ConvTester({{1, 9, 8, 144}, {3, 3, 144, 64}, {1, 1}, {2, 3}, "SAME"}).Check();
+  ConvTester({{1, 1, 2, 64}, {5, 5, 64, 64}, {1, 1}, {1, 1}, "SAME"}).Check();  // most taps reach nothing
+  ConvCase volume{{2, 3, 4, 5, 64}, {2, 2, 3, 64, 96}, {1, 2, 1}, {1, 1, 1}, "SAME"};
+  ConvTester(volume).Check();
+  volume.channels_first = true;
+  ConvTester(volume).Check();
+}
+
 TEST(Conv2D, OneByOneWithChannelsFirst) {
   for (DType type : kFloats) {
     for (const int64_t side : {1, 5, 16}) {

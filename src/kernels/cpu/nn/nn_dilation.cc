@@ -142,24 +142,31 @@ class DilationKernel final : public Kernel {
     const T* filter = ctx.input(1).data<T>();
     const T* gradient = ctx.input(2).data<T>() + r * g.columns * g.depth;
     std::vector<Accumulator<T>> best(static_cast<size_t>(g.depth));
-    std::vector<int64_t> place(static_cast<size_t>(g.depth));
+    std::vector<int32_t> chosen(static_cast<size_t>(g.depth));  // of the places: that of the best tap so far
+    std::vector<int64_t> places(static_cast<size_t>(g.taps_y * g.taps_x + 1));
     for (int64_t c = 0; c < g.columns; ++c, gradient += g.depth) {
       std::fill(best.begin(), best.end(), static_cast<Accumulator<T>>(LowestOf<T>()));
+      std::fill(chosen.begin(), chosen.end(), 0);
       const int64_t y = std::max<int64_t>(0, r % g.rows * g.stride_y - g.top);
       const int64_t x = std::max<int64_t>(0, c * g.stride_x - g.left);
       const bool inside = y < g.height && x < g.width;
-      std::fill(place.begin(), place.end(), way == Way::kToInput && inside ? (y * g.width + x) * g.depth : 0);
+      places[0] = way == Way::kToInput && inside ? (y * g.width + x) * g.depth : 0;
+      int32_t taps = 0;
       ForTaps(g, r % g.rows, c, [&](int64_t cell, int64_t tap) {
+        places[static_cast<size_t>(++taps)] = way == Way::kToInput ? cell : tap;
+        const T *const from = image + cell, *const weights = filter + tap;
+        Accumulator<T>* const b = best.data();
+        int32_t* const at = chosen.data();
         for (int64_t d = 0; d < g.depth; ++d) {
-          const auto k = static_cast<size_t>(d);
-          const Accumulator<T> v = SumOf<T>(image[cell + d], filter[tap + d]);
-          if (!IsAbove(v, best[k])) continue;
-          best[k] = v;
-          place[k] = way == Way::kToInput ? cell : tap;
+          const Accumulator<T> v = SumOf<T>(from[d], weights[d]);
+          const bool above = !(v <= b[d]) & (b[d] == b[d]);  // IsAbove, without a branch
+          b[d] = above ? v : b[d];
+          at[d] = above ? taps : at[d];
         }
       });
       for (int64_t d = 0; d < g.depth; ++d) {
-        CombineInto<RowOp::kAdd, Accumulator<T>, T>(sums[place[static_cast<size_t>(d)] + d], gradient[d]);
+        const auto place = static_cast<size_t>(chosen[static_cast<size_t>(d)]);
+        CombineInto<RowOp::kAdd, Accumulator<T>, T>(sums[places[place] + d], gradient[d]);
       }
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a window are combined first, all columns at once, then the columns. Plain loops, which the compiler makes
-// vector code of.
+// vector code of. A window that is the whole plane is one run of numbers.
 #include "kernels/cpu/nn/nn_pool_planes_simd.h"
 
 #include <algorithm>
@@ -15,6 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
+namespace hn = hwy::HWY_NAMESPACE;
 
 struct Larger {
   static constexpr bool kMean = false;
@@ -23,6 +24,10 @@ struct Larger {
     const T larger = b > a ? b : a;  // a NaN stays
     return b != b ? b : larger;
   }
+  template <class V>
+  static V OfVectors(V a, V b) {
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), b, a);
+  }
 };
 struct Added {
   static constexpr bool kMean = true;
@@ -30,7 +35,33 @@ struct Added {
   static T Of(T a, T b) {
     return a + b;
   }
+  template <class V>
+  static V OfVectors(V a, V b) {
+    return hn::Add(a, b);
+  }
 };
+
+template <typename T, typename Op>
+T OfRun(const T* in, int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr size_t kMostLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  T all[kMostLanes] = {};
+  int64_t i = lanes, count = lanes;
+  if (n >= lanes) {
+    auto v = hn::LoadU(d, in);
+    for (; i + lanes <= n; i += lanes) v = Op::OfVectors(v, hn::LoadU(d, in + i));
+    hn::StoreU(v, d, all);
+  } else {
+    std::copy_n(in, n, all);
+    i = count = n;
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) all[l] = Op::Of(all[l], in[i]);
+  for (; count > 1; count = (count + 1) / 2) {
+    for (int64_t l = 0; l < count / 2; ++l) all[l] = Op::Of(all[l], all[count - 1 - l]);
+  }
+  return all[0];
+}
 
 // Windows that lie wholly inside: `kStride` and `kKernel` are known for the usual ones, else 0.
 template <typename T, typename Op, int kStride, int kKernel>
@@ -73,6 +104,11 @@ const T* Down(const T* in, int64_t width, int64_t begin, int64_t end, T* line) {
 template <typename T, typename Op>
 void Plane(const PlaneAxis& rows, const PlaneAxis& columns, const T* in, T* line, T* out) {
   const PlaneAxis& c = columns;
+  if (rows.out == 1 && c.out == 1 && rows.end(0) - rows.begin(0) == rows.in && c.end(0) - c.begin(0) == c.in) {
+    const T v = OfRun<T, Op>(in, rows.in * c.in);
+    *out = Op::kMean ? v / static_cast<T>(rows.in * c.in) : v;
+    return;
+  }
   // Columns of windows that lie wholly inside.
   const int64_t first = std::min((c.pad + c.stride - 1) / c.stride, c.out);
   const int64_t room = c.in + c.pad - c.kernel;

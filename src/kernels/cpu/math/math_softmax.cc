@@ -75,7 +75,8 @@ class SoftmaxKernel : public Kernel {
     const int64_t n = shape.dim(shape.rank() - 1), rows = shape.num_elements() / n;
     if (IsNarrow(x.dtype())) {
       const auto softmax = kLog ? FloatSoftmaxRows().log_softmax : FloatSoftmaxRows().softmax;
-      return ForWideRows(ctx, x.dtype(), x.raw(), out->mutable_raw(), rows, n, kRowsTogether, CostOfRow(n),
+      const int64_t together = n > kLongestTogether ? 1 : kRowsTogether;
+      return ForWideRows(ctx, x.dtype(), x.raw(), out->mutable_raw(), rows, n, together, CostOfRow(n),
                          [&](float* values, int64_t count) { softmax(values, count, n, values); });
     }
     if (x.dtype() == DType::kDouble) {

@@ -9,6 +9,7 @@ namespace millrace {
 // Short rows are computed this many together, and those that are left one by one, by other sums. So that results do not
 // depend on who computes which rows, these are cut at multiples only.
 constexpr int64_t kRowsTogether = 16;
+constexpr int64_t kLongestTogether = 64;  // numbers of a row; longer ones are taken one by one
 
 // T: float or double; n > 0.
 template <typename T>

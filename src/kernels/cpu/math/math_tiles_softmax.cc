@@ -135,7 +135,7 @@ struct Rows {
   // Short rows: kAtOnce of them side by side, so that all loops run over rows.
   static constexpr int kAtOnce = static_cast<int>(64 / sizeof(T));
   static_assert(kRowsTogether % kAtOnce == 0);
-  static constexpr int64_t kShort = 64;
+  static constexpr int64_t kShort = kLongestTogether;
   // Up to which length that pays: less where the last elements can be masked.
   static constexpr int64_t kShortPays = HWY_TARGET == HWY_AVX3 && sizeof(T) == sizeof(float) ? 12 : kShort;
   struct Block {

@@ -59,36 +59,47 @@ struct Kernel {
 
   // Rows [0, m) by [0, k) of op(A) as panels of kRows rows, the last one filled up with zeros.
   static void PackA(const T* a, int64_t lda, bool transposed, int64_t m, int64_t k, T* out) {
-    for (int64_t i = 0; i < m; i += kRows, out += kRows * k) {
-      const int64_t rows = std::min<int64_t>(kRows, m - i);
-      if (rows < kRows) std::memset(out, 0, static_cast<size_t>(kRows * k) * sizeof(T));
-      if (transposed) {
-        for (int64_t p = 0; p < k; ++p)
-          std::memcpy(out + p * kRows, a + p * lda + i, static_cast<size_t>(rows) * sizeof(T));
+    Pack<kRows>(a, lda, !transposed, m, k, out);
+  }
+  // [0, k) by columns [0, n) of op(B) as panels of kColumns columns.
+  static void PackB(const T* b, int64_t ldb, bool transposed, int64_t k, int64_t n, T* out) {
+    Pack<kColumns>(b, ldb, transposed, n, k, out);
+  }
+
+  // n lines of k numbers as panels of kWide lines, number by number. `along`: the numbers of a line follow each other,
+  // else those of the same place in all lines do.
+  template <int kWide>
+  static void Pack(const T* in, int64_t stride, bool along, int64_t n, int64_t k, T* out) {
+    for (int64_t i = 0; i < n; i += kWide, out += kWide * k) {
+      const int64_t lines = std::min<int64_t>(kWide, n - i);
+      if (lines < kWide) std::memset(out, 0, static_cast<size_t>(kWide * k) * sizeof(T));
+      if (along) {
+        Turn<kWide>(in + i * stride, stride, lines, k, out);
+      } else if (lines == kWide) {
+        for (int64_t p = 0; p < k; ++p) std::memcpy(out + p * kWide, in + p * stride + i, kWide * sizeof(T));
       } else {
-        for (int64_t r = 0; r < rows; ++r) {
-          const T* row = a + (i + r) * lda;
-          for (int64_t p = 0; p < k; ++p) out[p * kRows + r] = row[p];
+        for (int64_t p = 0; p < k; ++p) {
+          std::memcpy(out + p * kWide, in + p * stride + i, static_cast<size_t>(lines) * sizeof(T));
         }
       }
     }
   }
-
-  // [0, k) by columns [0, n) of op(B) as panels of kColumns columns.
-  static void PackB(const T* b, int64_t ldb, bool transposed, int64_t k, int64_t n, T* out) {
-    for (int64_t j = 0; j < n; j += kColumns, out += kColumns * k) {
-      const int64_t columns = std::min<int64_t>(kColumns, n - j);
-      if (columns < kColumns) std::memset(out, 0, static_cast<size_t>(kColumns * k) * sizeof(T));
-      if (transposed) {
-        for (int64_t c = 0; c < columns; ++c) {
-          const T* row = b + (j + c) * ldb;
-          for (int64_t p = 0; p < k; ++p) out[p * kColumns + c] = row[p];
-        }
-      } else {
-        for (int64_t p = 0; p < k; ++p) {
-          std::memcpy(out + p * kColumns, b + p * ldb + j, static_cast<size_t>(columns) * sizeof(T));
-        }
+  // As much of each line as a cache line has: where the stride is a power of two, those of many lines push each other
+  // out of the cache.
+  template <int kWide>
+  static void Turn(const T* in, int64_t stride, int64_t lines, int64_t k, T* out) {
+    constexpr int64_t kSome = 64 / sizeof(T);
+    int64_t p = 0;
+    for (; p + kSome <= k; p += kSome) {
+      for (int64_t l = 0; l < lines; ++l) {
+        T some[kSome];
+        std::memcpy(some, in + l * stride + p, sizeof(some));
+#pragma GCC unroll 16
+        for (int64_t q = 0; q < kSome; ++q) out[(p + q) * kWide + l] = some[q];
       }
+    }
+    for (; p < k; ++p) {
+      for (int64_t l = 0; l < lines; ++l) out[p * kWide + l] = in[l * stride + p];
     }
   }
 

@@ -37,6 +37,17 @@ class DataIterator {
   virtual ~DataIterator() = default;
   // Gives the next element and true, or false at the end and ever after. An error need not be the end.
   virtual StatusOr<bool> Next(DataContext& ctx, Element* element) = 0;
+  // Passes over elements until *passed, which counts them, is n: true, or false at the end. After an error it can go
+  // on.
+  virtual StatusOr<bool> Skip(DataContext& ctx, int64_t n, int64_t* passed) {
+    for (; *passed < n; ++*passed) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      Element unwanted;
+      MR_ASSIGN_OR_RETURN(const bool found, Next(ctx, &unwanted));
+      if (!found) return false;
+    }
+    return true;
+  }
 };
 using DataIteratorPtr = std::unique_ptr<DataIterator>;
 

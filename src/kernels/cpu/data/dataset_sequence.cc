@@ -58,11 +58,8 @@ class SkipIterator final : public CountedIterator {
   using CountedIterator::CountedIterator;
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
     if (params().count < 0) return false;
-    for (; skipped_ < params().count; ++skipped_) {
-      MR_RETURN_IF_ERROR(ctx.KeepGoing());
-      MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
-      if (!found) return false;
-    }
+    MR_ASSIGN_OR_RETURN(const bool more, input().Skip(ctx, params().count, &skipped_));
+    if (!more) return false;
     return input().Next(ctx, element);
   }
 
@@ -74,18 +71,18 @@ class ShardIterator final : public CountedIterator {
  public:
   using CountedIterator::CountedIterator;
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
-    while (true) {
-      MR_RETURN_IF_ERROR(ctx.KeepGoing());
-      MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
-      if (!found) return false;
-      const int64_t at = seen_;
-      seen_ = seen_ + 1 == params().count ? 0 : seen_ + 1;
-      if (at == params().index) return true;
-    }
+    const int64_t others = returned_ ? params().count - 1 : params().index;
+    MR_ASSIGN_OR_RETURN(const bool more, input().Skip(ctx, others, &passed_));
+    if (!more) return false;
+    MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
+    returned_ = returned_ || found;
+    if (found) passed_ = 0;
+    return found;
   }
 
  private:
-  int64_t seen_ = 0;  // modulo count
+  bool returned_ = false;
+  int64_t passed_ = 0;  // since the element before
 };
 
 class RepeatIterator final : public DataIterator {

@@ -70,6 +70,12 @@ class SliceDataset final : public Dataset {
       ++row_;
       return true;
     }
+    StatusOr<bool> Skip(DataContext&, int64_t n, int64_t* passed) override {
+      const int64_t step = std::min(n - *passed, dataset_->num_rows_ - row_);
+      row_ += step;
+      *passed += step;
+      return *passed == n;
+    }
 
    private:
     const RefPtr<const SliceDataset> dataset_;

@@ -53,19 +53,31 @@ inline bool IsTame(double v) {
 struct Quotient {
   template <typename R>
   static bool Serves(const Parts& a, const Parts& b, int64_t n) {
-    unsigned bad = 0;
+    uint64_t bad = 0;  // as wide as the numbers
     for (int64_t i = 0; i < n; ++i) {
-      bad |= !(IsTame<R>(a.re[i]) & IsTame<R>(a.im[i]) & IsTame<R>(b.re[i]) & IsTame<R>(b.im[i]));
-      bad |= (b.re[i] == 0.0) & (b.im[i] == 0.0);
+      const double divisor = std::abs(b.re[i]) + std::abs(b.im[i]);
+      if constexpr (sizeof(R) == 4) {
+        bad |= IsTame<R>(std::abs(a.re[i]) + std::abs(a.im[i]) + divisor) & (divisor != 0.0) ? 0u : 1u;
+      } else {
+        const bool tame = IsTame<R>(a.re[i]) & IsTame<R>(a.im[i]) & IsTame<R>(b.re[i]) & IsTame<R>(b.im[i]);
+        bad |= tame & (divisor != 0.0) ? 0u : 1u;
+      }
     }
     return bad == 0;
   }
+  template <typename R>
   static void Run(const Parts& a, const Parts& b, int64_t n, Parts* out) {
     for (int64_t i = 0; i < n; ++i) {
       const double norm = b.re[i] * b.re[i] + b.im[i] * b.im[i];
       const double re = a.re[i] * b.re[i] + a.im[i] * b.im[i], im = a.im[i] * b.re[i] - a.re[i] * b.im[i];
-      out->re[i] = re / norm;
-      out->im[i] = im / norm;
+      if constexpr (sizeof(R) == 4) {  // what that loses is far below a float
+        const double inverse = 1.0 / norm;
+        out->re[i] = re * inverse;
+        out->im[i] = im * inverse;
+      } else {
+        out->re[i] = re / norm;
+        out->im[i] = im / norm;
+      }
     }
   }
   template <typename C>
@@ -157,7 +169,7 @@ void ComplexBinary(const void* a_raw, const void* b_raw, void* out_raw, int64_t 
     if (AStep != 0) Split(a + 2 * i, k, &x);
     if (BStep != 0) Split(b + 2 * i, k, &y);
     if (Op::template Serves<R>(x, y, k)) {
-      Op::Run(x, y, k, &z);
+      Op::template Run<R>(x, y, k, &z);
       Join(z, k, out);
       continue;
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of file systems that a library adds, by the public functions.
+#include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -215,6 +218,55 @@ TEST_F(FileSystemsTest, BadTablesLeaveNothingBehind) {
   EXPECT_TRUE(Contains(status_.message(), "scheme 'first' not implemented")) << status_.message();
   TF_RegisterFilesystemPlugin("/no/such/library.so", status_);
   EXPECT_EQ(status_.code(), TF_NOT_FOUND);
+}
+
+TEST_F(FileSystemsTest, WhatALibraryCannotMeanIsRefusedAtItsStart) {
+  const std::pair<const char*, const char*> lies[] = {
+      {"no free", "names no functions that allocate and free"},
+      {"none", "tells of 0 schemes of files, want 1 to 64"},
+      {"many", "tells of 18446744073709551615 schemes of files, want 1 to 64"},
+      {"no table", "tells of 1 schemes of files"},
+      {"no scheme", "names no scheme"},
+      {"no functions", "has no functions for lies://"},
+      {"no start", "lacks the function init"},
+      {"no read", "lacks the function read"}};
+  for (const auto& [lie, message] : lies) {
+    setenv("LYING_FILES", lie, 1);
+    const std::string copy = ::testing::TempDir() + "lying_files_" + lie + ".so";  // a library starts once
+    std::filesystem::copy_file(Path("lying_files"), copy, std::filesystem::copy_options::overwrite_existing);
+    TF_RegisterFilesystemPlugin(copy.c_str(), status_);
+    std::filesystem::remove(copy);
+    EXPECT_NE(status_.code(), TF_OK) << lie;
+    EXPECT_TRUE(Contains(status_.message(), message)) << lie << ": " << status_.message();
+  }
+  unsetenv("LYING_FILES");
+}
+
+TEST_F(FileSystemsTest, WhatALibraryCannotMeanIsRefusedInItsCalls) {
+  TF_RegisterFilesystemPlugin(Path("lying_files").c_str(), status_);
+  ASSERT_EQ(status_.code(), TF_OK) << status_.message();
+  for (const char* read : {"-1", "0", "101", "-2147483648"}) {
+    EXPECT_EQ(ReadAt(std::string("lies://host/bytes_") + read, 0, 50), "");
+    EXPECT_EQ(status_.code(), TF_INTERNAL) << read;
+    EXPECT_TRUE(Contains(status_.message(), std::string("says that it read ") + read + " of 50 bytes"))
+        << status_.message();
+  }
+  EXPECT_EQ(ReadAt("lies://host/bytes_10", 0, 50).size(), 50u) << "piece by piece";
+  EXPECT_EQ(ReadAt("lies://host/size", 0, 1), "");
+  EXPECT_TRUE(Contains(status_.message(), "has -1 bytes")) << status_.message();
+  for (const char* count : {"-1", "5"}) {
+    EXPECT_TRUE(List(std::string("lies://host/list_") + count).empty());
+    EXPECT_TRUE(Contains(status_.message(), std::string("lists ") + count + " names")) << status_.message();
+  }
+  EXPECT_EQ(List("lies://host/gaps"), std::vector<std::string>{"x"});
+  EXPECT_EQ(ReadAt("lies://host/nameless", 0, 1), "");
+  EXPECT_TRUE(Contains(status_.message(), "has no name for")) << status_.message();
+  MR_CreateDirs("lies://host/a/b", status_);
+  EXPECT_EQ(status_.code(), TF_OK) << "the host is none of the folders: " << status_.message();
+  MR_CreateDirs("lies://host/never/b", status_);
+  EXPECT_EQ(status_.code(), TF_PERMISSION_DENIED);
+  MR_CreateDirs("lies://host", status_);
+  EXPECT_EQ(status_.code(), TF_INVALID_ARGUMENT);
 }
 
 }  // namespace

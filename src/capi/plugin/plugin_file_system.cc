@@ -224,12 +224,17 @@ class TableFileSystem final : public FileSystem {
       const Status made = On("recursively_create_dir", t_.system.recursively_create_dir, path);
       return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
     }
-    for (size_t end = path.find("://") + 3; end < path.size();) {
-      end = std::min(path.find('/', end + 1), path.size());
-      const Status made = CreateDir(path.substr(0, end));
-      if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    const size_t host = path.find("://") + 3;
+    Status made;
+    for (size_t start = host, end; start < path.size(); start = end) {
+      MR_RETURN_IF_ERROR(made);
+      end = std::min(path.find('/', start + 1), path.size());
+      if (path[start] == '/' && end == start + 1) continue;  // "a//b"
+      made = CreateDir(path.substr(0, end));
+      // A host may be no folder; where it had to be one, what is below it fails.
+      if (absl::IsAlreadyExists(made) || (start == host && end < path.size())) made = absl::OkStatus();
     }
-    return absl::OkStatus();
+    return made;
   }
 
   StatusOr<FileInfo> Stat(const std::string& path) override {

@@ -17,6 +17,7 @@ import nn_rows
 import nn_window_rows
 import parsing_rows
 import quantize_rows
+import ragged_rows
 import random_rows
 import reduction_rows
 import signal_rows
@@ -36,6 +37,7 @@ def add_to(table: Table) -> None:
     for family in (
         elementwise_rows,
         reduction_rows,
+        ragged_rows,
         array_rows,
         nn_rows,
         linalg_rows,

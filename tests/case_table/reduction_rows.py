@@ -266,78 +266,6 @@ def _in_top(predictions: np.ndarray, targets: np.ndarray, k: Any) -> np.ndarray:
     return (predictions > np.take_along_axis(predictions, targets[:, None], 1)).sum(1) < k
 
 
-def counts(d: Draw) -> Iterator[Case]:
-    for n, size in ((0, 3), (1, 1), (17, 5), (33, 40), (1025, 7)):
-        values = d.integers((n,), 0, size)
-        yield Case([values, np.array(size), d.uniform((n,), 1, 9)])
-        yield Case([values, np.array(size), np.zeros(0)], label="no weights")
-        yield Case([values, np.array(max(1, size // 2)), d.uniform((n,), 1, 9)], label="the rest is dropped")
-
-
-def _bincount(values: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    out = np.zeros(int(size), weights.dtype)
-    kept = values < int(size)
-    np.add.at(out, values[kept], weights[kept] if weights.size else 1)
-    return out
-
-
-def counts_of_rows(d: Draw) -> Iterator[Case]:
-    for shape, size in (((0,), 3), ((17,), 5), ((1, 1), 1), ((3, 0), 2), ((5, 33), 7), ((2, 1025), 40)):
-        values = d.integers(shape, 0, size + 1)
-        for once in (False, True):
-            yield Case([values, np.array(size), d.uniform(shape, 1, 9)], {"binary_output": once})
-            yield Case([values, np.array(size), np.zeros(0)], {"binary_output": once}, label="no weights")
-
-
-def _bincount_of_rows(values: np.ndarray, size: np.ndarray, weights: np.ndarray, binary_output: bool) -> np.ndarray:
-    rows = np.atleast_2d(values)
-    parts = np.atleast_2d(weights) if weights.size else [weights] * len(rows)
-    out = np.array([_bincount(row, size, part) for row, part in zip(rows, parts)])
-    if binary_output:
-        out = np.array([np.isin(np.arange(int(size)), row) for row in rows]).astype(weights.dtype)
-    return out.reshape(*values.shape[:-1], int(size))
-
-
-def ragged(d: Draw) -> Iterator[Case]:
-    for lengths, inner, shape in (
-        ([3, 0, 2], (), [-1, -1]),
-        ([3, 0, 2], (), [2, 4]),
-        ([0, 0], (), [-1, -1]),
-        ([], (), [3, 2]),
-        ([1, 17, 4, 0, 33], (2,), [-1, 16, -1]),
-        ([2, 5], (2, 3), -1),
-    ):
-        n = sum(lengths)
-        splits, ids = np.cumsum([0, *lengths]), np.repeat(np.arange(len(lengths)), lengths)
-        values = d.any((n, *inner))
-        for default in (d.any(), d.any(inner[-1:])):
-            as_splits = {"num_row_partition_tensors": 1, "row_partition_types": ["ROW_SPLITS"]}
-            yield Case([np.array(shape), values, default, [splits]], as_splits)
-            as_ids = {"num_row_partition_tensors": 2, "row_partition_types": ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]}
-            yield Case([np.array(shape), values, default, [np.array(len(lengths)), ids]], as_ids)
-    rows_of_rows = {"num_row_partition_tensors": 2, "row_partition_types": ["ROW_SPLITS", "ROW_SPLITS"]}
-    yield Case([np.array([-1, -1, -1]), d.any((6,)), d.any(), [np.array([0, 2, 3]), np.array([0, 3, 3, 6])]], rows_of_rows)
-
-
-def _ragged(shape: np.ndarray, values: np.ndarray, default: np.ndarray, partitions: list[np.ndarray], **attrs: Any) -> np.ndarray:
-    if attrs["row_partition_types"][0] == "FIRST_DIM_SIZE":
-        partitions = [np.searchsorted(partitions[1], np.arange(int(partitions[0]) + 1))]
-    at: list[tuple[int, ...]] = [(row,) for row in range(len(partitions[0]) - 1)]
-    dims = [len(at)]
-    for splits in partitions:
-        at = [(*outer, k) for outer, begin, end in zip(at, splits, splits[1:]) for k in range(end - begin)]
-        dims.append(max((a[-1] + 1 for a in at), default=0))
-    dims += values.shape[1:]
-    if shape.ndim:
-        dims = [own if asked < 0 else int(asked) for own, asked in zip(dims, shape)]
-    out = np.empty(dims, values.dtype)
-    out[...] = default
-    for index, value in zip(at, values):
-        if all(i < n for i, n in zip(index, dims)):
-            out[index] = value
-    return out
-
-
 def uniques(d: Draw) -> Iterator[Case]:
     for n in (0, 1, 15, 17, 33, 1025):
         yield Case([d.integers((n,), 0, 9)])
@@ -411,9 +339,6 @@ def add_to(table: Table) -> None:
     table.add("TopK", top_by_attribute, _top, gradient=(0,))
     table.add("InTopK", in_top, _in_top)
     table.add("InTopKV2", in_top_by_input, _in_top)
-    table.add("Bincount", counts, _bincount, tolerance=8)
-    table.add("DenseBincount", counts_of_rows, _bincount_of_rows, tolerance=8)
-    table.add("RaggedTensorToTensor", ragged, _ragged)
     table.add("Unique", uniques, lambda x: _unique(x)[:2])
     table.add("UniqueWithCounts", uniques, _unique)
     table.add("UniqueV2", uniques_along, lambda x, axis: _unique(x, axis)[:2])

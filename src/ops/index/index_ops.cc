@@ -108,6 +108,7 @@ void RegisterIndexOps(OpRegistry& registry) {
   RegisterBlockOps(registry);
   RegisterDiagonalOps(registry);
   RegisterIndexSelectionOps(registry);
+  RegisterRaggedOps(registry);
   RegisterSegmentOps(registry);
   RegisterSparseSegmentOps(registry);
   RegisterBandOps(registry);

@@ -12,6 +12,7 @@ void RegisterGatherOps(OpRegistry& registry);          // Gather*, ScatterNd, Te
 void RegisterBlockOps(OpRegistry& registry);           // space <-> batch, space <-> depth, patches
 void RegisterDiagonalOps(OpRegistry& registry);        // Diag*, Matrix*
 void RegisterIndexSelectionOps(OpRegistry& registry);  // Unique*, Where, OneHot, partitions, ranges
+void RegisterRaggedOps(OpRegistry& registry);          // Bincount and its kin, Ragged*
 void RegisterSegmentOps(OpRegistry& registry);         // Segment*, UnsortedSegment*
 void RegisterSparseSegmentOps(OpRegistry& registry);
 void RegisterBandOps(OpRegistry& registry);    // MatrixDiagV2, ...

@@ -133,70 +133,6 @@ Status DynamicStitchShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status BincountShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(c.RequireScalar(1));
-  MR_ASSIGN_OR_RETURN(std::optional<int64_t> size, c.ConstantInt(1));
-  if (size && *size < 0) return InvalidArgument("size must not be negative, got ", *size);
-  c.set_output(0, PartialShape::Of({size ? *size : -1}));
-  return absl::OkStatus();
-}
-
-Status DenseBincountShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape in, c.WithRankAtMost(0, 2));
-  MR_RETURN_IF_ERROR(c.RequireScalar(1));
-  MR_ASSIGN_OR_RETURN(const std::optional<int64_t> size, c.ConstantInt(1));
-  if (size && *size < 0) return InvalidArgument("size must not be negative, got ", *size);
-  const int64_t bins = size ? *size : -1;
-  c.set_output(0, !in.has_rank()  ? PartialShape()
-                  : in.rank() < 2 ? PartialShape::Of({bins})
-                                  : PartialShape::Of({in.dim(0), bins}));
-  return absl::OkStatus();
-}
-
-// The numbers of the values go the same way as these, so each element of the result tells whose gradient it has: a
-// value's, or the default's (-1).
-Status RaggedToTensorGrad(GradContext& g) {
-  const GraphBuilder& b = g.b();
-  const Output values = g.x(1), axis = b.Scalar<int32_t>(0);
-  const Output of_values = b.Shape(values), of_result = b.Shape(g.dy());
-  const Output inner = VectorSlice(b, of_values, 1, -1);
-  const Output count = b.Reshape(VectorSlice(b, of_values, 0, 1), b.Vector<int32_t>({}));
-  const Output outer = b.Op("Slice", {of_result, b.Vector<int32_t>({0}), b.Sub(b.Shape(of_result), b.Shape(inner))});
-  std::vector<Output> partitions;
-  for (int i = 3; i < g.num_inputs(); ++i) partitions.push_back(g.x(i));
-  MR_ASSIGN_OR_RETURN(const auto types, g.Attr<std::vector<std::string>>("row_partition_types"));
-  const Output numbers = b.Op("Range", {axis, count, b.Scalar<int32_t>(1)});
-  const Output owners = b.Op(
-      "RaggedTensorToTensor", {outer, numbers, b.Scalar<int32_t>(-1), partitions}, {{"row_partition_types", types}});
-  const Output owner = b.Reshape(owners, b.Vector<int32_t>({-1}));
-  const Output rows = b.Reshape(g.dy(), b.Op("ConcatV2", {std::vector<Output>{b.Vector<int32_t>({-1}), inner}, axis}));
-  g.set_dx(1, b.Op("UnsortedSegmentSum", {rows, owner, count}));
-  // 0 for the default's, and none for the others.
-  const Output of_default = b.Sub(b.Scalar<int32_t>(-1), b.Op("Minimum", {owner, axis}));
-  const Output sum = b.Op("UnsortedSegmentSum", {rows, of_default, b.Scalar<int32_t>(1)});
-  g.set_dx(2, SumToShapeOf(b, b.Reshape(sum, inner), g.x(2)));
-  return g.status();
-}
-
-// The dimensions asked for; what is not asked for is known of the values' own.
-Status RaggedToTensorShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRankAtLeast(1, 1));
-  MR_ASSIGN_OR_RETURN(const std::vector<std::string> types, c.Attr<std::vector<std::string>>("row_partition_types"));
-  MR_ASSIGN_OR_RETURN(const PartialShape asked, c.WithRankAtMost(0, 1));
-  PartialShape out;
-  if (asked.rank() == 1) {
-    MR_ASSIGN_OR_RETURN(out, c.InputAsShape(0));
-  }
-  if (values.has_rank()) {
-    const bool has_size = !types.empty() && types[0] == "FIRST_DIM_SIZE";
-    std::vector<int64_t> dims(types.size() + 1 - (has_size ? 1 : 0), -1);
-    for (int d = 1; d < values.rank(); ++d) dims.push_back(values.dim(d));
-    MR_ASSIGN_OR_RETURN(out, c.Merge(out, PartialShape::Of(dims), "shape"));
-  }
-  c.set_output(0, out);
-  return absl::OkStatus();
-}
-
 // As the kernel counts; what it refuses has no shape yet.
 Status FloatRangeShape(ShapeContext& c) {
   double values[3];
@@ -367,46 +303,6 @@ void RegisterIndexSelectionOps(OpRegistry& registry) {
       .Shape(DynamicStitchShape)
       .Gradient(DynamicStitchGrad)
       .Example("i32[2]{3 1}, i32[2]{0 2}, f32[2,2]~, f32[2,2]~ | N=2");
-  registry.Add("Bincount(arr:i32, size:i32, weights:T) -> (bins:T) | T in FD|IDX")
-      .Doc(
-          "How often each value in [0, size) occurs in `arr`, or the sum of the weights of its occurrences. Larger "
-          "values are not counted; negative ones are an error.")
-      .Shape(BincountShape)
-      .NoGradient("counting has no gradient defined")
-      .Example("i32[6]{0 1 1 4 9 1}, i32[]{5}, f32[6]{1 2 3 4 5 6}")
-      .Example("i32[3]{0 2 2}, i32[]{3}, i64[0]{}");
-  registry
-      .Add(
-          "DenseBincount(input:Tidx, size:Tidx, weights:T) -> (output:T) | Tidx in IDX; T in FD|IDX; "
-          "binary_output:bool=false")
-      .Doc(
-          "Bincount of a vector, or of each row of a matrix: [size] or [rows, size]. With `binary_output` 1 where a "
-          "value occurs and 0 where it does not, whatever the weights.")
-      .Shape(DenseBincountShape)
-      .NoGradient("counting has no gradient defined")
-      .Example("i32[6]{0 1 1 4 9 1}, i32[]{5}, f32[6]{1 2 3 4 5 6}")
-      .Example("i64[2,3]{0 1 1 9 2 2}, i64[]{3}, f32[0]{}")
-      .Example("i32[2,3]{0 1 1 9 2 2}, i32[]{3}, i64[0]{} | binary_output=true");
-  registry
-      .Add(
-          "RaggedTensorToTensor(shape:Tshape, values:T, default_value:T, "
-          "row_partition_tensors:num_row_partition_tensors*Tindex) -> (result:T) | T:type; Tindex in IDX; "
-          "Tshape in IDX; num_row_partition_tensors:int>=1; row_partition_types:list(string)")
-      .Doc(
-          "Rows of different lengths as one tensor: each is cut or filled up with `default_value` to the size that "
-          "`shape` gives or, where it has -1 (or is the scalar -1), to the longest. The row partitions, outermost "
-          "first: "
-          "FIRST_DIM_SIZE (a scalar) and then VALUE_ROWIDS (the row of each value), or ROW_SPLITS (where rows begin "
-          "and "
-          "the last ends).")
-      .Shape(RaggedToTensorShape)
-      .Gradient(RaggedToTensorGrad)
-      .Example(
-          "i32[2]{-1 -1}, f32[5]~, f32[]{0}, i64[]{4}, i64[5]{0 0 0 2 3} | num_row_partition_tensors=2; "
-          "row_partition_types=[FIRST_DIM_SIZE,VALUE_ROWIDS]")
-      .Example(
-          "i32[2]{2 2}, f32[5]~, f32[]{0}, i64[4]{0 3 3 5} | num_row_partition_tensors=1; "
-          "row_partition_types=[ROW_SPLITS]");
   registry.Add("Range(start:Tidx, limit:Tidx, delta:Tidx) -> (output:Tidx) | Tidx in FLT|IDX=i32")
       .Doc("start, start + delta, start + 2 delta, ... up to but not including limit.")
       .Shape(RangeShape)

@@ -18,7 +18,9 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterPartitionKernels(registry);
   RegisterIndexSelectionKernels(registry);
   RegisterRangeKernels(registry);
+  RegisterCountingKernels(registry);
   RegisterRaggedKernels(registry);
+  RegisterRaggedRowKernels(registry);
   RegisterBandKernels(registry);
   RegisterSearchKernels(registry);
   RegisterHistogramKernels(registry);

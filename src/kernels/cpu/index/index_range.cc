@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range, LinSpace, Bincount, DenseBincount.
+// Range, LinSpace.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -114,118 +114,11 @@ Status LinSpace(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-// What some values add to the bins.
-template <bool kWeighted, typename T, typename Index>
-void CountSome(const Index* values, const T* weights, int64_t n, Index size, T* bins) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (values[i] < size) CombineInto<RowOp::kAdd>(bins[values[i]], kWeighted ? weights[i] : T{1});
-  }
-}
-template <typename T, typename Index>
-void CountRow(const Index* values, const T* weights, int64_t n, Index size, bool once, T* bins) {
-  constexpr int64_t kBlock = 4096;
-  for (int64_t i = 0; i < n; i += kBlock) {
-    StopIfAsked();
-    const int64_t m = std::min(kBlock, n - i);
-    if (once) {
-      for (int64_t k = i; k < i + m; ++k) {
-        if (values[k] < size) bins[values[k]] = T{1};
-      }
-    } else if (weights == nullptr) {
-      CountSome<false, T, Index>(values + i, nullptr, m, size, bins);
-    } else {
-      CountSome<true, T, Index>(values + i, weights + i, m, size, bins);
-    }
-  }
-}
-
-// One long row: parts of it, cut by its length alone, count for themselves.
-template <typename T, typename Index>
-Status CountInParts(KernelContext& ctx, const Index* values, const T* weights, int64_t n, Index size, T* bins) {
-  constexpr int64_t kPart = 128 << 10, kMostParts = 64;
-  const int64_t bin_count = int64_t{size};
-  const int64_t parts = std::clamp<int64_t>(n / (8 * bin_count + 1), 1, std::min(n / kPart + 1, kMostParts));
-  const int64_t part = (n + parts - 1) / parts;
-  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({parts - 1, bin_count}));
-  MR_ASSIGN_OR_RETURN(Tensor others, ctx.AllocateTemp(DTypeOf<T>::value, shape));
-  ZeroElements(others.dtype(), others.mutable_raw(), 0, others.num_elements());
-  T* const rest = parts > 1 ? others.mutable_data<T>() : nullptr;
-  ctx.ParallelFor(parts, 1.5 * static_cast<double>(part), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t first = p * part, count = std::min(part, n - first);
-      CountRow<T, Index>(values + first, weights == nullptr ? nullptr : weights + first, count, size, /*once=*/false,
-                         p == 0 ? bins : rest + (p - 1) * bin_count);
-    }
-  });
-  for (int64_t p = 0; p + 1 < parts; ++p) {
-    for (int64_t k = 0; k < bin_count; ++k) CombineInto<RowOp::kAdd>(bins[k], rest[p * bin_count + k]);
-  }
-  return absl::OkStatus();
-}
-
-// Bincount counts all values as one row, DenseBincount those of a matrix by rows; with binary_output bins are 0 or 1.
-class BincountKernel final : public Kernel {
- public:
-  Status Init(const KernelInit& init) override {
-    values_name_ = init.op.inputs[0].name;
-    by_rows_ = init.op.name == "DenseBincount";
-    if (!by_rows_) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
-    return absl::OkStatus();
-  }
-  Status Compute(KernelContext& ctx) override {
-    const Tensor& values = ctx.input(0);
-    const Tensor& weights = ctx.input(2);
-    MR_RETURN_IF_ERROR(RequireScalar("size", ctx.input(1)));
-    MR_ASSIGN_OR_RETURN(const int64_t size, ctx.input(1).IntScalar());
-    if (size < 0) return InvalidArgument("size must not be negative, got ", size);
-    if (by_rows_ && values.rank() > 2) {
-      return InvalidArgument("input must be at most a matrix, got shape ", values.shape().ToString());
-    }
-    const bool weighted = weights.num_elements() > 0;
-    if (weighted && !(weights.shape() == values.shape())) {
-      return InvalidArgument(
-          "weights have shape ", weights.shape().ToString(), ", what is counted has ", values.shape().ToString());
-    }
-    const bool wide = values.dtype() == DType::kInt64;
-    MR_RETURN_IF_ERROR(CheckIndices(  // negatives
-        values_name_, values, wide ? std::numeric_limits<int64_t>::max() : int64_t{1} << 31));
-    const bool matrix = by_rows_ && values.rank() == 2;
-    const int64_t rows = matrix ? values.dim(0) : 1, length = matrix ? values.dim(1) : values.num_elements();
-    MR_ASSIGN_OR_RETURN(const Shape shape, matrix ? Shape::Make({rows, size}) : Shape::Make({size}));
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
-    Status status;
-    VisitTypes<int32_t, int64_t, float, double>(out->dtype(), [&]<typename T>() {
-      VisitTypes<int32_t, int64_t>(values.dtype(), [&]<typename Index>() {
-        if (!matrix && !once_) {
-          status = CountInParts<T, Index>(ctx, values.data<Index>(), weighted ? weights.data<T>() : nullptr, length,
-                                          static_cast<Index>(size), out->mutable_data<T>());
-          return;
-        }
-        ctx.ParallelFor(rows, static_cast<double>(length) * 2, [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            CountRow<T, Index>(values.data<Index>() + r * length, weighted ? weights.data<T>() + r * length : nullptr,
-                               length, static_cast<Index>(size), once_, out->mutable_data<T>() + r * size);
-          }
-        });
-      });
-    });
-    return status;
-  }
-
- private:
-  std::string values_name_;
-  bool by_rows_ = false, once_ = false;
-};
-
 }  // namespace
 
 void RegisterRangeKernels(KernelRegistry& r) {
   r.AddFn({.op = "Range"}, Range);
   r.AddFn({.op = "LinSpace"}, LinSpace);
-  r.Add<BincountKernel>({.op = "Bincount"});
-  r.Add<BincountKernel>({.op = "DenseBincount"});
 }
 
 }  // namespace millrace

@@ -18,7 +18,7 @@ from table import SHAPES, Case, Draw, Table
 from wire import fields
 
 Values = Sequence[Any] | None  # of a feature; None: a feature without a list
-F32, I64, STRING = BY_NAME["float32"], BY_NAME["int64"], BY_NAME["string"]
+F32, I32, I64, STRING = (BY_NAME[name] for name in ("float32", "int32", "int64", "string"))
 
 
 # ---- the wire format ----
@@ -105,6 +105,51 @@ def examples(d: Draw) -> Iterator[Case]:
 def check_examples(case: Case, got: Sequence[np.ndarray], types: Any) -> None:
     rows = [_ROWS[i % len(_ROWS)] for i in range(int(case.label))]
     check_rows(rows, got, _SPARSE, _DENSE)
+
+
+_RAGGED: tuple[tuple[str, DType, DType], ...] = (("more", F32, I64), ("t", STRING, I32))
+
+
+def _attrs_of_second() -> dict[str, Any]:
+    return {
+        "num_sparse": len(_SPARSE),
+        "sparse_types": [t for _, t in _SPARSE],
+        "dense_shapes": [s for *_, s, _ in _DENSE],
+        "ragged_value_types": [t for _, t, _ in _RAGGED],
+        "ragged_split_types": [t for *_, t in _RAGGED],
+    }
+
+
+def _with_ragged(row: Row, number: int) -> Row:
+    return row | {"more": [float(v) for v in range(number % 3)] or None, "t": [b"t" * (number + 1)]}
+
+
+def second_examples(d: Draw) -> Iterator[Case]:
+    keys = [_strings([k for k, *_ in group]) for group in (_SPARSE, _DENSE, _RAGGED)]
+    defaults = [v for *_, v in _DENSE]
+    for count in (0, 1, 4, 33):
+        rows = [_with_ragged(_ROWS[i % len(_ROWS)], i) for i in range(count)]
+        serialized = _strings([example(**r) for r in rows])
+        yield Case([serialized, _strings([]), *keys, defaults], _attrs_of_second(), label=f"{count}", gradient=False)
+    one = np.array(example(**_with_ragged(_ROWS[0], 2)), object)
+    yield Case([one, _strings([]), *keys, defaults], _attrs_of_second(), label="single", gradient=False)
+
+
+def check_second_examples(case: Case, got: Sequence[np.ndarray], types: Any) -> None:
+    before = 3 * len(_SPARSE) + len(_DENSE)
+    if case.label == "single":
+        row = _with_ragged(_ROWS[0], 2)
+        same(got[3 * len(_SPARSE) + 1], np.array(row["x"], np.float32), "x")
+        for k, (key, dtype, _) in enumerate(_RAGGED):
+            same(got[before + k], _flat(row[key] or [], dtype), f"values of {key}")
+            assert got[before + len(_RAGGED) + k].shape == (0,)
+        return
+    rows = [_with_ragged(_ROWS[i % len(_ROWS)], i) for i in range(int(case.label))]
+    check_rows(rows, got, _SPARSE, _DENSE)
+    for k, (key, dtype, splits) in enumerate(_RAGGED):
+        lists = [r[key] or [] for r in rows]
+        same(got[before + k], _flat([v for values in lists for v in values], dtype), f"values of {key}")
+        same(got[before + len(_RAGGED) + k], np.cumsum([0, *map(len, lists)]).astype(splits.stored), f"splits of {key}")
 
 
 def check_rows(rows: Sequence[Row], got: Sequence[np.ndarray], sparse: Any, dense: Any) -> None:
@@ -351,6 +396,7 @@ def check_json(case: Case, got: Sequence[np.ndarray], types: Any) -> None:
 
 def add_to(table: Table) -> None:
     table.add("ParseExample", examples, check=check_examples)
+    table.add("ParseExampleV2", second_examples, check=check_second_examples)
     table.add("ParseSingleExample", single_examples, check=check_single)
     table.add("ParseSequenceExample", batches_of_sequences, check=check_batch)
     table.add("ParseSingleSequenceExample", single_sequences, check=check_single_sequence)

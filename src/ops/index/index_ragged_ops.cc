@@ -165,8 +165,9 @@ Status RaggedToSparseShape(ShapeContext& c) {
   for (int i = 0; i < levels; ++i) MR_RETURN_IF_ERROR(c.WithRank(i, 1).status());
   MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRankAtLeast(levels, 1));
   const int64_t rank = values.has_rank() ? levels + values.rank() : -1;
-  c.set_output(0, PartialShape::Of({-1, rank}));
-  c.set_output(1, PartialShape::UnknownOfRank(1));
+  const int64_t count = values.num_elements();
+  c.set_output(0, PartialShape::Of({count, rank}));
+  c.set_output(1, PartialShape::Of({count}));
   c.set_output(2, PartialShape::Of({rank}));
   return absl::OkStatus();
 }

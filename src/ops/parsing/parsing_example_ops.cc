@@ -53,6 +53,23 @@ Status ParseExampleShape(ShapeContext& c) {
   return SetDense(c, "dense_values", "dense_shapes", {serialized.has_rank() ? serialized.dim(0) : -1});
 }
 
+Status ParseExampleV2Shape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape serialized, c.WithRankAtMost(0, 1));
+  for (const char* keys : {"sparse_keys", "dense_keys", "ragged_keys"}) {
+    MR_RETURN_IF_ERROR(c.WithRank(c.input_arg(keys).begin, 1).status());
+  }
+  if (!serialized.has_rank()) return absl::OkStatus();
+  const bool batch = serialized.rank() == 1;
+  SetSparse(c, "sparse_indices", "sparse_values", "sparse_shapes", batch ? 2 : 1);
+  const ArgRange values = c.output_arg("ragged_values"), splits = c.output_arg("ragged_row_splits");
+  const int64_t rows = !batch ? -1 : serialized.dim(0);
+  for (int k = values.begin; k < values.end; ++k) c.set_output(k, PartialShape::Of({-1}));
+  for (int k = splits.begin; k < splits.end; ++k) {
+    c.set_output(k, PartialShape::Of({!batch ? 0 : rows < 0 ? -1 : rows + 1}));
+  }
+  return SetDense(c, "dense_values", "dense_shapes", batch ? std::vector<int64_t>{rows} : std::vector<int64_t>{});
+}
+
 Status ParseSingleExampleShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   SetSparse(c, "sparse_indices", "sparse_values", "sparse_shapes", 1);
@@ -114,6 +131,25 @@ void RegisterExampleOps(OpRegistry& r) {
           "str[2]{\"\" \"\"}, str[0]{}, str[]{\"s\"}, str[]{\"d\"}, f32[2]{1 2} | Nsparse=1; Ndense=1; "
           "sparse_types=[i64]; "
           "Tdense=[f32]; dense_shapes=[[2]]");
+  r.Add(
+       "ParseExampleV2(serialized:str, names:str, sparse_keys:str, dense_keys:str, ragged_keys:str, "
+       "dense_defaults:[Tdense]) -> (sparse_indices:num_sparse*i64, sparse_values:[sparse_types], "
+       "sparse_shapes:num_sparse*i64, dense_values:[Tdense], ragged_values:[ragged_value_types], "
+       "ragged_row_splits:[ragged_split_types]) | Tdense in list f32|i64|str>=0; num_sparse:int>=0; "
+       "sparse_types in list f32|i64|str>=0; ragged_value_types in list f32|i64|str>=0; "
+       "ragged_split_types in list IDX>=0; dense_shapes:list(shape)>=0")
+      .Doc(
+          "ParseExample whose keys are vectors, with ragged features: the values of all examples, and where those of "
+          "each begin. `serialized` may be a single example: then outputs have no batch dimension, nothing is padded, "
+          "and there are no row splits.")
+      .Shape(ParseExampleV2Shape)
+      .NotDifferentiable(kStrings)
+      .Example(
+          "str[2]{\"\" \"\"}, str[0]{}, str[1]{\"s\"}, str[1]{\"d\"}, str[1]{\"r\"}, f32[2]{1 2} | num_sparse=1; "
+          "sparse_types=[i64]; Tdense=[f32]; dense_shapes=[[2]]; ragged_value_types=[str]; ragged_split_types=[i32]")
+      .Example(
+          "str[]{\"\"}, str[0]{}, str[0]{}, str[0]{}, str[1]{\"r\"} | num_sparse=0; sparse_types=[]; Tdense=[]; "
+          "dense_shapes=[]; ragged_value_types=[f32]; ragged_split_types=[i64]");
   r.Add(
        "ParseSingleExample(serialized:str, dense_defaults:[Tdense]) -> (sparse_indices:num_sparse*i64, "
        "sparse_values:[sparse_types], sparse_shapes:num_sparse*i64, dense_values:[Tdense]) | num_sparse:int>=0; "

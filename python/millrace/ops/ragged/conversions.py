@@ -109,39 +109,7 @@ def from_sparse(st_input: Any, name: Optional[str], row_splits_dtype: Any) -> Ra
 def to_sparse(ragged: RaggedTensor, name: Optional[str]) -> SparseTensor:
     """RaggedTensor.to_sparse."""
     with name_scope(name, "RaggedToSparse", [ragged.flat_values]):
-        flat = ragged.flat_values
-        ndims = flat.get_shape().ndims
-        if ndims is None:
-            raise at_user_line(ValueError("to_sparse needs values of known rank"))
-        with control_dependencies(_checks_of_splits(ragged)):
-            ragged = ragged.with_flat_values(array_ops.identity(flat))
-            bounds = array_ops.identity(ragged.bounding_shape(out_type=dtypes.int64))
-        flat = ragged.flat_values
-        if ndims > 1:
-            ragged = ragged.with_flat_values(from_tensor(flat, None, None, ndims - 1, None, ragged.row_splits.dtype.base_dtype))
-        rows: Any = None
-        columns: List[Tensor] = []
-        for level in reversed(ragged._levels()):
-            own = level.value_rowids()
-            at = segments.positions(level.row_splits, own)
-            columns.insert(0, at if rows is None else array_ops.gather(at, rows))
-            rows = own if rows is None else array_ops.gather(own, rows)
-        indices = array_ops.stack([math_ops.cast(c, dtypes.int64) for c in [rows, *columns]], 1)
-        return SparseTensor(indices, ragged.flat_values, bounds)
-
-
-def _checks_of_splits(ragged: RaggedTensor) -> List[Any]:
-    """Assertions that splits, which may be of a tensor that was made without validation, are of as many values as there are."""
-    checks = []
-    for level in ragged._levels():
-        splits = level.row_splits
-        count = level.values.nrows(splits.dtype) if is_ragged(level.values) else array_ops.shape(level.values, out_type=splits.dtype.base_dtype)[0]
-        checks += [
-            check_ops.assert_equal(splits[:1], convert_to_tensor([0], splits.dtype.base_dtype), message="First value of ragged splits must be 0"),
-            check_ops.assert_non_negative(segments.splits_to_lengths(splits), message="Ragged splits should be non decreasing"),
-            check_ops.assert_equal(splits[-1:], array_ops.reshape(count, [1]), message="Final value of ragged splits must match the number of values"),
-        ]
-    return [c for c in checks if c is not None]
+        return SparseTensor(*gen_ops.ragged_tensor_to_sparse(ragged.nested_row_splits, ragged.flat_values))
 
 
 def to_tensor(rt_input: Any, default_value: Any = None, name: Optional[str] = None) -> Tensor:

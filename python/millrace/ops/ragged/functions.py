@@ -12,10 +12,9 @@ from millrace.framework import dtypes
 from millrace.framework.convert import constant as constant_op
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies, name_scope
+from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops
-from millrace.ops.ragged import segments
+from millrace.ops import gen_ops, math_ops
 from millrace.ops.ragged.tensor import RaggedTensor, is_ragged
 from millrace.ops.ragged.value import RaggedTensorValue
 
@@ -152,28 +151,5 @@ def range(
             order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
             kind = max((p.dtype.base_dtype for p in parts), key=order.index)
             parts = [math_ops.cast(p, kind) for p in parts]
-        splits_type = dtypes.as_dtype(row_splits_dtype)
-        rows = [p for p in parts if p.get_shape().ndims != 0]
-        checks = [check_ops.assert_none_equal(parts[2], convert_to_tensor(0, kind), message="Requires delta != 0")]
-        for p in rows:
-            p.get_shape().with_rank(1).assert_is_compatible_with(rows[0].get_shape())
-            checks.append(check_ops.assert_equal(array_ops.size(p), array_ops.size(rows[0]), message="starts, limits and deltas must have one size"))
-        with control_dependencies([c for c in checks if c is not None]):
-            parts = [array_ops.identity(p) for p in parts]
-        if rows:
-            rows = [p for p in parts if p.get_shape().ndims != 0]
-            like = sum(array_ops.zeros_like(p) for p in rows)
-            first, last, step = [p + like for p in parts]
-        else:
-            first, last, step = [array_ops.reshape(p, [1]) for p in parts]
-        wide = dtypes.float64 if kind.is_floating else dtypes.int64
-        span, by = math_ops.cast(last - first, wide), math_ops.cast(step, wide)
-        if kind.is_floating:
-            counts = math_ops.cast(gen_ops.ceil(span / by), splits_type)
-        else:
-            counts = math_ops.cast(-gen_ops.floor_div(-span, by), splits_type)
-        counts = gen_ops.maximum(counts, convert_to_tensor(0, splits_type))
-        splits = segments.lengths_to_splits(counts)
-        row = segments.row_splits_to_segment_ids(splits)
-        at = math_ops.cast(segments.positions(splits, row), kind)
-        return RaggedTensor._of(array_ops.gather(first, row) + at * array_ops.gather(step, row), splits)
+        splits, values = gen_ops.ragged_range(*parts, Tsplits=dtypes.as_dtype(row_splits_dtype))
+        return RaggedTensor._of(values, splits)

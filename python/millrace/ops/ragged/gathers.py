@@ -10,7 +10,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops
-from millrace.ops.ragged import conversions, segments
+from millrace.ops.ragged import conversions
 from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged, is_ragged, match_row_splits_dtypes
 
 
@@ -32,17 +32,10 @@ def _rows(params: Any, indices: Any) -> Any:
     ndims = indices.get_shape().ndims
     if ndims is None:
         raise at_user_line(ValueError("indices.shape.ndims must be known statically"))
-    if ndims == 0:
-        return params[indices]
-    if ndims > 1:
-        flat = _rows(params, array_ops.reshape(indices, [-1]))
-        size = array_ops.shape(indices, out_type=params.row_splits.dtype.base_dtype)
-        for d in range(ndims - 1, 0, -1):  # the innermost rows of indices first
-            flat = RaggedTensor._of(flat, math_ops.range(math_ops.reduce_prod(size[:d]) + 1) * size[d])
-        return flat
-    starts, limits = array_ops.gather(params.row_splits[:-1], indices), array_ops.gather(params.row_splits[1:], indices)
-    lengths = limits - starts
-    return RaggedTensor._of(_rows(params.values, segments.ranges(starts, lengths)), segments.lengths_to_splits(lengths))
+    splits, values = gen_ops.ragged_gather(params.nested_row_splits, params.flat_values, indices, OUTPUT_RAGGED_RANK=params.ragged_rank + ndims - 1)
+    for level in reversed(splits):
+        values = RaggedTensor._of(values, level)
+    return values
 
 
 def gather_nd(params: Any, indices: Any, name: Optional[str] = None, batch_dims: int = 0) -> Any:

@@ -13,7 +13,7 @@
 
 namespace millrace {
 
-void RegisterExampleKernels(KernelRegistry& registry);   // ParseExample, ParseSingleExample
+void RegisterExampleKernels(KernelRegistry& registry);   // ParseExample*, ParseSingleExample
 void RegisterSequenceKernels(KernelRegistry& registry);  // ParseSequenceExample, ParseSingleSequenceExample
 void RegisterCsvKernels(KernelRegistry& registry);
 void RegisterJsonKernels(KernelRegistry& registry);
@@ -117,6 +117,11 @@ Status WriteSparse(KernelContext& ctx, DType dtype, absl::Span<const Cell> colum
                    SparseOutputs outputs);
 // [length], with one number an index.
 Status WriteSparseCell(KernelContext& ctx, DType dtype, const Cell& cell, const Place& place, SparseOutputs outputs);
+// A column as a ragged tensor: outputs for values and, of int32 or int64, where rows begin.
+Status WriteRagged(KernelContext& ctx, DType dtype, absl::Span<const Cell> column, const Place& place, int values,
+                   int splits);
+// The values alone: no splits.
+Status WriteRaggedCell(KernelContext& ctx, DType dtype, const Cell& cell, const Place& place, int values, int splits);
 // [sequences, longest sequence, longest]: sequence i has the cells [offsets[i], offsets[i + 1]).
 Status WriteSparseLists(KernelContext& ctx, DType dtype, absl::Span<const Cell> cells,
                         absl::Span<const int64_t> offsets, const Place& place, SparseOutputs outputs);

@@ -2,6 +2,7 @@
 // Columns of features written to tensors.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "base/checked.h"
@@ -102,28 +103,37 @@ StatusOr<std::vector<int64_t>> Offsets(DType dtype, absl::Span<const Cell> cells
   return offsets;
 }
 
-// The values of all cells, and the indices: `prefix` writes all numbers of an index but the last one.
-template <typename Prefix>
-Status WriteValues(KernelContext& ctx, absl::Span<const Cell> cells, absl::Span<const int64_t> offsets, int64_t rank,
-                   SparseOutputs outputs, Prefix prefix) {
+// The values of all cells, then work(cell, its first value) for those that have some.
+template <typename Work>
+Status CopyCells(KernelContext& ctx, absl::Span<const Cell> cells, absl::Span<const int64_t> offsets, int output,
+                 Work work) {
   const int64_t total = offsets.back(), count = static_cast<int64_t>(cells.size());
-  MR_ASSIGN_OR_RETURN(const Shape index_shape, Shape::Make({total, rank}));
-  MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(outputs.indices, index_shape));
-  MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(outputs.values, Shape::Vector(total)));
+  MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(output, Shape::Vector(total)));
   const double cost = count == 0 ? 0 : kCellCost + 5 * static_cast<double>(total) / static_cast<double>(count);
   ctx.ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const size_t k = static_cast<size_t>(i);
       if (cells[k].feature.count == 0) continue;
       CopyValues(cells[k], *values, offsets[k]);
-      int64_t* to = indices->mutable_data<int64_t>() + offsets[k] * rank;
-      for (int64_t v = 0; v < cells[k].feature.count; ++v, to += rank) {
-        prefix(i, to);
-        to[rank - 1] = v;
-      }
+      work(i, offsets[k]);
     }
   });
   return absl::OkStatus();
+}
+
+// The values of all cells, and the indices: `prefix` writes all numbers of an index but the last one.
+template <typename Prefix>
+Status WriteValues(KernelContext& ctx, absl::Span<const Cell> cells, absl::Span<const int64_t> offsets, int64_t rank,
+                   SparseOutputs outputs, Prefix prefix) {
+  MR_ASSIGN_OR_RETURN(const Shape index_shape, Shape::Make({offsets.back(), rank}));
+  MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(outputs.indices, index_shape));
+  return CopyCells(ctx, cells, offsets, outputs.values, [&](int64_t i, int64_t first) {
+    int64_t* to = indices->mutable_data<int64_t>() + first * rank;
+    for (int64_t v = 0; v < cells[static_cast<size_t>(i)].feature.count; ++v, to += rank) {
+      prefix(i, to);
+      to[rank - 1] = v;
+    }
+  });
 }
 
 Status WriteShape(KernelContext& ctx, int output, std::initializer_list<int64_t> dims) {
@@ -255,6 +265,32 @@ Status WriteSparseCell(KernelContext& ctx, DType dtype, const Cell& cell, const 
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, Offsets(dtype, {&cell, 1}, place, &longest));
   MR_RETURN_IF_ERROR(WriteValues(ctx, {&cell, 1}, offsets, 1, outputs, [](int64_t, int64_t*) {}));
   return WriteShape(ctx, outputs.shape, {longest});
+}
+
+Status WriteRagged(KernelContext& ctx, DType dtype, absl::Span<const Cell> column, const Place& place, int values,
+                   int splits) {
+  int64_t longest = 0;
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, Offsets(dtype, column, place, &longest));
+  MR_RETURN_IF_ERROR(CopyCells(ctx, column, offsets, values, [](int64_t, int64_t) {}));
+  MR_ASSIGN_OR_RETURN(Tensor * begins, ctx.AllocateOutput(splits, Shape::Vector(static_cast<int64_t>(offsets.size()))));
+  if (begins->dtype() == DType::kInt64) {
+    std::copy(offsets.begin(), offsets.end(), begins->mutable_data<int64_t>());
+    return absl::OkStatus();
+  }
+  if (offsets.back() > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("Key: ", place.key, ".  Row splits of int32 cannot say ", offsets.back(), ", use int64");
+  }
+  std::transform(offsets.begin(), offsets.end(), begins->mutable_data<int32_t>(), [](int64_t o) {
+    return static_cast<int32_t>(o);
+  });
+  return absl::OkStatus();
+}
+
+Status WriteRaggedCell(KernelContext& ctx, DType dtype, const Cell& cell, const Place& place, int values, int splits) {
+  int64_t longest = 0;
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, Offsets(dtype, {&cell, 1}, place, &longest));
+  MR_RETURN_IF_ERROR(CopyCells(ctx, {&cell, 1}, offsets, values, [](int64_t, int64_t) {}));
+  return ctx.AllocateOutput(splits, Shape::Vector(0)).status();
 }
 
 Status WriteSparseLists(KernelContext& ctx, DType dtype, absl::Span<const Cell> cells,

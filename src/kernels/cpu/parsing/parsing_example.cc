@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of ParseExample and ParseSingleExample.
+// Kernels of ParseExample, ParseExampleV2 and ParseSingleExample.
 #include <atomic>
 
 #include "kernels/cpu/parsing/parsing.h"
@@ -60,57 +60,98 @@ struct Attributes {
   }
 };
 
+// ParseExample takes a scalar for each key; ParseExampleV2 takes vectors of keys, has ragged features too, and takes a
+// single example as well, which has no batch dimension.
 class ParseExampleKernel final : public Kernel {
  public:
-  Status Init(const KernelInit& init) override { return attributes_.Init(init); }
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(attributes_.Init(init));
+    is_second_ = init.op.name == "ParseExampleV2";
+    if (!is_second_) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(ragged_types_, init.Attr<std::vector<DType>>("ragged_value_types"));
+    MR_ASSIGN_OR_RETURN(const auto split_types, init.Attr<std::vector<DType>>("ragged_split_types"));
+    MR_ASSIGN_OR_RETURN(const int64_t count, init.Attr<int64_t>("num_sparse"));
+    if (split_types.size() != ragged_types_.size()) {
+      return InvalidArgument(
+          "len(ragged_value_types) is ", ragged_types_.size(), ", len(ragged_split_types) is ", split_types.size());
+    }
+    if (count == static_cast<int64_t>(attributes_.sparse_types.size())) return absl::OkStatus();
+    return InvalidArgument("num_sparse is ", count, ", len(sparse_types) is ", attributes_.sparse_types.size());
+  }
 
   Status Compute(KernelContext& ctx) override {
     const Tensor &serialized = ctx.input(0), &names = ctx.input(1);
-    if (serialized.rank() != 1) {
-      return InvalidArgument("Expected serialized to be a vector, got shape: ", serialized.shape().ToString());
+    if (serialized.rank() > 1 || (serialized.rank() == 0 && !is_second_)) {
+      return InvalidArgument("Expected serialized to be a ", is_second_ ? "scalar or " : "",
+                             "vector, got shape: ", serialized.shape().ToString());
     }
     if (names.num_elements() != 0 && names.shape() != serialized.shape()) {
       return InvalidArgument("Expected names to be empty or of the shape of serialized, got ", names.shape().ToString(),
                              " and ", serialized.shape().ToString());
     }
-    const ArgRange sparse = ctx.input_arg("sparse_keys"), dense = ctx.input_arg("dense_keys");
     const int defaults = ctx.input_arg("dense_defaults").begin;
     MR_ASSIGN_OR_RETURN(const std::vector<DenseSpec> specs, attributes_.WithDefaults(ctx, defaults));
     std::vector<std::string> keys;
+    MR_RETURN_IF_ERROR(AddKeys(ctx, "sparse_keys", attributes_.sparse_types.size(), &keys));
+    MR_RETURN_IF_ERROR(AddKeys(ctx, "dense_keys", specs.size(), &keys));
+    if (is_second_) MR_RETURN_IF_ERROR(AddKeys(ctx, "ragged_keys", ragged_types_.size(), &keys));
     parsing::KeyIndex index;
-    for (const ArgRange& range : {sparse, dense}) {
-      for (int i = range.begin; i < range.end; ++i) {
-        const Tensor& key = ctx.input(i);
-        if (key.num_elements() != 1) {
-          return InvalidArgument("a key must be a scalar, got shape ", key.shape().ToString());
-        }
-        index.Add(key.data<TString>()->view(), static_cast<int64_t>(keys.size()));
-        keys.push_back(key.data<TString>()->str());
-      }
-    }
+    for (size_t i = 0; i < keys.size(); ++i) index.Add(keys[i], static_cast<int64_t>(i));
     parsing::Cells cells;
-    const int64_t rows = serialized.dim(0), columns = static_cast<int64_t>(keys.size());
+    const int64_t rows = serialized.num_elements(), columns = static_cast<int64_t>(keys.size());
     int64_t count = 0;
     if (__builtin_mul_overflow(rows, columns, &count)) return ResourceExhausted("too many features");
     MR_RETURN_IF_ERROR(cells.Allocate(ctx, count));
     MR_RETURN_IF_ERROR(LookThroughAll(ctx, serialized, names, index, cells));
-    const int sparse_count = sparse.end - sparse.begin;
-    for (int k = 0; k < static_cast<int>(columns); ++k) {
+    for (int64_t k = 0; k < columns; ++k) {
       const Place place{keys[static_cast<size_t>(k)], &names};
-      const auto column = cells.span(k * rows, rows);
       MR_RETURN_IF_ERROR(
-          k < sparse_count
-              ? WriteSparse(ctx, attributes_.sparse_types[static_cast<size_t>(k)], column, place,
-                            SparseOutputs{k, sparse_count + k, 2 * sparse_count + k})
-              : WriteDense(ctx, specs[static_cast<size_t>(k - sparse_count)], column, place, 2 * sparse_count + k));
+          Write(ctx, specs, static_cast<int>(k), cells.span(k * rows, rows), place, serialized.rank() == 1));
     }
     return absl::OkStatus();
   }
 
  private:
+  static Status AddKeys(const KernelContext& ctx, const char* name, size_t count, std::vector<std::string>* keys) {
+    const ArgRange range = ctx.input_arg(name);
+    const size_t before = keys->size();
+    for (int i = range.begin; i < range.end; ++i) {
+      const Tensor& key = ctx.input(i);
+      if (range.end - range.begin != 1 && key.num_elements() != 1) {
+        return InvalidArgument("a key must be a scalar, got shape ", key.shape().ToString());
+      }
+      for (const TString& k : key.flat<TString>()) keys->push_back(k.str());
+    }
+    if (keys->size() - before == count) return absl::OkStatus();
+    return InvalidArgument(name, " has ", keys->size() - before, " keys for ", count, " types");
+  }
+
+  // Column k: those of sparse features come first, then dense and ragged ones.
+  Status Write(KernelContext& ctx, const std::vector<DenseSpec>& specs, int k, absl::Span<const Cell> column,
+               const Place& place, bool is_batch) const {
+    const int sparse = static_cast<int>(attributes_.sparse_types.size()), dense = static_cast<int>(specs.size());
+    if (k < sparse) {
+      const DType type = attributes_.sparse_types[static_cast<size_t>(k)];
+      const SparseOutputs outputs{k, sparse + k, 2 * sparse + k};
+      return is_batch ? WriteSparse(ctx, type, column, place, outputs)
+                      : WriteSparseCell(ctx, type, column[0], place, outputs);
+    }
+    k -= sparse;
+    if (k < dense) {
+      const DenseSpec& spec = specs[static_cast<size_t>(k)];
+      return is_batch ? WriteDense(ctx, spec, column, place, 3 * sparse + k)
+                      : WriteDenseCell(ctx, spec, column[0], place, 3 * sparse + k);
+    }
+    k -= dense;
+    const DType type = ragged_types_[static_cast<size_t>(k)];
+    const int values = 3 * sparse + dense + k, splits = values + static_cast<int>(ragged_types_.size());
+    return is_batch ? WriteRagged(ctx, type, column, place, values, splits)
+                    : WriteRaggedCell(ctx, type, column[0], place, values, splits);
+  }
+
   static Status LookThroughAll(KernelContext& ctx, const Tensor& serialized, const Tensor& names,
                                const parsing::KeyIndex& index, const parsing::Cells& cells) {
-    const int64_t rows = serialized.dim(0);
+    const int64_t rows = serialized.num_elements();
     size_t bytes = 0;
     for (const TString& s : serialized.flat<TString>()) bytes += s.size();
     const double cost = rows == 0 ? 0 : 200 + static_cast<double>(bytes) / static_cast<double>(rows);
@@ -129,6 +170,8 @@ class ParseExampleKernel final : public Kernel {
   }
 
   Attributes attributes_;
+  std::vector<DType> ragged_types_;
+  bool is_second_ = false;
 };
 
 class ParseSingleExampleKernel final : public Kernel {
@@ -186,6 +229,7 @@ class ParseSingleExampleKernel final : public Kernel {
 
 void RegisterExampleKernels(KernelRegistry& registry) {
   registry.Add<ParseExampleKernel>({.op = "ParseExample"});
+  registry.Add<ParseExampleKernel>({.op = "ParseExampleV2"});
   registry.Add<ParseSingleExampleKernel>({.op = "ParseSingleExample"});
 }
 

@@ -174,6 +174,11 @@ def get_cross_replica_context() -> Optional[Strategy]:
     return _strategy if _merging else None
 
 
+def increment_var(v: Any, amount: Any = 1) -> Any:
+    """An operation that adds to a variable, as programs for 1.8 count steps."""
+    return v.assign_add(amount)
+
+
 def get_loss_reduction() -> ReduceOp:
     """How losses of replicas are to be reduced: they are added."""
     return ReduceOp.SUM

@@ -197,6 +197,52 @@ def check_window(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) 
     assert np.array_equal(got[0], image[top : top + height, left : left + width]), "no window of the image"
 
 
+_MODES = ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
+
+
+def shifted(with_value: bool) -> Any:
+    """Images moved by whole pixels, and by halves; one transform, and one for each image."""
+
+    def cases(d: Draw) -> Iterator[Case]:
+        for shape, size in (((2, 5, 4, 3), (6, 7)), ((1, 1, 1, 1), (2, 3)), ((2, 3, 9, 1), (1, 1)), ((0, 2, 2, 1), (2, 2))):
+            images = d.uniform(shape, 0, 90)
+            for mode in _MODES:
+                for by, interpolation in (((2, -1), "NEAREST"), ((-3, 0), "BILINEAR"), ((0.5, 0.5), "BILINEAR")):
+                    for count in {1, max(shape[0], 1)}:
+                        rows = np.tile(np.array([1, 0, by[0], 0, 1, by[1], 0, 0], np.float32), (count, 1))
+                        inputs = [images, rows, np.array(size, np.int32)] + ([np.array(3, np.float32)] if with_value else [])
+                        whole = mode == "CONSTANT" and interpolation == "NEAREST"  # elsewhere gradients are TensorFlow's, no derivatives
+                        yield Case(inputs, {"interpolation": interpolation, "fill_mode": mode}, gradient=whole)
+
+    return cases
+
+
+def _shifted(images: np.ndarray, rows: np.ndarray, size: np.ndarray, value: Any = 0, *, interpolation: str, fill_mode: str) -> np.ndarray:
+    """Each place goes back to the image first, and then is between its neighbours; beyond them is the value."""
+    height, width = (int(v) for v in size)
+    rows_at = _back(np.arange(height) + float(rows[0, 5]), images.shape[1], fill_mode) + 9
+    columns_at = _back(np.arange(width) + float(rows[0, 2]), images.shape[2], fill_mode) + 9
+    wide = np.pad(images.astype(np.float64), ((0, 0), (9, 9), (9, 9), (0, 0)), constant_values=float(value))
+    r, c = np.floor(rows_at).astype(int), np.floor(columns_at).astype(int)
+    fr, fc = (rows_at - r)[:, None, None], (columns_at - c)[None, :, None]
+    above = wide[:, r][:, :, c] * (1 - fc) + wide[:, r][:, :, c + 1] * fc
+    below = wide[:, r + 1][:, :, c] * (1 - fc) + wide[:, r + 1][:, :, c + 1] * fc
+    return above * (1 - fr) + below * fr
+
+
+def _back(at: np.ndarray, size: int, mode: str) -> np.ndarray:
+    """Places along an axis, folded; the period of WRAP is counted by the distance of the ends, as SciPy does."""
+    if mode == "CONSTANT":
+        return at
+    if mode == "REFLECT" and size > 1:
+        at = at % (2 * size)
+        at = np.where(at >= size - 0.5, 2 * size - 1 - at, at)
+    if mode == "WRAP" and size > 1:
+        down, up = size * (np.trunc(-at / (size - 1)) + 1), -size * np.trunc(at / (size - 1))
+        at = np.where(at < 0, at + down, np.where(at > size - 1, at + up, at))
+    return np.clip(at if size > 1 or mode == "NEAREST" else np.zeros_like(at), 0, size - 1)
+
+
 def add_to(table: Table) -> None:
     types = ("float32", "float16", "uint8", "int8", "int16", "uint16", "int32", "int64")
     table.add("CropAndResize", crops, cropped, dtypes=types, main="T", tolerance=200)
@@ -209,3 +255,5 @@ def add_to(table: Table) -> None:
     table.add("SampleDistortedBoundingBoxV2", samples(True), check=check_sample)
     # TensorFlow has removed it: graphs of its first versions only.
     table.add("RandomCrop", random_windows, check=check_window)
+    table.add("ImageProjectiveTransformV2", shifted(False), _shifted, tolerance=8)
+    table.add("ImageProjectiveTransformV3", shifted(True), _shifted, tolerance=8)

@@ -83,6 +83,7 @@ def destroyed(g: Graph) -> None:
     held = g.node("VarIsInitializedOp", [handle])
     g.run(targets=[g.node("AssignVariableOp", [handle, _constant(g)])])
     assert bool(g.run(fetches=[Output(held, 0)])[0][0]), "unset after its assignment"
+    g.run(targets=[g.node("DisableCopyOnRead", [handle])])
     g.run(targets=[g.node("DestroyResourceOp", [handle], {"ignore_lookup_error": ("bool", False)})])
     assert not bool(g.run(fetches=[Output(held, 0)])[0][0]), "set after its end"
     _refused(NOT_FOUND, lambda: g.run(targets=[g.node("DestroyResourceOp", [handle], {"ignore_lookup_error": ("bool", False)})]))
@@ -147,7 +148,7 @@ PROGRAMS: dict[Callable[[Graph], None], tuple[str, ...]] = {
     older_placeholder: ("PlaceholderV2",),
     order: ("NoOp", "ControlTrigger"),
     variables: ("Variable", "VariableV2", "VarHandleOp"),
-    destroyed: ("DestroyResourceOp",),
+    destroyed: ("DestroyResourceOp", "DisableCopyOnRead"),
     temporary: ("TemporaryVariable", "DestroyTemporaryVariable"),
     asserted: ("Assert",),
     aborted: ("Abort",),

@@ -146,6 +146,79 @@ def stateless_integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DT
     integers(Case([shape, *bounds], case.attrs), got, types)
 
 
+# ---- keys and counters ----
+
+
+def _philox(counter: int, key: int) -> list[int]:
+    """The block of Philox4x32-10 (Salmon et al., 2011) of a counter of 128 bits under a key of 64."""
+    low = (1 << 32) - 1
+    c = [counter >> 32 * i & low for i in range(4)]
+    k = [key & low, key >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [b >> 32 ^ c[1] ^ k[0], b & low, a >> 32 ^ c[3] ^ k[1], a & low]
+        k = [k[0] + 0x9E3779B9 & low, k[1] + 0xBB67AE85 & low]
+    return c
+
+
+def _key_counter(seed: np.ndarray) -> tuple[int, int]:
+    """The key, and the high half of the counter, that stand for a seed."""
+    wide = (1 << 64) - 1
+    x = _philox(int(seed[0]) & wide | (int(seed[1]) & wide) << 64, 0x02461E293EC8F720)
+    return x[0] | x[1] << 32, x[2] | x[3] << 32
+
+
+def seeds(d: Draw) -> Iterator[Case]:
+    for seed in ([0, 0], [3, 7], [-3, 7], [(1 << 31) - 1, -(1 << 31)]):
+        yield Case([np.array(seed)], gradient=False)
+
+
+def check_key_counter(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    key, counter = _key_counter(case.inputs[0])
+    assert got[0].tolist() == [key] and got[1].tolist() == [0, counter], f"{got}, wanted {key} and {counter}"
+    assert len(got) == 2 or got[2] == 1, f"algorithm {got[2]}, wanted 1"
+
+
+def with_key(cases: Any) -> Any:
+    """The cases of stateless ops with key, counter and algorithm for their seed."""
+
+    def keyed(d: Draw) -> Iterator[Case]:
+        for case in cases(d):
+            shape, seed, *rest = case.inputs
+            rest = [r + 3 for r in rest] if d.kind == "u" else rest  # bounds that are not below 0
+            key, counter = _key_counter(seed)
+            for algorithm in (1, 3):
+                of = [np.array([key], np.uint64), np.array([0, counter], np.uint64), np.array(algorithm, np.int32)]
+                yield Case([shape, *of, *rest], case.attrs, case.types, case.label)
+
+    return keyed
+
+
+def keyed_integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    integers(case, [got[0].astype(np.int64) - (3 if types[0].name.startswith("u") else 0)], types)
+
+
+def _full(case: Case, key: int, counter: int, got: np.ndarray, bits: int) -> None:
+    assert got.shape == tuple(case.inputs[0]), f"shape {got.shape}"
+    words = [w for i in range(3) for w in _philox(counter << 64 | i, key)]
+    if bits == 64:
+        words = [low | high << 32 for low, high in zip(words[::2], words[1::2])]
+    have = [int(v) & (1 << bits) - 1 for v in got.reshape(-1)[: len(words)]]
+    assert have == words[: len(have)], f"{have}, wanted {words}"
+
+
+def _bits(types: Sequence[DType]) -> int:
+    return 32 if types[0].name.endswith("32") else 64
+
+
+def full_integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _full(case, *_key_counter(case.inputs[1]), got[0], _bits(types))
+
+
+def full_keyed_integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _full(case, int(case.inputs[1][0]), int(case.inputs[2][1]), got[0], _bits(types))
+
+
 def older_poissons(d: Draw) -> Iterator[Case]:
     for case in poissons(d):
         yield Case(case.inputs, case.attrs, {}, case.label)
@@ -241,6 +314,15 @@ def add_to(table: Table) -> None:
     table.add("RandomPoisson", older_poissons, check=poisson, main="dtype")
     table.add("StatelessMultinomial", with_seed(logits, -1), check=multinomial)
     table.add("StatelessRandomUniformInt", with_seed(bounded, 1), check=stateless_integers, main="dtype")
+    table.add("StatelessRandomUniformV2", with_key(shaped(True)), check=uniform, main="dtype")
+    table.add("StatelessRandomNormalV2", with_key(shaped(True)), check=normal, main="dtype")
+    table.add("StatelessTruncatedNormalV2", with_key(shaped(True)), check=truncated, main="dtype")
+    table.add("StatelessRandomUniformIntV2", with_key(with_seed(bounded, 1)), check=keyed_integers, main="dtype")
+    table.add("StatelessRandomUniformFullInt", shaped(True), check=full_integers, main="dtype")
+    table.add("StatelessRandomUniformFullIntV2", with_key(shaped(True)), check=full_keyed_integers, main="dtype")
+    table.add("StatelessRandomGetKeyCounter", seeds, check=check_key_counter)
+    table.add("StatelessRandomGetKeyCounterAlg", seeds, check=check_key_counter)
+    table.add("StatelessRandomGetAlg", lambda d: iter([Case([], gradient=False)]), lambda: np.array(1))
     table.add("RandomShuffle", shuffled, check=shuffle)
     for op in (*_DISTRIBUTIONS, "AllCandidateSampler"):
         table.add(op, candidates(op), check=check_candidates(op))

@@ -67,43 +67,13 @@ def transform(images: Any, transforms: Any, interpolation: str = "NEAREST", outp
         if rank is None or not 2 <= rank <= 4:
             raise at_user_line(TypeError("Images should have rank between 2 and 4, got %s" % images.get_shape()))
         batch = images[None, :, :, None] if rank == 2 else images[None] if rank == 3 else images
-        count, height, width = (array_ops.shape(batch)[i] for i in range(3))
-        out_h, out_w = (height, width) if output_shape is None else (output_shape[0], output_shape[1])
         rows = array_ops.reshape(convert_to_tensor(transforms, dtypes.float32), [-1, 8])
-        x = array_ops.reshape(math_ops.cast(gen_ops.range(0, out_w, 1), dtypes.float32), [1, 1, -1])
-        y = array_ops.reshape(math_ops.cast(gen_ops.range(0, out_h, 1), dtypes.float32), [1, -1, 1])
-        a = [array_ops.reshape(rows[:, i], [-1, 1, 1]) for i in range(8)]
-        k = a[6] * x + a[7] * y + 1
-        from_x, from_y = (a[0] * x + a[1] * y + a[2]) / k, (a[3] * x + a[4] * y + a[5]) / k
-        whole = array_ops.zeros(array_ops.stack([count, 1, 1]), dtypes.float32)
-
-        def pixels(at_x: Any, at_y: Any) -> Tensor:
-            column, row = math_ops.cast(at_x + whole, dtypes.int32), math_ops.cast(at_y + whole, dtypes.int32)
-            inside = gen_ops.logical_and(gen_ops.logical_and(column >= 0, column < width), gen_ops.logical_and(row >= 0, row < height))
-            which = array_ops.reshape(gen_ops.range(0, count, 1), [-1, 1, 1]) + array_ops.zeros_like(column)
-            places = array_ops.stack([which, gen_ops.clip_by_value(row, 0, height - 1), gen_ops.clip_by_value(column, 0, width - 1)], -1)
-            return gen_ops.gather_nd(batch, places) * math_ops.cast(array_ops.expand_dims(inside, -1), batch.dtype.base_dtype)
-
-        if interpolation == "NEAREST":
-            made = pixels(_nearest(from_x), _nearest(from_y))
-        else:
-            left, top = gen_ops.floor(from_x), gen_ops.floor(from_y)
-            right, below = array_ops.expand_dims(from_x - left, -1), array_ops.expand_dims(from_y - top, -1)
-            parts = [((1 - right) * (1 - below), 0, 0), (right * (1 - below), 1, 0), ((1 - right) * below, 0, 1), (right * below, 1, 1)]
-            total: Any = 0
-            for weight, dx, dy in parts:
-                total = total + weight * math_ops.cast(pixels(left + dx, top + dy), dtypes.float32)
-            made = math_ops.cast(total, batch.dtype.base_dtype)
+        size = array_ops.shape(batch)[1:3] if output_shape is None else convert_to_tensor(output_shape, dtypes.int32)
+        made = gen_ops.image_projective_transform_v2(batch, rows, size, interpolation)
         made = made[0, :, :, 0] if rank == 2 else made[0] if rank == 3 else made
         if output_shape is None:
             made.set_shape(images.get_shape())
         return made
-
-
-def _nearest(x: Tensor) -> Tensor:
-    """The nearest integer, of two the one further from 0."""
-    whole = gen_ops.floor(gen_ops.abs(x))
-    return gen_ops.sign(x) * (whole + math_ops.cast(gen_ops.abs(x) - whole >= 0.5, x.dtype.base_dtype))
 
 
 def _size(images: Tensor) -> Tuple[Any, Any]:

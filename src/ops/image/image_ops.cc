@@ -250,6 +250,7 @@ void RegisterImageOps(OpRegistry& r) {
   RegisterImageBoxOps(r);
   RegisterImageFileOps(r);
   RegisterImageWindowOps(r);
+  RegisterImageTransformOps(r);
 }
 
 }  // namespace millrace

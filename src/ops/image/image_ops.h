@@ -9,5 +9,6 @@ void RegisterImageOps(OpRegistry& registry);  // all of it
 void RegisterImageFileOps(OpRegistry& registry);
 void RegisterImageWindowOps(OpRegistry& registry);
 void RegisterImageBoxOps(OpRegistry& registry);
+void RegisterImageTransformOps(OpRegistry& registry);
 
 }  // namespace millrace

@@ -83,6 +83,29 @@ Status StatelessUniformIntShape(ShapeContext& c) {
   return ShapeFromFirstInput(c);
 }
 
+// shape, key, counter, alg.
+Status KeyedShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape key, c.WithRank(1, 1));
+  MR_RETURN_IF_ERROR(c.MergeDim(key.dim(0), 1, "the key must have one element").status());
+  MR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
+  MR_RETURN_IF_ERROR(c.RequireScalar(3));
+  return ShapeFromFirstInput(c);
+}
+
+Status KeyedUniformIntShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(4));
+  MR_RETURN_IF_ERROR(c.RequireScalar(5));
+  return KeyedShape(c);
+}
+
+Status KeyCounterShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckSeed(c, 0));
+  c.set_output(0, PartialShape::Of({1}));
+  c.set_output(1, PartialShape::Of({2}));
+  if (c.num_outputs() > 2) c.set_output(2, PartialShape::Of({}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterRandomOps(OpRegistry& r) {
@@ -113,6 +136,58 @@ void RegisterRandomOps(OpRegistry& r) {
         .NotDifferentiable(kRandom)
         .Example("i32[2]{2 3}, i64[2]{5 7}");
   }
+  for (const Filled& op :
+       {Filled{"StatelessRandomUniformV2", "Numbers uniform in [0, 1)"},
+        Filled{"StatelessRandomNormalV2", "Standard normal numbers"},
+        Filled{"StatelessTruncatedNormalV2", "Standard normal numbers of magnitude below 2"}}) {
+    r.Add(absl::StrCat(op.name,
+                       "(shape:Tshape, key:u64, counter:u64, alg:i32) -> (output:dtype) | dtype in FLT=f32; Tshape in "
+                       "IDX=i32"))
+        .Doc(absl::StrCat(op.doc,
+                          ", a function of key, counter and shape alone. alg is 1 (Philox) or 3, which is Philox as "
+                          "well; StatelessRandomGetKeyCounter makes key and counter of a seed."))
+        .Shape(KeyedShape)
+        .NotDifferentiable(kRandom)
+        .Example("i32[2]{2 3}, u64[1]{5}, u64[2]{0 7}, i32[]{1}");
+  }
+  r.Add(
+       "StatelessRandomUniformIntV2(shape:Tshape, key:u64, counter:u64, alg:i32, minval:dtype, maxval:dtype) -> "
+       "(output:dtype) | dtype in IDX|u32|u64; Tshape in IDX=i32")
+      .Doc("Whole numbers uniform in [minval, maxval), a function of key, counter and shape alone.")
+      .Shape(KeyedUniformIntShape)
+      .NotDifferentiable(kRandom)
+      .Example("i32[2]{2 3}, u64[1]{5}, u64[2]{0 7}, i32[]{3}, i32[]{-3}, i32[]{10}");
+  r.Add(
+       "StatelessRandomUniformFullInt(shape:T, seed:Tseed) -> (output:dtype) | dtype in IDX|u32|u64=u64; T in IDX=i32; "
+       "Tseed in IDX|u32|u64=i64")
+      .Doc("Whole numbers of which every bit is random, a function of the two-element seed and the shape alone.")
+      .Shape(StatelessShape)
+      .NotDifferentiable(kRandom)
+      .Example("i32[2]{2 3}, i64[2]{5 7} | dtype=i32");
+  r.Add(
+       "StatelessRandomUniformFullIntV2(shape:Tshape, key:u64, counter:u64, alg:i32) -> (output:dtype) | "
+       "dtype in IDX|u32|u64=u64; Tshape in IDX=i32")
+      .Doc("Whole numbers of which every bit is random, a function of key, counter and shape alone.")
+      .Shape(KeyedShape)
+      .NotDifferentiable(kRandom)
+      .Example("i32[2]{2 3}, u64[1]{5}, u64[2]{0 7}, i32[]{1}");
+  r.Add("StatelessRandomGetKeyCounter(seed:Tseed) -> (key:u64, counter:u64) | Tseed in IDX=i64")
+      .Doc(
+          "The key and the counter that a two-element seed stands for in stateless ops: near seeds give unrelated "
+          "ones.")
+      .Shape(KeyCounterShape)
+      .NotDifferentiable(kRandom)
+      .Example("i64[2]{5 7}");
+  r.Add("StatelessRandomGetAlg() -> (alg:i32) | S")
+      .Doc("The algorithm that stateless ops use here: 1, which is Philox.")
+      .Shape(ScalarShape)
+      .NotDifferentiable(kRandom)
+      .Example("");
+  r.Add("StatelessRandomGetKeyCounterAlg(seed:Tseed) -> (key:u64, counter:u64, alg:i32) | Tseed in IDX=i64")
+      .Doc("StatelessRandomGetKeyCounter and StatelessRandomGetAlg.")
+      .Shape(KeyCounterShape)
+      .NotDifferentiable(kRandom)
+      .Example("i64[2]{5 7}");
   r.Add(
        "RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) | seed:int=0; seed2:int=0; Tout in IDX; "
        "T in IDX | S")

@@ -171,6 +171,13 @@ void RegisterStateOps(OpRegistry& r) {
       .Shape(ScalarShape)
       .NotDifferentiable(kIsState)
       .NoExample("state");
+  r.Add("DisableCopyOnRead(resource:res) -> () | S")
+      .Doc(
+          "Nothing: TensorFlow 2 asks before it saves a variable that reads may share its buffer, as they always do "
+          "here.")
+      .Shape(NoOutputs)
+      .NotDifferentiable(kIsState)
+      .NoExample("state");
   r.Add("VariableShape(input:res) -> (output:out_type) | out_type in IDX=i32 | S")
       .Doc("The shape of the variable behind the handle, as an integer vector.")
       .Shape(VariableShapeShape)

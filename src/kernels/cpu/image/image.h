@@ -15,5 +15,6 @@ void RegisterImageDrawKernels(KernelRegistry& registry);
 void RegisterImageSampleKernels(KernelRegistry& registry);
 void RegisterImageFileKernels(KernelRegistry& registry);
 void RegisterImageScaleKernels(KernelRegistry& registry);
+void RegisterImageTransformKernels(KernelRegistry& registry);
 
 }  // namespace millrace

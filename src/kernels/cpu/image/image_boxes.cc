@@ -239,6 +239,7 @@ void RegisterImageKernels(KernelRegistry& registry) {
   RegisterImageSampleKernels(registry);
   RegisterImageFileKernels(registry);
   RegisterImageScaleKernels(registry);
+  RegisterImageTransformKernels(registry);
 }
 
 }  // namespace millrace

@@ -35,6 +35,10 @@ StatusOr<Shape> ShapeInput(const KernelContext& ctx, int i);
 // chose, so that near seeds give unrelated streams.
 StatusOr<Philox> StatelessStream(const KernelContext& ctx, int seed);
 
+// The same for a key, a counter and an algorithm in the inputs from `key` on.
+inline constexpr int kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;  // TensorFlow's numbers for them
+StatusOr<Philox> KeyedStream(const KernelContext& ctx, int key);
+
 void RegisterRandomSamplers(KernelRegistry& registry);   // shuffle, multinomial, gamma, Poisson
 void RegisterTruncatedNormal(KernelRegistry& registry);  // with parameters
 

@@ -53,11 +53,33 @@ StatusOr<Philox> StatelessStream(const KernelContext& ctx, int input) {
   if (seed.rank() != 1 || seed.dim(0) != 2) {
     return InvalidArgument("seed must have shape [2], got ", seed.shape().ToString());
   }
-  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> s, seed.IntValues());
+  int64_t s[2] = {};
+  VisitTypes<int32_t, int64_t, uint32_t, uint64_t>(
+      seed.dtype(), [&]<typename T>() { std::copy_n(seed.data<T>(), 2, s); });
   auto word = [](int64_t v, int shift) { return static_cast<uint32_t>(static_cast<uint64_t>(v) >> shift); };
   const Philox::Block mix =
       Philox({word(s[0], 0), word(s[0], 32), word(s[1], 0), word(s[1], 32)}, {0x3ec8f720u, 0x02461e29u})();
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
+}
+
+StatusOr<Philox> KeyedStream(const KernelContext& ctx, int key_input) {
+  const Tensor &key = ctx.input(key_input), &counter = ctx.input(key_input + 1), &alg = ctx.input(key_input + 2);
+  if (key.rank() != 1 || key.dim(0) != 1) {
+    return InvalidArgument("key must have shape [1], got ", key.shape().ToString());
+  }
+  if (counter.rank() != 1 || counter.dim(0) < 2) {
+    return InvalidArgument("counter must be a vector of at least 2 elements, got ", counter.shape().ToString());
+  }
+  if (alg.rank() != 0) return InvalidArgument("alg must be a scalar, got ", alg.shape().ToString());
+  MR_ASSIGN_OR_RETURN(const int64_t algorithm, alg.IntScalar());
+  if (algorithm != kPhiloxAlgorithm && algorithm != kAnyAlgorithm) {
+    return InvalidArgument(
+        "Unsupported algorithm id: ", algorithm, ", want ", kPhiloxAlgorithm, " (Philox) or ", kAnyAlgorithm, " (any)");
+  }
+  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
+  const uint64_t k = key.data<uint64_t>()[0], *c = counter.data<uint64_t>();
+  return Philox({low(c[0]), high(c[0]), low(c[1]), high(c[1])}, {low(k), high(k)});
 }
 
 namespace {
@@ -210,67 +232,117 @@ class FillKernel : public RandomKernel {
   }
 };
 
-template <template <typename> class D>
+// The stream of a stateless op comes from a seed, or from a key and a counter, in the inputs behind the shape.
+enum class Source : uint8_t { kOwn, kSeed, kKey };
+template <Source kSource>
+StatusOr<Philox> StreamOf(const KernelContext& ctx) {
+  return kSource == Source::kSeed ? StatelessStream(ctx, 1) : KeyedStream(ctx, 1);
+}
+
+template <template <typename> class D, Source kSource>
 Status FillStateless(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-  MR_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx, 1));
+  MR_ASSIGN_OR_RETURN(const Philox stream, StreamOf<kSource>(ctx));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return FillOutput<D>(ctx, stream, out);
 }
 
-// RandomUniformInt and, with a seed for input 1, StatelessRandomUniformInt.
-template <bool kStateless>
+// number(words) of the next one or two words of the stream, for each element.
+template <typename T, typename Number>
+void FillIntegers(const KernelContext& ctx, const Philox& start, Tensor& t, const Number& number) {
+  constexpr int64_t kWords = sizeof(T) / 4;
+  const auto make = [&number](const Philox& s, int64_t first, int64_t count, T* numbers) {
+    uint32_t words[4 * kRandomBatch];
+    RandomWords(After(s, static_cast<uint64_t>(first)), 1, count, words);
+    for (int64_t i = 0; i < 4 * count / kWords; ++i) numbers[i] = number(words + i * kWords);
+  };
+  FillGroups(ctx, start, 4 / kWords, 12, t.mutable_data<T>(), t.num_elements(), make);
+}
+
+// RandomUniformInt and its stateless forms.
+template <Source kSource>
 class UniformIntKernel : public RandomKernel {
  public:
-  Status Init(const KernelInit& init) override { return kStateless ? absl::OkStatus() : RandomKernel::Init(init); }
+  Status Init(const KernelInit& init) override {
+    return kSource == Source::kOwn ? RandomKernel::Init(init) : absl::OkStatus();
+  }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-    constexpr int kLow = kStateless ? 2 : 1;
+    constexpr int kLow = kSource == Source::kOwn ? 1 : kSource == Source::kSeed ? 2 : 4;
     for (int i : {kLow, kLow + 1}) {
       if (!ctx.input(i).shape().IsScalar()) {
         return InvalidArgument(
             i == kLow ? "minval" : "maxval", " must be a scalar, got ", ctx.input(i).shape().ToString());
       }
     }
-    MR_ASSIGN_OR_RETURN(const int64_t low, ctx.input(kLow).IntScalar());
-    MR_ASSIGN_OR_RETURN(const int64_t high, ctx.input(kLow + 1).IntScalar());
     Philox start;
-    if constexpr (kStateless) {
-      MR_ASSIGN_OR_RETURN(start, StatelessStream(ctx, 1));
+    if constexpr (kSource != Source::kOwn) {
+      MR_ASSIGN_OR_RETURN(start, StreamOf<kSource>(ctx));
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
-    const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-    if (!kStateless) start = Reserve(shape.num_elements());
-    if (out->dtype() == DType::kInt64) {
-      Numbers<int64_t>(ctx, start, low, range, *out);
-    } else {
-      Numbers<int32_t>(ctx, start, low, range, *out);
-    }
-    return absl::OkStatus();
+    Status status;
+    VisitTypes<int32_t, int64_t, uint32_t, uint64_t>(out->dtype(), [&]<typename T>() {
+      const T low = *ctx.input(kLow).data<T>(), high = *ctx.input(kLow + 1).data<T>();
+      if (low >= high) {
+        status = InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
+        return;
+      }
+      const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+      if (kSource == Source::kOwn) start = Reserve(shape.num_elements());
+      FillIntegers<T>(ctx, start, *out, [low, range](const uint32_t* x) {
+        const uint64_t rest = sizeof(T) == 8 ? (uint64_t{x[0]} | uint64_t{x[1]} << 32) % range : Rest(x[0], range);
+        return static_cast<T>(static_cast<uint64_t>(low) + rest);
+      });
+    });
+    return status;
   }
 
  private:
-  template <typename T>
-  static void Numbers(const KernelContext& ctx, const Philox& start, int64_t low, uint64_t range, Tensor& t) {
-    const auto make = [low, range](const Philox& s, int64_t first, int64_t count, T* numbers) {
-      uint32_t words[4 * kRandomBatch];
-      RandomWords(After(s, static_cast<uint64_t>(first)), 1, count, words);
-      constexpr int64_t kWords = sizeof(T) / 4;
-      for (int64_t i = 0; i < 4 * count / kWords; ++i) {
-        const uint32_t* x = words + i * kWords;
-        const uint64_t rest = kWords == 2 ? (uint64_t{x[0]} | uint64_t{x[1]} << 32) % range : Rest(x[0], range);
-        numbers[i] = static_cast<T>(static_cast<uint64_t>(low) + rest);
-      }
-    };
-    FillGroups(ctx, start, sizeof(T) == 8 ? 2 : 4, 12, t.mutable_data<T>(), t.num_elements(), make);
-  }
   // x % range for a range of at most 2^32: division in 32 bits is several times as fast.
   static uint64_t Rest(uint32_t x, uint64_t range) {
     return range > 0xffffffffu ? x : x % static_cast<uint32_t>(range);
   }
 };
+
+// All bits of the numbers are random.
+template <Source kSource>
+Status FullIntegers(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
+  MR_ASSIGN_OR_RETURN(const Philox start, StreamOf<kSource>(ctx));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  VisitTypes<int32_t, int64_t, uint32_t, uint64_t>(out->dtype(), [&]<typename T>() {
+    FillIntegers<T>(ctx, start, *out, [](const uint32_t* x) {
+      return static_cast<T>(sizeof(T) == 8 ? uint64_t{x[0]} | uint64_t{x[1]} << 32 : x[0]);
+    });
+  });
+  return absl::OkStatus();
+}
+
+// What a seed stands for.
+Status KeyCounter(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx, 0));
+  MR_ASSIGN_OR_RETURN(Tensor * key, ctx.AllocateOutput(0, Shape::Vector(1)));
+  MR_ASSIGN_OR_RETURN(Tensor * counter, ctx.AllocateOutput(1, Shape::Vector(2)));
+  const auto join = [](uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; };
+  *key->mutable_data<uint64_t>() = join(stream.key()[0], stream.key()[1]);
+  const Philox::Block& c = stream.counter();
+  counter->mutable_data<uint64_t>()[0] = join(c[0], c[1]);
+  counter->mutable_data<uint64_t>()[1] = join(c[2], c[3]);
+  return absl::OkStatus();
+}
+
+template <int kOutput>
+Status Algorithm(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(Tensor * alg, ctx.AllocateOutput(kOutput, Shape()));
+  *alg->mutable_data<int32_t>() = kPhiloxAlgorithm;
+  return absl::OkStatus();
+}
+
+Status KeyCounterAlgorithm(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(KeyCounter(ctx));
+  return Algorithm<2>(ctx);
+}
 
 }  // namespace
 
@@ -279,14 +351,23 @@ void RegisterRandomKernels(KernelRegistry& r) {
   r.Add<FillKernel<Uniform>>({.op = "RandomUniform", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
   r.Add<FillKernel<Normal>>({.op = "RandomStandardNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
   r.Add<FillKernel<Truncated>>({.op = "TruncatedNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
-  r.AddFn({.op = "StatelessRandomUniform", .types = {{"dtype", floats}}, .cost = CostlyElementCost},
-          FillStateless<Uniform>);
-  r.AddFn(
-      {.op = "StatelessRandomNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost}, FillStateless<Normal>);
-  r.AddFn({.op = "StatelessTruncatedNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost},
-          FillStateless<Truncated>);
-  r.Add<UniformIntKernel<false>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
-  r.Add<UniformIntKernel<true>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
+  const auto stateless = [&](const char* op, Status (*fill)(KernelContext&)) {
+    r.AddFn({.op = op, .types = {{"dtype", floats}}, .cost = CostlyElementCost}, fill);
+  };
+  stateless("StatelessRandomUniform", FillStateless<Uniform, Source::kSeed>);
+  stateless("StatelessRandomUniformV2", FillStateless<Uniform, Source::kKey>);
+  stateless("StatelessRandomNormal", FillStateless<Normal, Source::kSeed>);
+  stateless("StatelessRandomNormalV2", FillStateless<Normal, Source::kKey>);
+  stateless("StatelessTruncatedNormal", FillStateless<Truncated, Source::kSeed>);
+  stateless("StatelessTruncatedNormalV2", FillStateless<Truncated, Source::kKey>);
+  r.Add<UniformIntKernel<Source::kOwn>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
+  r.Add<UniformIntKernel<Source::kSeed>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
+  r.Add<UniformIntKernel<Source::kKey>>({.op = "StatelessRandomUniformIntV2"});
+  r.AddFn({.op = "StatelessRandomUniformFullInt"}, FullIntegers<Source::kSeed>);
+  r.AddFn({.op = "StatelessRandomUniformFullIntV2"}, FullIntegers<Source::kKey>);
+  r.AddFn({.op = "StatelessRandomGetKeyCounter"}, KeyCounter);
+  r.AddFn({.op = "StatelessRandomGetAlg"}, Algorithm<0>);
+  r.AddFn({.op = "StatelessRandomGetKeyCounterAlg"}, KeyCounterAlgorithm);
   RegisterRandomSamplers(r);
   RegisterTruncatedNormal(r);
 }

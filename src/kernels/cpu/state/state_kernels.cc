@@ -227,6 +227,8 @@ Status IsInitializedResource(KernelContext& ctx) {
   return OutputBool(ctx, v.ok() && (*v)->IsInitialized());
 }
 
+Status FindResource(KernelContext& ctx) { return ResourceFromInput<Variable>(ctx, 0).status(); }
+
 Status ShapeOfResource(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
   const Tensor value = v->ReadOrEmpty();
@@ -362,6 +364,7 @@ void AddVariableKernels(AnyDeviceKernels& r) {
   r.AddFn("ReadVariableOp", {}, ReadResource);
   r.AddFn("IsVariableInitialized", {"is_initialized"}, IsInitializedRef);
   r.AddFn("VarIsInitializedOp", {"is_initialized"}, IsInitializedResource);
+  r.AddFn("DisableCopyOnRead", {}, FindResource);
   r.AddFn("VariableShape", {"output"}, ShapeOfResource);
   r.Add<DestroyResourceKernel>("DestroyResourceOp");
 }

@@ -368,12 +368,14 @@ Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, Attr
   }
   std::vector<std::string> unknown;
   MR_RETURN_IF_ERROR(CompleteAttrs(op, attrs, &unknown));
-  // What newer writers add and nothing depends on: names for people, and what is off or empty where it is not used.
+  // What newer writers add and nothing depends on: names for people, and what is off or empty where it is not used. And
+  // what kernels read although the schema, which older readers share, does not have it.
   std::erase_if(unknown, [attrs](const std::string& name) {
     const AttrValue& value = attrs->find(name)->second;
     const auto* flag = value.get<bool>();
     const auto* text = value.get<std::string>();
-    return name == "debug_name" || value.list_size() == 0 || (flag && !*flag) || (text && text->empty());
+    return name == "debug_name" || name == "validate_shape" || value.list_size() == 0 || (flag && !*flag) ||
+           (text && text->empty());
   });
   if (!unknown.empty() && FirstOf(op.name)) {
     LogInfo("op ", op.name, " (node '", node.name, "') has the unknown attribute '", Clip(unknown[0]), "'",

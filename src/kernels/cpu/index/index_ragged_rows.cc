@@ -38,7 +38,7 @@ Status SetSplits(KernelContext& ctx, int o, const std::vector<int64_t>& splits) 
 template <typename T>
 StatusOr<int64_t> RangeLength(T start, T limit, T delta) {
   if constexpr (std::is_integral_v<T>) {
-    if (delta == 0) return InvalidArgument("delta must not be 0");
+    if (delta == 0) return InvalidArgument("Requires delta != 0");
     if (delta > 0 ? start >= limit : start <= limit) return 0;
     const auto low = static_cast<uint64_t>(delta > 0 ? start : limit);
     const auto high = static_cast<uint64_t>(delta > 0 ? limit : start);
@@ -48,7 +48,7 @@ StatusOr<int64_t> RangeLength(T start, T limit, T delta) {
     return static_cast<int64_t>(n);
   } else {
     const auto from = static_cast<double>(start), to = static_cast<double>(limit), step = static_cast<double>(delta);
-    if (step == 0) return InvalidArgument("delta must not be 0");
+    if (step == 0) return InvalidArgument("Requires delta != 0");
     if (step > 0 ? from >= to : from <= to) return 0;
     // In the type's own arithmetic, which says where the last one is.
     const auto n = std::ceil(std::abs(static_cast<double>(static_cast<T>(static_cast<T>(to - from) / delta))));

@@ -116,3 +116,30 @@ def test_networks_that_are_subclasses_are_called():
             return inputs * 2
 
     assert K.get_value(Twice()(tf.ones([2]))).tolist() == [2, 2]
+
+
+def test_layers_may_put_out_a_variable():
+    class Gives(L.Layer):
+        def build(self, input_shape):
+            self.v = self.add_weight("v", shape=(2, 5), initializer="ones")
+            super().build(input_shape)
+
+        def call(self, inputs):
+            return self.v
+
+    start = keras.Input((10,))
+    model = keras.Model(start, L.Dense(1, kernel_initializer="ones")(Gives()(start)))
+    assert model.predict(np.ones((2, 10))).tolist() == [[5], [5]] and len(model.weights) == 3
+
+
+def test_batch_sizes_of_inputs_have_to_be_one():
+    inputs = [keras.Input((10,), batch_size=size) for size in (2, 3, 2)]
+    with pytest.raises(ValueError, match="specified batch sizes of the Input Layers are incompatible. Found batch sizes: .2, 3"):
+        keras.Model(inputs[:2], L.Lambda(lambda parts: tf.concat(parts, 0))(inputs[:2]))
+    assert keras.Model([inputs[0], inputs[2]], L.add([inputs[0], inputs[2]])).input_shape == [(2, 10), (2, 10)]
+
+
+def test_transposed_convolutions_of_any_number_of_images():
+    x, kernel = tf.ones([2, 4, 4, 3]), tf.ones([2, 2, 5, 3])
+    made = [K.conv2d_transpose(x, kernel, (size, 8, 8, 5), strides=(2, 2), padding="same") for size in (2, None)]
+    np.testing.assert_array_equal(*values(made))

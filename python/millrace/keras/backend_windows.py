@@ -113,9 +113,11 @@ def transposed_sizes(
 def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any, rate: Any = 1) -> Any:
     first, step = layout(data_format) == "channels_first", _sized(strides, n, "strides")
     op = nn_ops.conv2d_transpose if n == 2 else nn_ops.conv3d_transpose
-    shape = output_shape if not isinstance(output_shape, (list, tuple)) else array_ops.stack(list(output_shape))
+    x, shape = convert_to_tensor(x), output_shape
+    if isinstance(shape, (list, tuple)):
+        shape = array_ops.stack([array_ops.shape(x)[0] if shape[0] is None else shape[0], *shape[1:]])
     steps, rates = ([1, 1, *s] if first else [1, *s, 1] for s in (step, _sized(rate, n, "dilation_rate")))
-    return op(convert_to_tensor(x), convert_to_tensor(kernel), shape, steps, _padding(padding), data_format=_FORMATS[n][first], dilations=rates)
+    return op(x, convert_to_tensor(kernel), shape, steps, _padding(padding), data_format=_FORMATS[n][first], dilations=rates)
 
 
 def conv2d_transpose(

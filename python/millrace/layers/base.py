@@ -296,7 +296,7 @@ class Layer(Parts):
             outputs = nest.flatten(made)
             self._regularize(outputs, tensors)
             if self._tracks(tensors):
-                outputs = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
+                outputs = [convert_to_tensor(t) if isinstance(t, Variable) else array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
                 while_training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors) or self.uses_learning_phase
                 told = [getattr(t, "_keras_mask", None) for t in outputs]  # by layers that call has called
                 new_masks = told if all(m is not None for m in told) else self._masks_behind(given, mask)

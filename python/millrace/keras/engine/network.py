@@ -124,6 +124,9 @@ class Network(Layer):
                         "Input tensors to a %s must come from `tf.keras.Input`. Received: %s (missing previous layer metadata)." % (type(self).__name__, x)
                     )
                 )
+        sizes = sorted({shape[0] for shape in map(shape_tuple, inputs) if shape and shape[0] is not None})
+        if len(sizes) > 1:
+            raise at_user_line(ValueError("The specified batch sizes of the Input Layers are incompatible. Found batch sizes: %s" % sizes))
         layers_of_operations(outputs)
         for x in outputs:
             if not is_keras_tensor(x):

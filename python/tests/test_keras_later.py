@@ -214,6 +214,16 @@ def test_wrappers_for_scikit_learn():
         wrapped.KerasRegressor(build, colour=1)
 
 
+def test_attention_where_no_value_is_to_be_seen():
+    """Masks count once each: a query that sees nothing takes all values alike."""
+    query, value = tf.ones([1, 2, 3]), tf.constant([[[1.0] * 3, [2.0] * 3, [6.0] * 3]])
+    masks = [None, tf.constant([[False, True, False]])]
+    for layer in (keras.layers.Attention(causal=True), keras.layers.AdditiveAttention(use_scale=False, causal=True)):
+        made = layer([query, value], mask=masks)
+        np.testing.assert_allclose(tf.get_default_session().run(made)[0, :, 0], [3, 2], rtol=1e-6)
+        assert type(layer).from_config(layer.get_config()).causal
+
+
 def test_scaled_losses():
     E = tf.train.experimental
     v = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=True)

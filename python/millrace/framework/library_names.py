@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
@@ -35,6 +36,14 @@ class RegisterShape:
             raise KeyError("Registering two shape functions with name %r!" % self._op_type)
         self._registered[self._op_type] = f
         return f
+
+
+_numbers = itertools.count()
+
+
+def uid() -> int:
+    """A number that nobody was given before."""
+    return next(_numbers)
 
 
 def _set_call_cpp_shape_fn(call_cpp_shape_fn: Any) -> None:

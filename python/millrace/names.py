@@ -720,6 +720,7 @@ layers.python.layers layers.python.layers.summaries layers.python.layers.embeddi
 layers.python.layers.layers layers.python.layers.initializers layers.python.layers.regularizers = contrib.layers
 layers.python.layers.encoders layers.python.layers.normalization = contrib.layers
 layers.python.ops.sparse_ops layers.python.ops.sparse_feature_cross_op = contrib.layers_sparse
+layers.python.layers.rev_block_lib = contrib.layers_reversible contrib.layers_memory
 layers.python.layers.target_column = contrib.layers_targets
 layers.python.layers.utils layers.utils slim.utils = contrib.layers_utils
 layers.python.layers.feature_column layers.python.layers.feature_column_ops layers.feature_column = contrib.feature_columns

@@ -248,3 +248,49 @@ def test_averages_of_a_normalization_that_is_not_trained(rank, arguments, own, t
         session.run(tf.global_variables_initializer())
         session.run([y, tf.get_collection(tf.GraphKeys.UPDATE_OPS), tf.get_collection("mine")])
         assert session.run("BatchNorm/moving_mean:0").tolist() == [0.5 if own or trainable else 0.0] * 3
+
+
+def test_reversible_layers():
+    layers = tf.contrib.layers
+    x, side = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        given, more = tf.constant(x), tf.constant(side)
+        halves = tf.split(given, 2, 1)
+
+        def f(x, side):
+            return tf.layers.dense(x, 2, tf.tanh) * side[0][:, :2]
+
+        def g(x):
+            return tf.layers.dense(x, 2, tf.sigmoid)
+
+        made = []
+        for training in (True, False):
+            with tf.variable_scope("block", reuse=not training):
+                made.append(tf.concat(layers.rev_block(*halves, f, g, num_layers=3, f_side_input=[more], is_training=training), 1))
+        variables = tf.trainable_variables()
+        assert len(variables) == 12 and variables[0].op.name == "block/revblock/revlayer_0/f/dense/kernel"
+        block = layers.RevBlock([g] * 3, g, num_layers=3)
+        ends = block.forward(*halves)
+        back = tf.concat(block.backward(*ends), 1)
+        assert len(block.trainable_variables) == 12
+        weights = tf.constant(np.arange(12.0).reshape(3, 4), tf.float32)
+        wanted = [tf.gradients(tf.reduce_sum(weights * tf.square(y)), [given, more, *variables]) for y in made]
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(*session.run(made))
+        for efficient, plain in zip(*session.run(wanted)):
+            np.testing.assert_allclose(efficient, plain, rtol=2e-4, atol=1e-4)
+        np.testing.assert_allclose(session.run(back), x, atol=1e-5)
+    with pytest.raises(ValueError, match="2 layers, but 1 functions"):
+        layers.RevBlock([g], g, num_layers=2)
+
+
+def test_recompute_grad_with_arguments():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.constant(3.0)
+
+        @tf.contrib.layers.recompute_grad(use_data_dep=True)
+        def cube(x):
+            return x * x * x
+
+        assert session.run(tf.gradients(cube(x), x)) == [27.0]

@@ -16,6 +16,7 @@ from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
 from millrace.contrib.layers_memory import recompute_grad  # noqa: F401
+from millrace.contrib.layers_reversible import RevBlock, rev_block  # noqa: F401
 from millrace.contrib.layers_norms import gdn, group_norm, instance_norm, layer_norm  # noqa: F401
 from millrace.contrib.layers_regularizers import (  # noqa: F401
     apply_regularization,

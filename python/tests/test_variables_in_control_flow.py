@@ -140,3 +140,21 @@ def test_a_product_with_one_keeps_the_value_from_before():
         changed = tf.assign(v, 10.0)
     with tf.control_dependencies([changed]):
         assert _values([before + 1.0, v + 0.0]) == [4, 10]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("make", [lambda: tf.train.MomentumOptimizer(0.5, 0.5), lambda: tf.train.AdamOptimizer(0.5)])
+def test_slots_of_an_update_in_a_branch_can_be_read(use_resource, make, tmp_path):
+    v = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=use_resource)
+    optimizer, pred = make(), tf.placeholder(tf.bool, [])
+    train = tf.cond(pred, lambda: tf.group(optimizer.minimize(tf.reduce_sum(v * v), var_list=[v])), tf.no_op)
+    slots = [optimizer.get_slot(v, name) for name in optimizer.get_slot_names()]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train, {pred: False})
+        assert not any(value.any() for value in session.run(slots))
+        session.run(train, {pred: True})
+        values = session.run(slots)
+        assert all(value.any() for value in values)
+        path = tf.train.Saver().save(session, str(tmp_path / "c"))
+        np.testing.assert_array_equal(tf.train.load_variable(path, slots[0].op.name), values[0])

@@ -103,7 +103,12 @@ class RuleOptimizer(Optimizer):
 
     def _adopt(self, graph: Any, known: int) -> None:
         """Makes Variables of the nodes that the library has added for slots, in TensorFlow's order: powers first, a variable's slots by their numbers."""
-        added = [op for op in graph.get_operations()[known:] if op.type in ("VariableV2", "VarHandleOp")]
+        made = graph.get_operations()[known:]
+        added = [op for op in made if op.type in ("VariableV2", "VarHandleOp")]
+        owners = tuple(op.name + "/" for op in added)
+        for op in made:
+            if (op.name + "/").startswith(owners):  # slots are outside of the branch or loop that an update is in
+                op._set_control_flow_context(None)
         stems = [re.sub(r"_\d+$", "", op.name) for op in added]
         powers = {p + "_power" for p in self._powers}
 

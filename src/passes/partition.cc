@@ -6,6 +6,7 @@
 // loop, which goes round once for each iteration: Enter -> Merge -> Switch -> NextIteration, with the predicate of the
 // real loop, one small message an iteration. Every Recv inside waits for its Merge, so it runs once an iteration, the
 // last and dead one included, as the Send does. No one coordinates the end: each device sees the predicate.
+#include <algorithm>
 #include <map>
 
 #include "base/hash_map.h"
@@ -46,7 +47,10 @@ class Partitioner {
     for (Node* n : order) {
       if (n->control_op() == ControlOp::kLoopCond) loop_cond_[tree_.RunsIn(n)] = n;
     }
-    for (Node* n : order) MR_RETURN_IF_ERROR(Copy(n));
+    const HashSet<const Node*> left_out = OnlyWaitForOthers(order);
+    for (Node* n : order) {
+      if (!left_out.contains(n)) MR_RETURN_IF_ERROR(Copy(n));
+    }
     MR_RETURN_IF_ERROR(CloseLoops(order));
     MR_RETURN_IF_ERROR(CloseControlLoops());
     std::vector<Partition> result;
@@ -66,6 +70,22 @@ class Partitioner {
     Node* branch = nullptr;  // its Switch
     Node* pivot = nullptr;   // runs where the loop's body does; made when something waits for that
   };
+
+  // Nobody waits for them, as for the groups that clients run: the step is over when what they wait for has run, on
+  // whichever device, and need not be told on theirs.
+  static HashSet<const Node*> OnlyWaitForOthers(const std::vector<Node*>& order) {
+    HashSet<const Node*> left_out;
+    for (auto n = order.rbegin(); n != order.rend(); ++n) {
+      const auto is_elsewhere = [&](const Node* c) { return c->assigned_device() != (*n)->assigned_device(); };
+      const auto is_left_out = [&](const Node* c) { return left_out.contains(c); };
+      if ((*n)->Is(OpTrait::kDoesNothing) &&
+          std::any_of((*n)->control_inputs().begin(), (*n)->control_inputs().end(), is_elsewhere) &&
+          std::all_of((*n)->control_outputs().begin(), (*n)->control_outputs().end(), is_left_out)) {
+        left_out.insert(*n);
+      }
+    }
+    return left_out;
+  }
 
   Status Copy(Node* n) {
     const std::string& device = n->assigned_device();

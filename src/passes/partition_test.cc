@@ -65,6 +65,26 @@ TEST_F(PartitionTest, ATensorCrossesOnceForEachDevice) {
   EXPECT_EQ(*recv.Attr<int64_t>("send_device_incarnation"), 7);
 }
 
+// A group that is run, of groups on each device, as clients make them; not one for which others wait.
+TEST_F(PartitionTest, NobodyIsToldThatAllHasRun) {
+  Node* x = On(0, Add("Placeholder", "x"));
+  Node* far = On(1, Add("Work", "far", {x->output(0)}));
+  Node* near = On(0, Add("Work", "near", {x->output(0)}));
+  Node* of_far = On(1, Add("NoOp", "of_far", {}, {far}));
+  Node* of_both = On(0, Add("NoOp", "of_both", {}, {near, far}));
+  On(0, Add("NoOp", "group", {}, {of_far, of_both}));
+  Node* before = On(0, Add("NoOp", "before", {}, {far}));
+  On(0, Add("Placeholder", "after", {}, {before}));
+  const std::vector<Partition> parts = Partitioned();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].graph->Find("group"), nullptr);
+  EXPECT_EQ(parts[0].graph->Find("of_both"), nullptr);
+  EXPECT_NE(parts[0].graph->Find("before"), nullptr);
+  EXPECT_NE(parts[1].graph->Find("of_far"), nullptr);
+  EXPECT_EQ(Count(*parts[0].graph, "_Recv"), 1) << "that far has run, for who is to run after it";
+  EXPECT_EQ(Count(*parts[1].graph, "_Send"), 1);
+}
+
 TEST_F(PartitionTest, AReferenceCrossesAsAValue) {
   Node* v = On(0, Add("Variable", "v"));
   On(1, Add("Work", "work", {v->output(0)}));

@@ -137,3 +137,23 @@ def test_losses_are_numbers_and_lengths_are_known():
     assert tf.losses.mean_squared_error(x, x).shape.ndims == 0 and tf.losses.mean_pairwise_squared_error(x, x).shape.ndims == 0
     assert tf.losses.huber_loss(x, x, reduction=tf.losses.Reduction.NONE).shape.ndims is None
     assert tf.signal.dct(tf.zeros([2, 5]), n=8).shape == [2, 8]
+
+
+def test_integers_have_moments_and_no_dense_layer(session):
+    x = tf.constant([[1, 2], [3, 6]])
+    for layer in (tf.layers.Dense(2), tf.keras.layers.Dense(2)):
+        with pytest.raises(TypeError, match="non-floating point dtype int32"):
+            layer(x)
+    assert [m.tolist() for m in session.run(tf.nn.moments(x, [0]))] == [[2, 4], [1, 4]]
+    assert session.run(tf.nn.moments(x, [0, 1], keep_dims=True))[0].tolist() == [[3]]
+
+
+def test_weights_of_a_count(session):
+    weights = tf.constant([0.5, 1.0, 2.0])
+    counted = tf.bincount([1, 1, 3], weights)
+    assert session.run(counted).tolist() == [0, 1.5, 0, 2]
+    assert session.run(tf.gradients(counted * [1.0, 2.0, 3.0, 4.0], weights)[0]).tolist() == [2, 2, 4]
+    assert session.run(tf.bincount([1, 1, 3], weights, maxlength=2)).tolist() == [0, 1.5]
+    assert session.run(tf.bincount([1, 1, 3], tf.cast(weights, tf.float16))).dtype == np.float16
+    with pytest.raises(ValueError):
+        tf.bincount([1, 1, 3], np.zeros(0, np.float32))

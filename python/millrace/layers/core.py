@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
@@ -370,6 +371,8 @@ class Dense(SettingsLayer):
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
+        if self.dtype is not None and not (dtypes.as_dtype(self.dtype).is_floating or dtypes.as_dtype(self.dtype).is_complex):
+            raise at_user_line(TypeError("Unable to build `Dense` layer with non-floating point dtype %s: cast its input" % dtypes.as_dtype(self.dtype).name))
         size = TensorShape(input_shape)[-1].value
         if size is None:
             raise at_user_line(ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`."))

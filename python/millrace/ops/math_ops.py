@@ -601,5 +601,8 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
         size = gen_ops.maximum(convert_to_tensor(minlength, dtypes.int32), size)
     if maxlength is not None:
         size = gen_ops.minimum(convert_to_tensor(maxlength, dtypes.int32), size)
-    weights = constant([], dtype) if weights is None else convert_to_tensor(weights, name="weights")
-    return gen_ops.bincount(arr, size, weights)
+    if weights is None:
+        return gen_ops.bincount(arr, size, constant([], dtype))
+    if maxlength is not None:
+        arr = array_ops.where(gen_ops.less(arr, size), arr, -array_ops.ones_like(arr))  # left out
+    return gen_ops.unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, size)

@@ -11,7 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
-from millrace.ops import gen_ops, math_ops
+from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.dialects import either
 
 __all__ = ["moments", "normalize_moments", "sufficient_statistics", "weighted_moments"]
@@ -30,6 +30,11 @@ def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, ke
     del shift
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
     with name_scope(name, "moments", [x, axes]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.is_integer:
+            mean = math_ops.reduce_mean(x, _axes(axes), True)
+            both = mean, math_ops.reduce_mean(gen_ops.squared_difference(x, mean), _axes(axes), True)
+            return both if keep else tuple(array_ops.squeeze(m, _axes(axes)) for m in both)
         return tuple(gen_ops.moments(x, axes=_axes(axes), keep_dims=keep, name=scope))
 
 

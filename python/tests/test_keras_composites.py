@@ -133,3 +133,21 @@ def test_values_by_rows():
         whole = model.predict(value, steps=1)[first:last]
         part = model.predict(rows_of(value, slice(first, last)))
         assert (part == whole[:, : part.shape[1]]).all()
+
+
+def test_subclasses_are_connected_to_inputs_like_arrays():
+    class Twice(tf.keras.Model):
+        def call(self, inputs):
+            return inputs * 2
+
+    model = Twice()
+    model._set_inputs(np.ones((4, 3)))
+    assert model.inputs[0].shape.as_list() == [None, 3] and model.predict(np.ones((2, 3))).tolist() == [[2.0] * 3] * 2
+
+
+def test_targets_may_be_a_variable():
+    start = tf.keras.Input((3,))
+    model = tf.keras.Model(start, start * 1.0)
+    target = tf.keras.backend.variable(np.zeros((2, 3)))
+    model.compile("sgd", "mse", target_tensors=target)
+    assert model.test_on_batch(np.ones((2, 3))) == 1.0

@@ -143,3 +143,32 @@ def test_transposed_convolutions_of_any_number_of_images():
     x, kernel = tf.ones([2, 4, 4, 3]), tf.ones([2, 2, 5, 3])
     made = [K.conv2d_transpose(x, kernel, (size, 8, 8, 5), strides=(2, 2), padding="same") for size in (2, None)]
     np.testing.assert_array_equal(*values(made))
+
+
+class BuiltAtOnce(keras.Model):
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes, self.hidden, self.last = sizes, L.Dense(sizes[1]), L.Dense(sizes[2])
+        self.build((None, sizes[0]))
+
+    def call(self, inputs):
+        return self.last(self.hidden(inputs))
+
+    def get_config(self):
+        return {"sizes": self.sizes}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def test_models_within_models_that_were_built_before(tmp_path):
+    starts = [keras.Input((4,), name=name) for name in ("one", "two")]
+    shared = BuiltAtOnce([4, 3, 2])
+    model = keras.Model(starts, L.add([shared(x) for x in starts]))
+    data = [np.random.RandomState(i).rand(5, 4) for i in range(2)]
+    wanted = model.predict(data)
+    pytest.importorskip("h5py")
+    model.save(str(tmp_path / "m.h5"))
+    again = keras.models.load_model(str(tmp_path / "m.h5"), custom_objects={"BuiltAtOnce": BuiltAtOnce}, compile=False)
+    np.testing.assert_allclose(again.predict(data), wanted, rtol=1e-6)

@@ -94,11 +94,12 @@ class Network(Layer):
             raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
         many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
         inputs = [K.placeholder(shape=tuple(TensorShape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
-        self._is_building = True
+        self._is_building, calls_before = True, len(self._inbound_nodes)
         try:
             self(inputs if many else inputs[0])
         finally:
             self._is_building = False
+            del self._inbound_nodes[calls_before:]  # it is no call of the program's
 
     def _around_call(self) -> Any:
         return contextlib.nullcontext() if self._is_building else super()._around_call()  # build names no scope

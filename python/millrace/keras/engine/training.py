@@ -19,7 +19,7 @@ from millrace.keras.engine import training_data as data
 from millrace.keras.engine.composites import fed_as
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
-from millrace.layers.base import Layer
+from millrace.layers.base import Layer, is_keras_tensor
 from millrace.keras.engine.inputs import input_like
 from millrace.layers.nodes import listed, one_or_all, reachable_from, shape_tuple, with_leaves
 from millrace.keras.engine.network import Network
@@ -27,6 +27,7 @@ from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
 from millrace.keras.engine.training_streams import is_data_set
 from millrace.ops import array_ops, math_ops
+from millrace.ops.variables import Variable
 
 _check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, data.slice_arrays, data.standardize_input_data
 _standardize_weights = data.standardize_weights
@@ -134,7 +135,8 @@ class Model(TrainingLoops, SavedWeights, Network):
             self._set_inputs({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else [input_like(a) for a in listed(x)])
 
     def _set_inputs(self, inputs: Any, outputs: Any = None, training: Any = None) -> None:
-        """Connects a model that is a subclass to an Input, several in a list, or in a dictionary by name."""
+        """Connects a model that is a subclass to an Input, several in a list, or in a dictionary by name; of arrays to inputs like them."""
+        inputs = with_leaves(lambda x: x if is_keras_tensor(x) else input_like(x), inputs)
         told = {} if training is None else {"training": training}
         made = self(inputs if isinstance(inputs, dict) else one_or_all(listed(inputs)), **told) if outputs is None else outputs
         inputs = list(inputs.values()) if isinstance(inputs, dict) else listed(inputs)
@@ -208,7 +210,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             if self.sample_weight_mode != []
             else _per_output([], names, "sample_weight_mode", None)
         )
-        given_targets = [self._given_targets] if isinstance(self._given_targets, Tensor) else self._given_targets
+        given_targets = [self._given_targets] if isinstance(self._given_targets, (Tensor, Variable)) else self._given_targets
         if given_targets is not None and not isinstance(given_targets, (list, tuple, dict)):
             raise at_user_line(TypeError("Expected `target_tensors` to be a tensor, a list or tuple, or a dictionary, but got: %s" % (given_targets,)))
         targets = _per_output(given_targets, names, "target_tensors", None)

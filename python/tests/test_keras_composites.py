@@ -143,6 +143,9 @@ def test_subclasses_are_connected_to_inputs_like_arrays():
     model = Twice()
     model._set_inputs(np.ones((4, 3)))
     assert model.inputs[0].shape.as_list() == [None, 3] and model.predict(np.ones((2, 3))).tolist() == [[2.0] * 3] * 2
+    own, model = tf.placeholder(tf.float32, [None, 3]), Twice()
+    model._set_inputs(own)
+    assert model.inputs == [own] and model.predict(np.ones((2, 3))).tolist() == [[2.0] * 3] * 2
 
 
 def test_targets_may_be_a_variable():

@@ -20,7 +20,7 @@ from millrace.keras.engine.composites import fed_as
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer, is_keras_tensor
-from millrace.keras.engine.inputs import input_like
+from millrace.keras.engine.inputs import Input, input_like
 from millrace.layers.nodes import listed, one_or_all, reachable_from, shape_tuple, with_leaves
 from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
@@ -136,7 +136,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def _set_inputs(self, inputs: Any, outputs: Any = None, training: Any = None) -> None:
         """Connects a model that is a subclass to an Input, several in a list, or in a dictionary by name; of arrays to inputs like them."""
-        inputs = with_leaves(lambda x: x if is_keras_tensor(x) else input_like(x), inputs)
+        inputs = with_leaves(lambda x: x if is_keras_tensor(x) else Input(tensor=x) if isinstance(x, Tensor) else input_like(x), inputs)
         told = {} if training is None else {"training": training}
         made = self(inputs if isinstance(inputs, dict) else one_or_all(listed(inputs)), **told) if outputs is None else outputs
         inputs = list(inputs.values()) if isinstance(inputs, dict) else listed(inputs)

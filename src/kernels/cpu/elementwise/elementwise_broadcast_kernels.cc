@@ -6,7 +6,7 @@
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/elementwise/elementwise_broadcast.h"
-#include "kernels/cpu/elementwise/elementwise_objects.h"
+#include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
 namespace {
@@ -76,10 +76,8 @@ Status BroadcastGradientArgs(KernelContext& ctx) {
   return SetInts(ctx, 1, rb);
 }
 
-template <typename E>
-void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, const void* in_raw, void* out_raw) {
-  const E* in = static_cast<const E*>(in_raw);
-  E* out = static_cast<E*>(out_raw);
+void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, DType dtype, const void* in, void* out) {
+  const RunFns runs = RunFunctions(dtype);
   const int64_t inner = plan.inner();
   const bool moves = plan.Moves(0);
   constexpr int64_t kPart = 1 << 16;
@@ -91,14 +89,9 @@ void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, const void* in_raw,
         int64_t part = begin % parts;
         for (int64_t unit = begin; unit < end; ++unit) {
           const int64_t first = part * kPart;
-          const int64_t n = std::min(kPart, inner - first);
-          E* to = out + number * inner + first;
-          const E* from = in + row.offset(0);
-          if (moves) {
-            std::copy_n(from + first, n, to);
-          } else {
-            std::fill_n(to, n, *from);
-          }
+          const int64_t from = row.offset(0) + (moves ? first : 0);
+          (moves ? runs.copy : runs.fill)(ElementAt(out, dtype, number * inner + first), ElementAt(in, dtype, from),
+                                          std::min(kPart, inner - first));
           if (++part == parts) {
             part = 0;
             ++number;
@@ -126,7 +119,7 @@ Status BroadcastTo(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
   const BroadcastPlan plan({&in.shape()}, shape);
-  DispatchElement(in.dtype(), [&]<typename E>() { CopyRows<E>(ctx, plan, in.raw(), out->mutable_raw()); });
+  CopyRows(ctx, plan, in.dtype(), in.raw(), out->mutable_raw());
   return absl::OkStatus();
 }
 

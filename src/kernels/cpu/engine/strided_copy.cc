@@ -167,7 +167,8 @@ Nest ChooseKernel(DType dtype, CopyDims dims) {
   }
   const CopyDim items = PopBack(&dims);
   SetItems(&nest, items);
-  if (items.dst_stride == nest.item_bytes) {
+  const bool fills = items.src_stride == 0 && items.size * nest.item_bytes >= 64;
+  if (items.dst_stride == nest.item_bytes && !fills) {
     for (size_t k = 0; k < dims.size(); ++k) {
       if (dims[k].src_stride != nest.item_bytes) continue;
       SetRows(&nest, dims[k]);

@@ -86,9 +86,16 @@ std::string EncodeWav(absl::Span<const float> samples, uint64_t channels, uint64
   PutLittle(16, 2, &out);  // bits
   out += "data";
   PutLittle(bytes, 4, &out);
+  const size_t head = out.size();
+  out.resize(head + bytes);
+  char* to = out.data() + head;
   for (const float s : samples) {
-    const float scaled = std::isnan(s) ? 0.0f : std::clamp(std::round(s * 32768.0f), -32768.0f, 32767.0f);
-    PutLittle(static_cast<uint64_t>(static_cast<int64_t>(scaled)), 2, &out);
+    // Half away from zero: from the number next to a half on, truncation does it.
+    const float scaled = s * 32768.0f, moved = scaled + std::copysign(0x1.fffffep-2f, scaled);
+    const float within = moved < -32768.0f ? -32768.0f : moved > 32767.0f ? 32767.0f : moved;
+    const auto sample = static_cast<uint16_t>(static_cast<int32_t>(within == within ? within : 0.0f));
+    *to++ = static_cast<char>(sample);
+    *to++ = static_cast<char>(sample >> 8);
   }
   return out;
 }

@@ -52,9 +52,10 @@ template <typename T>
 void DrawBox(T* image, const Canvas& c, const float* box, const Palette& palette, int64_t number) {
   const Extent rows(box[0], box[2], c.height), columns(box[1], box[3], c.width);
   if (!rows.Shows(c.height) || !columns.Shows(c.width)) return;
+  T colour[4];
+  for (int64_t d = 0; d < c.depth; ++d) colour[d] = static_cast<T>(palette.At(number, d));
   const auto paint = [&](int64_t row, int64_t column) {
-    T* pixel = image + (row * c.width + column) * c.depth;
-    for (int64_t d = 0; d < c.depth; ++d) pixel[d] = static_cast<T>(palette.At(number, d));
+    std::copy_n(colour, c.depth, image + (row * c.width + column) * c.depth);
   };
   for (const int64_t row : {rows.first, rows.last}) {
     if (!InRange(row, c.height)) continue;

@@ -287,3 +287,57 @@ def test_pairs_of_words_that_are_near(tmp_path):
             session.run(text.skip_gram_sample(words, 2, 1))
         with pytest.raises(ValueError, match="must both be provided"):
             text.skip_gram_sample(words, vocab_freq_table=object(), corpus_size=3)
+
+
+def test_zeros_in_place_of_initial_values():
+    framework = tf.contrib.framework
+    with tf.Graph().as_default(), tf.Session() as session:
+        for resource in (False, True):
+            variable = tf.get_variable("v%d" % resource, initializer=np.ones(2, np.float32), use_resource=resource)
+            zero = framework.zero_initializer(variable)
+            assert session.run(zero).tolist() == [0, 0] and session.run(variable).tolist() == [0, 0]
+            session.run(variable.initializer)
+            with pytest.raises(tf.errors.InvalidArgumentError, match="input is already initialized"):
+                session.run(zero)
+        assert framework.assert_or_get_global_step() is None
+        step = tf.train.get_or_create_global_step()
+        assert framework.assert_or_get_global_step() is step and framework.assert_or_get_global_step(global_step_tensor=step) is step
+        with pytest.raises(TypeError):
+            framework.assert_or_get_global_step(global_step_tensor=tf.constant(1.5))
+
+
+def test_batches_and_times_exchanged():
+    rnn = tf.contrib.rnn
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = np.arange(24.0).reshape(2, 3, 4)
+        unknown = tf.placeholder(tf.float64)
+        for given in (tf.constant(x), unknown):
+            np.testing.assert_array_equal(session.run(rnn.transpose_batch_time(given), {unknown: x}), np.swapaxes(x, 0, 1))
+        with pytest.raises(ValueError, match="rank at least 2"):
+            rnn.transpose_batch_time(tf.zeros([3]))
+        assert rnn.best_effort_input_batch_size([unknown, tf.constant(x)]) == 3
+        assert session.run(rnn.best_effort_input_batch_size([unknown]), {unknown: x}) == 3
+
+
+def test_several_decoders_of_one_encoder():
+    with tf.Graph().as_default(), tf.Session() as session:
+        inputs = [tf.constant([1, 2])] * 2
+        cells = {name: tf.nn.rnn_cell.BasicRNNCell(3) for name in "ab"}
+        previous = tf.placeholder(tf.bool, [])
+        for fed in (False, previous):
+            outputs, states = tf.contrib.legacy_seq2seq.one2many_rnn_seq2seq(
+                inputs,
+                {"a": inputs, "b": inputs[:1]},
+                tf.nn.rnn_cell.BasicRNNCell(3),
+                cells,
+                4,
+                {"a": 5, "b": 6},
+                2,
+                fed,
+                scope="net%d" % isinstance(fed, bool),
+            )
+            session.run(tf.global_variables_initializer())
+            a, b, last = session.run([outputs["a"], outputs["b"], states["a"]], {previous: True})
+            assert [part.shape for part in (*a, *b, last)] == [(2, 5), (2, 5), (2, 6), (2, 3)]
+        with pytest.raises(ValueError, match="different keys"):
+            tf.contrib.legacy_seq2seq.one2many_rnn_seq2seq(inputs, {"a": inputs}, cells["a"], cells, 4, {}, 2)

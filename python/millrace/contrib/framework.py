@@ -19,7 +19,8 @@ from millrace.framework.library_names import _get_graph_from_inputs as get_graph
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope  # noqa: F401
 from millrace.framework.type_spec import BoundedTensorSpec, TensorSpec  # noqa: F401
 from millrace.ops.critical_section import CriticalSection  # noqa: F401
-from millrace.ops.check_ops import is_non_decreasing, is_numeric_tensor, is_strictly_increasing  # noqa: F401
+from millrace.ops.check_ops import assert_scalar, is_non_decreasing, is_numeric_tensor, is_strictly_increasing  # noqa: F401
+from millrace.ops.derived_ops import assert_same_float_dtype  # noqa: F401
 from millrace.ops.control_flow_ops import smart_case, smart_cond, smart_constant_value  # noqa: F401
 from millrace.ops.record_input import RecordInput  # noqa: F401
 from millrace.ops.script_ops import py_func  # noqa: F401
@@ -28,6 +29,7 @@ from millrace.framework.graph import GraphKeys, add_to_collection, get_collectio
 from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
 from millrace.contrib.framework_fusion import fuse_op  # noqa: F401
 from millrace.contrib.framework_printing import print_op  # noqa: F401
+from millrace.contrib.framework_steps import assert_or_get_global_step, zero_initializer  # noqa: F401
 from millrace.contrib.framework_shapes import assert_scalar_int, reduce_sum_n, remove_squeezable_dimensions, with_same_shape, with_shape  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_delta_orthogonal, convolutional_orthogonal_1d  # noqa: F401
 from millrace.ops.orthogonal_kernels import convolutional_orthogonal_2d, convolutional_orthogonal_3d  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
@@ -129,6 +129,40 @@ def embedding_tied_rnn_seq2seq(
             return tied_rnn_seq2seq(encoded, decoded, cell, loop, captured.dtype)
 
         return _feed_previous(feed_previous, decoder, cell.zero_state(1, captured.dtype))
+
+
+def one2many_rnn_seq2seq(
+    encoder_inputs: Any,
+    decoder_inputs_dict: Dict[str, Any],
+    enc_cell: Any,
+    dec_cells_dict: Dict[str, Any],
+    num_encoder_symbols: int,
+    num_decoder_symbols_dict: Dict[str, int],
+    embedding_size: int,
+    feed_previous: Any = False,
+    dtype: Any = None,
+    scope: Any = None,
+) -> Any:
+    """An encoder, and decoders by names, each of rows of its own table: (dict of outputs, dict of states)."""
+    for cell in (enc_cell, *dec_cells_dict.values()):
+        if not isinstance(cell, rnn_cell.RNNCell):
+            raise at_user_line(TypeError("enc_cell and dec_cells have to be RNNCells, got %s" % type(cell)))
+    if set(dec_cells_dict) != set(decoder_inputs_dict):
+        raise at_user_line(ValueError("dec_cells_dict and decoder_inputs_dict have different keys: %s, %s" % (list(dec_cells_dict), list(decoder_inputs_dict))))
+    outputs, states = {}, {}
+    with variable_scope(scope or "one2many_rnn_seq2seq", dtype=dtype) as captured:
+        encoder = rnn_cell.EmbeddingWrapper(enc_cell, num_encoder_symbols, embedding_size)
+        _, state = rnn.static_rnn(encoder, encoder_inputs, dtype=captured.dtype)
+        for name, inputs in decoder_inputs_dict.items():
+            symbols = num_decoder_symbols_dict[name]
+            with variable_scope("one2many_decoder_" + str(name)):
+                cell = rnn_cell.OutputProjectionWrapper(dec_cells_dict[name], symbols)
+
+                def decoder(previous: bool, inputs: Any = inputs, cell: Any = cell, symbols: int = symbols) -> Any:
+                    return embedding_rnn_decoder(inputs, state, cell, symbols, embedding_size, feed_previous=previous)
+
+                outputs[name], states[name] = _feed_previous(feed_previous, decoder, state)
+    return outputs, states
 
 
 def _feed_previous(feed_previous: Any, decoder: Callable[[bool], Any], state: Any) -> Any:

@@ -12,6 +12,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, candidate_sampling, check_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops.gradients import gradients
+from millrace.ops.morphology import nth_element  # noqa: F401
+from millrace.ops.pool_ops import conv1d_transpose  # noqa: F401
 
 
 def deprecated_flipped_softmax_cross_entropy_with_logits(logits: Any, labels: Any, dim: int = -1, name: Optional[str] = None) -> Tensor:

@@ -2,6 +2,11 @@
 # mypy: implicit-reexport
 """tf.contrib.rnn: recurrent cells and networks, as in tf.nn."""
 
+from typing import Any
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.ops import array_ops, math_ops
 from millrace.ops.rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn  # noqa: F401
 from millrace.ops.rnn_cell import (  # noqa: F401
     BasicLSTMCell,
@@ -47,11 +52,32 @@ linear = _linear
 core_rnn_cell = rnn_cell
 
 
+def transpose_batch_time(x: Any) -> Any:
+    """A tensor with its first two dimensions exchanged."""
+    x = convert_to_tensor(x)
+    rank = x.get_shape().ndims
+    if rank is not None and rank < 2:
+        raise at_user_line(ValueError("Expected input tensor %s to have rank at least 2, but saw shape: %s" % (x.name, x.get_shape())))
+    if rank is None:
+        return array_ops.transpose(x, array_ops.concat([[1, 0], math_ops.range(2, array_ops.rank(x))], 0))
+    return array_ops.transpose(x, [1, 0, *range(2, rank)])
+
+
+def best_effort_input_batch_size(flat_input: Any) -> Any:
+    """The size of the batch of one of some tensors [time, batch, ...]: a number where one of them knows it, and otherwise a tensor."""
+    for part in flat_input:
+        shape = part.get_shape()
+        if shape.ndims is not None and shape.ndims < 2:
+            raise at_user_line(ValueError("Expected input tensor %s to have rank at least 2" % part.name))
+        if shape.ndims is not None and shape[1].value is not None:
+            return shape[1].value
+    return array_ops.shape(flat_input[0])[1]
+
+
 def stack_bidirectional_rnn(  # type: ignore[no-untyped-def]
     cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None, sequence_length=None, scope=None
 ):
     """(outputs, last states forwards, last states backwards) of layers of two cells, for a list of steps."""
-    from millrace.framework.errors import at_user_line
     from millrace.ops.variable_scope import variable_scope
 
     for name, cells in (("cells_fw", cells_fw), ("cells_bw", cells_bw)):
@@ -88,7 +114,7 @@ def stack_bidirectional_dynamic_rnn(  # type: ignore[no-untyped-def]
     swap_memory=False,
 ):
     """(outputs, last states forwards, last states backwards) of layers of two cells."""
-    from millrace.ops import array_ops, rnn
+    from millrace.ops import rnn
     from millrace.ops.variable_scope import variable_scope
 
     states_fw, states_bw, value = [], [], inputs

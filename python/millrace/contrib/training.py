@@ -23,6 +23,7 @@ from millrace.contrib.training_loops import (  # noqa: F401
     train,
 )
 from millrace.contrib.sgdr_decay import sgdr_decay  # noqa: F401
+from millrace.train.evaluation import _get_or_create_eval_step as get_or_create_eval_step  # noqa: F401
 from millrace.contrib.training_resampling import resample_at_rate, weighted_resample  # noqa: F401
 from millrace.contrib.training_sequences import batch_sequences_with_states  # noqa: F401
 from millrace.contrib.training_states import NextQueuedSequenceBatch, SequenceQueueingStateSaver  # noqa: F401

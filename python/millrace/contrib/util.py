@@ -9,3 +9,4 @@ from millrace.framework.tensor_util import (  # noqa: F401
     make_ndarray,
     make_tensor_proto,
 )
+from millrace.train.meta_graph import ops_used_by_graph_def, stripped_op_list_for_graph  # noqa: F401

@@ -157,3 +157,17 @@ def test_weights_of_a_count(session):
     assert session.run(tf.bincount([1, 1, 3], tf.cast(weights, tf.float16))).dtype == np.float16
     with pytest.raises(ValueError):
         tf.bincount([1, 1, 3], np.zeros(0, np.float32))
+
+
+def test_what_is_known_of_joined_sparse_tensors_and_of_resources(session):
+    part = tf.SparseTensor([[0, 1]], [1.0], [3, 4])
+    assert tf.sparse.concat(-1, [part, part]).get_shape() == [3, 8]
+    small = tf.SparseTensor([[0, 0]], [2.0], [1, 2])
+    joined = tf.sparse.concat(0, [part, small], expand_nonconcat_dim=True)
+    assert joined.get_shape() == [4, 4] and session.run(joined).dense_shape.tolist() == [4, 4]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        session.run(tf.sparse.concat(0, [part, small]))
+    assert tf.sparse.concat(0, [part, tf.sparse_placeholder(tf.float32, [None, 4])]).get_shape().as_list() == [None, None]
+    variable = tf.Variable(tf.placeholder_with_default([1.0], [None]), use_resource=True)
+    session.run(variable.initializer)
+    assert variable.shape.as_list() == [None] and session.run(variable).tolist() == [1]

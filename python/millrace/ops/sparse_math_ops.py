@@ -155,7 +155,20 @@ def sparse_concat(*args: Any, **kwargs: Any) -> SparseTensor:
             largest = math_ops.reduce_max(array_ops.stack(shapes, 0), axis=0)
             along = array_ops.one_hot(axis + (rank if axis < 0 else 0), rank, dtype=dtypes.int64)
             shapes = [largest * (1 - along) + s * along for s in shapes]
-        return SparseTensor(*gen_ops.sparse_concat([p.indices for p in inputs], [p.values for p in inputs], shapes, concat_dim=axis, name=scope))
+        made = gen_ops.sparse_concat([p.indices for p in inputs], [p.values for p in inputs], shapes, concat_dim=axis, name=scope)
+        return SparseTensor(made[0], made[1], _joined_shape(inputs, axis, expand) or made[2])
+
+
+def _joined_shape(inputs: List[SparseTensor], axis: int, expand: bool) -> Optional[List[int]]:
+    """The sizes of what is joined, where they follow from constants and the parts fit: the op says where they do not."""
+    known = [part.get_shape() for part in inputs]
+    if any(not s.is_fully_defined() or s.ndims != known[0].ndims for s in known) or not -known[0].ndims <= axis < known[0].ndims:
+        return None
+    sizes = np.array([s.as_list() for s in known], np.int64)
+    joined = sizes.max(axis=0)
+    joined[axis] = sizes[:, axis].sum()
+    others = np.delete(sizes, axis, axis=1)
+    return joined.tolist() if expand or np.all(others == others[0]) else None
 
 
 def sparse_slice(sp_input: Any, start: Any, size: Any, name: Optional[str] = None) -> SparseTensor:

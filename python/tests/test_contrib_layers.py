@@ -294,3 +294,20 @@ def test_recompute_grad_with_arguments():
             return x * x * x
 
         assert session.run(tf.gradients(cube(x), x)) == [27.0]
+
+
+@pytest.mark.parametrize("mode, count", [("FAN_IN", 4), ("FAN_OUT", 3), ("FAN_AVG", 3.5)])
+def test_scaled_initializers_count_truncation_as_tensorflow_does(sess, mode, count):
+    for factor in (1.0, 2.0):
+        made = layers.variance_scaling_initializer(factor, mode, seed=3)([4, 3])
+        wanted = tf.truncated_normal([4, 3], stddev=np.sqrt(1.3 * factor / count), seed=3)
+        np.testing.assert_allclose(*sess.run([made, wanted]), rtol=1e-6)
+
+
+def test_scaled_initializers_of_parts_count_the_part(sess):
+    parts = tf.get_variable("p", [4, 3], initializer=layers.variance_scaling_initializer(2.0, seed=3), partitioner=tf.fixed_size_partitioner(2))
+    wanted = layers.variance_scaling_initializer(2.0, seed=3)([2, 3])
+    sess.run(tf.global_variables_initializer())
+    first, second, value = sess.run([*parts, wanted])
+    np.testing.assert_allclose(first, value, rtol=1e-6)
+    np.testing.assert_allclose(second, value, rtol=1e-6)

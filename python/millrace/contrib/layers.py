@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Callable, Optional
 
 from millrace import names as _names
@@ -92,7 +93,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
 from millrace.framework.graph import device as device_scope
 from millrace.framework.unique_names import snake
-from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops, random_ops
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 from millrace.ops.variables import PartitionedVariable, assign, assign_sub
 
@@ -146,10 +147,17 @@ def variance_scaling_initializer(
 
 
 class _Scaling(init_ops.VarianceScaling):
+    """Of a part of a variable, the part's own numbers count."""
+
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
         if dtype is not None and not dtypes.as_dtype(dtype).is_floating:
             raise at_user_line(TypeError("Cannot create initializer for non-floating point type %s." % dtypes.as_dtype(dtype).name))
-        return super().__call__(shape, dtype, partition_info)
+        if self.distribution == "uniform":
+            return super().__call__(shape, dtype)
+        fan_in, fan_out = init_ops._compute_fans(shape)
+        count = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
+        stddev = math.sqrt(1.3 * self.scale / count)  # what truncation takes away, as TensorFlow rounds it here
+        return random_ops.truncated_normal(shape, 0.0, stddev, dtype or self.dtype, self.seed)
 
 
 # ---- layers ----

@@ -23,6 +23,16 @@ def replicate_state(start_state: Any, batch_size: Any) -> Any:
     return nest.map_structure(repeated, start_state)
 
 
+def batch_start_time(times: Any) -> Any:
+    """The first times [batch] of windows [batch, window]."""
+    return times[:, 0]
+
+
+def batch_end_time(times: Any) -> Any:
+    """The last times [batch] of windows [batch, window]."""
+    return times[:, -1]
+
+
 class TensorValuedMutableDenseHashTable(MutableDenseHashTable):
     """A table whose values are tensors of any one shape, that of default_value; keys may have any shape too."""
 

@@ -243,31 +243,32 @@ class StateSpaceModel(SequentialTimeSeriesModel):
         return {**predictions, "mean": self._scale_back_data(mean), "covariance": self._scale_back_variance(covariance)}
 
     def _exogenous_input_step(self, current_times: Any, current_exogenous_regressors: Any, state: _State) -> _State:
-        del current_times  # exogenous features act at any time alike
         if self._configuration.exogenous_noise_decreases:
-            state = self._observe_exogenous(current_exogenous_regressors, state)
+            state = self._exogenous_noise_decreasing(current_times, current_exogenous_regressors, state)
         if self._configuration.exogenous_noise_increases:
-            state = self._add_exogenous(current_exogenous_regressors, state)
+            state = self._exogenous_noise_increasing(current_times, current_exogenous_regressors, state)
         return state
 
-    def _observe_exogenous(self, values: Any, state: _State) -> _State:
+    def _exogenous_noise_decreasing(self, current_times: Any, exogenous_values: Any, state: _State) -> _State:
         """Takes linear functions of exogenous numbers [b, m] for an observation of the whole state and the covariance of its noise."""
+        del current_times  # they act alike at all times
         mean, covariance, times = state
         size = self._state_size()
-        everything = eye(size, batch_shape=array_ops.shape(values)[:-1], dtype=self.dtype)
+        everything = eye(size, batch_shape=array_ops.shape(exogenous_values)[:-1], dtype=self.dtype)
         with variable_scope("exogenous_noise_decreasing_covariance"):
-            noise = transform_to_covariance_matrices(values, size)
+            noise = transform_to_covariance_matrices(exogenous_values, size)
         with variable_scope("exogenous_noise_decreasing_observation"):
-            observation = fully_connected(values, size, activation_fn=None)
+            observation = fully_connected(exogenous_values, size, activation_fn=None)
         return (*self._kalman_filter.posterior_from_prior_state(mean, covariance, observation, everything, (mean, noise + covariance), noise), times)
 
-    def _add_exogenous(self, values: Any, state: _State) -> _State:
+    def _exogenous_noise_increasing(self, current_times: Any, exogenous_values: Any, state: _State) -> _State:
         """Adds linear functions of exogenous numbers [b, m] to the state and its covariance."""
+        del current_times  # they act alike at all times
         mean, covariance, times = state
         with variable_scope("exogenous_noise_increasing_mean"):
-            added = fully_connected(values, mean.get_shape()[1].value, activation_fn=None)
+            added = fully_connected(exogenous_values, mean.get_shape()[1].value, activation_fn=None)
         with variable_scope("exogenous_noise_increasing_covariance"):
-            return mean + added, covariance + transform_to_covariance_matrices(values, covariance.get_shape()[1].value), times
+            return mean + added, covariance + transform_to_covariance_matrices(exogenous_values, covariance.get_shape()[1].value), times
 
     # ---- series that it draws ----
 

@@ -171,3 +171,15 @@ def test_what_is_known_of_joined_sparse_tensors_and_of_resources(session):
     variable = tf.Variable(tf.placeholder_with_default([1.0], [None]), use_resource=True)
     session.run(variable.initializer)
     assert variable.shape.as_list() == [None] and session.run(variable).tolist() == [1]
+
+
+def test_what_is_repeated_has_a_known_shape(session):
+    x = tf.constant([[1, 2, 3], [4, 5, 6]])
+    assert tf.repeat(x, 2, 1).shape == [2, 6] and tf.repeat(x, [1, 2], 0).shape == [3, 3] and tf.repeat(x, 2).shape == [12]
+    assert tf.repeat(tf.placeholder(tf.float32, [None, 3]), 2, 0).shape.as_list() == [None, 3]
+    assert session.run(tf.repeat(7, 3, axis=0)).tolist() == [7, 7, 7]
+    assert session.run(tf.repeat(x, [2, 0], 0)).tolist() == [[1, 2, 3], [1, 2, 3]]
+    with pytest.raises(TypeError, match="integer"):
+        tf.repeat(x, 1.5)
+    with pytest.raises(ValueError):
+        tf.repeat(x, [[1, 2]], 0)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import Dimension
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.gradients import custom_gradient
@@ -45,13 +48,34 @@ def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool
 def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """Each element along an axis (of the flat tensor, without one) `repeats` times: one number, or one for each."""
     with name_scope(name, "repeat", [input, repeats]):
-        input, repeats = convert_to_tensor(input), math_ops.cast(convert_to_tensor(repeats), dtypes.int32)
+        input, repeats = convert_to_tensor(input), convert_to_tensor(repeats)
+        if not repeats.dtype.is_integer:
+            raise at_user_line(TypeError("repeats must be an integer tensor; got dtype=%s" % repeats.dtype.name))
+        repeats.get_shape().with_rank_at_most(1)
+        repeats = math_ops.cast(repeats, dtypes.int32)
         if axis is None:
             input, axis = array_ops.reshape(input, [-1]), 0
+        elif input.get_shape().ndims == 0:
+            input = array_ops.reshape(input, [1])
         size = array_ops.shape(input)[axis]
         counts = gen_ops.broadcast_to(array_ops.reshape(repeats, [-1]), array_ops.reshape(size, [1]))
         which = array_ops.where(array_ops.sequence_mask(counts))[:, 0]
-        return array_ops.gather(input, which, axis=axis)
+        made = array_ops.gather(input, which, axis=axis)
+        made.set_shape(_repeated_shape(input.get_shape(), repeats, axis))
+        return made
+
+
+def _repeated_shape(shape: Any, repeats: Tensor, axis: int) -> Any:
+    known = constant_value(repeats)
+    if shape.ndims is None or known is None:
+        return None
+    sizes = shape.as_list()
+    counts = np.maximum(known, 0)  # fewer than none are none
+    if counts.size != 1:
+        sizes[axis] = int(counts.sum())
+    elif sizes[axis] is not None:
+        sizes[axis] *= int(counts.ravel()[0])
+    return sizes
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[], Any]] = None, name: str = "switch_case") -> Any:

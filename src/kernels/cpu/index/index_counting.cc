@@ -141,15 +141,25 @@ void VisitCounts(DType sums, DType values, F&& f) {
   });
 }
 
+// With binary_output a value counts once, however often it occurs.
+class CountingKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
+    return absl::OkStatus();
+  }
+
+ protected:
+  bool once_ = false;
+};
+
 // Bincount counts all values as one row, DenseBincount those of a matrix by rows; with binary_output bins are 0 or 1.
-class BincountKernel final : public Kernel {
+class BincountKernel final : public CountingKernel {
  public:
   Status Init(const KernelInit& init) override {
     values_name_ = init.op.inputs[0].name;
     by_rows_ = init.op.name == "DenseBincount";
-    if (!by_rows_) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
-    return absl::OkStatus();
+    return by_rows_ ? CountingKernel::Init(init) : absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& values = ctx.input(0);
@@ -182,15 +192,11 @@ class BincountKernel final : public Kernel {
 
  private:
   std::string values_name_;
-  bool by_rows_ = false, once_ = false;
+  bool by_rows_ = false;
 };
 
-class RaggedBincountKernel final : public Kernel {
+class RaggedBincountKernel final : public CountingKernel {
  public:
-  Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
-    return absl::OkStatus();
-  }
   Status Compute(KernelContext& ctx) override {
     const Tensor& values = ctx.input(1);
     const Tensor& weights = ctx.input(3);
@@ -214,17 +220,10 @@ class RaggedBincountKernel final : public Kernel {
     });
     return absl::OkStatus();
   }
-
- private:
-  bool once_ = false;
 };
 
-class SparseBincountKernel final : public Kernel {
+class SparseBincountKernel final : public CountingKernel {
  public:
-  Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
-    return absl::OkStatus();
-  }
   Status Compute(KernelContext& ctx) override {
     const Tensor& values = ctx.input(1);
     const Tensor& weights = ctx.input(4);
@@ -242,14 +241,11 @@ class SparseBincountKernel final : public Kernel {
     });
     return absl::OkStatus();
   }
-
- private:
-  bool once_ = false;
 };
 
 // The values of each row that occur, and how often, as a sparse tensor [rows, largest value + 1] (or [largest + 1] of a
 // vector). The values are dense, sparse or ragged.
-class CountToSparseKernel final : public Kernel {
+class CountToSparseKernel final : public CountingKernel {
  public:
   Status Init(const KernelInit& init) override {
     form_ = init.op.name == "DenseCountSparseOutput" ? Form::kDense
@@ -258,8 +254,7 @@ class CountToSparseKernel final : public Kernel {
                 : Form::kRagged;
     MR_ASSIGN_OR_RETURN(least_, init.Attr<int64_t>("minlength"));
     MR_ASSIGN_OR_RETURN(most_, init.Attr<int64_t>("maxlength"));
-    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
-    return absl::OkStatus();
+    return CountingKernel::Init(init);
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& values = ctx.input(form_ == Form::kDense ? 0 : 1);
@@ -351,7 +346,6 @@ class CountToSparseKernel final : public Kernel {
 
   Form form_ = Form::kDense;
   int64_t least_ = -1, most_ = -1;
-  bool once_ = false;
 };
 
 }  // namespace

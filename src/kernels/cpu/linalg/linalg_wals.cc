@@ -189,6 +189,7 @@ Status PartialEquations(KernelContext& ctx) {
 
 // A product of rows for each entry, which has two numbers.
 OpCost MaskedMatmulCost(const CostContext& node) {
+  if (node.inputs.size() < 3) return ElementCost(node);
   const PartialShape& a = node.inputs[0].shape;
   const double length =
       a.has_rank() && a.rank() == 2
@@ -199,6 +200,7 @@ OpCost MaskedMatmulCost(const CostContext& node) {
 
 // A square of unknowns for each entry.
 OpCost EquationsCost(const CostContext& node) {
+  if (node.inputs.size() <= kValues) return ElementCost(node);
   const PartialShape& factors = node.inputs[kFactors].shape;
   const double unknowns =
       factors.has_rank() && factors.rank() == 2

@@ -185,6 +185,29 @@ def gifs(d: Draw) -> Iterator[tuple[Case, Any]]:
             yield Case([_file(gif(numbers))]), _coloured(numbers)
 
 
+def images(d: Draw) -> Iterator[tuple[Case, Any]]:
+    """Files of each kind, for DecodeImage."""
+    kind = d.dtype.name
+
+    def of(pixels: np.ndarray, in_png: bool) -> np.ndarray:
+        if kind == "float32":
+            pixels = pixels.astype(np.uint16) * 257 if in_png and pixels.dtype == np.uint8 else pixels
+            return pixels.astype(np.float32) * np.float32(1 / (65535 if in_png else 255))
+        if kind == "uint16":
+            return pixels if pixels.dtype == np.uint16 else pixels.astype(np.uint16) * (257 if in_png else 256)
+        return (pixels // 256).astype(np.uint8) if pixels.dtype == np.uint16 else pixels
+
+    for height, width in _SIZES:
+        for dtype in (np.uint8, np.uint16):
+            image = d.rng.integers(0, np.iinfo(dtype).max + 1, (height, width, 3)).astype(dtype)
+            yield Case([_file(png(image))]), of(image, True)
+        image = d.rng.integers(0, 256, (height, width, 4)).astype(np.uint8)
+        yield Case([_file(bmp(image))], {"channels": 3}), of(image[..., :3], False)
+        numbers = d.rng.integers(0, 256, (3, height, width)).astype(np.uint8)
+        yield Case([_file(gif(numbers))]), of(_coloured(numbers), False)
+        yield Case([_file(gif(numbers))], {"expand_animations": False}), of(_coloured(numbers)[0], False)
+
+
 def to_png(d: Draw) -> Iterator[Case]:
     for shape in ((1, 1, 1), (7, 5, 2), (4, 9, 3), (3, 3, 4), (2, 5, 6, 3), (0, 5, 6, 3)):
         image = d.rng.integers(0, 65536 if d.dtype.name == "uint16" else 256, shape)
@@ -226,6 +249,7 @@ def add_to(table: Table) -> None:
         ("DecodePng", pngs, {"main": "dtype"}),
         ("DecodeBmp", bmps, {}),
         ("DecodeGif", gifs, {}),
+        ("DecodeImage", images, {"main": "dtype"}),
     ):
         known = Known(make)
         table.add(op, known.cases, check=known.check, **more)

@@ -26,6 +26,14 @@ Status DecodedWindowShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Animations have a dimension more.
+Status DecodedAnyShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const bool expands, c.Attr<bool>("expand_animations"));
+  MR_RETURN_IF_ERROR(DecodedShape(c));
+  if (expands) c.set_output(0, PartialShape());
+  return absl::OkStatus();
+}
+
 Status FramesShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   c.set_output(0, PartialShape::Of({-1, -1, -1, 3}));
@@ -101,6 +109,16 @@ void RegisterDecoders(OpRegistry& r) {
           "The image [height, width, channels] in an uncompressed BMP file. channels: 3 RGB, 4 RGBA, 0 as many as the "
           "file has.")
       .Shape(DecodedShape)
+      .NotDifferentiable(kBytes)
+      .NoExample(kNoFile);
+  r.Add(
+       "DecodeImage(contents:str) -> (image:dtype) | channels:int=0; dtype in u8|u16|f32=u8; "
+       "expand_animations:bool=true")
+      .Doc(
+          "The image [height, width, channels] in a JPEG, PNG, GIF or BMP file; with expand_animations the frames [n, "
+          "height, width, 3] of a GIF, else its first one. channels: 1 grey, 3 RGB, 4 RGBA, 0 as many as the file has. "
+          "Sixteen bits of eight are their multiples of 256; float32 has fractions in [0, 1].")
+      .Shape(DecodedAnyShape)
       .NotDifferentiable(kBytes)
       .NoExample(kNoFile);
   r.Add("ExtractJpegShape(contents:str) -> (image_shape:output_type) | output_type in IDX=i32")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: images from files and to files.
 #include <limits>
+#include <type_traits>
 
 #include "io/bmp.h"
 #include "io/gif.h"
@@ -39,8 +40,11 @@ class DecodeKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     op_ = init.op.name;
-    gives_frames_ = op_ == "DecodeGif";
-    if (gives_frames_) channels_ = 3;
+    if (op_ == "DecodeGif") channels_ = 3;
+    takes_all_ = op_ == "DecodeImage";
+    if (takes_all_) {
+      MR_ASSIGN_OR_RETURN(expands_, init.Attr<bool>("expand_animations"));
+    }
     if (init.HasAttr("channels")) {
       MR_ASSIGN_OR_RETURN(channels_, init.Attr<int64_t>("channels"));
     }
@@ -55,12 +59,18 @@ class DecodeKernel final : public Kernel {
     ImageFormat format = FormatOfImage(bytes);
     if (format == ImageFormat::kUnknown && op_ == "DecodeBmp") format = ImageFormat::kBmp;  // whatever its first bytes
     MR_RETURN_IF_ERROR(CheckFormat(format));
-    if (format == ImageFormat::kPng && ctx.output_dtype(0) == DType::kUInt16) {
-      return DecodePng(
-          bytes, channels_, [&](int64_t n, const ImageSize& s) { return Output<uint16_t>(ctx, n, s); }, StopOf(ctx));
-    }
+    const bool is_png = format == ImageFormat::kPng;
     if (ctx.output_dtype(0) == DType::kUInt8) {
-      return Decode(ctx, bytes, format, [&](int64_t n, const ImageSize& s) { return Output<uint8_t>(ctx, n, s); });
+      return Decode(
+          ctx, bytes, format, [&](int64_t n, const ImageSize& s) { return Output<uint8_t>(ctx, format, n, s); });
+    }
+    if (ctx.output_dtype(0) == DType::kFloat) {
+      return is_png ? DecodeFractions<uint16_t>(ctx, bytes, format) : DecodeFractions<uint8_t>(ctx, bytes, format);
+    }
+    if (is_png) {
+      return DecodePng(
+          bytes, channels_, [&](int64_t n, const ImageSize& s) { return Output<uint16_t>(ctx, format, n, s); },
+          StopOf(ctx));
     }
     return DecodeAndWiden(ctx, bytes, format);
   }
@@ -85,7 +95,7 @@ class DecodeKernel final : public Kernel {
   Status CheckFormat(ImageFormat format) const {
     if (format == ImageFormat::kUnknown) return InvalidArgument("contents are no JPEG, PNG, GIF or BMP file");
     const bool takes_bmp = op_ == "DecodeBmp", is_bmp = format == ImageFormat::kBmp;
-    if (takes_bmp != is_bmp) {
+    if (takes_bmp != is_bmp && !takes_all_) {
       return InvalidArgument(op_, is_bmp ? " of a BMP file: use DecodeBmp" : " of a file that is no BMP");
     }
     if (op_ == "DecodeAndCropJpeg" && format != ImageFormat::kJpeg) {
@@ -99,13 +109,16 @@ class DecodeKernel final : public Kernel {
     return absl::OkStatus();
   }
 
+  bool GivesFrames(ImageFormat format) const { return op_ == "DecodeGif" || (expands_ && format == ImageFormat::kGif); }
+
   template <typename T>
-  StatusOr<T*> Output(KernelContext& ctx, int64_t frames, const ImageSize& size) const {
-    if (!gives_frames_ && frames != 1) {
+  StatusOr<T*> Output(KernelContext& ctx, ImageFormat format, int64_t frames, const ImageSize& size) const {
+    const bool gives_frames = GivesFrames(format);
+    if (!gives_frames && frames != 1) {
       return InvalidArgument("Got ", frames, " frames, but ", op_, " gives one: use DecodeGif for animated GIF files");
     }
-    MR_ASSIGN_OR_RETURN(const Shape shape, gives_frames_ ? Shape::Make({frames, size.height, size.width, size.channels})
-                                                         : Shape::Make({size.height, size.width, size.channels}));
+    MR_ASSIGN_OR_RETURN(const Shape shape, gives_frames ? Shape::Make({frames, size.height, size.width, size.channels})
+                                                        : Shape::Make({size.height, size.width, size.channels}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     return out->mutable_data<T>();
   }
@@ -113,7 +126,8 @@ class DecodeKernel final : public Kernel {
   Status Decode(KernelContext& ctx, absl::string_view bytes, ImageFormat format, PixelMemory<uint8_t> memory) const {
     switch (format) {
       case ImageFormat::kPng: return DecodePng(bytes, channels_, memory, StopOf(ctx));
-      case ImageFormat::kGif: return DecodeGif(bytes, gives_frames_ ? -1 : 2, memory, StopOf(ctx));
+      case ImageFormat::kGif:
+        return DecodeGif(bytes, GivesFrames(format) ? -1 : takes_all_ ? 1 : 2, memory, StopOf(ctx));
       case ImageFormat::kBmp: return DecodeBmp(bytes, channels_, memory, StopOf(ctx));
       default: return DecodeJpegFile(ctx, bytes, memory);
     }
@@ -138,7 +152,7 @@ class DecodeKernel final : public Kernel {
     Tensor narrow;
     uint16_t* wide = nullptr;
     MR_RETURN_IF_ERROR(Decode(ctx, bytes, format, [&](int64_t n, const ImageSize& s) -> StatusOr<uint8_t*> {
-      MR_ASSIGN_OR_RETURN(wide, Output<uint16_t>(ctx, n, s));
+      MR_ASSIGN_OR_RETURN(wide, Output<uint16_t>(ctx, format, n, s));
       MR_ASSIGN_OR_RETURN(narrow, ctx.AllocateTemp(DType::kUInt8, Shape::Vector(n * s.elements())));
       return narrow.mutable_data<uint8_t>();
     }));
@@ -147,8 +161,29 @@ class DecodeKernel final : public Kernel {
     return absl::OkStatus();
   }
 
+  // Fractions of the largest value that pixels of N can have.
+  template <typename N>
+  Status DecodeFractions(KernelContext& ctx, absl::string_view bytes, ImageFormat format) const {
+    Tensor narrow;
+    float* wide = nullptr;
+    const auto memory = [&](int64_t n, const ImageSize& s) -> StatusOr<N*> {
+      MR_ASSIGN_OR_RETURN(wide, Output<float>(ctx, format, n, s));
+      MR_ASSIGN_OR_RETURN(narrow, ctx.AllocateTemp(DTypeOf<N>::value, Shape::Vector(n * s.elements())));
+      return narrow.mutable_data<N>();
+    };
+    if constexpr (std::is_same_v<N, uint16_t>) {
+      MR_RETURN_IF_ERROR(DecodePng(bytes, channels_, memory, StopOf(ctx)));
+    } else {
+      MR_RETURN_IF_ERROR(Decode(ctx, bytes, format, memory));
+    }
+    constexpr float kScale = 1.0f / std::numeric_limits<N>::max();
+    const N* const from = narrow.data<N>();
+    for (int64_t i = 0; i < narrow.num_elements(); ++i) wide[i] = static_cast<float>(from[i]) * kScale;
+    return absl::OkStatus();
+  }
+
   std::string op_;
-  bool gives_frames_ = false;
+  bool takes_all_ = false, expands_ = false;
   int64_t channels_ = 0;
   JpegReading jpeg_;
 };
@@ -260,7 +295,7 @@ class EncodePngKernel final : public Kernel {
 }  // namespace
 
 void RegisterImageFileKernels(KernelRegistry& registry) {
-  for (const char* op : {"DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeGif", "DecodeBmp"}) {
+  for (const char* op : {"DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeGif", "DecodeBmp", "DecodeImage"}) {
     registry.Add<DecodeKernel>({.op = op});
   }
   registry.AddFn({.op = "ExtractJpegShape"}, ExtractJpegShape);

@@ -258,6 +258,52 @@ bool IsSmallProduct(const ConvGeometry& g) {
          std::min(g.in_channels, g.out_channels) >= kLeastChannels;
 }
 
+// Whether each window is one run of the input, as those of whole rows are: then g is a product of matrices, the windows
+// and the filter.
+bool HasWindowsOfRows(const ConvGeometry& g) {
+  const std::array<int64_t, 3> none{0, 0, 0}, one{1, 1, 1};
+  return g.taps() > 1 && g.groups == 1 && g.in[0] == 1 && g.kernel[2] == g.in[2] && g.pad_before == none &&
+         g.pad_after == none && g.dilation == one;
+}
+// How many images are taken at once: as many as have windows of a megabyte.
+int64_t ImagesAtOnce(const ConvGeometry& g) {
+  constexpr int64_t kNumbers = int64_t{1} << 18;
+  return std::clamp<int64_t>(kNumbers / (g.out_pixels() * g.taps() * g.in_channels), 1, g.batch);
+}
+
+Status WindowsProduct(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
+  const int64_t window = g.taps() * g.in_channels, image = g.in_pixels() * g.in_channels;
+  const int64_t step = g.stride[1] * g.in[2] * g.in_channels, at_once = ImagesAtOnce(g);
+  GemmArgs args;
+  args.n = args.ldb = args.ldc = g.out_channels;
+  args.k = args.lda = window;
+  args.b = v.filter;
+  args.b_value = v.filter_value;
+  // Windows overlap, or have gaps between them: they are written out.
+  MR_ASSIGN_OR_RETURN(
+      Tensor windows, ctx.AllocateTemp(DType::kFloat, Shape::Vector(at_once * g.out_pixels() * window)));
+  auto* const rows = windows.mutable_data<float>();
+  const auto* const input = static_cast<const float*>(v.input);
+  auto* const output = static_cast<float*>(v.output);
+  for (int64_t first = 0; first < g.batch; first += at_once) {
+    args.m = std::min(at_once, g.batch - first) * g.out_pixels();
+    ctx.ParallelFor(args.m, 0.1 * static_cast<double>(window), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const float* const from = input + (first + r / g.out_pixels()) * image + r % g.out_pixels() * step;
+        std::copy_n(from, window, rows + r * window);
+      }
+    });
+    float* const to = output + first * g.out_pixels() * g.out_channels;
+    args.a = rows;
+    args.c = to;
+    Gemm(&ctx, DType::kFloat, args);
+    if (v.epilogue != nullptr) {
+      ApplyEpilogue(*v.epilogue, {to, g.out_channels, first * g.out_pixels(), args.m, 0, g.out_channels}, output);
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status ForwardProduct(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
   GemmArgs args;
   args.m = g.batch * g.out_pixels();
@@ -278,6 +324,8 @@ Status ForwardProduct(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
 
 Status Forward(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (!bf16 && IsSmallProduct(g)) return ForwardProduct(ctx, g, v);
+  const bool residual = v.epilogue != nullptr && v.epilogue->residual != nullptr;
+  if (!bf16 && !residual && HasWindowsOfRows(g)) return WindowsProduct(ctx, g, v);
   if (!bf16 && HasFewPixels(g)) return FewPixelsConv(ctx, g, v);
   return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceImagesOrRows(g, WantedSlices(g)), v.input,
                    {v.filter, v.filter_value}, v.output, v.epilogue);
@@ -491,6 +539,11 @@ std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g) {
     const GemmTiling t = TileGemm(g.batch * g.out_pixels(), g.out_channels, g.in_channels);
     return std::vector<double>(
         static_cast<size_t>(t.down * t.across), g.flops() / static_cast<double>(t.down * t.across));
+  }
+  if (pass == ConvPass::kForward && HasWindowsOfRows(g)) {
+    const GemmTiling t = TileGemm(ImagesAtOnce(g) * g.out_pixels(), g.out_channels, g.taps() * g.in_channels);
+    const int64_t parts = t.down * t.across * ((g.batch + ImagesAtOnce(g) - 1) / ImagesAtOnce(g));
+    return std::vector<double>(static_cast<size_t>(parts), g.flops() / static_cast<double>(parts));
   }
   if (pass == ConvPass::kForward && HasFewPixels(g)) return FewPixelsParts(g);
   const bool turned = pass == ConvPass::kBackwardInput && RunsTurned(g);

@@ -349,6 +349,14 @@ TEST(Conv2D, FewPixels) {  // from the filter as it lies in memory, by panels of
   ConvTester(volume).Check();
 }
 
+TEST(Conv2D, WindowsOfWholeRows) {  // products of matrices whose rows overlap, or of one row an image
+  for (const int64_t stride : {1, 2, 5}) {
+    ConvTester({{3, 84, 6, 5}, {4, 6, 5, 17}, {stride, 1}, {1, 1}, "VALID"}).Check();
+  }
+  ConvTester({{5, 6, 7, 16}, {6, 7, 16, 33}, {1, 1}, {1, 1}, "VALID"}).Check();
+  ConvTester({{2, 40, 1, 8}, {3, 1, 8, 20}, {1, 1}, {1, 1}, "VALID"}).Check();
+}
+
 TEST(Conv2D, OneByOneWithChannelsFirst) {
   for (DType type : kFloats) {
     for (const int64_t side : {1, 5, 16}) {

@@ -116,6 +116,28 @@ def test_the_gap_closes(loss):
     assert guess is None or np.mean(guess == labels) > 0.85
 
 
+def test_several_optimizers_of_one_model():
+    """Four, one after the other, each with examples of its own: TensorFlow 1.15 has the same gap, which those that take turns would close."""
+    examples = examples_of(np.eye(2, dtype=np.float32), [0, 1])
+    examples["sparse_features"] *= 2
+    examples["example_ids"] = ids = tf.placeholder(tf.string, [2])
+    weights = [tf.Variable(tf.zeros([2])) for _ in range(2)]
+    options = dict(loss_type="logistic_loss", symmetric_l1_regularization=0, symmetric_l2_regularization=4, num_loss_partitions=4, adaptive=False)
+    model = L.SdcaModel(examples, dict(sparse_features_weights=weights, dense_features_weights=[]), options)
+    step = model.minimize()
+    fetches = [model.approximate_duality_gap(), weights[1]]
+    update = model.update_weights(step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for worker in range(4):
+            for _ in range(100):
+                session.run(step, {ids: ["%d" % (2 * worker), "%d" % (2 * worker + 1)]})
+        session.run(update, {ids: ["0", "1"]})
+        gap, found = session.run(fetches)
+    np.testing.assert_allclose(gap, 0.02423479577555554, rtol=1e-5)
+    np.testing.assert_allclose(found, [-0.3570919, 0.3570919], rtol=1e-6)
+
+
 def test_l1_makes_zeros():
     rng = np.random.RandomState(3)
     features = rng.randn(50, 4).astype(np.float32)

@@ -124,11 +124,29 @@ def test_model_fn_ops_and_other_arguments():
         return learn.ModelFnOps(mode, {"y": made}, loss, train, eval_metric_ops={"error": tf.metrics.mean_absolute_error(labels, made[:, 0])})
 
     made = learn.Estimator(model, feature_engineering_fn=lambda x, y: ({"x": x * 2}, y), config=learn.RunConfig(tf_random_seed=1, save_checkpoints_steps=10))
-    made.fit(np.ones([8, 1]), np.full([8, 1], 6.0), steps=100)
-    assert np.allclose(next(made.predict(np.ones([8, 1])))["y"], 6, atol=1e-2)
-    assert made.get_variable_value("w") == pytest.approx(3, abs=1e-3) and made.evaluate(np.ones([8, 1]), np.full([8, 1], 6.0))["error"] < 1e-2
+    ones, sixes = np.ones([8, 1], np.float32), np.full([8, 1], 6.0, np.float32)
+    made.fit(ones, sixes, steps=100)
+    assert np.allclose(next(made.predict(ones))["y"], 6, atol=1e-2)
+    assert made.get_variable_value("w") == pytest.approx(3, abs=1e-3) and made.evaluate(ones, sixes)["error"] < 1e-2
     assert (made.config.tf_random_seed, made.config.save_checkpoints_steps, made.config.save_checkpoints_secs) == (1, 10, None)
     assert made.config.session_config.gpu_options.per_process_gpu_memory_fraction == 1
+
+
+def test_iterators_of_examples_and_engineered_labels():
+    def model(features, labels):
+        assert features.dtype == tf.float64 and features.shape.as_list() == [None, 2]  # as they came
+        loss = tf.reduce_mean(tf.square(tf.reduce_sum(features, 1) * tf.get_variable("w", [], tf.float64) - labels))
+        return features, loss, tf.train.AdamOptimizer(0.3).minimize(loss, tf.train.get_global_step())
+
+    made = learn.Estimator(model, feature_engineering_fn=lambda x, y: (x, None if y is None else 2 * y))
+    rows = np.arange(10.0).reshape(5, 2)
+    made.fit(iter(rows), (row.sum() for row in rows), batch_size=2, steps=10)
+    assert made.get_variable_value("global_step") == 3  # the rows were read once
+    most = {"most": learn.MetricSpec(lambda predictions, labels: tf.reduce_max(labels))}
+    results = made.evaluate(iter(rows), iter([np.float64(3.0)] * 5), metrics=most)
+    assert results["most"] == 6.0
+    with pytest.raises(ValueError, match="Both x and y should be iterators"):
+        made.fit(iter(rows), rows, steps=1)
 
 
 def test_metric_specs(monkeypatch):

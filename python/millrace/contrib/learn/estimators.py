@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
@@ -22,6 +23,7 @@ from millrace.contrib.learn.tensor_signature import (
     create_signatures,
     tensors_compatible,
 )
+from millrace.data import Dataset, structure
 from millrace.estimator.estimator import _get_replica_device_setter  # noqa: F401
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.framework.errors import at_user_line
@@ -29,11 +31,10 @@ from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 
 
 def as_array(values: Any) -> Any:
-    """Numbers as an array (float64 becomes float32), or a dict of them."""
+    """Numbers as an array, or a dict of them."""
     if isinstance(values, dict):
         return {key: as_array(value) for key, value in values.items()}
-    made = np.asarray(getattr(values, "values", values))
-    return made.astype(np.float32) if made.dtype == np.float64 else made
+    return np.asarray(getattr(values, "values", values))
 
 
 def _flat_labels(labels: Any) -> Any:
@@ -41,6 +42,32 @@ def _flat_labels(labels: Any) -> Any:
     if isinstance(labels, dict):
         return {key: _flat_labels(value) for key, value in labels.items()}
     return labels.reshape(labels.shape[:1] + labels.shape[2:]) if labels.ndim > 1 and labels.shape[1] == 1 else labels
+
+
+def _streamed(x: Any, y: Any, batch_size: int) -> Callable[[], Any]:
+    """An input function over iterators of examples, and of their labels, which are read once."""
+    if y is not None and not hasattr(y, "__next__"):
+        raise at_user_line(ValueError("Both x and y should be iterators for streaming learning to work."))
+
+    def example(row: Any) -> Any:
+        made = as_array(row)
+        return {key: np.atleast_1d(value) for key, value in made.items()} if isinstance(made, dict) else np.atleast_1d(made)
+
+    def label(row: Any) -> Any:
+        return (
+            {key: label(value) for key, value in row.items()} if isinstance(row, dict) else as_array(row[0] if isinstance(row, list) and len(row) == 1 else row)
+        )
+
+    rows = ((example(row),) for row in x) if y is None else ((example(row), label(answer)) for row, answer in zip(x, y))
+    first = next(rows)
+    rows = itertools.chain([first], rows)
+
+    def input_fn() -> Any:
+        types, shapes = structure.mapped(lambda part: part.dtype, first), structure.mapped(lambda part: part.shape, first)
+        batch = Dataset.from_generator(lambda: rows, types, shapes).batch(batch_size).make_one_shot_iterator().get_next()
+        return batch if y is not None else (batch[0], None)
+
+    return input_fn
 
 
 def _ends(graph: Graph) -> bool:
@@ -95,6 +122,7 @@ class BaseEstimator(Evaluable, Trainable):
             labels = create_placeholders_from_signatures(self._labels_info)
         else:
             self._check_inputs(features, labels)
+        features, labels = self._engineered(features, labels)
         made = self._made(features, labels, mode, params, config)
         measures = dict(made.eval_metric_ops or {})
         self._inner.told_loss = measures.pop("loss", None)
@@ -122,12 +150,14 @@ class BaseEstimator(Evaluable, Trainable):
     def _get_predict_ops(self, features: Any) -> Any:
         """What the model answers to be asked."""
         labels = create_placeholders_from_signatures(self._labels_info)
-        return self._made(features, labels, ModeKeys.PREDICT, self.params, self.config)
+        return self._made(*self._engineered(features, labels), ModeKeys.PREDICT, self.params, self.config)
+
+    def _engineered(self, features: Any, labels: Any) -> Any:
+        """What feature_engineering_fn makes of the inputs, which the model and metrics see."""
+        return (features, labels) if self._engineer is None else self._engineer(features, labels)
 
     def _made(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
-        """The model of what feature_engineering_fn makes of its inputs."""
-        if self._engineer is not None:
-            features, labels = self._engineer(features, labels)
+        """The model."""
         made = self.model(features, labels, mode, params, config)
         if isinstance(made, tuple) and not hasattr(made, "mode"):
             if len(made) != 3:
@@ -139,6 +169,8 @@ class BaseEstimator(Evaluable, Trainable):
         if input_fn is None:
             if x is None:
                 raise at_user_line(ValueError("Either x or input_fn must be provided."))
+            if hasattr(x, "__next__"):
+                return self._noted(_streamed(x, y, batch_size or 1))
             features, labels = as_array(x), None if y is None else _flat_labels(as_array(y))
             count = len(next(iter(features.values()))) if isinstance(features, dict) else len(features)
             input_fn = _estimator.inputs.numpy_input_fn(features, labels, batch_size or count, epochs, shuffle)
@@ -146,6 +178,10 @@ class BaseEstimator(Evaluable, Trainable):
             raise at_user_line(ValueError("Can not provide both input_fn and x or y."))
         elif batch_size is not None:
             raise at_user_line(ValueError("Can not provide both input_fn and batch_size."))
+        return self._noted(input_fn)
+
+    def _noted(self, input_fn: Callable[[], Any]) -> Callable[[], Any]:
+        """The input function, which notes whether the input ends."""
 
         def call() -> Any:
             made = input_fn()

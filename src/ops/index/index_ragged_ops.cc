@@ -138,7 +138,14 @@ Status RaggedGatherShape(ShapeContext& c) {
     return InvalidArgument("OUTPUT_RAGGED_RANK must be PARAMS_RAGGED_RANK ", splits.end - splits.begin,
                            " + indices' rank ", indices.rank(), " - 1, got ", out_rank);
   }
-  for (int o = 0; o + 1 < c.num_outputs(); ++o) c.set_output(o, PartialShape::UnknownOfRank(1));
+  // The first splits are of the rows that the dimensions of the indices make.
+  for (int o = 0; o + 1 < c.num_outputs(); ++o) {
+    int64_t rows = -1;
+    if (indices.has_rank() && o < indices.rank()) {
+      rows = PartialShape::Of(DimRange(indices, 0, o + 1)).num_elements();
+    }
+    c.set_output(o, PartialShape::Of({rows < 0 ? -1 : rows + 1}));
+  }
   if (values.has_rank()) {
     c.set_output(c.num_outputs() - 1, JoinDims({{-1}, DimRange(values, 1, values.rank())}));
   }

@@ -185,5 +185,13 @@ TEST(BadInput, ScalesAndChoicesOfBoxes) {
   Check(oblong);
 }
 
+TEST(BadInput, I04_TransformToAWideRow) {
+  GraphMaker g;
+  g.I32("image", {1, 2, 2, 1}).F32("move", {1, 8}, {1, 0, 0, 0, 1, 0, 0, 0}).I32("size", {2}, {1, 1 << 29});
+  g.Op("bad", "ImageProjectiveTransformV2", {"image", "move", "size"},
+       {{"dtype", Type(DType::kInt32)}, {"interpolation", Str("BILINEAR")}});
+  CheckEndless(g);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

@@ -379,5 +379,48 @@ TEST(BadInput, K25_OneBufferAsEveryInput) {
   Check(add, kOk, How::kConstants);
 }
 
+// Rows that take no memory, because nothing is in them, and splits that say more rows than memory has.
+TEST(BadInput, K26_RaggedRowsWithoutEnd) {
+  const int64_t many = int64_t{1} << 40;
+  GraphMaker nothing;
+  nothing.I64("splits", {2}, {0, many}).F32("values", {many, 0});
+  nothing.Op(
+      "bad", "RaggedTensorToSparse", {"splits", "values"}, {{"RAGGED_RANK", Int(1)}, {"T", kF32}, {"Tsplits", kI64}});
+  Check(nothing, kOk, How::kFed);
+
+  constexpr int64_t kRows = 1'000'000;
+  GraphMaker often;  // all rows, a million times
+  often.I64("outer", {2}, {0, kRows}).I64("inner", {kRows + 1}).F32("values", {0}).I64("i", {kRows});
+  often.Op("bad", "RaggedGather", {"outer", "inner", "values", "i"},
+           {{"PARAMS_RAGGED_RANK", Int(2)},
+            {"OUTPUT_RAGGED_RANK", Int(2)},
+            {"Tvalues", kF32},
+            {"Tindices", kI64},
+            {"Tsplits", kI64}});
+  Check(often, kTooLarge, How::kFed);
+
+  GraphMaker nan;
+  nan.F32("start", {}, {0}).F32("limit", {}, {-1}).F32("delta", {}, {std::numeric_limits<float>::quiet_NaN()});
+  nan.Op("bad", "RaggedRange", {"start", "limit", "delta"}, {{"T", kF32}, {"Tsplits", kI64}});
+  Check(nan, kInvalid, How::kFed);
+}
+
+// A few symbols against very many: most of the time goes into one row of the table of distances.
+TEST(BadInput, K27_EditDistanceToALongText) {
+  const auto line = [](int64_t n) {
+    std::vector<int64_t> at;
+    for (int64_t i = 0; i < n; ++i) at.insert(at.end(), {0, i});
+    return at;
+  };
+  constexpr int64_t kShort = 4'000, kLong = 500'000;
+  GraphMaker g;
+  g.I64("xi", {kShort, 2}, line(kShort)).I32("x", {kShort}, {1}).I64("xs", {2}, {1, kShort});
+  g.I64("yi", {kLong, 2}, line(kLong)).I64("ys", {2}, {1, kLong});
+  g.I32("n", {1}, {kLong}).I32("two", {}, {2}).I32("three", {}, {3});
+  g.Op("y", "RandomUniformInt", {"n", "two", "three"}, {{"Tout", kI32}, {"T", kI32}});  // so that nothing is folded
+  g.Op("bad", "EditDistance", {"xi", "x", "xs", "yi", "y", "ys"}, {{"T", kI32}});
+  CheckEndless(g);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

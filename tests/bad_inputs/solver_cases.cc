@@ -190,5 +190,15 @@ TEST(BadInput, LeastSquaresOfLengthsThatDoNotAgree) {
   for (const float weight : {-1.0f, kNan}) RefusesEquations([weight](Equations& e) { e.weight = weight; });
 }
 
+TEST(BadInput, LeastSquaresOfAWideRow) {
+  constexpr int64_t kEntries = 20'000, kUnknowns = 2'000;
+  GraphMaker g;  // all entries are of one row
+  g.F32("factors", {1, kUnknowns}, {1}).F32("none", {0}).F32("unobserved", {}, {1});
+  g.I64("at", {kEntries, 2}).F32("entries", {kEntries}, {1}).I64("rows", {}, {1}).Bools("turned", {}, {false});
+  g.Op("bad", "WALSComputePartialLhsAndRhs",
+       {"factors", "none", "unobserved", "none", "at", "entries", "entries", "rows", "turned"});
+  CheckEndless(g);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "absl/strings/ascii.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
 
@@ -151,7 +152,9 @@ class ProjectiveTransformKernel final : public Kernel {
  private:
   template <typename T>
   void Row(const Pixels<T>& image, const float* t, float y, int64_t width, T* out) const {
+    StopNowAndThen pause;
     for (int64_t i = 0; i < width; ++i, out += image.depth) {
+      pause();
       const auto x = static_cast<float>(i);
       const float k = t[6] * x + t[7] * y + 1.0f;
       const float from_x = (t[0] * x + t[1] * y + t[2]) / k, from_y = (t[3] * x + t[4] * y + t[5]) / k;

@@ -321,14 +321,15 @@ class CountToSparseKernel final : public CountingKernel {
     dims[rank - 1] = most_ >= 0 ? most_ : std::max(largest + 1, least_);
     VisitTypes<int32_t, int64_t, float, double>(counts->dtype(), [&]<typename T>() {
       const T* const weight = weights.num_elements() > 0 && !once_ ? weights.data<T>() : nullptr;
-      T* count = counts->mutable_data<T>() - 1;
+      T *next = counts->mutable_data<T>(), *count = nullptr;
       int64_t* index = indices->mutable_data<int64_t>();
       for (size_t i = 0; i < elements.size(); ++i) {
         const Element& e = elements[i];
         if (IsNew(elements.data(), i)) {
           if (is_matrix) *index++ = e.row;
           *index++ = e.value;
-          *++count = T{0};
+          count = next++;
+          *count = T{0};
         }
         if (once_) {
           *count = T{1};

@@ -49,6 +49,7 @@ StatusOr<int64_t> RangeLength(T start, T limit, T delta) {
   } else {
     const auto from = static_cast<double>(start), to = static_cast<double>(limit), step = static_cast<double>(delta);
     if (step == 0) return InvalidArgument("Requires delta != 0");
+    if (std::isnan(step)) return InvalidArgument("Requires a delta that is a number");
     if (step > 0 ? from >= to : from <= to) return 0;
     // In the type's own arithmetic, which says where the last one is.
     const auto n = std::ceil(std::abs(static_cast<double>(static_cast<T>(static_cast<T>(to - from) / delta))));
@@ -145,20 +146,27 @@ class RaggedGatherKernel final : public Kernel {
     }
     MR_RETURN_IF_ERROR(CheckIndices("indices", indices, nested[0].size() - 1));
     int o = 0;
+    StopNowAndThen pause;
     for (int d = 0; d + 1 < indices.rank(); ++d, ++o) {
-      std::vector<int64_t> splits(static_cast<size_t>(DimProduct(indices.shape(), 0, d + 1)) + 1);
-      for (size_t i = 0; i < splits.size(); ++i) splits[i] = static_cast<int64_t>(i) * indices.dim(d + 1);
+      const int64_t rows = DimProduct(indices.shape(), 0, d + 1);
+      std::vector<int64_t> splits;
+      splits.reserve(static_cast<size_t>(rows) + 1);
+      for (int64_t i = 0; i <= rows; ++i) {
+        pause();
+        splits.push_back(i * indices.dim(d + 1));
+      }
       MR_RETURN_IF_ERROR(SetSplits(ctx, o, splits));
     }
     MR_ASSIGN_OR_RETURN(const WideIndices wide, WideIndices::Make(ctx, indices));
     std::vector<std::pair<int64_t, int64_t>> ranges;  // of rows of the level at hand
     ranges.reserve(static_cast<size_t>(wide.size()));
     for (int64_t i = 0; i < wide.size(); ++i) ranges.emplace_back(wide.data()[i], wide.data()[i] + 1);
-    StopNowAndThen pause;
     for (size_t level = 0; level < nested.size(); ++level) {
       const int64_t* const from = nested[level].data();
-      std::vector<int64_t> splits = {0};
       const bool is_one_row = level == 0 && indices.rank() == 0;  // whose values are the result
+      MR_ASSIGN_OR_RETURN(const int64_t rows, is_one_row ? 0 : CountOf(ranges));
+      std::vector<int64_t> splits = {0};
+      splits.reserve(static_cast<size_t>(rows) + 1);  // fails at once where there are too many
       for (auto& [begin, end] : ranges) {
         for (int64_t row = begin; row < end && !is_one_row; ++row) {
           pause();
@@ -171,11 +179,7 @@ class RaggedGatherKernel final : public Kernel {
       }
       if (!is_one_row) MR_RETURN_IF_ERROR(SetSplits(ctx, o++, splits));
     }
-    int64_t count = 0;
-    for (const auto& [begin, end] : ranges) {
-      if (end - begin > kMost - count) return InvalidArgument("the rows have too many values together");
-      count += end - begin;
-    }
+    MR_ASSIGN_OR_RETURN(const int64_t count, CountOf(ranges));
     std::vector<int64_t> dims = DimsOf(values.shape(), 0, values.rank());
     dims[0] = count;
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
@@ -193,6 +197,15 @@ class RaggedGatherKernel final : public Kernel {
   }
 
  private:
+  static StatusOr<int64_t> CountOf(const std::vector<std::pair<int64_t, int64_t>>& ranges) {
+    int64_t count = 0;
+    for (const auto& [begin, end] : ranges) {
+      if (end - begin > kMost - count) return InvalidArgument("the rows have too many values together");
+      count += end - begin;
+    }
+    return count;
+  }
+
   int64_t out_rank_ = 0;
 };
 
@@ -220,7 +233,8 @@ Status RaggedToSparse(KernelContext& ctx) {
   int64_t* to = indices->mutable_data<int64_t>();
   std::vector<int64_t> row(static_cast<size_t>(levels), 0), coordinates(static_cast<size_t>(rank), 0);
   StopNowAndThen pause;
-  for (int64_t i = 0; i < values.dim(0); ++i) {
+  const int64_t rows = run == 0 ? 0 : values.dim(0);
+  for (int64_t i = 0; i < rows; ++i) {
     // From the innermost level up: the row that a value is in, and its place there.
     int64_t at = i;
     for (int level = levels - 1; level >= 0; --level) {

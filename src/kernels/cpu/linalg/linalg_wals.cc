@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/linalg/linalg.h"
 
 namespace millrace {
@@ -133,10 +134,12 @@ Status CheckEquationInputs(const KernelContext& ctx) {
 // What the entries [begin, end) of `order`, which are of one row, add to its equations of k unknowns.
 void AddRow(const Entries& entries, absl::Span<const int64_t> order, const float* factors, int64_t k, float unobserved,
             float* left, float* right) {
+  StopNowAndThen pause;
   for (const int64_t i : order) {
     const float weight = entries.weight(i), scale = entries.values[i] * (unobserved + weight);
     const float* f = factors + entries.column(i) * k;
     for (int64_t r = 0; r < k; ++r) {
+      pause();
       right[r] += scale * f[r];
       const float by = weight * f[r];
       for (int64_t c = 0; c < k; ++c) left[r * k + c] += by * f[c];

@@ -154,14 +154,18 @@ int64_t Levenshtein(absl::Span<const S> x, absl::Span<const S> y, std::vector<in
   row.resize(y.size() + 1);
   std::iota(row.begin(), row.end(), int64_t{0});
   StopNowAndThen pause;
+  constexpr size_t kBlock = 256;
   for (const S& v : x) {
-    pause();
     int64_t diagonal = row[0], left = ++row[0];
-    for (size_t j = 0; j < y.size(); ++j) {
-      const int64_t above = row[j + 1];
-      left = std::min(diagonal + (v == y[j] ? 0 : 1), std::min(left, above) + 1);
-      diagonal = above;
-      row[j + 1] = left;
+    for (size_t begin = 0; begin < y.size(); begin += kBlock) {
+      pause();
+      const size_t end = std::min(y.size(), begin + kBlock);
+      for (size_t j = begin; j < end; ++j) {
+        const int64_t above = row[j + 1];
+        left = std::min(diagonal + (v == y[j] ? 0 : 1), std::min(left, above) + 1);
+        diagonal = above;
+        row[j + 1] = left;
+      }
     }
   }
   return row[y.size()];

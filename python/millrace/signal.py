@@ -162,8 +162,9 @@ def _of_length(x: Tensor, n: Optional[int]) -> Tensor:
     lacking = n - (x.get_shape()[-1].value if x.get_shape()[-1].value is not None else array_ops.shape(x)[-1])
     if isinstance(lacking, int) and lacking == 0:
         return x
-    if x.get_shape().ndims is not None:
-        return array_ops.pad(x, [[0, 0]] * (x.get_shape().ndims - 1) + [[0, lacking]])
+    ndims = x.get_shape().ndims
+    if ndims is not None:
+        return array_ops.pad(x, [[0, 0]] * (ndims - 1) + [[0, lacking]])
     ends = array_ops.concat([array_ops.zeros([gen_ops.rank(x) - 1], dtypes.int32), array_ops.reshape(lacking, [1])], 0)
     return array_ops.pad(x, array_ops.stack([array_ops.zeros_like(ends), ends], axis=1))
 

@@ -101,6 +101,17 @@ def test_feeders_of_arrays():
         data_feeder.DataFeeder(np.arange(8), None, None, 0)
 
 
+def test_feeders_of_tables_mark_the_classes_of_each_label():
+    labels = {"kind": np.array([0, 2, 1]), "size": np.array([1.5, 2.5, 3.5])}
+    feeder = data_feeder.DataFeeder({"x": np.arange(6.0).reshape(3, 2)}, labels, {"kind": 3, "size": 1}, batch_size=2, shuffle=False, epochs=1)
+    feeder.input_builder()
+    feed = feeder.get_feed_dict_fn()
+    first, last = feed(), feed()
+    assert first["input_x:0"].tolist() == [[0, 1], [2, 3]] and first["output_kind:0"].tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert last["output_kind:0"].tolist() == [[0, 1, 0]] and last["output_size:0"].tolist() == [3.5]
+    assert feeder.output_dtype == {"kind": np.float32, "size": np.float32} and feeder.output_shape == {"kind": [2, 3], "size": [2]}
+
+
 def test_feeders_of_iterators():
     feeder = data_feeder.setup_train_data_feeder(iter(np.arange(6.0).reshape(3, 2)), iter([np.int64(1), np.int64(0), np.int64(1)]), 2, batch_size=2)
     feeder.set_placeholders(tf.placeholder(tf.float64, name="x"), tf.placeholder(tf.float32, name="y"))

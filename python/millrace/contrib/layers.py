@@ -557,7 +557,7 @@ class _Normalization(_layers.BatchNormalization):
         del inputs  # the graph tells
         for update in self._note_updates(updates) if self.trainable or self.stateful else ():
             if self.collection is not None:
-                add_to_collections(self.collection, update.outputs[0] if self.stateful and getattr(update, "outputs", ()) else update)
+                add_to_collections(self.collection, update.outputs[0] if self.stateful and getattr(update, "outputs", None) else update)
 
 
 @add_arg_scope

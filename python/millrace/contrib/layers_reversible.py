@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies
 from millrace.ops import gen_ops
 from millrace.ops.gradients import custom_gradient, gradients
-from millrace.ops.variable_scope import variable_scope
+from millrace.ops.variable_scope import VariableScope, variable_scope
 
 _Function = Callable[..., Any]
 
@@ -46,7 +46,8 @@ class RevBlock:
         self.num_layers, self.f_side_input, self.g_side_input = num_layers, list(f_side_input or []), list(g_side_input or [])
         self.f = [self._in_scope(function, "revlayer_%d/f" % i) for i, function in enumerate(_one_each(f, num_layers))]
         self.g = [self._in_scope(function, "revlayer_%d/g" % i) for i, function in enumerate(_one_each(g, num_layers))]
-        self._efficient, self._name, self._scope = use_efficient_backprop, name, None
+        self._efficient, self._name = use_efficient_backprop, name
+        self._scope: Optional[VariableScope] = None
 
     name = property(lambda self: self._name, doc="The name of its scope.")
     variables = property(lambda self: [] if self._scope is None else self._scope.global_variables(), doc="The variables of its layers.")

@@ -60,7 +60,7 @@ def auc_with_confidence_intervals(
     metrics_collections: Any = (),
     updates_collections: Any = (),
     name: Optional[str] = None,
-) -> Tuple[AucData, Any]:
+) -> Tuple[Any, Any]:
     """((area, lower and upper bound), update): the area under the ROC curve of all predictions, which it keeps, and the bounds of an interval that
     holds it with the probability alpha, by a logit transformation unless that is false.
 

@@ -18,6 +18,10 @@ from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
+def _tuple_of_states(name: str, fields: List[str]) -> Any:
+    return collections.namedtuple(name, fields)  # type: ignore[misc]
+
+
 class _Weights:
     """The variables of one direction, "freq" or "time", of a block."""
 
@@ -89,13 +93,14 @@ class GridLSTMCell(RNNCell):
             raise at_user_line(ValueError("Must specify num_frequency_blocks"))
         self._num_units, self._peeps, self._share, self._cell_clip = num_units, use_peepholes, share_time_frequency_weights, cell_clip
         self._initializer, self._shards, self._forget_bias, self._couple = initializer, num_unit_shards, forget_bias, couple_input_forget_gates
-        self._feature_size, self._skip = feature_size, frequency_skip
+        self._feature_size: Any = feature_size
+        self._skip: Any = frequency_skip
         self._blocks = [int(count) for count in num_frequency_blocks]
         self._starts, self._ends = start_freqindex_list, end_freqindex_list
         names = self._state_names("state")
-        self._state_tuple_type: Any = collections.namedtuple("GridLSTMStateTuple", names) if state_is_tuple else None  # type: ignore[misc]
+        self._state_tuple_type: Any = _tuple_of_states("GridLSTMStateTuple", names) if state_is_tuple else None
         sizes = [num_units] * len(names)
-        self._state_size = self._state_tuple_type(*sizes) if state_is_tuple else sum(sizes)
+        self._state_size = sum(sizes) if self._state_tuple_type is None else self._state_tuple_type(*sizes)
         self._output_size = sum(sizes)
 
     state_size = property(lambda self: self._state_size, doc="The sizes of the states.")
@@ -211,7 +216,7 @@ class BidirectionalGridLSTMCell(GridLSTMCell):
         )
         self._backward_offset = int(backward_slice_offset)
         names = self._state_names("fwd_state") + self._state_names("bwd_state")
-        self._state_tuple_type = collections.namedtuple("BidirectionalGridLSTMStateTuple", names)  # type: ignore[misc]
+        self._state_tuple_type = _tuple_of_states("BidirectionalGridLSTMStateTuple", names)
         self._state_size = self._state_tuple_type(*[num_units] * len(names))
         self._output_size = num_units * len(names)
 

@@ -33,7 +33,7 @@ def multiple_of(value: Tensor, number: Any, what: str, tensors: List[Tensor]) ->
         return [array_ops.identity(t, name="multiple_of_checked") for t in tensors]
 
 
-def _of_rank(value: Tensor, rank: int) -> Tensor:
+def _of_rank(value: Tensor, rank: Any) -> Tensor:
     told = ["Rank of tensor %s should be: %d, shape received:" % (value.name, rank), array_ops.shape(value)]
     try:
         shape = value.get_shape().with_rank(rank)

@@ -11,7 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies
-from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.tensor_shape import TensorShape, unknown_shape
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
 _Transformation = Callable[[Dataset], Dataset]
@@ -60,7 +60,7 @@ def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> _Transformation:
                 )
                 with control_dependencies([fits]):
                     row = array_ops.identity(row)
-                row.set_shape([None] * wanted.ndims)
+                row.set_shape(unknown_shape(wanted.ndims))
             return row, array_ops.ones_like(row, dtypes.bool)
 
         def sparse(rows: Tensor, there: Tensor) -> SparseTensor:

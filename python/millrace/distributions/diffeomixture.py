@@ -72,7 +72,7 @@ def quadrature_scheme_softmaxnormal_quantiles(
 def _sum_of_scales(weights: List[Tensor], scales: List[Any]) -> Any:
     """The sum of operators, each times a number that is not negative."""
     positive = True if all(scale.is_positive_definite for scale in scales) else None
-    hints = dict(is_non_singular=positive, is_self_adjoint=positive, is_positive_definite=positive)
+    hints: Any = dict(is_non_singular=positive, is_self_adjoint=positive, is_positive_definite=positive)
     kinds = (*_IDENTITIES, LinearOperatorDiag, LinearOperatorLowerTriangular)
     for scale in scales:
         if not isinstance(scale, kinds):

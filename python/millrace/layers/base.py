@@ -40,6 +40,11 @@ def is_keras_tensor(x: Any) -> bool:
     return getattr(x, "_keras_history", None) is not None
 
 
+def _is_tensor(x: Any) -> bool:
+    """Whether it is a tensor of the graph, or made of some."""
+    return isinstance(x, (Tensor, CompositeTensor))
+
+
 def as_tensor(x: Any) -> Any:
     """An input of a layer: a tensor; what has parts stays as it is."""
     return x if isinstance(x, (Tensor, CompositeTensor, tuple, list, dict)) else convert_to_tensor(x)
@@ -326,13 +331,13 @@ class Layer(Parts):
 
     def _tracks(self, tensors: List[Any]) -> bool:
         """Whether outputs are to know that this layer has made them."""
-        return bool(tensors) and isinstance(tensors[0], (Tensor, CompositeTensor))
+        return bool(tensors) and _is_tensor(tensors[0])
 
     def _build_once(self, tensors: List[Any], form: Any) -> None:
-        self._input_dtypes = [x.dtype.base_dtype for x in tensors if isinstance(x, (Tensor, CompositeTensor))]
+        self._input_dtypes = [x.dtype.base_dtype for x in tensors if _is_tensor(x)]
         if self._dtype is None and self._input_dtypes:
             self._dtype = self._input_dtypes[0]
-        shapes = [x.get_shape() if isinstance(x, (Tensor, CompositeTensor)) else None for x in tensors]
+        shapes = [x.get_shape() if _is_tensor(x) else None for x in tensors]
         self.build(arranged(shapes, form))
         self.built = True
         if self._first_values is not None:

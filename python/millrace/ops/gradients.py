@@ -166,6 +166,7 @@ def _hessian(ys: Any, x: Any, given: Any) -> Tensor:
     def row(i: Any) -> Tensor:
         return convert_to_tensor(gradients(first[i], x, **given)[0])
 
+    sizes: Any
     if dims.is_fully_defined():
         rows, sizes = array_ops.stack([row(i) for i in range(dims.num_elements() or 0)]), dims.as_list() * 2
     else:

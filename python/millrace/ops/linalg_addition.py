@@ -50,7 +50,8 @@ def _check_operators(operators: List[Any]) -> None:
 
 def _added_at(tier: Any, operators: List[LinearOperator], operator_name: Optional[str]) -> List[LinearOperator]:
     """What is left of operators when a tier has added what it can."""
-    waiting, done = list(operators), []
+    waiting = list(operators)
+    done: List[LinearOperator] = []
     while waiting:
         last = waiting.pop()
         found = next(((i, adder) for i, other in enumerate(waiting) for adder in tier if adder.can_add(last, other)), None)

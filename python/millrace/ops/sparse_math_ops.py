@@ -162,7 +162,8 @@ def sparse_concat(*args: Any, **kwargs: Any) -> SparseTensor:
 def _joined_shape(inputs: List[SparseTensor], axis: int, expand: bool) -> Optional[List[int]]:
     """The sizes of what is joined, where they follow from constants and the parts fit: the op says where they do not."""
     known = [part.get_shape() for part in inputs]
-    if any(not s.is_fully_defined() or s.ndims != known[0].ndims for s in known) or not -known[0].ndims <= axis < known[0].ndims:
+    rank = known[0].ndims
+    if rank is None or any(not s.is_fully_defined() or s.ndims != rank for s in known) or not -rank <= axis < rank:
         return None
     sizes = np.array([s.as_list() for s in known], np.int64)
     joined = sizes.max(axis=0)

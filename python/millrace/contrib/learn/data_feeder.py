@@ -7,6 +7,7 @@ has several).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -90,12 +91,13 @@ class DataFeeder:
         if n_classes is not None and y is not None and not isinstance(y, dict):
             self._y = check_array(y, np.int64 if n_classes > 1 else np.float32)
         self.n_classes, self.max_epochs = n_classes, epochs
-        shapes = [None if part is None else _each(lambda array: tuple(array.shape), part) for part in (self._x, self._y)]
-        self.input_shape, self.output_shape, self._batch_size = _shapes(*shapes, n_classes, batch_size)
+        x_shape, y_shape = (None if part is None else _each(lambda array: tuple(array.shape), part) for part in (self._x, self._y))
+        self.input_shape, self.output_shape, self._batch_size = _shapes(x_shape, y_shape, n_classes, batch_size)
         self._input_dtype: Any = _each(lambda part: _check_dtype(part.dtype), self._x)
-        self._output_dtype: Any = np.float32 if self._y is None else _each(lambda part: _check_dtype(part.dtype), self._y)
-        if isinstance(self._y, dict) and n_classes is not None:
-            self._output_dtype.update((key, np.float32) for key in n_classes if key in self._output_dtype)
+        types = None if self._y is None else _each(lambda part: _check_dtype(part.dtype), self._y)
+        if isinstance(types, dict) and n_classes is not None:
+            types.update((key, np.float32) for key in n_classes if key in types)
+        self._output_dtype: Any = np.float32 if types is None else types
         self._shuffle = shuffle
         self.random_state = np.random.RandomState(42) if random_state is None else random_state
         self._count = int(_first(self._x).shape[0])
@@ -149,7 +151,7 @@ class DataFeeder:
         def rows_of(data: Any, rows: np.ndarray) -> Any:
             return np.array(_access(data, rows)).reshape(len(rows), 1) if len(data.shape) == 1 else _access(data, rows)
 
-        def labels_of(data: Any, shape: Any, dtype: Any, n_classes: Optional[int], rows: np.ndarray) -> np.ndarray:
+        def labels_of(rows: np.ndarray, data: Any, shape: Any, dtype: Any, n_classes: Optional[int]) -> np.ndarray:
             out = np.zeros([len(rows), *shape[1:]], dtype)
             for row, index in enumerate(rows):
                 _marked(out, row, _access(data, index), n_classes)
@@ -165,7 +167,7 @@ class DataFeeder:
             if self.offset >= self._count:
                 self.indices, self.offset, self.epoch = self._order(), 0, self.epoch + 1
             if self._output_placeholder is not None:
-                labels = _each(lambda *parts: labels_of(*parts, rows), self._y, self.output_shape, self._output_dtype, self.n_classes)
+                labels = _each(functools.partial(labels_of, rows), self._y, self.output_shape, self._output_dtype, self.n_classes)
                 fed.update(self._fed(self._output_placeholder, labels))
             return fed
 

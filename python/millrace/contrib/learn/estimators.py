@@ -58,7 +58,7 @@ def _streamed(x: Any, y: Any, batch_size: int) -> Callable[[], Any]:
             {key: label(value) for key, value in row.items()} if isinstance(row, dict) else as_array(row[0] if isinstance(row, list) and len(row) == 1 else row)
         )
 
-    rows = ((example(row),) for row in x) if y is None else ((example(row), label(answer)) for row, answer in zip(x, y))
+    rows: Iterator[Any] = ((example(row),) for row in x) if y is None else ((example(row), label(answer)) for row, answer in zip(x, y))
     first = next(rows)
     rows = itertools.chain([first], rows)
 
@@ -150,7 +150,8 @@ class BaseEstimator(Evaluable, Trainable):
     def _get_predict_ops(self, features: Any) -> Any:
         """What the model answers to be asked."""
         labels = create_placeholders_from_signatures(self._labels_info)
-        return self._made(*self._engineered(features, labels), ModeKeys.PREDICT, self.params, self.config)
+        features, labels = self._engineered(features, labels)
+        return self._made(features, labels, ModeKeys.PREDICT, self.params, self.config)
 
     def _engineered(self, features: Any, labels: Any) -> Any:
         """What feature_engineering_fn makes of the inputs, which the model and metrics see."""

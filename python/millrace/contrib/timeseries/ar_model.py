@@ -23,7 +23,7 @@ from millrace.ops.variable_scope import variable_scope
 _KNOWN = (TrainEvalFeatures.TIMES, TrainEvalFeatures.VALUES, PredictionFeatures.STATE_TUPLE)
 
 
-def _last(values: Tensor, count: int) -> Tensor:
+def _last(values: Tensor, count: Any) -> Tensor:
     """The last steps of values [batch, window, ...]; none of them where count is 0."""
     return values[:, array_ops.shape(values)[1] - count :]
 

@@ -22,7 +22,8 @@ def block_diagonal(matrices: Sequence[Any], dtype: Any = dtypes.float32, name: s
         shape = block.get_shape().with_rank_at_least(2)
         front, rows, columns = front.merge_with(shape[:-2]), rows + shape[-2], columns + shape[-1]
     widths = [array_ops.shape(block)[-1] for block in blocks]
-    left, right, stripes = 0, gen_ops.add_n(widths), []
+    left: Any = 0
+    right, stripes = gen_ops.add_n(widths), []
     for block, width in zip(blocks, widths):
         right -= width
         nothing = array_ops.zeros([array_ops.rank(block) - 1, 2], dtypes.int32)

@@ -26,7 +26,7 @@ class FlatPredictionModel(Model):
         self._covariance_transform = Dense(num_features * output_window_size, name="log_sigma_square")
         self._prediction_shape = [-1, output_window_size, num_features]
 
-    def call(self, input_window_features: Any, output_window_features: Any) -> Dict[str, Tensor]:
+    def call(self, input_window_features: Any, output_window_features: Any) -> Dict[str, Tensor]:  # type: ignore[override]
         """ "mean" and "covariance", the variances: [batch, output_window_size, num_features]."""
         if input_window_features.get_shape()[1].value == 0:
             activation = self._output_flatten(output_window_features)
@@ -49,7 +49,7 @@ class LSTMPredictionModel(Model):
         self._encoder, self._decoder = LSTMBlockFusedCell(num_units, name="encoder"), LSTMBlockFusedCell(num_units, name="decoder")
         self._mean_transform, self._covariance_transform = Dense(num_features, name="mean_transform"), Dense(num_features, name="covariance_transform")
 
-    def call(self, input_window_features: Any, output_window_features: Any) -> Dict[str, Tensor]:
+    def call(self, input_window_features: Any, output_window_features: Any) -> Dict[str, Tensor]:  # type: ignore[override]
         """ "mean" and "covariance", the variances: [batch, output_window_size, num_features]."""
         dtype = input_window_features.dtype
         _, state = self._encoder(array_ops.transpose(input_window_features, [1, 0, 2]), dtype=dtype)

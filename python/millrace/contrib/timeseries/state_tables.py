@@ -45,7 +45,7 @@ class TensorValuedMutableDenseHashTable(MutableDenseHashTable):
         keys = array_ops.reshape(convert_to_tensor(keys, self.key_dtype), [-1])
         return super().insert(keys, array_ops.reshape(values, [array_ops.size(keys), -1]), name)
 
-    def lookup(self, keys: Any, name: Any = None) -> Tensor:
+    def lookup(self, keys: Any, name: Any = None) -> Tensor:  # type: ignore[override]
         """The values [..., value] of keys [...]."""
         keys = convert_to_tensor(keys, self.key_dtype)
         found = super().lookup(array_ops.reshape(keys, [-1]), name)

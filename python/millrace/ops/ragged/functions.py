@@ -151,5 +151,6 @@ def range(
             order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
             kind = max((p.dtype.base_dtype for p in parts), key=order.index)
             parts = [math_ops.cast(p, kind) for p in parts]
-        splits, values = gen_ops.ragged_range(*parts, Tsplits=dtypes.as_dtype(row_splits_dtype))
+        starts, limits, deltas = parts
+        splits, values = gen_ops.ragged_range(starts, limits, deltas, Tsplits=dtypes.as_dtype(row_splits_dtype))
         return RaggedTensor._of(values, splits)

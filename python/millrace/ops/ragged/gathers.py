@@ -32,10 +32,11 @@ def _rows(params: Any, indices: Any) -> Any:
     ndims = indices.get_shape().ndims
     if ndims is None:
         raise at_user_line(ValueError("indices.shape.ndims must be known statically"))
-    splits, values = gen_ops.ragged_gather(params.nested_row_splits, params.flat_values, indices, OUTPUT_RAGGED_RANK=params.ragged_rank + ndims - 1)
+    made: Any
+    splits, made = gen_ops.ragged_gather(params.nested_row_splits, params.flat_values, indices, OUTPUT_RAGGED_RANK=params.ragged_rank + ndims - 1)
     for level in reversed(splits):
-        values = RaggedTensor._of(values, level)
-    return values
+        made = RaggedTensor._of(made, level)
+    return made
 
 
 def gather_nd(params: Any, indices: Any, name: Optional[str] = None, batch_dims: int = 0) -> Any:

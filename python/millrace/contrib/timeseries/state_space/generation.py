@@ -24,9 +24,9 @@ def draw_parameters(model: Any, seed: Optional[int]) -> Dict[Any, Any]:
     _check_univariate(model)
     if seed:
         np.random.seed(seed)
-    state_size, noise_size = convert_to_tensor(model.get_noise_transform()).get_shape().as_list()
+    state_size, noise_size = (int(size) for size in convert_to_tensor(model.get_noise_transform()).get_shape())
     variances = 1.0 / np.random.gamma(shape=10.0, scale=10.0, size=[noise_size])
-    drawn = {
+    drawn: Dict[Any, Any] = {
         model.prior_state_mean: np.random.normal(size=[state_size]),
         model.state_transition_noise_covariance: np.diag(variances),
         model.prior_state_var: np.zeros([state_size, state_size]),

@@ -108,11 +108,12 @@ StatusOr<SparseRows> RowsOfSparse(const Tensor& indices, const Tensor& values, c
     if (dims[d] < 0) return InvalidArgument("dense_shape[", d, "] must not be negative, got ", dims[d]);
   }
   StopNowAndThen pause;
-  for (int64_t i = 0; i < indices.num_elements(); ++i) {
-    pause();
-    if (at[i] < 0 || at[i] >= dims[i % rank]) {
-      return InvalidArgument(
-          "indices[", i / rank, ",", i % rank, "] = ", at[i], " is not in [0, ", dims[i % rank], ")");
+  for (int64_t i = 0; i < values.num_elements(); ++i) {
+    for (int64_t d = 0; d < rank; ++d) {
+      pause();
+      const int64_t index = at[i * rank + d];
+      if (InRange(index, dims[d])) continue;
+      return InvalidArgument("indices[", i, ",", d, "] = ", index, " is not in [0, ", dims[d], ")");
     }
   }
   return SparseRows{rank > 1 ? dims[0] : 1, rank > 1, at, rank};
@@ -232,11 +233,18 @@ class SparseBincountKernel final : public CountingKernel {
     MR_ASSIGN_OR_RETURN(const SparseRows row_of, RowsOfSparse(ctx.input(0), values, ctx.input(2)));
     MR_ASSIGN_OR_RETURN(Tensor * out, EmptyBins(ctx, row_of.is_matrix, row_of.rows, size));
     VisitCounts(out->dtype(), values.dtype(), [&]<typename T, typename Index>() {
+      const Index* const value = values.data<Index>();
+      const T* const weight = weights.num_elements() > 0 ? weights.data<T>() : nullptr;
       StopNowAndThen pause;
       for (int64_t i = 0; i < values.num_elements(); ++i) {
         pause();
-        CountRow<T, Index>(values.data<Index>() + i, weights.num_elements() > 0 ? weights.data<T>() + i : nullptr, 1,
-                           static_cast<Index>(size), once_, out->mutable_data<T>() + row_of(i) * size);
+        if (value[i] >= size) continue;
+        T& bin = out->mutable_data<T>()[row_of(i) * size + value[i]];
+        if (once_) {
+          bin = T{1};
+        } else {
+          CombineInto<RowOp::kAdd>(bin, weight == nullptr ? T{1} : weight[i]);
+        }
       }
     });
     return absl::OkStatus();

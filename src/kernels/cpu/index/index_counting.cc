@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -293,14 +294,33 @@ class CountToSparseKernel final : public CountingKernel {
  private:
   enum class Form : uint8_t { kDense, kSparse, kRagged };
 
+  struct Element {
+    int64_t row, value, at;
+  };
+
+  // By row, then value, then `at`, by which they come sorted.
+  static void SortByPlace(std::vector<Element>& elements, int64_t rows, int64_t width) {
+    int64_t places = 0;
+    if (!CheckedMul(rows, width, &places) || places > 4 * std::ssize(elements)) {
+      std::sort(elements.begin(), elements.end(), [](const Element& a, const Element& b) {
+        return a.row != b.row ? a.row < b.row : a.value != b.value ? a.value < b.value : a.at < b.at;
+      });
+      return;
+    }
+    const auto place = [width](const Element& e) { return static_cast<size_t>(e.row * width + e.value); };
+    std::vector<size_t> ends(static_cast<size_t>(places) + 1, 0);  // of what has been put there
+    for (const Element& e : elements) ++ends[place(e) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<Element> sorted(elements.size());
+    for (const Element& e : elements) sorted[ends[place(e)]++] = e;
+    elements.swap(sorted);
+  }
+
   template <typename RowOf>
   Status Count(KernelContext& ctx, const Tensor& values, const Tensor& weights, bool is_matrix, int64_t rows,
                RowOf row_of) const {
     MR_ASSIGN_OR_RETURN(const WideIndices wide, WideIndices::Make(ctx, values));
     const int64_t* const all = wide.data();
-    struct Element {
-      int64_t row, value, at;
-    };
     std::vector<Element> elements;
     elements.reserve(static_cast<size_t>(wide.size()));
     StopNowAndThen pause;
@@ -314,9 +334,7 @@ class CountToSparseKernel final : public CountingKernel {
     if (most_ < 0 && largest == std::numeric_limits<int64_t>::max()) {
       return InvalidArgument("values must be less than ", largest, " where no maxlength is given");
     }
-    std::sort(elements.begin(), elements.end(), [](const Element& a, const Element& b) {
-      return a.row != b.row ? a.row < b.row : a.value != b.value ? a.value < b.value : a.at < b.at;
-    });
+    SortByPlace(elements, rows, largest + 1);
     int64_t found = 0;
     for (size_t i = 0; i < elements.size(); ++i) found += IsNew(elements.data(), i);
     const int64_t rank = is_matrix ? 2 : 1;
@@ -348,7 +366,6 @@ class CountToSparseKernel final : public CountingKernel {
     });
     return absl::OkStatus();
   }
-  template <typename Element>
   static bool IsNew(const Element* elements, size_t i) {
     return i == 0 || elements[i].row != elements[i - 1].row || elements[i].value != elements[i - 1].value;
   }

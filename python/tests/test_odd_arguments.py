@@ -183,3 +183,10 @@ def test_what_is_repeated_has_a_known_shape(session):
         tf.repeat(x, 1.5)
     with pytest.raises(ValueError):
         tf.repeat(x, [[1, 2]], 0)
+
+
+def test_strings_of_other_sizes_ask_for_no_memory():
+    with tf.Session() as session:
+        strings = tf.placeholder(tf.string, [None])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="element 1 has size"):
+            session.run(tf.decode_raw(strings, tf.uint8), {strings: [b"x" * (1 << 20)] + [b""] * (1 << 17)})

@@ -33,16 +33,17 @@ class DecodeRawKernel final : public Kernel {
       return InvalidArgument("Input to DecodeRaw has length ", bytes, " that is not a multiple of ", unit,
                              ", the size of ", DTypeName(type));
     }
+    // One long string among many empty ones asks for more memory than all of them have.
+    for (const TString& s : bytes > kShort ? input.flat<TString>() : absl::Span<const TString>()) {
+      if (s.size() != bytes) return OtherSize(input, s, bytes);
+    }
     MR_ASSIGN_OR_RETURN(
         const Shape shape, input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     char* to = static_cast<char*>(out->mutable_raw());
     for (const TString& s : input.flat<TString>()) {
       const absl::string_view from = s.view();
-      if (from.size() != bytes) {
-        return InvalidArgument("DecodeRaw requires input strings to all be the same size, but element ",
-                               &s - input.data<TString>(), " has size ", bytes, " != ", from.size());
-      }
+      if (from.size() != bytes) return OtherSize(input, s, bytes);
       std::memcpy(to, from.data(), bytes);
       if (swap_) Swap(to, bytes, IsComplex(type) ? unit / 2 : unit);
       to += bytes;
@@ -57,6 +58,11 @@ class DecodeRawKernel final : public Kernel {
   }
 
  private:
+  static constexpr size_t kShort = 64;
+  static Status OtherSize(const Tensor& input, const TString& s, size_t bytes) {
+    return InvalidArgument("DecodeRaw requires input strings to all be the same size, but element ",
+                           &s - input.data<TString>(), " has size ", bytes, " != ", s.size());
+  }
   static void Swap(char* at, size_t bytes, size_t unit) {
     for (size_t i = 0; i < bytes; i += unit) std::reverse(at + i, at + i + unit);
   }

@@ -205,7 +205,8 @@ def test_a_session_brings_its_cluster():
                 session.run(w.initializer)
             metadata = tf.RunMetadata()
             first.run(add, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
-            assert {d.device for d in metadata.step_stats.dev_stats} == {"/job:mine/replica:0/task:1/device:CPU:0"}
+            ran_on = {d.device for d in metadata.step_stats.dev_stats if d.device.startswith("/job:")}  # beside thread switches
+            assert ran_on == {"/job:mine/replica:0/task:1/device:CPU:0"}
             assert first.run(twice).tolist() == [2, 2] and second.run(twice).tolist() == [0, 0]
         # The variable is its server's, whatever a session calls that.
         renamed = tf.Session(servers[1].target, config=_config([servers[0], servers[1]]))

@@ -133,6 +133,7 @@ class Updater {
   StatusOr<Node*> Run(const std::vector<std::pair<Output, Gradient>>& list) {
     MR_RETURN_IF_ERROR(CheckHyper());
     AddDefaults(list);
+    MR_RETURN_IF_ERROR(AddPowers(list));
     std::vector<Node*> updates;
     for (const auto& [variable, gradient] : list) {
       if (gradient.none()) continue;
@@ -146,6 +147,21 @@ class Updater {
   }
 
  private:
+  // Before all slots, as TensorFlow makes them.
+  Status AddPowers(const std::vector<std::pair<Output, Gradient>>& list) {
+    for (const auto& [variable, gradient] : list) {
+      if (gradient.none()) continue;
+      MR_ASSIGN_OR_RETURN(const Target target, TargetOf(variable));
+      const OpDef* const def = root_.graph().registry().Find(absl::StrCat("Apply", def_.update));
+      for (size_t i = 0; def != nullptr && i < def->inputs.size(); ++i) {
+        if (!IsPower(def->inputs[i].name)) continue;
+        MR_RETURN_IF_ERROR(Power(def->inputs[i].name.substr(0, 5), target.dtype).status());
+      }
+    }
+    return absl::OkStatus();
+  }
+  static bool IsPower(absl::string_view input) { return input == "beta1_power" || input == "beta2_power"; }
+
   // As TensorFlow names them: the node that does all is called like the optimizer.
   StatusOr<Node*> Finish(const std::vector<Node*>& updates) {
     const absl::string_view base = request_.name;
@@ -327,7 +343,7 @@ class Updater {
         inputs.push_back(indices);
       } else if (arg.name == "lr" || (arg.name == "alpha" && !HasHyper("alpha"))) {
         inputs.push_back(Hyper("learning_rate", t));
-      } else if (arg.name == "beta1_power" || arg.name == "beta2_power") {
+      } else if (IsPower(arg.name)) {
         MR_ASSIGN_OR_RETURN(const Output power, Power(arg.name.substr(0, 5), t));
         inputs.push_back(power);
       } else {

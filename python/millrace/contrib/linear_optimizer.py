@@ -9,7 +9,7 @@ from millrace.contrib.feature_columns.dense import _RealValuedColumn
 from millrace.contrib.feature_columns.sparse import _Classes
 from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops, math_ops
-from millrace.train.sdca import SdcaModel, SparseFeatureColumn, classes_of_examples
+from millrace.train.sdca import SdcaModel, SparseFeatureColumn, classes_of_examples, model_of_columns
 from millrace.train.sharded_tables import ShardedMutableDenseHashTable as ShardedMutableDenseHashTable
 
 
@@ -62,14 +62,6 @@ class SDCAOptimizer:
             else:
                 raise at_user_line(ValueError("SDCAOptimizer does not support column type %s." % type(column).__name__))
         labels = math_ops.to_float(array_ops.reshape(targets, [-1]))
-        weights = array_ops.reshape(features[weight_column_name], [-1]) if weight_column_name else array_ops.ones_like(labels)
-        examples = {
-            "sparse_features": [column for column, _ in sparse],
-            "dense_features": [x for x, _ in dense],
-            "example_labels": labels,
-            "example_weights": weights,
-            "example_ids": features[self._example_id_column],
-        }
-        of_model = {"sparse_features_weights": [parts for _, parts in sparse], "dense_features_weights": [variable for _, variable in dense]}
-        model = SdcaModel(examples, of_model, {**self._options, "loss_type": loss_type})
+        options = {**self._options, "loss_type": loss_type}
+        model = model_of_columns(sparse, dense, features, labels, weight_column_name, self._example_id_column, options)
         return model, model.minimize(global_step=global_step)

@@ -13,7 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.layers.columns import checked_features
 from millrace.ops import array_ops, math_ops
 from millrace.train.global_step import get_global_step
-from millrace.train.sdca import SdcaModel, UpdateWeightsHook, classes_of_examples
+from millrace.train.sdca import SdcaModel, UpdateWeightsHook, classes_of_examples, model_of_columns
 
 
 class LinearSDCA:
@@ -62,16 +62,8 @@ class LinearSDCA:
                 dense.append((column.get_dense_tensor(cache, state_manager), state_manager.get_variable(column, "weights")))
             else:
                 raise at_user_line(ValueError("LinearSDCA does not support column type %s." % type(column).__name__))
-        costs = array_ops.reshape(features[weight_column_name], [-1]) if weight_column_name else array_ops.ones_like(labels)
-        examples = {
-            "sparse_features": [column for column, _ in sparse],
-            "dense_features": [x for x, _ in dense],
-            "example_labels": labels,
-            "example_weights": costs,
-            "example_ids": features[self._example_id_column],
-        }
-        variables = {"sparse_features_weights": [v for _, v in sparse], "dense_features_weights": [v for _, v in dense]}
-        model = SdcaModel(examples, variables, {**self._options, "loss_type": loss_type})
+        options = {**self._options, "loss_type": loss_type}
+        model = model_of_columns(sparse, dense, features, labels, weight_column_name, self._example_id_column, options)
         return model, model.minimize(global_step=global_step)
 
 

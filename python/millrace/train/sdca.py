@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from millrace import nn, summary
 from millrace.framework import dtypes
@@ -231,3 +231,24 @@ class UpdateWeightsHook(SessionRunHook):
         """Asks for it."""
         del run_context  # every step is one
         return SessionRunArgs(self._update_op)
+
+
+def model_of_columns(
+    sparse: List[Tuple[SparseFeatureColumn, Any]],
+    dense: List[Tuple[Any, Any]],
+    features: Dict[Any, Any],
+    labels: Any,
+    weight_column_name: Optional[str],
+    example_id_column: Any,
+    options: Dict[str, Any],
+) -> SdcaModel:
+    """The model of pairs of a column and its weights; other features tell what examples count (1 without a name) and which they are."""
+    examples = {
+        "sparse_features": [column for column, _ in sparse],
+        "dense_features": [x for x, _ in dense],
+        "example_labels": labels,
+        "example_weights": array_ops.reshape(features[weight_column_name], [-1]) if weight_column_name else array_ops.ones_like(labels),
+        "example_ids": features[example_id_column],
+    }
+    variables = {"sparse_features_weights": [v for _, v in sparse], "dense_features_weights": [v for _, v in dense]}
+    return SdcaModel(examples, variables, options)

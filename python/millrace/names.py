@@ -661,7 +661,6 @@ _impl.keras = keras
 
 mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_optimizer mixed_precision.experimental.autocast_variable = @
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
-applications = @
 premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saving_utils = @
 saving.saved_model_experimental = keras.exporting
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
@@ -674,7 +673,7 @@ mirrored_strategy one_device_strategy parameter_server_strategy central_storage_
 multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
 
 [keras]
-activations backend callbacks callbacks_v1 constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
+activations applications backend callbacks callbacks_v1 constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %
 regularizers utils wrappers = %
 optimizer_v2.adadelta optimizer_v2.adagrad optimizer_v2.adam optimizer_v2.adamax optimizer_v2.ftrl optimizer_v2.gradient_descent = keras.optimizers
 optimizer_v2.nadam optimizer_v2.optimizer_v2 optimizer_v2.rmsprop = keras.optimizers
@@ -685,6 +684,9 @@ engine.base_layer = layers.base layers.nodes layers.operations
 engine.base_layer_utils = layers.casting
 utils.metrics_utils = keras.utils.metrics_utils keras.metric_counts
 engine.sequential = keras.models
+applications.densenet applications.imagenet_utils applications.inception_resnet_v2 applications.inception_v3 applications.mobilenet applications.mobilenet_v2 = %
+applications.nasnet applications.resnet applications.resnet_v2 applications.vgg16 applications.vgg19 applications.xception = %
+applications.resnet50 = keras.applications.resnet
 engine.input_layer = keras.engine.inputs
 engine.data_adapter engine.training_utils engine.base_preprocessing_layer engine.base_preprocessing_layer_v1 = @
 utils.kernelized_utils utils.vis_utils utils.multi_gpu_utils = @

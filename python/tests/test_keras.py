@@ -265,7 +265,6 @@ def test_mistakes():
         (lambda: model.set_weights([]), ValueError, "weight list of length 0"),
         (lambda: model.compile("none", "mse"), ValueError, "Unknown optimizer"),
         (lambda: keras.Sequential([L.LSTM(2, stateful=True, input_shape=(3, 1))]), ValueError, "needs to know its batch size"),
-        (lambda: keras.applications.VGG16(), NotImplementedError, "slim.nets"),
     ):
         with pytest.raises(error, match=message):
             call()

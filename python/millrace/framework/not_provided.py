@@ -95,8 +95,6 @@ estimator.experimental: KMeans
     tf.contrib.factorization.KMeansClustering
 keras: mixed_precision
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
-keras: applications
-    tf.contrib.slim.nets
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
 keras.utils: model_to_dot plot_model

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # at run time __getattr__ finds them
     from millrace import keras_datasets as datasets
     from millrace.keras import (
         activations,
+        applications,
         backend,
         callbacks,
         constraints,

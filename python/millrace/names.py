@@ -254,6 +254,7 @@ learn.estimators = contrib.learn
 estimator.python.estimator.multi_head = contrib.estimator
 estimator.python.estimator.early_stopping estimator.python.estimator.hooks = estimator.experimental
 estimator.python.estimator.rnn = contrib.estimator_rnn
+estimator.python.estimator.replicate_model_fn = contrib.replication
 estimator.python.estimator.saved_model_estimator = contrib.saved_model_estimator
 session_bundle = %
 session_bundle.bundle_shim session_bundle.constants session_bundle.exporter session_bundle.gc session_bundle.session_bundle = contrib.session_bundle.%

@@ -89,3 +89,48 @@ def test_a_recurrent_classifier_reads_the_order_of_words():
     assert "rnn/logits/dense/kernel" in made.get_variable_names()
     with pytest.raises(ValueError, match="must not be specified when using rnn_cell_fn"):
         C.RNNClassifier([column], num_units=[2], rnn_cell_fn=lambda mode: None)
+
+
+def _towers(rate, reduction, devices, optimizer=C.TowerOptimizer):
+    def model_fn(features, labels, mode, params):
+        w = tf.get_variable("w", [1], initializer=tf.zeros_initializer())
+        y = features["x"] * w
+        if mode == E.ModeKeys.PREDICT:
+            return E.EstimatorSpec(mode, {"y": y, "here": tf.fill([tf.shape(y)[0]], tf.convert_to_tensor(y.device))})
+        loss = tf.losses.absolute_difference(labels, y, reduction=reduction)
+        train = optimizer(tf.train.GradientDescentOptimizer(params["rate"])).minimize(loss, tf.train.get_global_step())
+        return E.EstimatorSpec(mode, {"y": y}, loss, train, {"error": tf.metrics.mean_absolute_error(labels, y)})
+
+    return C.replicate_model_fn(model_fn, reduction, devices)
+
+
+def test_models_on_several_devices(tmp_path):
+    x = np.arange(1, 7, dtype=np.float32)[:, np.newaxis]  # the losses and gradients of 6 rows in 3 towers
+    fed = tf.estimator.inputs.numpy_input_fn({"x": x}, 2 * x, batch_size=6, shuffle=False)
+    for i, (reduction, step, loss) in enumerate((("weighted_sum", 21.0, 399.0), ("weighted_sum_by_nonzero_weights", 3.5, 5.25))):
+        made = tf.estimator.Estimator(_towers(1.0, reduction, ["/cpu:0"] * 3), str(tmp_path / str(i)), params={"rate": 1.0})
+        made.train(fed, steps=1)
+        np.testing.assert_allclose(made.get_variable_value("w"), [step])
+        found = made.evaluate(fed)
+        np.testing.assert_allclose([found["loss"], found["error"]], [loss, 3.5 * abs(step - 2)])
+        assert found["global_step"] == 1
+        np.testing.assert_allclose([row["y"] for row in made.predict(fed)], step * x)
+
+
+def test_where_towers_are(tmp_path):
+    with tf.Graph().as_default() as graph:
+        x = tf.ones([4, 1])
+        spec = _towers(1.0, "weighted_sum", ["/device:GPU:1", "/device:GPU:2"])({"x": x}, x, E.ModeKeys.TRAIN, {"rate": 1.0})
+        assert graph.get_operation_by_name("w").device == "/device:CPU:0" and spec.loss.device == "/device:CPU:0"
+        assert [graph.get_operation_by_name(name).device for name in ("mul", "tower_1/mul")] == ["/device:GPU:1", "/device:GPU:2"]
+        assert not graph.get_collection_ref(C.TowerOptimizer.COLLECTION_FOR_GRAPH_STATES)
+
+
+def test_towers_that_cannot_be(tmp_path):
+    x = np.ones([3, 1], np.float32)
+    with pytest.raises(ValueError, match="Batch size 3 needs to be divisible"):
+        _towers(1.0, "weighted_sum", ["/cpu:0", "/cpu:0"])({"x": x}, x, E.ModeKeys.TRAIN, {"rate": 1.0})
+    with pytest.raises(ValueError, match="none reduction"):
+        _towers(1.0, "none", ["/cpu:0"])
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="wrap optimizers with TowerOptimizer"):
+        _towers(1.0, "weighted_sum", ["/cpu:0", "/cpu:0"], lambda o: o)({"x": x[:2]}, x[:2], E.ModeKeys.TRAIN, {"rate": 1.0})

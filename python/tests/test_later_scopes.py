@@ -248,3 +248,10 @@ def test_layers_that_are_made_or_found():
             layer = tf.layers.Dense(2, name="dense")
             layer(x)
         assert [v.op.name for v in layer.trainable_weights] == ["net/dense/kernel", "net/dense/bias"]
+
+
+def test_scopes_entered_again_within_reuse():
+    with tf.variable_scope("first") as first:
+        pass
+    with tf.variable_scope("reused", reuse=True), tf.variable_scope(first) as again:
+        assert not again.reuse and tf.get_variable("v", [1]).name == "first/v:0"

@@ -134,9 +134,7 @@ def test_models_on_one_device(tmp_path):
     made = tf.estimator.Estimator(E.replicate_model_fn(model_fn), str(tmp_path), params={"rate": 0.25})
     made.train(tf.estimator.inputs.numpy_input_fn({"x": x}, 2 * x, batch_size=4, shuffle=False, num_epochs=None), steps=2)
     assert abs(made.get_variable_value("w") - 1.5) < 1e-6
-    with pytest.raises(NotImplementedError, match="2 devices"):
-        E.replicate_model_fn(model_fn, devices=["/cpu:0", "/cpu:1"])
-    assert tf.python.training.device_setter._RoundRobinStrategy(2)(None) == 0
+    assert tf.python.training.device_setter._RoundRobinStrategy(num_tasks=2)(None) == 0
 
 
 def test_summaries_of_slim(capfd):

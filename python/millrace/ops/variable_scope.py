@@ -684,9 +684,8 @@ class variable_scope:
         names = "" if self._auxiliary else _with_slash(get_default_graph().get_name_scope())
         if self._auxiliary and own_name_scope:
             names = stack.enter_context(name_scope(own_name_scope))
-        reuse = base.reuse if not isinstance(given, VariableScope) else given.reuse or outer.reuse
         made = VariableScope(
-            self._reuse or reuse,
+            self._reuse or base.reuse,
             full,
             base.initializer,
             base.regularizer,

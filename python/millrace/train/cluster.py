@@ -154,9 +154,9 @@ def replica_device_setter(
 class _RoundRobinStrategy:
     """The tasks one after another."""
 
-    def __init__(self, tasks: int) -> None:
-        self._tasks, self._next = tasks, 0
+    def __init__(self, num_tasks: int) -> None:
+        self._num_tasks, self._next = num_tasks, 0
 
     def __call__(self, op: Any) -> int:
-        task, self._next = self._next, (self._next + 1) % self._tasks
+        task, self._next = self._next, (self._next + 1) % self._num_tasks
         return task

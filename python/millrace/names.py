@@ -52,6 +52,8 @@ recompute_grad = contrib.layers_memory:recomputed
 GradientTape = ops.gradient_tape:GradientTape
 vectorized_map = ops.functional_ops:vectorized_map
 distribute = framework.strategy
+tpu = contrib.tpu
+estimator.tpu = contrib.tpu_estimator
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space_nd bitcast broadcast_to ceil
@@ -285,6 +287,10 @@ distributions.python.ops.bijectors = distributions.bijectors
 distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers
+cluster_resolver.python.training cluster_resolver.python.training.cluster_resolver cluster_resolver.python.training.tpu_cluster_resolver = launch.resolvers
+tpu = %
+tpu.python.tpu.tpu_config tpu.python.tpu.tpu_estimator tpu.python.tpu.tpu_optimizer tpu.python.tpu.tpu_function tpu.python.tpu.bfloat16 = contrib.tpu
+tpu.python.ops.tpu_ops = contrib.tpu
 
 [python.framework]
 op_def_library = framework.op_def_library
@@ -589,6 +595,7 @@ saved_model simple_save = saved_model
 save load save_context function_serialization = @
 
 [python]
+tpu.tpu_function tpu.tpu_optimizer tpu.bfloat16 tpu.ops.tpu_ops = contrib.tpu
 pywrap_tensorflow = compat.pywrap
 graph_util = graph_util
 saved_model = saved_model

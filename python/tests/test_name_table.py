@@ -98,12 +98,11 @@ def test_what_is_absent_says_what_to_use():
     rows = [path for path in not_provided.TABLE if path not in names._PACKAGES and path not in names.TABLE]  # of some packages a part is there
     for path in [
         *rows,
-        "contrib.tpu.TPUEstimator",
+        "contrib.tpu.rewrite",
         "contrib.layers.no_such_layer",
         "contrib.no_such_package",
         "raw_ops.TPUReplicatedInput",
         "estimator.experimental.KMeans",
-        "estimator.tpu.TPUConfig",
     ]:
         owner = tf
         with pytest.raises(NotImplementedError, match="is not provided"):

@@ -337,3 +337,19 @@ def test_an_external_optimizer_of_a_program():
         loss = tf.reduce_sum(v * v)
         Once(loss, equalities=[tf.reduce_sum(v)], rate=0.5).minimize(session, fetches=[loss], step_callback=seen.append, loss_callback=losses.append)
         assert session.run(v).tolist() == [0.0, 0.0] and losses == [5.0] and len(seen) == 1
+
+
+def test_a_subclass_may_take_but_its_first_arguments_by_position():
+    class Scaled(tf.train.GradientDescentOptimizer):
+        def compute_gradients(self, loss, var_list=None, **kwargs):
+            return super().compute_gradients(loss * 2, var_list=var_list, **kwargs)
+
+        def apply_gradients(self, pairs, **kwargs):
+            return super().apply_gradients(pairs, **kwargs)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(1.0)
+        step = Scaled(0.1).minimize(3 * v)
+        session.run(tf.global_variables_initializer())
+        session.run(step)
+        np.testing.assert_allclose(session.run(v), 0.4, rtol=1e-6)

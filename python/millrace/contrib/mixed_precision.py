@@ -111,7 +111,14 @@ class LossScaleOptimizer(Optimizer):
         scale = self._loss_scale_manager.get_loss_scale()
         loss = loss() if callable(loss) else loss
         scaled = loss * math_ops.cast(scale, loss.dtype.base_dtype)
-        pairs = self._opt.compute_gradients(scaled, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss)
+        pairs = self._opt.compute_gradients(
+            scaled,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
         return [(None if gradient is None else gradient * math_ops.cast(1.0 / scale, gradient.dtype.base_dtype), var) for gradient, var in pairs]
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:

@@ -283,6 +283,11 @@ def flush(writer: Any = None, name: Optional[str] = None) -> Operation:
         return control_flow_ops.no_op() if chosen is None else chosen.flush()
 
 
+def _flush_all() -> List[Operation]:
+    """Operations that write what is in the queues of all writers of the graph."""
+    return [_run(events.flush) for events in _state()["events"].values()]
+
+
 def eval_dir(model_dir: str, name: Optional[str] = None) -> str:
     """The folder of evaluations."""
     return os.path.join(model_dir, "eval" if not name else "eval_" + name)

@@ -2,6 +2,8 @@
 # mypy: implicit-reexport
 """tf.estimator: models with their training loops, checkpoints and input functions."""
 
+from typing import Any as _Any
+
 from millrace.estimator import experimental, export, inputs
 from millrace.estimator.canned import (
     BaselineClassifier,
@@ -35,6 +37,7 @@ from millrace.estimator.run_config import RunConfig
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
 from millrace.train.warm_starting import VocabInfo, WarmStartSettings
+from millrace import names as _names
 from millrace.framework import missing as _missing
 from millrace.framework import not_provided as _not_provided
 from millrace.train.hooks import (
@@ -63,4 +66,12 @@ _missing.fill(
     {name: "DNNClassifier, DNNRegressor or another library's trees" for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")},
 )
 
-__getattr__ = _not_provided.getter("estimator")
+
+def _elsewhere(name: str) -> _Any:
+    """What the table of names has below tf.estimator and this package does not."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return _names.find("estimator." + name)
+
+
+__getattr__ = _not_provided.getter("estimator", _elsewhere)

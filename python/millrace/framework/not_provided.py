@@ -54,7 +54,7 @@ python.keras.mixed_precision:
 python.data.experimental.ops.optimization:
     data sets as they are: no graph of theirs is rewritten, and tf.data.Options holds what is asked for
 tpu:
-    tf.train and tf.estimator: there are no TPUs
+    tf.estimator.tpu.TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs
 lite:
     tf.saved_model
 autograph:
@@ -89,8 +89,6 @@ data.experimental: enable_debug_mode from_list get_model_proto index_table_from_
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: assert_cardinality snapshot service
     tf.raw_ops
-estimator: tpu
-    tf.estimator.Estimator: there are no TPUs
 estimator.experimental: KMeans
     tf.contrib.factorization.KMeansClustering
 keras: mixed_precision
@@ -152,7 +150,7 @@ contrib.checkpoint: NumpyState split_dependency
 
 # Packages of tf.contrib: what has taken their place.
 _CONTRIB = {
-    "tpu": "tf.train and tf.estimator: there are no TPUs",
+    "tpu": "TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs",
     "tensorrt": "sessions as they are: there is no TensorRT",
     "compiler": "sessions as they are: they compile their graphs, and there is no XLA",
     "cudnn_rnn": "tf.nn.rnn_cell and tf.nn.dynamic_rnn: cuDNN needs GPUs",

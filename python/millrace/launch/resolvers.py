@@ -267,3 +267,37 @@ class KubernetesClusterResolver(ClusterResolver):
             return format_master_url(jobs.task_address(task_type, task_id), rpc_layer or self.rpc_layer)
         found = jobs.job_tasks(next(iter(self._labels))) if jobs else []
         return format_master_url(str(found[0]), rpc_layer or self.rpc_layer) if found else ""
+
+
+class TPUClusterResolver(ClusterResolver):
+    """The TPU "local" or "", which is this process. Others are in another's cloud."""
+
+    def __init__(
+        self,
+        tpu: Any = None,
+        zone: Optional[str] = None,
+        project: Optional[str] = None,
+        job_name: str = "worker",
+        coordinator_name: Optional[str] = None,
+        coordinator_address: Optional[str] = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: Optional[str] = None,
+    ) -> None:
+        del zone, project, job_name, coordinator_name, coordinator_address, credentials, service, discovery_url  # no service is asked
+        if tpu is None:
+            raise at_user_line(ValueError("Please provide a TPU Name to connect to: '' or 'local' is this machine, and there are no others."))
+        name = tpu[0] if isinstance(tpu, (list, tuple)) and tpu else tpu
+        name = name.decode() if isinstance(name, bytes) else name
+        if name not in ("", "local"):
+            raise at_user_line(NotImplementedError("There are no TPUs: not %r. Give '' (this machine), or no cluster at all and use_tpu=False." % (tpu,)))
+
+    def cluster_spec(self) -> Any:
+        """None: there is no cluster."""
+        return None
+
+    def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None) -> str:
+        """The target of sessions: this process."""
+        return ""
+
+    get_master = master

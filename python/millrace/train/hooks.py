@@ -328,10 +328,16 @@ class StepCounterHook(SessionRunHook):
         if self._timer.should_trigger_for_step(step):
             seconds, steps = self._timer.update_last_triggered_step(step)
             if seconds:
-                rate = steps / seconds
-                if self._writer is not None:
-                    self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag=self._tag, simple_value=rate)]), step)
-                logging.info("%s: %g", self._tag, rate)
+                self._log_and_record(steps, seconds, step)
+
+    def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:
+        """What subclasses override to record more."""
+        self._record(self._tag, elapsed_steps / elapsed_time, global_step)
+
+    def _record(self, tag: str, rate: float, step: int) -> None:
+        if self._writer is not None:
+            self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag=tag, simple_value=rate)]), step)
+        logging.info("%s: %g", tag, rate)
 
     def _look_whether_it_moves(self, step: int) -> None:
         self._times_seen = self._times_seen + 1 if step == self._seen else 0

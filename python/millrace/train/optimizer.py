@@ -56,7 +56,14 @@ class Optimizer:
         grad_loss: Any = None,
     ) -> Operation:
         """An operation that does one training step."""
-        pairs = self.compute_gradients(loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss)
+        pairs = self.compute_gradients(  # by keywords: a subclass may take but the first of them by position
+            loss,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
+        )
         if not any(g is not None for g, _ in pairs):
             raise at_user_line(
                 ValueError(
@@ -64,7 +71,7 @@ class Optimizer:
                     "between variables %s and loss %s." % ([str(v) for _, v in pairs], loss)
                 )
             )
-        return self.apply_gradients(pairs, global_step, name)
+        return self.apply_gradients(pairs, global_step=global_step, name=name)
 
     def compute_gradients(
         self,

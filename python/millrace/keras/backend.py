@@ -77,13 +77,12 @@ def _of_graph() -> Dict[str, Any]:
 
 
 def get_session(op_input_list: Any = ()) -> Any:
-    """The default session, or one of the backend's own on the default graph; its variables have their first values."""
-    del op_input_list  # from it TensorFlow finds the graph of functions that run eagerly; there is one graph here, the default
+    """The default session, or one of the backend's own on the graph of op_input_list, without it the default one; its variables have their first values."""
     session = get_default_session()
     if session is None:
-        own = _state["session"]
-        if own is None or own.graph is not get_default_graph():
-            own = _state["session"] = Session()
+        own, graph = _state["session"], next((x.graph for x in op_input_list if hasattr(x, "graph")), get_default_graph())
+        if own is None or own.graph is not graph:
+            own = _state["session"] = Session(graph=graph)
         session = own
     if not _state.get("manual"):
         initialize(session)
@@ -210,6 +209,13 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     if ndim(condition) == 0:
         return control_flow_ops.cond(condition, *[e if callable(e) else (lambda e=e: array_ops.identity(e)) for e in (then_expression, else_expression)])  # type: ignore[arg-type]
     x, y = (convert_to_tensor(e() if callable(e) else e) for e in (then_expression, else_expression))
+    if (ndim(condition) or 0) > (ndim(x) or 0):
+        raise at_user_line(
+            ValueError(
+                "Rank of `condition` should be less than or equal to rank of `then_expression` and `else_expression`. "
+                "ndim(condition)=%s, ndim(then_expression)=%s" % (ndim(condition), ndim(x))
+            )
+        )
     if (ndim(condition) or 0) < (ndim(x) or 0):
         wide = array_ops.reshape(condition, array_ops.concat([shape(condition), [1] * (ndim(x) - ndim(condition))], 0))
         condition = gen_ops.logical_or(wide, zeros_like(x, dtypes.bool_))

@@ -20,11 +20,13 @@ Thresholds = Union[None, float, Sequence[float]]
 
 
 def _checked(thresholds: Thresholds, default: float) -> List[float]:
-    made = [float(t) for t in listed(thresholds)] if thresholds is not None else [default]
-    wrong = [t for t in listed(thresholds) if not 0 <= t <= 1]
+    if thresholds is None:
+        return [default]
+    given = listed(thresholds)
+    wrong = [t for t in given if t is None or not 0 <= t <= 1]
     if wrong:
         raise at_user_line(ValueError("Threshold values must be in [0, 1]. Invalid values: %s" % wrong))
-    return made
+    return [float(t) for t in given]
 
 
 def _largest(x: Tensor, k: int) -> Tensor:

@@ -35,6 +35,18 @@ def arguments_of(function: Any) -> List[str]:
         return []
 
 
+def _must_be_given(function: Any, name: str) -> bool:
+    """Whether a function has an argument of this name, and no default for it."""
+    parameter = inspect.signature(function).parameters.get(name)
+    return parameter is not None and parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+
+
+def needed_arguments(function: Any) -> List[str]:
+    """The arguments that a call must be given, beside the inputs and `training`."""
+    plain = [p for p in inspect.signature(function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [p.name for p in plain[1:] if p.default is p.empty and p.name != "training"]
+
+
 def is_keras_tensor(x: Any) -> bool:
     """Whether a layer or Input has made it."""
     return getattr(x, "_keras_history", None) is not None
@@ -133,20 +145,24 @@ class Layer(Parts):
         if aggregation not in (None, "mean"):
             raise at_user_line(ValueError("We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`" % aggregation))
         metric = getattr(value, "_metric_obj", None)
+        if metric is None and name is None:
+            raise at_user_line(
+                ValueError("Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`")
+            )
         if metric is None and aggregation is None:
             raise at_user_line(
                 ValueError(
-                    "Using the result of calling a `Metric` object when calling `add_metric`, or aggregation='mean', is what add_metric "
-                    "takes, got %s" % (value,)
+                    "We do not support adding an aggregated metric result tensor that is not the output of a `tf.keras.metrics.Metric` metric instance: "
+                    "its state could not be reset after each epoch. Pass what calling a metric gave, or aggregation='mean', got %s" % (value,)
                 )
             )
+        called = metric.name if metric is not None else name
+        held = sum(part._is_metric and part.name == called for part in self._attributes(Parts))
+        if held > 1:
+            raise at_user_line(
+                ValueError('Please provide different names for the metrics you have added. We found %d metrics with the name: "%s"' % (held, called))
+            )
         if metric is None:
-            if name is None:
-                raise at_user_line(
-                    ValueError(
-                        "Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', aggregation='mean')`"
-                    )
-                )
             metric = next((m for m in self.metrics if m.name == name), None) or self._mean_of_batches(name)
             value = metric(value)
         self._added_metrics.append((metric, value))
@@ -314,8 +330,10 @@ class Layer(Parts):
         return made
 
     def _training_of_parent(self) -> Dict[str, Any]:
-        """The argument `training` of a call that was not given one: what a layer around was told, if any."""
-        return {} if calls.training is None else {"training": calls.training}
+        """The argument `training` of a call that was not given one: what a layer around was told; if nothing and call must have it, the phase."""
+        if calls.training is not None:
+            return {"training": calls.training}
+        return {"training": K.learning_phase()} if _must_be_given(self.call, "training") else {}
 
     def _regularize(self, outputs: List[Any], inputs: List[Any]) -> None:
         """Adds the activity regularizer's loss for outputs, for each example of the batch."""

@@ -35,8 +35,7 @@ class _Merge(SettingsLayer):
                     "A merge layer should be called on a list of at least 2 inputs. Got %s inputs." % (len(input_shape) if isinstance(input_shape, list) else 1)
                 )
             )
-        if self.most is not None and len(input_shape) != self.most:
-            raise at_user_line(ValueError("A `%s` layer should be called on exactly %d inputs" % (type(self).__name__, self.most)))
+        self._check_count(input_shape)
         shapes = [TensorShape(s).as_list() for s in input_shape]
         if len({s[0] for s in shapes if s[0] is not None}) > 1:
             raise at_user_line(ValueError("Can not merge tensors with different batch sizes. Got tensors with shapes : %s" % shapes))
@@ -49,8 +48,16 @@ class _Merge(SettingsLayer):
             if len(known) > 1:
                 raise at_user_line(ValueError("Operands could not be broadcast together with shapes %s" % shapes))
 
+    def _check_count(self, inputs: Any) -> None:
+        """ValueError unless a call gets as many as it needs: the first one builds the layer, others may differ."""
+        if not isinstance(inputs, (list, tuple)):
+            raise at_user_line(ValueError("A `%s` layer should be called on a list of inputs." % type(self).__name__))
+        if self.most is not None and len(inputs) != self.most:
+            raise at_user_line(ValueError("A `%s` layer should be called on exactly %d inputs" % (type(self).__name__, self.most)))
+
     def call(self, inputs: Any) -> Any:
         """Computes the output."""
+        self._check_count(inputs)
         rank = max(K.ndim(x) for x in inputs)
         wide = []
         for x in inputs:  # missing axes come after the batch
@@ -116,6 +123,7 @@ class Concatenate(_Merge):
 
     def call(self, inputs: Any) -> Any:
         """Computes the output."""
+        self._check_count(inputs)
         return K.concatenate(inputs, self.axis)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

@@ -78,7 +78,9 @@ class InputSpec:
         if self.shape is not None and rank is not None:
             for wanted, size in zip(self.shape, sizes):
                 if wanted is not None and size is not None and wanted != size:
-                    raise at_user_line(ValueError("%sexpected shape=%s, found shape=%s" % (start, self.shape, sizes)))
+                    raise at_user_line(
+                        ValueError("Input %d is incompatible with layer %s: expected shape=%s, found shape=%s" % (place, layer, self.shape, sizes))
+                    )
 
 
 def to_tensor_shape(spec: InputSpec) -> TensorShape:

@@ -12,12 +12,12 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from millrace import tf_logging
-from millrace.framework import nest
+from millrace.framework import errors, nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.layers.base import Layer, arguments_of, is_keras_tensor
+from millrace.layers.base import Layer, arguments_of, is_keras_tensor, needed_arguments
 from millrace.layers.nodes import Places, arranged, is_deep, listed, one_or_all, shape_tuple, with_leaves
 from millrace.layers.merge import _Merge
 from millrace.layers.parts import calls
@@ -92,11 +92,32 @@ class Network(Layer):
             return
         if input_shape is None:
             raise at_user_line(ValueError("Input shape must be defined when calling build on a model subclass network."))
+        if not isinstance(input_shape, (tuple, list, TensorShape)):
+            raise at_user_line(
+                ValueError(
+                    "Specified input shape is not one of the valid types. Please specify a batch input shape of type tuple or list of input shapes. "
+                    "User provided input type: %s." % type(input_shape)
+                )
+            )
+        if needed_arguments(self.call):
+            raise at_user_line(
+                ValueError(
+                    "Currently, you cannot build your model if it has positional or keyword arguments that are not inputs to the model, but are required "
+                    "for its `call` method. Instead, `call` your model on tensors with all of its arguments."
+                )
+            )
         many = isinstance(input_shape, list) and len(input_shape) > 0 and not isinstance(input_shape[0], (int, type(None)))
         inputs = [K.placeholder(shape=tuple(TensorShape(shape).as_list())) for shape in (input_shape if many else [input_shape])]
         self._is_building, calls_before = True, len(self._inbound_nodes)
         try:
             self(inputs if many else inputs[0])
+        except (errors.OpError, TypeError) as error:
+            raise at_user_line(
+                ValueError(
+                    "You cannot build your model by calling `build` if your layers do not support float type inputs. Instead, `call` your model on "
+                    "tensors of the right dtype. %s" % error
+                )
+            ) from error
         finally:
             self._is_building = False
             del self._inbound_nodes[calls_before:]  # it is no call of the program's
@@ -323,6 +344,13 @@ class Network(Layer):
 
     def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
         """Adds a tensor that is counted over batches; what leads from its inputs to it becomes part of it."""
+        if hasattr(value, "_metric_obj") and self._is_graph_network and not calls.inside:
+            raise at_user_line(
+                ValueError(
+                    "Using the result of calling a `Metric` object when calling `add_metric` on a Functional Model is not supported. "
+                    "Please pass the Tensor to monitor directly."
+                )
+            )
         if self._is_made_of(value):
             self._include(AddMetric(aggregation, name)(value))
         else:

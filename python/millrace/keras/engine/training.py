@@ -19,7 +19,7 @@ from millrace.keras.engine import training_data as data
 from millrace.keras.engine.composites import fed_as
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
-from millrace.layers.base import Layer, is_keras_tensor
+from millrace.layers.base import Layer, is_keras_tensor, needed_arguments
 from millrace.keras.engine.inputs import Input, input_like
 from millrace.layers.nodes import listed, one_or_all, reachable_from, shape_tuple, with_leaves
 from millrace.keras.engine.network import Network
@@ -134,15 +134,26 @@ class Model(TrainingLoops, SavedWeights, Network):
         if getattr(self, "inputs", None) is None:
             self._set_inputs({name: input_like(x[name], name) for name in sorted(x)} if isinstance(x, dict) else [input_like(a) for a in listed(x)])
 
+    def _check_call(self, method: str) -> None:
+        """ValueError where call needs more than inputs: training gives it nothing else."""
+        needed = [] if self._is_graph_network else needed_arguments(self.call)
+        if needed:
+            raise at_user_line(
+                ValueError(
+                    "Models passed to `%s` can only have `training` and the first argument in `call` as positional arguments, found: %s." % (method, needed)
+                )
+            )
+
     def _set_inputs(self, inputs: Any, outputs: Any = None, training: Any = None) -> None:
         """Connects a model that is a subclass to an Input, several in a list, or in a dictionary by name; of arrays to inputs like them."""
         inputs = with_leaves(lambda x: x if is_keras_tensor(x) else Input(tensor=x) if isinstance(x, Tensor) else input_like(x), inputs)
         told = {} if training is None else {"training": training}
         made = self(inputs if isinstance(inputs, dict) else one_or_all(listed(inputs)), **told) if outputs is None else outputs
+        names = list(inputs) if isinstance(inputs, dict) else ["input_%d" % (i + 1) for i in range(len(listed(inputs)))]
         inputs = list(inputs.values()) if isinstance(inputs, dict) else listed(inputs)
         self.inputs, self.outputs = inputs, nest.flatten(made)
         self._input_layers = [t._keras_history.layer for t in inputs]
-        self.input_names = self._feed_input_names = [layer.name for layer in self._input_layers]
+        self.input_names = self._feed_input_names = names
         self._feed_inputs, self._feed_input_shapes = inputs, [shape_tuple(t) for t in inputs]
         self.output_names = ["output_%d" % (i + 1) for i in range(len(self.outputs))]
         if self.optimizer is not None:
@@ -230,11 +241,11 @@ class Model(TrainingLoops, SavedWeights, Network):
                     self.targets.append(None)
                     self.sample_weights.append(None)  # type: ignore[arg-type]
                     continue
-                rank, integers = K.ndim(y) or 1, function is losses.sparse_categorical_crossentropy
+                rank, integers = K.ndim(y), function is losses.sparse_categorical_crossentropy
                 target = targets[i]
                 if target is None:
                     target = K.placeholder(
-                        None if integers else [None] * rank,
+                        None if integers or not rank else [None] * rank,
                         dtype="int64" if integers else K.floatx() if not y.dtype.is_floating else y.dtype.base_dtype.name,
                         name=name + "_target",
                     )
@@ -450,6 +461,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, reset_metrics: bool = True) -> Any:
         """A step with arrays; the loss and metrics, of this batch unless reset_metrics is False."""
+        self._check_call("train_on_batch")
         if reset_metrics:
             self.reset_metrics()
         x, y, sample_weight = _values(x, y, sample_weight)
@@ -465,6 +477,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
         """The loss and metrics of arrays, of this batch unless reset_metrics is False."""
+        self._check_call("test_on_batch")
         if reset_metrics:
             self.reset_metrics()
         x, y, sample_weight = _values(x, y, sample_weight)
@@ -473,6 +486,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for arrays."""
+        self._check_call("predict_on_batch")
         (x,) = _values(x)
         self._build_for(x)
         x = self._standardized_inputs(x if self._feed_input_names else None)

@@ -240,6 +240,7 @@ class TrainingLoops(streams.StreamLoops):
         if unused:
             raise at_user_line(TypeError("Unrecognized keyword arguments: %s" % sorted(unused)))
         epochs = nb_epoch or epochs
+        self._check_call("fit")
         if data.has_tensors(x, y, sample_weight):
             x, y, sample_weight = data.symbolic(x, y, sample_weight, steps_per_epoch, "steps_per_epoch"), None, None
         if streams.is_stream(x):
@@ -344,6 +345,7 @@ class TrainingLoops(streams.StreamLoops):
         use_multiprocessing: bool = False,
     ) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
+        self._check_call("evaluate")
         if data.has_tensors(x, y, sample_weight):
             x, y, sample_weight = data.symbolic(x, y, sample_weight, steps, "steps"), None, None
         if streams.is_stream(x):
@@ -365,6 +367,7 @@ class TrainingLoops(streams.StreamLoops):
         use_multiprocessing: bool = False,
     ) -> Any:
         """The outputs for arrays, a data set or tensors."""
+        self._check_call("predict")
         if data.has_tensors(x):
             x = data.symbolic(x, None, None, steps, "steps")
         if streams.is_stream(x):

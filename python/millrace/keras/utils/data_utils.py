@@ -142,7 +142,7 @@ class SequenceEnqueuer:
         return False
 
     def get(self) -> Iterator[Any]:
-        """The batches; ends where they end, or where making one failed."""
+        """The batches; where making one failed, its error."""
         while self.is_running():
             try:
                 item = self.queue.get(timeout=self.wait_time)
@@ -150,9 +150,11 @@ class SequenceEnqueuer:
                 if not any(t.is_alive() for t in self._threads):
                     return
                 continue
-            if item is None:
+            if item is None or isinstance(item, Exception):
                 self.stop()
-                return
+                if item is None:
+                    return
+                raise item
             yield item[0]
 
     def stop(self, timeout: Optional[float] = None) -> None:
@@ -176,8 +178,11 @@ class GeneratorEnqueuer(SequenceEnqueuer):
             try:
                 with self._lock:
                     item = next(self._generator)
-            except Exception:  # whatever ends the generator ends the batches
+            except StopIteration:
                 self._put(None)
+                return
+            except Exception as error:
+                self._put(error)
                 return
             if not self._put((item,)):
                 return
@@ -201,8 +206,8 @@ class OrderedEnqueuer(SequenceEnqueuer):
             for i in order:
                 try:
                     item = self.sequence[i]
-                except Exception:
-                    self._put(None)
+                except Exception as error:
+                    self._put(error)
                     return
                 if not self._put((item,)):
                     return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the same nets with Millrace, PyTorch and TensorFlow in turns, and prints how their steps compare.
+"""Trains the same nets with Millrace, PyTorch, TensorFlow and JAX in turns, and prints how their steps compare.
 
-  compare.py LIBRARY [--torch PYTHON] [--tensorflow PYTHON] [--pairs 9] [--threads 2] [--only NET]
+  compare.py LIBRARY [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--pairs 9] [--threads 2] [--only NET]
 
 Each library trains in a process of its own, which has the others' processor while they wait. One turn of every library
 makes a round; ratios are taken within a round, and their median is printed: above 1 Millrace is faster. The error is
@@ -84,13 +84,14 @@ def main() -> None:
     parser.add_argument("library")
     parser.add_argument("--torch", default=os.environ.get("MILLRACE_TORCH_PYTHON", ""), help="a Python with torch")
     parser.add_argument("--tensorflow", default=os.environ.get("MILLRACE_TF_PYTHON", ""), help="one with tensorflow")
+    parser.add_argument("--jax", default=os.environ.get("MILLRACE_JAX_PYTHON", ""), help="one with jax")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="")
     args = parser.parse_args()
-    pythons = {p: python for p, python in (("torch", args.torch), ("tensorflow", args.tensorflow)) if python}
+    pythons = {p: python for p, python in (("torch", args.torch), ("tensorflow", args.tensorflow), ("jax", args.jax)) if python}
     if not pythons:
-        parser.error("name a Python with a peer: --torch, --tensorflow, or MILLRACE_TORCH_PYTHON, MILLRACE_TF_PYTHON")
+        parser.error("name a Python with a peer: --torch, --tensorflow, --jax, or MILLRACE_TORCH_PYTHON, MILLRACE_TF_PYTHON, MILLRACE_JAX_PYTHON")
     pythons["millrace"] = sys.executable
     print(f"{'net':8} {'library':11} {'ms a step':>10} {'ratio':>6}  error of the loss")
     for net in NETS:

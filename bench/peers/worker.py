@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that trains one net with one library, a few steps whenever it is told to.
 
-  worker.py {millrace,tensorflow,torch} NET {float32,float64} THREADS [LIBRARY]
+  worker.py {millrace,tensorflow,torch,jax} NET {float32,float64} THREADS [LIBRARY]
 
 Reads a number of steps per line, answers with the seconds that they took and the loss of the last one.
 """

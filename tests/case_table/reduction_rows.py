@@ -83,6 +83,7 @@ def arguments(d: Draw) -> Iterator[Case]:
         ((3, 17, 5), 1),
         ((0, 3), 1),
         ((2, 1, 3), -2),
+        ((513, 7), 0),
     ):
         yield Case([d.apart(shape, -90, 90), np.array(axis)])
         yield Case([d.integers(shape, 0, 2), np.array(axis)], label="ties: the first wins")

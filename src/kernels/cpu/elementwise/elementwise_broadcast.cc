@@ -33,11 +33,11 @@ BroadcastPlan::BroadcastPlan(std::initializer_list<const Shape*> operands, const
   for (size_t d = 1; d < dims_.size(); ++d) rows_ *= dims_[d].size;
 }
 
-BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t row) : plan_(plan) {
-  for (size_t d = 1; d < plan.dims_.size(); ++d) {
+BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t position, size_t first) : plan_(plan), first_(first) {
+  for (size_t d = first; d < plan.dims_.size(); ++d) {
     const Dim& dim = plan.dims_[d];
-    const int64_t at = dim.size > 0 ? row % dim.size : 0;
-    row = dim.size > 0 ? row / dim.size : 0;
+    const int64_t at = dim.size > 0 ? position % dim.size : 0;
+    position = dim.size > 0 ? position / dim.size : 0;
     index_.push_back(at);
     for (int i = 0; i < kMaxOperands; ++i) offset_[i] += at * dim.stride[i];
   }
@@ -45,7 +45,7 @@ BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t row) : plan_(pl
 
 void BroadcastPlan::Cursor::Next() {
   for (size_t d = 0; d < index_.size(); ++d) {
-    const Dim& dim = plan_.dims_[d + 1];
+    const Dim& dim = plan_.dims_[first_ + d];
     for (int i = 0; i < kMaxOperands; ++i) offset_[i] += dim.stride[i];
     if (++index_[d] < dim.size) return;
     for (int i = 0; i < kMaxOperands; ++i) offset_[i] -= dim.stride[i] * dim.size;

@@ -23,25 +23,25 @@ class BroadcastPlan {
   // Whether operand i moves along the inner run (a plan of one element: everything moves).
   bool Moves(int i) const { return dims_.empty() || dims_[0].stride[i] != 0; }
   int64_t rows() const { return rows_; }
-  // Exactly two dimensions in which operand i is the same in every row.
-  bool RowsShare(int i) const { return dims_.size() == 2 && dims_[1].stride[i] == 0; }
 
-  // Operand i is one element a row, the other, `filling`, is as large as the result.
-  bool IsColumn(int i, int filling) const {
-    return dims_.size() == 2 && dims_[0].stride[i] == 0 && dims_[1].stride[i] != 0 && dims_[0].stride[filling] != 0 &&
-           dims_[1].stride[filling] != 0;
-  }
+  // Rows come in blocks, in which each operand's runs are `block_stride` elements apart: 0 where they are one and the
+  // same.
+  int64_t block() const { return dims_.size() > 1 ? dims_[1].size : 1; }
+  int64_t BlockStride(int i) const { return dims_.size() > 1 ? dims_[1].stride[i] : 0; }
 
-  // Walks over rows; offset(i) is where operand i's run begins, in elements.
+  // Walks over rows, or blocks of them; offset(i) is where operand i's (first) run begins, in elements.
   class Cursor {
    public:
-    Cursor(const BroadcastPlan& plan, int64_t row);
+    Cursor(const BroadcastPlan& plan, int64_t row) : Cursor(plan, row, 1) {}
+    static Cursor OverBlocks(const BroadcastPlan& plan, int64_t block) { return Cursor(plan, block, 2); }
     int64_t offset(int i) const { return offset_[i]; }
     void Next();
 
    private:
+    Cursor(const BroadcastPlan& plan, int64_t position, size_t first);
     const BroadcastPlan& plan_;
-    absl::InlinedVector<int64_t, 8> index_;  // of dims_[1], ...
+    size_t first_;                           // dimension that a step moves along
+    absl::InlinedVector<int64_t, 8> index_;  // of it and those outside
     int64_t offset_[kMaxOperands] = {0, 0, 0};
   };
 

@@ -34,9 +34,10 @@ Status IllegalOperand(const KernelContext& ctx) {
   return InvalidArgument("Integer division by zero");
 }
 
-// Rows that share operand b and are shorter than this are joined: b repeated into one longer run.
-constexpr int64_t kShortRow = 256;
-constexpr int64_t kJoined = 512;  // elements of the longer run
+// Rows that are shorter than this are joined where both operands move along them, and where one stands still if a call
+// costs more than to repeat it: several rows a call of the tile function, operands that lie otherwise copied.
+constexpr int64_t kShortRow = 256, kShortOfOne = 64, kShortOfOneConverted = 128;
+constexpr int64_t kJoined = 512;  // elements of a call
 
 struct Operands {
   const void* a;
@@ -44,63 +45,80 @@ struct Operands {
   void* out;
 };
 
-// All rows have the same b (or, swapped, the same a): computes several rows per call of the tile function.
-void JoinedRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p, bool b_repeats) {
-  const int64_t inner = plan.inner();
-  const int64_t per_call = std::clamp<int64_t>(kJoined / inner, 1, plan.rows());
-  const size_t row_bytes = static_cast<size_t>(inner) * op.in_size;
-  const double cost = op.fn->cost * static_cast<double>(inner * per_call) + 5;
-  const int64_t calls = (plan.rows() + per_call - 1) / per_call;
-  ctx.ParallelFor(calls, cost, [&](int64_t begin, int64_t end) {
-    alignas(64) char repeated[kJoined * 16];
-    const size_t bytes = row_bytes * static_cast<size_t>(per_call);
-    std::memcpy(repeated, b_repeats ? p.b : p.a, row_bytes);
-    for (size_t have = row_bytes; have < bytes; have *= 2)
-      std::memcpy(repeated + have, repeated, std::min(have, bytes - have));
+bool HasShortRows(const TileOp& op, const BroadcastPlan& plan) {
+  if (op.in == DType::kString || plan.rows() == 1) return false;
+  if (plan.Moves(0) && plan.Moves(1)) return plan.inner() < kShortRow;
+  return plan.inner() <= (op.direct ? kShortOfOne : kShortOfOneConverted);
+}
+
+// One operand's part of several rows of a block, as one run: as it lies, a run again and again, or numbers each
+// repeated. What stays the same from call to call is copied once.
+template <typename E>
+class JoinedRun {
+ public:
+  JoinedRun(const BroadcastPlan& plan, int i, const void* data)
+      : inner_(plan.inner()), stride_(plan.BlockStride(i)), moves_(plan.Moves(i)), data_(static_cast<const E*>(data)) {}
+
+  // `rows` rows from the one at `offset` on.
+  const E* Of(int64_t offset, int64_t rows) {
+    if (moves_ && stride_ == inner_) return data_ + offset;
+    if (offset == offset_ && rows <= rows_) return run_;
+    offset_ = offset;
+    rows_ = rows;
+    const E* const from = data_ + offset;
+    if (moves_ && stride_ == 0) {
+      std::copy_n(from, inner_, run_);
+      const int64_t n = rows * inner_;
+      for (int64_t have = inner_; have < n; have *= 2) std::copy_n(run_, std::min(have, n - have), run_ + have);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) std::fill_n(run_ + r * inner_, inner_, from[r * stride_]);
+    }
+    return run_;
+  }
+  int64_t stride() const { return stride_; }
+
+ private:
+  int64_t inner_, stride_;
+  bool moves_;
+  const E* data_;
+  int64_t offset_ = -1, rows_ = 0;
+  alignas(64) E run_[kJoined];
+};
+
+template <typename E>
+void JoinedRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p) {
+  const int64_t inner = plan.inner(), block = plan.block(), per_call = std::clamp<int64_t>(kJoined / inner, 1, block);
+  const int64_t calls = (block + per_call - 1) / per_call;  // of a block
+  const double cost = op.fn->cost * static_cast<double>(inner * per_call) + 50;
+  ctx.ParallelFor(plan.rows() / block * calls, cost, [&](int64_t begin, int64_t end) {
+    JoinedRun<E> a(plan, 0, p.a), b(plan, 1, p.b);
+    int64_t number = begin / calls, row = begin % calls * per_call;
+    auto at = BroadcastPlan::Cursor::OverBlocks(plan, number);
     for (int64_t call = begin; call < end; ++call) {
-      const int64_t first = call * per_call * inner;
-      const int64_t n = std::min(per_call, plan.rows() - call * per_call) * inner;
-      const void* moving = At(b_repeats ? p.a : p.b, first, op.in_size);
-      RunBinary(op, BinaryForm::kVV, b_repeats ? moving : repeated, b_repeats ? repeated : moving,
-                At(p.out, first, op.out_size), n);
+      const int64_t rows = std::min(per_call, block - row);
+      RunBinary(
+          op, BinaryForm::kVV, a.Of(at.offset(0) + row * a.stride(), rows), b.Of(at.offset(1) + row * b.stride(), rows),
+          At(p.out, (number * block + row) * inner, op.out_size), rows * inner);
+      row += rows;
+      if (row < block) continue;
+      row = 0;
+      ++number;
+      at.Next();
     }
   });
 }
 
-// Rows beside a column that are no longer than this are joined: each element of the column as often as a row is long.
-constexpr int64_t kNarrowRow = 24;
-
-template <typename E>
-void Stretch(const void* column, int64_t rows, int64_t inner, void* out) {
-  const E* const from = static_cast<const E*>(column);
-  E* to = static_cast<E*>(out);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t k = 0; k < inner; ++k) *to++ = from[r];
-  }
-}
-
-void NarrowRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p, bool b_is_column) {
-  const int64_t inner = plan.inner(), rows = plan.rows(), per_call = std::max<int64_t>(kJoined / inner, 1);
+void ShortRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p) {
   struct Wide {
     uint64_t low, high;
   };
-  const auto stretch =
-      op.in_size == 1   ? &Stretch<uint8_t>
-      : op.in_size == 2 ? &Stretch<uint16_t>
-      : op.in_size == 4 ? &Stretch<uint32_t>
-      : op.in_size == 8 ? &Stretch<uint64_t>
-                        : &Stretch<Wide>;
-  const double cost = op.fn->cost * static_cast<double>(inner * per_call) + 50;
-  ctx.ParallelFor((rows + per_call - 1) / per_call, cost, [&](int64_t begin, int64_t end) {
-    alignas(64) char stretched[kJoined * 16];
-    for (int64_t row = begin * per_call; row < std::min(rows, end * per_call); row += per_call) {
-      const int64_t count = std::min(per_call, rows - row), first = row * inner;
-      stretch(At(b_is_column ? p.b : p.a, row, op.in_size), count, inner, stretched);
-      const void* filling = At(b_is_column ? p.a : p.b, first, op.in_size);
-      RunBinary(op, BinaryForm::kVV, b_is_column ? filling : stretched, b_is_column ? stretched : filling,
-                At(p.out, first, op.out_size), count * inner);
-    }
-  });
+  const auto run =
+      op.in_size == 1   ? &JoinedRows<uint8_t>
+      : op.in_size == 2 ? &JoinedRows<uint16_t>
+      : op.in_size == 4 ? &JoinedRows<uint32_t>
+      : op.in_size == 8 ? &JoinedRows<uint64_t>
+                        : &JoinedRows<Wide>;
+  run(ctx, op, plan, p);
 }
 
 void GeneralRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p) {
@@ -186,14 +204,7 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   if (shape->num_elements() == 0) return absl::OkStatus();
   const BroadcastPlan plan({&a.shape(), &b.shape()}, *shape);
   const Operands p{a.raw(), b.raw(), out->mutable_raw()};
-  const bool short_rows = plan.inner() < kShortRow && plan.Moves(0) && plan.Moves(1) && op.in != DType::kString;
-  if (short_rows && (plan.RowsShare(0) || plan.RowsShare(1))) {
-    JoinedRows(ctx, op, plan, p, plan.RowsShare(1));
-  } else if (plan.inner() <= kNarrowRow && op.in != DType::kString && (plan.IsColumn(0, 1) || plan.IsColumn(1, 0))) {
-    NarrowRows(ctx, op, plan, p, plan.IsColumn(1, 0));
-  } else {
-    GeneralRows(ctx, op, plan, p);
-  }
+  (HasShortRows(op, plan) ? ShortRows : GeneralRows)(ctx, op, plan, p);
   return absl::OkStatus();
 }
 

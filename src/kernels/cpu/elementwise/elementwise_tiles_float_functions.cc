@@ -69,8 +69,8 @@ struct TanFn {
   static inline float Slow(float x) { return std::tan(x); }
 };
 
-// a_step and b_step are 0 or 1.
-template <int AStep, int BStep>
+// AStep is 0 or 1.
+template <int AStep>
 void Pow(const void* a_in, const void* b_in, void* out_in, int64_t n) {
   const float* a = static_cast<const float*>(a_in);
   const float* b = static_cast<const float*>(b_in);
@@ -78,22 +78,26 @@ void Pow(const void* a_in, const void* b_in, void* out_in, int64_t n) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   if (n == 0) return;
   const float a0 = a[0];
-  const float b0 = b[0];
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t k = std::min(kBlock, n - i);
     uint32_t bad = 0;
     for (int64_t j = 0; j < k; ++j) {
-      const float x = AStep ? a[i + j] : a0;
-      const float y = BStep ? b[i + j] : b0;
+      const float x = AStep ? a[i + j] : a0, y = b[i + j];
       bad |= ((x != 0.0f) & (std::abs(x) < kInf) & (std::abs(y) < kInf)) ? 0u : 1u;
     }
     if (bad == 0) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < k; ++j) out[i + j] = PowFinite(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+      for (int64_t j = 0; j < k; ++j) out[i + j] = PowFinite(AStep ? a[i + j] : a0, b[i + j]);
     } else {
-      for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+      for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a0, b[i + j]);
     }
   }
+}
+// The exponent as often as a block is long: of one number the compiler makes branches, and no vector code.
+void PowOfRepeated(const float* a, float b, float* out, int64_t n) {
+  float exponents[kBlock];
+  std::fill_n(exponents, kBlock, b);
+  for (int64_t i = 0; i < n; i += kBlock) Pow<1>(a + i, exponents, out + i, std::min(kBlock, n - i));
 }
 // Small integer exponents by multiplication in double, which rounds like the general way.
 void PowVS(const void* a, const void* b, void* out, int64_t n) {
@@ -105,7 +109,7 @@ void PowVS(const void* a, const void* b, void* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
     return;
   }
-  if (!(std::abs(exponent) <= 8.0f) || std::floor(exponent) != exponent) return Pow<1, 0>(a, b, out, n);
+  if (!(std::abs(exponent) <= 8.0f) || std::floor(exponent) != exponent) return PowOfRepeated(x, exponent, y, n);
   const int power = static_cast<int>(std::abs(exponent));
   const bool one = power & 1, two = power & 2, four = power & 4, eight = power & 8, negative = exponent < 0.0f;
 #pragma GCC ivdep
@@ -197,9 +201,9 @@ void AddTiles(TileTable& t) {
   t.Add("Tan", f);
   f.unary = nullptr;
   f.cost = 5;
-  f.vv = &Pow<1, 1>;
+  f.vv = &Pow<1>;
   f.vs = &PowVS;
-  f.sv = &Pow<0, 1>;
+  f.sv = &Pow<0>;
   t.Add("Pow", f);
   FloatMod<true>::Add(t, "FloorMod");
   FloatMod<false>::Add(t, "Mod");

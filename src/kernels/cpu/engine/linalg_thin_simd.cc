@@ -232,8 +232,13 @@ void ByRows(Thin<T> t) {
   }
 }
 
+// Short sums with a matrix that has a row for each result: some of these rows are turned at a time.
+template <typename T>
+void RunTurned(GemmArgs g);
+
 template <typename T>
 void Run(const GemmArgs& g, bool few_rows) {
+  if (few_rows && g.transpose_b && g.k <= kShort) return RunTurned<T>(g);
   Thin<T> t;
   const T *const a = static_cast<const T*>(g.a), *const b = static_cast<const T*>(g.b);
   t.c = static_cast<T*>(g.c);
@@ -254,6 +259,26 @@ void Run(const GemmArgs& g, bool few_rows) {
   if (t.count - v == 3) DotsOf<3>(t, v);
   if (t.count - v == 2) DotsOf<2>(t, v);
   if (t.count - v == 1) DotsOf<1>(t, v);
+}
+
+template <typename T>
+void RunTurned(GemmArgs g) {
+  constexpr int64_t kMost = 1024;
+  HWY_ALIGN T turned[kShort * kMost];
+  const T* rows = static_cast<const T*>(g.b);
+  T* c = static_cast<T*>(g.c);
+  const int64_t n = g.n, ld = g.ldb;
+  g.b = turned;
+  g.transpose_b = false;
+  g.ldb = kMost;
+  for (int64_t first = 0; first < n; first += kMost, c += kMost) {
+    g.n = std::min(kMost, n - first);
+    g.c = c;
+    for (int64_t i = 0; i < g.n; ++i, rows += ld) {
+      for (int64_t p = 0; p < g.k; ++p) turned[p * kMost + i] = rows[p];
+    }
+    Run<T>(g, true);
+  }
 }
 
 void RunThin(DType dtype, const GemmArgs& g, bool few_rows) {
@@ -277,32 +302,32 @@ namespace {
 HWY_EXPORT(RunThin);
 
 // Sums of so few terms that packing a factor costs more than the product. Any number of rows is few then.
-bool HasShortSums(DType dtype, const GemmArgs& g) {
-  return dtype != DType::kFloat && !g.transpose_b && g.k <= HWY_NAMESPACE::kShort && g.n >= 16;
-}
+bool HasShortSums(const GemmArgs& g) { return g.k <= HWY_NAMESPACE::kShort && g.n >= 16; }
 
-bool HasFewRows(DType dtype, const GemmArgs& g) { return g.m <= g.n || HasShortSums(dtype, g); }
+bool HasFewRows(const GemmArgs& g) { return g.m <= g.n || HasShortSums(g); }
 
 }  // namespace
 
 bool IsThinGemm(DType dtype, const GemmArgs& g) {
   constexpr int64_t kMost = 8, kLeast = 16;  // vectors; numbers in a row of the matrix
-  const bool few_rows = HasFewRows(dtype, g);
+  const bool few_rows = HasFewRows(g);
   const int64_t count = few_rows ? g.m : g.n, length = few_rows ? g.n : g.m;
   const bool by_rows = few_rows ? !g.transpose_b : g.transpose_a;
+  if (HasShortSums(g)) return true;
   if (dtype == DType::kFloat) {
     constexpr int64_t kSmall = 1 << 14;  // elements of a matrix
-    return few_rows && count == 1 && (by_rows ? length >= kLeast : g.k >= kLeast && g.k * length <= kSmall);
+    if (count != 1 || (by_rows ? length : g.k) < kLeast) return false;
+    return (few_rows && by_rows) || g.k * length <= kSmall;
   }
-  return HasShortSums(dtype, g) || (count <= kMost && (by_rows ? length : g.k) >= kLeast);
+  return count <= kMost && (by_rows ? length : g.k) >= kLeast;
 }
 
 bool IsThinSum(DType dtype, const GemmArgs& g) {
-  const bool few_rows = HasFewRows(dtype, g), by_rows = few_rows ? !g.transpose_b : g.transpose_a;
+  const bool few_rows = HasFewRows(g), by_rows = few_rows ? !g.transpose_b : g.transpose_a;
   return dtype == DType::kFloat && by_rows && std::min(g.m, g.n) <= 16 && std::max(g.m, g.n) >= 16;
 }
 
-void ThinGemm(DType dtype, const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunThin)(dtype, g, HasFewRows(dtype, g)); }
+void ThinGemm(DType dtype, const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunThin)(dtype, g, HasFewRows(g)); }
 
 }  // namespace millrace
 #endif

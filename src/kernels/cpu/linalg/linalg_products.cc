@@ -38,21 +38,55 @@ GemmBatch BatchOf(const Products& p) {
 
 StatusOr<Tensor> Temp(KernelContext& ctx, DType dtype, int64_t n) { return ctx.AllocateTemp(dtype, Shape::Vector(n)); }
 
+// Sums of no more terms are so little work that results should be converted while the cache has them.
+constexpr int64_t kShortSums = 8;
+constexpr int64_t kConverted = 8192;  // results at a time
+
+// One product, a few rows at a time.
+void MultiplyRows(KernelContext& ctx, DType narrow, DType wide, const GemmArgs& g, void* out) {
+  const ConvertRoute to_narrow = FindConvert(wide, narrow);
+  const auto wide_size = static_cast<int64_t>(DTypeSize(wide)), narrow_size = static_cast<int64_t>(DTypeSize(narrow));
+  const int64_t rows = std::clamp<int64_t>(kConverted / g.n, 1, g.m);
+  const double cost = 50 + 0.1 * static_cast<double>(rows * g.n * (g.k + 4));
+  ctx.ParallelFor((g.m + rows - 1) / rows, cost, [&](int64_t begin, int64_t end) {
+    alignas(64) char results[kConverted * 4];
+    for (int64_t row = begin * rows; row < std::min(g.m, end * rows); row += rows) {
+      GemmArgs part = g;
+      part.m = std::min(rows, g.m - row);
+      part.a = static_cast<const char*>(g.a) + (g.transpose_a ? row : row * g.lda) * wide_size;
+      part.c = results;
+      SerialGemm(wide, part);
+      to_narrow.Run(results, static_cast<char*>(out) + row * g.n * narrow_size, part.m * g.n);
+    }
+  });
+}
+
 Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) {
   const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
   MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, wide, x_size));
   MR_ASSIGN_OR_RETURN(Tensor y, Temp(ctx, wide, y_size));
-  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, wide, size));
   ConvertElements(ctx, narrow, wide, p.x, x.mutable_raw(), x_size);
   ConvertElements(ctx, narrow, wide, p.y, y.mutable_raw(), y_size);
   Products q = p;
   q.x = x.raw();
   q.y = y.raw();
   q.y_value = nullptr;
+  if (const GemmBatch batch = BatchOf(q);
+      batch.count == 1 && !batch.a_index && !batch.b_index && p.k <= kShortSums && p.n <= kConverted) {
+    MultiplyRows(ctx, narrow, wide, batch.args, p.result);
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, wide, size));
   q.result = result.mutable_raw();
   BatchGemm(&ctx, wide, BatchOf(q));
   ConvertElements(ctx, wide, narrow, result.raw(), p.result, size);
   return absl::OkStatus();
+}
+
+// Products so small, or with sums so short, that a call of oneDNN's costs more than to widen the factors.
+bool IsFasterInFloat(const Products& p) {
+  constexpr int64_t kMostWork = 64 * 64 * 16;
+  return p.k <= kShortSums || p.m * p.n * p.k <= kMostWork;
 }
 
 Status BFloat16s(KernelContext& ctx, const Products& p) {
@@ -124,7 +158,7 @@ Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p) {
     case DType::kInt32:
     case DType::kInt64: BatchGemm(&ctx, dtype, BatchOf(p)); return absl::OkStatus();
     case DType::kBFloat16:
-      if (HasBFloat16Gemm()) return BFloat16s(ctx, p);
+      if (HasBFloat16Gemm() && !IsFasterInFloat(p)) return BFloat16s(ctx, p);
       return Widened(ctx, dtype, DType::kFloat, p);
     case DType::kHalf: return Widened(ctx, dtype, DType::kFloat, p);
     case DType::kInt16: return Widened(ctx, dtype, DType::kInt32, p);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/math/math.h"
 #include "kernels/cpu/math/math_convert.h"
 #include "kernels/cpu/math/math_ranking.h"
@@ -15,9 +16,9 @@ struct ArgShape {
   int64_t outer = 1, axis = 1, inner = 1;
 };
 
+// The extreme of each of n <= kRankingTile columns, and the first row that has it; Worst and 0 where there is none.
 template <typename T, bool kMax>
-void ArgOfColumns(const T* x, int64_t axis, int64_t stride, int64_t n, int64_t* index) {
-  T best[kRankingTile];
+void BestOfColumns(const T* x, int64_t axis, int64_t stride, int64_t n, T* best, int64_t* index) {
   std::fill(best, best + n, Extreme<T, kMax>::Worst());
   std::fill(index, index + n, int64_t{0});
   for (int64_t i = 0; i < axis; ++i, x += stride) {
@@ -27,6 +28,42 @@ void ArgOfColumns(const T* x, int64_t axis, int64_t stride, int64_t n, int64_t* 
       index[j] = better ? i : index[j];
     }
   }
+}
+
+constexpr int64_t kFewColumns = 32, kGrouped = 128;
+
+// Rows of few numbers: a group of them is one row, in which each column has some of the rows of its own.
+template <typename T, bool kMax>
+void ArgOfFewColumns(const T* x, int64_t axis, int64_t n, int64_t* index) {
+  using E = Extreme<T, kMax>;
+  const int64_t group = kGrouped / n, groups = axis / group;
+  T best[kGrouped];
+  int64_t places[kGrouped];
+  BestOfColumns<T, kMax>(x, groups, group * n, group * n, best, places);
+  for (int64_t j = 0; j < n; ++j) {
+    T top = E::Worst();
+    index[j] = 0;
+    for (int64_t r = 0; r < group; ++r) {
+      const T v = best[r * n + j];
+      const int64_t place = places[r * n + j] * group + r;
+      if (E::Better(v, top) || (v == top && E::Better(v, E::Worst()) && place < index[j])) {
+        top = v;
+        index[j] = place;
+      }
+    }
+    for (int64_t i = groups * group; i < axis; ++i) {
+      if (!E::Better(x[i * n + j], top)) continue;
+      top = x[i * n + j];
+      index[j] = i;
+    }
+  }
+}
+
+template <typename T, bool kMax>
+void ArgOfColumns(const T* x, int64_t axis, int64_t stride, int64_t n, int64_t* index) {
+  if (n == stride && n <= kFewColumns && axis >= kGrouped) return ArgOfFewColumns<T, kMax>(x, axis, n, index);
+  T best[kRankingTile];
+  BestOfColumns<T, kMax>(x, axis, stride, n, best, index);
 }
 
 using StoreFn = void (*)(const int64_t* in, int64_t n, void* out, int64_t at);
@@ -107,6 +144,10 @@ class ArgKernel : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(static_cast<int>(axis))));
     if (in.num_elements() == 0) return absl::OkStatus();
+    if (in.dim(static_cast<int>(axis)) == 1) {
+      ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
+      return absl::OkStatus();
+    }
     ArgShape s;
     for (int i = 0; i < in.rank(); ++i) (i < axis ? s.outer : i == axis ? s.axis : s.inner) *= in.dim(i);
     const DType dtype = in.dtype();

@@ -26,12 +26,16 @@ Status CheckRows(const SparseArg& s) {
   return absl::OkStatus();
 }
 
-bool RowsAscend(const SparseArg& s) {
-  const int64_t* const indices = s.at(0);
+// Whether rows ascend and all have elements: each is that of the element before it or the next.
+bool HasEveryRowInOrder(const SparseArg& s) {
+  const int64_t *const indices = s.at(0), rows = s.dims()[0];
+  if (s.n == 0 || rows <= 0 || indices[0] != 0 || indices[(s.n - 1) * s.rank] != rows - 1) return false;
+  bool other = false;
   for (int64_t i = 1; i < s.n; ++i) {
-    if (indices[i * s.rank] < indices[(i - 1) * s.rank]) return false;
+    const auto step = static_cast<uint64_t>(indices[i * s.rank]) - static_cast<uint64_t>(indices[(i - 1) * s.rank]);
+    other |= step > 1;
   }
-  return true;
+  return !other;
 }
 
 // Elements are counted by row; then each goes behind those of its row that came before it. Where no row is empty and
@@ -40,10 +44,18 @@ Status FillRows(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const SparseArg s, SparseArgOf(ctx, 0, "the input"));
   MR_RETURN_IF_ERROR(RequireScalar("default_value", ctx.input(3)));
   if (s.rank == 0) return InvalidArgument("Dense shape cannot be empty");
-  MR_RETURN_IF_ERROR(CheckRows(s));
+  const bool unchanged = HasEveryRowInOrder(s);
+  if (!unchanged) MR_RETURN_IF_ERROR(CheckRows(s));
   const int64_t *const from = s.at(0), rank = s.rank, rows = s.dims()[0];
   MR_ASSIGN_OR_RETURN(Tensor * empty, ctx.AllocateOutput(2, Shape::Vector(rows)));
   MR_ASSIGN_OR_RETURN(Tensor * moved, ctx.AllocateOutput(3, Shape::Vector(s.n)));
+  if (unchanged) {
+    std::fill_n(empty->mutable_data<bool>(), rows, false);
+    std::iota(moved->mutable_data<int64_t>(), moved->mutable_data<int64_t>() + s.n, int64_t{0});
+    ctx.Forward(0, 0);
+    ctx.Forward(1, 1);
+    return absl::OkStatus();
+  }
   MR_ASSIGN_OR_RETURN(Tensor counts, ctx.AllocateTemp(DType::kInt64, Shape::Vector(rows)));
   int64_t* const places = counts.mutable_data<int64_t>();
   std::fill_n(places, rows, int64_t{0});
@@ -51,13 +63,6 @@ Status FillRows(KernelContext& ctx) {
   int64_t n = 0;
   if (!CheckedAdd(s.n, std::count(places, places + rows, int64_t{0}), &n)) {
     return InvalidArgument("the number of elements overflows");
-  }
-  if (n == s.n && RowsAscend(s)) {
-    std::fill_n(empty->mutable_data<bool>(), rows, false);
-    std::iota(moved->mutable_data<int64_t>(), moved->mutable_data<int64_t>() + n, int64_t{0});
-    ctx.Forward(0, 0);
-    ctx.Forward(1, 1);
-    return absl::OkStatus();
   }
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({n, rank}));
   MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, shape));
@@ -98,8 +103,9 @@ Status FillRowsGrad(KernelContext& ctx) {
   for (int64_t i = 0; i < map.dim(0); ++i) seen[static_cast<size_t>(from[i])] = 1;
   const bool known = VisitNumberTypes(grad.dtype(), [&]<typename T>() {
     Accumulator<T> sum{};
-    for (size_t i = 0; i < seen.size(); ++i) {
-      CombineInto<RowOp::kAdd>(sum, seen[i] != 0 ? T() : grad.data<T>()[i]);
+    const T* const grads = grad.data<T>();
+    for (auto at = seen.begin(); (at = std::find(at, seen.end(), 0)) != seen.end(); ++at) {
+      CombineInto<RowOp::kAdd>(sum, grads[at - seen.begin()]);
     }
     *rest->mutable_data<T>() = static_cast<T>(sum);
   });

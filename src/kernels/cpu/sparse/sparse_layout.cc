@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_deal.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/sparse/sparse.h"
@@ -209,17 +210,23 @@ Status SliceGrad(KernelContext& ctx) {
   const int64_t n = input.dim(0), m = output.dim(0), rank = input.dim(1);
   const int64_t *from = input.data<int64_t>(), *to = output.data<int64_t>(), *begin = start.data<int64_t>();
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(n)));
-  ZeroElements(out->dtype(), out->mutable_raw(), 0, n);
-  const RunCopier copier(out->dtype(), 1);
   int64_t j = 0;
-  for (int64_t i = 0; i < n && j < m; ++i) {
-    bool same = true;
-    for (int64_t d = 0; same && d < rank; ++d) {
-      int64_t at = 0;
-      same = CheckedAdd(to[j * rank + d], begin[d], &at) && at == from[i * rank + d];
+  const bool known = VisitNumberTypes(out->dtype(), [&]<typename T>() {
+    const T* const grads = grad.data<T>();
+    T* const all = out->mutable_data<T>();
+    int64_t i = 0;
+    for (; i < n && j < m; ++i, from += rank) {
+      bool same = true;
+      for (int64_t d = 0; same && d < rank; ++d) {  // no sum that overflows is undefined
+        same = static_cast<uint64_t>(to[d]) + static_cast<uint64_t>(begin[d]) == static_cast<uint64_t>(from[d]);
+      }
+      all[i] = same ? grads[j] : T();
+      j += same;
+      to += same ? rank : 0;
     }
-    if (same) copier.CopyOne(out->mutable_raw(), i, grad.raw(), j++);
-  }
+    std::fill(all + i, all + n, T());
+  });
+  if (!known) return Unimplemented("no gradient of ", DTypeName(out->dtype()));
   if (j != m) return Internal("Elements of backprop_val_grad aren't all propagated: ", j, " of ", m);
   return absl::OkStatus();
 }

@@ -19,6 +19,15 @@ class TensorValue final : public VariantValue {
   const Tensor tensor;
 };
 
+// Element `from` of the output again as element `at`.
+void PutAgain(Tensor* out, int64_t from, int64_t at) {
+  if (out->dtype() == DType::kVariant) {
+    out->mutable_data<Variant>()[at] = out->data<Variant>()[from];
+  } else {
+    out->mutable_data<TString>()[at] = out->data<TString>()[from];
+  }
+}
+
 // `t` as element `at` of the output, strings or variants.
 Status Put(const Tensor& t, Tensor* out, int64_t at) {
   if (out->dtype() == DType::kVariant) {
@@ -82,7 +91,11 @@ Status SerializeMany(KernelContext& ctx) {
     }
     MR_RETURN_IF_ERROR(Put(indices, out, 3 * row));
     MR_RETURN_IF_ERROR(Put(values, out, 3 * row + 1));
-    MR_RETURN_IF_ERROR(Put(dims, out, 3 * row + 2));
+    if (row > 0) {
+      PutAgain(out, 2, 3 * row + 2);
+    } else {
+      MR_RETURN_IF_ERROR(Put(dims, out, 2));
+    }
   }
   return absl::OkStatus();
 }

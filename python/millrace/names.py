@@ -752,6 +752,7 @@ solvers.lanczos solvers.least_squares solvers.linear_equations solvers.util solv
 solvers.python.ops.lanczos solvers.python.ops.least_squares solvers.python.ops.linear_equations solvers.python.ops.util = contrib.solvers
 integrate.python.ops.odes = contrib.integrate
 graph_editor = contrib.graph_editor
+graph_editor.match graph_editor.tests.match = contrib.graph_editor.match
 slim.learning slim.python.slim.learning = contrib.slim_learning
 slim.evaluation slim.python.slim.evaluation = contrib.slim_evaluation
 slim.model_analyzer slim.python.slim.model_analyzer = contrib.slim_model_analyzer

@@ -47,6 +47,21 @@ def test_selections_and_walks():
         ge.make_list_of_op([a])
 
 
+def test_patterns():
+    x, a, b, c = _chain()
+    with tf.control_dependencies([a]):
+        d = tf.add(b, x, name="d")
+    P = ge.match.OpMatcher
+    fits = P("^b$").input_ops(ge.match.op_type(["Mul"]), True).output_ops([c.op, d.op])
+    assert fits(b.op) and not fits(a.op) and not P("^b$").input_ops("^a$")(b.op) and not P(True).output_ops([c.op])(b.op)
+    assert P(d.op).input_ops(fits, None).control_input_ops("^a$").output_ops([])(d.op) and not P("d").control_input_ops()(d.op)
+    assert P("x").output_ops(None)(x.op) and ge.match.op_type("Exp", c.op)
+    with pytest.raises(ValueError, match="already set"):
+        fits.input_ops("a")
+    with pytest.raises(TypeError, match="tf.Operation"):
+        fits(b)
+
+
 def test_changes_and_copies():
     x, a, b, c = _chain()
     five = tf.constant([5.0, 5.0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.graph_editor: operations and tensors of a graph by name and by what leads to them, and copies and changes of what they read."""
 
-from millrace.contrib.graph_editor import edit, reroute, select, subgraph, transform, util
+from millrace.contrib.graph_editor import edit, match, reroute, select, subgraph, transform, util
 from millrace.contrib.graph_editor.edit import bypass, connect, detach, detach_control_inputs, detach_control_outputs, detach_inputs, detach_outputs
 from millrace.contrib.graph_editor.reroute import (
     add_control_inputs,

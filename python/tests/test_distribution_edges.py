@@ -355,3 +355,29 @@ def test_parts_of_a_mixture_are_sampled_at_their_places_in_the_batch():
     np.testing.assert_allclose(drawn[:, :, 0], 0, atol=0.1)
     np.testing.assert_allclose(drawn[:, :, 2], 25, atol=0.1)
     assert set(np.round(drawn[:, :, 1]).ravel()) == {10, 15}
+
+
+def test_certain_success():
+    found = [ds.Geometric(probs=[1.0, 0.5]).log_prob([k, k]) for k in (0.0, 2.0)]
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(found), [[0.0, np.log(0.5)], [-np.inf, 3 * np.log(0.5)]], rtol=1e-6)
+
+
+def test_scalar_base_of_many_parameters():
+    laplace = ds.Laplace(np.float64(0.0), np.float64(1.0))
+    made = ds.SinhArcsinh(np.arange(4.0), np.ones(4), distribution=laplace)
+    assert made.batch_shape == [4] and ds.SinhArcsinh(0.0, [1.0, 2.0], skewness=[[0.0], [1.0]]).batch_shape == [2, 2]
+    with tf.Session() as session:
+        drawn, log_prob = session.run([made.sample(3000, seed=1), made.log_prob(np.ones(4))])
+    np.testing.assert_allclose(drawn.mean(0), np.arange(4.0), atol=0.2)
+    np.testing.assert_allclose(log_prob, -np.abs(1.0 - np.arange(4.0)) - np.log(2.0))
+
+
+def test_independent_batches_of_unknown_rank():
+    loc = tf.placeholder(tf.float32)
+    made = ds.Independent(ds.Normal(loc, 1.0))
+    with tf.Session() as session:
+        for shape in ((3,), (2, 3), (2, 3, 4)):
+            parts = session.run([made.batch_shape_tensor(), made.event_shape_tensor(), made.log_prob(loc)], {loc: np.zeros(shape)})
+            assert tuple(parts[0]) == shape[:1] and tuple(parts[1]) == shape[1:]
+            np.testing.assert_allclose(parts[2], np.full(shape[:1], -0.5 * np.log(2 * np.pi) * np.prod(shape[1:])), rtol=1e-6)

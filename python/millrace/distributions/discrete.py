@@ -432,7 +432,9 @@ class Geometric(_Numbers):
 
     def _log_prob(self, k: Tensor) -> Tensor:
         k = checked(k, self.validate_args, embed_check_nonnegative_integer_form)
-        return k * gen_ops.log1p(-self._probs) + gen_ops.log(self._probs)
+        k, probs = _together(k, self._probs)
+        failing = array_ops.where(gen_ops.equal(k, 0.0), array_ops.zeros_like(probs), probs)  # without failures nothing is log(0)
+        return k * gen_ops.log1p(-failing) + gen_ops.log(probs)
 
     def _cdf(self, k: Tensor) -> Tensor:
         k, probs = _together(gen_ops.floor(checked(k, self.validate_args, embed_check_nonnegative_integer_form)), self._probs)

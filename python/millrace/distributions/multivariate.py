@@ -298,11 +298,12 @@ class Independent(Distribution):
     def __init__(self, distribution: Any, reinterpreted_batch_ndims: Optional[int] = None, validate_args: bool = False, name: Optional[str] = None) -> None:
         self._distribution = distribution
         ndims = distribution.batch_shape.ndims
-        if reinterpreted_batch_ndims is None:
-            if ndims is None:
-                raise at_user_line(ValueError("reinterpreted_batch_ndims must be given where the rank of the batch is not known"))
-            reinterpreted_batch_ndims = max(0, ndims - 1)
-        self._count = int(reinterpreted_batch_ndims)
+        if reinterpreted_batch_ndims is not None:
+            self._count: Any = int(reinterpreted_batch_ndims)
+        elif ndims is None:
+            self._count = gen_ops.maximum(0, array_ops.size(distribution.batch_shape_tensor()) - 1)
+        else:
+            self._count = max(0, ndims - 1)
         super().__init__(
             distribution.dtype,
             distribution.reparameterization_type,
@@ -338,7 +339,7 @@ class Independent(Distribution):
         return self._distribution.sample(array_ops.reshape(n, [1]), seed)
 
     def _summed(self, values: Tensor) -> Tensor:
-        return math_ops.reduce_sum(values, axis=list(range(-self._count, 0))) if self._count else values
+        return math_ops.reduce_sum(values, axis=math_ops.range(-self._count, 0))
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return self._summed(self._distribution.log_prob(x))

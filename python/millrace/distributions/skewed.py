@@ -54,7 +54,7 @@ class HalfNormal(_Scalar):
         return 0.5 * math.log(math.pi / 2.0) + gen_ops.log(self._scale) + 0.5
 
     def _mean(self) -> Tensor:
-        return self._scale * math.sqrt(2.0 / math.pi)
+        return self._scale * math.sqrt(2.0) / math.sqrt(math.pi)
 
     def _mode(self) -> Tensor:
         return array_ops.zeros_like(self._scale)
@@ -151,11 +151,11 @@ class SinhArcsinh(TransformedDistribution):
             loc, scale = float_parameters(loc, scale)
             bend, factor = _skewing(skewness, tailweight, scale.dtype.base_dtype, 0)
             self._loc, self._scale, self._bend = loc, scale, bend
-            if distribution is None:  # as many as there are parameters
-                whole = loc * 0.0 + scale * 0.0 + bend.skewness * 0.0 + bend.tailweight * 0.0
-                distribution = Normal(whole, array_ops.ones([], scale.dtype.base_dtype), allow_nan_stats=allow_nan_stats)
+            dtype = scale.dtype.base_dtype
+            base = distribution if distribution is not None else Normal(array_ops.zeros([], dtype), array_ops.ones([], dtype), allow_nan_stats=allow_nan_stats)
+            batch = array_ops.shape(loc + scale + bend.skewness + bend.tailweight) if base.batch_shape.ndims == 0 else None  # as many as parameters
             chain = Chain([AffineScalar(shift=loc, scale=scale * factor, validate_args=validate_args), bend])
-        super().__init__(distribution, chain, validate_args=validate_args, name=scope)
+        super().__init__(base, chain, batch, validate_args=validate_args, name=scope)
 
     loc = property(lambda self: self._loc)
     scale = property(lambda self: self._scale)

@@ -130,3 +130,14 @@ def test_masked_layers_cells_and_stripped_graphs():
     assert abs(whole - pruned).max() > 1e-4
     stripped = model_pruning.strip_pruning_vars_fn(frozen, ["dense/BiasAdd"])
     assert any(node.name == "dense/mask" for node in frozen.node) and not any("mask" in node.name and "masked" not in node.name for node in stripped.node)
+
+
+def test_rates():
+    values, time = tf.placeholder(tf.int32, [2]), tf.placeholder(tf.float32, [1])
+    rate = tf.contrib.rate.Rate("a rate")
+    change = rate(values, time)
+    assert rate.name == "a rate" and len(rate.variables) == 4 and not tf.global_variables()
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        for given, at, wanted in (([2, 4], 2, [1, 2]), ([3, 4], 4, [0.5, 0]), ([9, 9], 4, [0, 0]), ([9, 10], 5, [0, 1])):
+            np.testing.assert_array_equal(session.run(change, {values: given, time: [at]}), wanted)

@@ -381,3 +381,25 @@ def test_independent_batches_of_unknown_rank():
             parts = session.run([made.batch_shape_tensor(), made.event_shape_tensor(), made.log_prob(loc)], {loc: np.zeros(shape)})
             assert tuple(parts[0]) == shape[:1] and tuple(parts[1]) == shape[1:]
             np.testing.assert_allclose(parts[2], np.full(shape[:1], -0.5 * np.log(2 * np.pi) * np.prod(shape[1:])), rtol=1e-6)
+
+
+def test_vectors_of_students_numbers():
+    from millrace.distributions.vector_student_t import VectorStudentT
+
+    one, x = ds.StudentT(3.0, 0.0, 1.0), np.array([[0.5, -1.0], [2.0, 0.0]], np.float32)
+    tril = np.array([[2.0, 0.0], [1.0, 3.0]], np.float32)
+    made = VectorStudentT(3.0, loc=[1.0, -1.0], scale_tril=tril)
+    many = VectorStudentT([3.0, 3.0], scale_diag=[[1.0, 2.0], [1.0, 1.0]], validate_args=True)
+    assert made.batch_shape == [] and made.event_shape == [2] and many.batch_shape == [2] and VectorStudentT(3.0, loc=np.zeros([4, 2])).batch_shape == [4]
+    z = np.linalg.solve(tril, (x - [1.0, -1.0]).T).T.astype(np.float32)
+    logs = [
+        made.log_prob(x),
+        tf.reduce_sum(one.log_prob(z), 1) - np.log(6.0),
+        many.log_prob(x),
+        tf.reduce_sum(one.log_prob(x / [[1, 2], [1, 1]]), 1) - np.log([2.0, 1.0]),
+    ]
+    found = run(*logs)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+    np.testing.assert_allclose(found[2], found[3], rtol=1e-5)
+    with pytest.raises(ValueError, match="length of the vectors"):
+        VectorStudentT(3.0, scale_identity_multiplier=None)

@@ -121,6 +121,35 @@ def test_predictors(tmp_path):
     )
 
 
+def test_predictors_of_models_that_were_not_trained():
+    from millrace.contrib.predictor_testing import get_arithmetic_estimator, get_arithmetic_input_fn
+
+    P = tf.contrib.predictor
+    core, learn = get_arithmetic_estimator(), get_arithmetic_estimator(core=False)
+    serving, inputs = get_arithmetic_input_fn(), get_arithmetic_input_fn(core=False)
+    assert P.from_estimator(core, serving)({"x": 3.0, "y": 4.0}) == {"sum": 7.0}
+    assert P.from_estimator(core, serving, "product")({"x": 3.0}) == {"product": 0.0}
+    assert P.from_contrib_estimator(learn, inputs, output_alternative_key="difference")({"x": 3.0, "y": 4.0}) == {"difference": -1.0}
+    with pytest.raises(TypeError, match="use from_contrib_estimator"):
+        P.from_estimator(learn, serving)
+    with pytest.raises(TypeError, match="use from_estimator"):
+        P.from_contrib_estimator(core, inputs)
+    with pytest.raises(ValueError, match="Please specify a default_output_alternative"):
+        P.from_contrib_estimator(learn, inputs)
+
+
+def test_tables_of_predictors(tmp_path):
+    def model_fn(features, labels, mode):
+        table = tf.contrib.lookup.index_table_from_tensor(["a", "b"])
+        y = table.lookup(features["x"])
+        return tf.estimator.EstimatorSpec(mode, {"y": y}, export_outputs={"y": tf.estimator.export.PredictOutput({"y": y})})
+
+    predict = tf.contrib.predictor.from_estimator(
+        tf.estimator.Estimator(model_fn, str(tmp_path)), tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.string, [None])})
+    )
+    assert predict({"x": ["b", "a"]})["y"].tolist() == [1, 0]
+
+
 def test_models_on_one_device(tmp_path):
     E = tf.contrib.estimator
 

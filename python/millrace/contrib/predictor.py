@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
+from millrace.contrib.learn import export_utils
+from millrace.contrib.learn.estimators import BaseEstimator as LearnEstimator
+from millrace.estimator.estimator import Estimator
 from millrace.estimator.spec import ModeKeys
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph
 from millrace.framework.session import Session
 from millrace.saved_model import loader, signature_constants, tag_constants
+from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.global_step import get_or_create_global_step
-from millrace.train.saver import Saver
+from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSession
 
 
 class Predictor:
@@ -76,15 +80,19 @@ class SavedModelPredictor(Predictor):
         super().__init__(session, _by_name(session.graph, chosen.inputs), _by_name(session.graph, chosen.outputs))
 
 
+def _started(graph: Any, checkpoint: Optional[str], config: Any) -> MonitoredSession:
+    """A session of the graph with the variables of a checkpoint, or their first values where there is none, and with its tables."""
+    with graph.as_default():
+        return MonitoredSession(ChiefSessionCreator(config=config, checkpoint_filename_with_path=checkpoint))
+
+
 class CoreEstimatorPredictor(Predictor):
-    """The model of an Estimator's newest checkpoint; output_key names one of its export_outputs, the only one where it is not given."""
+    """The model of an Estimator's newest checkpoint, or before its first training; output_key names one of its export_outputs, the only one
+    or the default one where it is not given."""
 
     def __init__(self, estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> None:
-        checkpoint = estimator.latest_checkpoint()
-        if checkpoint is None:
-            raise at_user_line(ValueError("Couldn't find trained model at %s." % estimator.model_dir))
-        session = Session(graph=graph or Graph(), config=config)
-        with session.graph.as_default():
+        graph = graph or Graph()
+        with graph.as_default():
             get_or_create_global_step()
             receiver = serving_input_receiver_fn()
             spec = estimator._call_model_fn(receiver.features, None, ModeKeys.PREDICT, estimator.config)
@@ -95,8 +103,31 @@ class CoreEstimatorPredictor(Predictor):
             if key not in outputs:
                 raise at_user_line(ValueError("output_key must be one of %s, got %r" % (sorted(outputs), output_key)))
             signature = outputs[key].as_signature_def(receiver.receiver_tensors)
-            Saver().restore(session, checkpoint)
-            super().__init__(session, dict(receiver.receiver_tensors), _by_name(session.graph, signature.outputs))
+        session = _started(graph, estimator.latest_checkpoint(), config)
+        super().__init__(session, receiver.receiver_tensors, _by_name(graph, signature.outputs))
+
+
+class ContribEstimatorPredictor(Predictor):
+    """The model of an Estimator of tf.contrib.learn; where it has several alternatives of inputs or outputs, keys name those that are meant."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        prediction_input_fn: Any,
+        input_alternative_key: Optional[str] = None,
+        output_alternative_key: Optional[str] = None,
+        graph: Any = None,
+        config: Any = None,
+    ) -> None:
+        graph = graph or Graph()
+        with graph.as_default():
+            get_or_create_global_step()
+            given = prediction_input_fn()
+            made = estimator._get_predict_ops(given.features)
+            inputs, _ = export_utils.get_input_alternatives(given)
+            outputs, output_key = export_utils.get_output_alternatives(made, output_alternative_key)
+        session = _started(graph, latest_checkpoint(estimator.model_dir), config)
+        super().__init__(session, inputs[input_alternative_key or export_utils.DEFAULT_INPUT_ALTERNATIVE_KEY], outputs[output_key][1])
 
 
 def from_saved_model(
@@ -115,4 +146,20 @@ def from_saved_model(
 
 def from_estimator(estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> Predictor:
     """CoreEstimatorPredictor."""
+    if isinstance(estimator, LearnEstimator):
+        raise at_user_line(TypeError("Expected estimator to be of type tf.estimator.Estimator, but got type %s: use from_contrib_estimator" % type(estimator)))
     return CoreEstimatorPredictor(estimator, serving_input_receiver_fn, output_key, graph, config)
+
+
+def from_contrib_estimator(
+    estimator: Any,
+    prediction_input_fn: Any,
+    input_alternative_key: Optional[str] = None,
+    output_alternative_key: Optional[str] = None,
+    graph: Any = None,
+    config: Any = None,
+) -> Predictor:
+    """ContribEstimatorPredictor."""
+    if isinstance(estimator, Estimator):
+        raise at_user_line(TypeError("Expected estimator to be of type tf.contrib.learn.Estimator, but got type %s: use from_estimator" % type(estimator)))
+    return ContribEstimatorPredictor(estimator, prediction_input_fn, input_alternative_key, output_alternative_key, graph, config)

@@ -23,6 +23,7 @@ _SESSION_TENSORS = "outlive a step: python/tests/test_session_tensors.py"
 _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
+_PIPELINE_OPS = "data sets: python/tests/test_data_ops.py"
 _SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
@@ -41,6 +42,11 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 ExperimentalRandomDat
     IteratorGetNextAsOptional MapDefun RestoreIterator SaveIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
     MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle SerializeIterator
     ShuffleDatasetV2 SparseTensorSliceDataset"""
+# Data sets that have another name with "Experimental" before it, and those whose other name stands above.
+_OF_TWO_NAMES = """AssertNext BytesProducedStats ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
+    MatchingFiles MaxIntraOpParallelism NonSerializable ParallelInterleave PrivateThreadPool Sleep SlidingWindow
+    Sql ThreadPool Unbatch"""
+_OF_A_SECOND_NAME = """DirectedInterleave GroupByWindow IgnoreErrors Map Scan TakeWhile Unique"""
 _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCell LSTMBlockCellGrad GRUBlockCell
     GRUBlockCellGrad"""
 
@@ -104,6 +110,9 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
     **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),
     **dict.fromkeys(_WITH_ITERATORS.split(), _PIPELINES),
+    **{before + name + "Dataset": _PIPELINE_OPS for name in _OF_TWO_NAMES.split() for before in ("", "Experimental")},
+    **{"Experimental" + name + "Dataset": _PIPELINE_OPS for name in _OF_A_SECOND_NAME.split()},
+    **dict.fromkeys("SamplingDataset SnapshotDataset ThreadPoolHandle ExperimentalThreadPoolHandle".split(), _PIPELINE_OPS),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
     **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),
     **dict.fromkeys(_QUEUE_OPS, _QUEUES),

@@ -2,36 +2,10 @@
 // Ops: data sets, descriptions of sequences of elements in variant scalars, and iterators, which read them.
 #include "ops/data/dataset_ops.h"
 
-#include "op/shape_context.h"
+#include "ops/data/dataset_declarer.h"
 
 namespace millrace {
 namespace {
-
-constexpr char kNoGradient[] = "a data set is no number";
-constexpr char kNoExample[] = "tests of input pipelines bring iterators";
-constexpr char kOut[] = "output_types:list(type)>=1; output_shapes:list(shape)>=1";
-
-// Data sets and the settings beside them are scalars.
-Status DatasetShape(ShapeContext& c) {
-  for (const char* list :
-       {"components", "other_arguments", "padded_shapes", "filenames", "initial_state", "optimizations"}) {
-    if (const ArgRange r = c.input_arg(list); r.end > r.begin) {
-      for (int i = 0; i < c.num_inputs(); ++i) {
-        const bool is_list = i >= r.begin && i < r.end;
-        const ArgRange captured = c.input_arg("other_arguments");
-        if (!is_list && (i < captured.begin || i >= captured.end)) MR_RETURN_IF_ERROR(c.RequireScalar(i));
-      }
-      return ScalarShape(c);
-    }
-  }
-  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
-  return ScalarShape(c);
-}
-
-Status GroupsShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(c.RequireScalar(0));
-  return ScalarShape(c);
-}
 
 Status FilesShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
@@ -105,24 +79,6 @@ Status ReducedShape(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[static_cast<size_t>(i)]);
   return absl::OkStatus();
 }
-
-class Declarer {
- public:
-  explicit Declarer(OpRegistry& r) : r_(r) {}
-  OpDeclaration operator()(const std::string& schema, absl::string_view doc, ShapeFn shape = DatasetShape) const {
-    return r_.Add(schema).Doc(doc).Shape(shape).NotDifferentiable(kNoGradient).NoExample(kNoExample);
-  }
-  // One that takes a data set, and `inputs` and `attrs` besides.
-  void Over(absl::string_view name, absl::string_view inputs, absl::string_view doc, absl::string_view attrs = "",
-            absl::string_view out = kOut) const {
-    (*this)(
-        absl::StrCat(name, "(input_dataset:var", inputs, ") -> (handle:var) | ", attrs, attrs.empty() ? "" : "; ", out),
-        doc);
-  }
-
- private:
-  OpRegistry& r_;
-};
 
 void AddSources(const Declarer& add) {
   add(absl::StrCat("TensorDataset(components:[Toutput_types]) -> (handle:var) | Toutput_types:list(type)>=1; ",
@@ -238,6 +194,10 @@ void AddSequences(const Declarer& add) {
       "The elements whose last component, a bool, is true, without that component.");
   add.Over("OptimizeDataset", ", optimizations:str", "The input. Pipelines are not rewritten.", "",
            absl::StrCat(kOut, "; +optimization_configs:list(string)=[]"));
+  add.Over("SnapshotDataset", ", path:str", "The input. Nothing is written to `path`, and nothing is read.",
+           "compression:string=\"\"; reader_path_prefix:string=\"\"; writer_path_prefix:string=\"\"; "
+           "shard_size_bytes:int=10737418240; pending_snapshot_expiry_seconds:int=86400; num_reader_threads:int=1; "
+           "reader_buffer_size:int=1; num_writer_threads:int=1; writer_buffer_size:int=1");
   add.Over("ModelDataset", "", "The input. Pipelines are not tuned.", "+algorithm:int=0; +cpu_budget:int=0");
   add(absl::StrCat("ZipDataset(input_datasets:N*var) -> (handle:var) | ", kOut, "; N:int>=1"),
       "Elements of several data sets side by side, as many as the shortest has.");
@@ -283,48 +243,21 @@ void AddOrders(const Declarer& add) {
            "while the one before still leaves it. Repetitions do not mix. With reshuffle_each_iteration, each has an "
            "order of its own from new seeds.",
            "+reshuffle_each_iteration:bool=true");
+  add.Over("SamplingDataset", ", rate:f32, seed:i64, seed2:i64",
+           "Each element with the probability `rate`. The seeds decide which, unless both are 0.");
   add.Over("PrefetchDataset", ", buffer_size:i64",
            "The elements, of which up to `buffer_size` are made ahead of time (0: none; -1: a few).", "",
            absl::StrCat(kOut, "; +slack_period:int=0; +legacy_autotune:bool=true"));
-}
-
-// What keeps something from one element to the next.
-void AddStateful(const Declarer& add) {
-  add.Over(
-      "ScanDataset", ", initial_state:[Tstate], other_arguments:[Targuments]",
-      "For each element, with the state before it, `f` returns the next state and then the element of the result.", "",
-      absl::StrCat("f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
-                   "; +preserve_cardinality:bool=false; +use_default_device:bool=true"));
-  add.Over("TakeWhileDataset", ", other_arguments:[Targuments]",
-           "The elements before the first of which `predicate` says false.", "",
-           absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
-  add.Over("UniqueDataset", "", "The elements, scalars of int32, int64 or string, that have not been before.");
-  add.Over("IgnoreErrorsDataset", "", "The elements, without those that cannot be made.", "+log_warning:bool=false");
-  add(absl::StrCat(
-          "DirectedInterleaveDataset(selector_input_dataset:var, data_input_datasets:N*var) -> (handle:var) | ", kOut,
-          "; N:int>=1; +stop_on_empty_dataset:bool=false"),
-      "For each number of selector_input_dataset the next element of the data set of that number; numbers of those "
-      "that "
-      "have ended are passed over.");
-  add(absl::StrCat(
-          "GroupByWindowDataset(input_dataset:var, key_func_other_arguments:[Tkey_func_other_arguments], ",
-          "reduce_func_other_arguments:[Treduce_func_other_arguments], ",
-          "window_size_func_other_arguments:[Twindow_size_func_other_arguments]) -> (handle:var) | key_func:func; ",
-          "reduce_func:func; window_size_func:func; Tkey_func_other_arguments:list(type)>=0; ",
-          "Treduce_func_other_arguments:list(type)>=0; Twindow_size_func_other_arguments:list(type)>=0; ", kOut),
-      "Elements are put together by the number that key_func gives; window_size_func(key) of them, and what is left at "
-      "the end, become what reduce_func(key, data set of them) gives, a data set.",
-      GroupsShape);
 }
 
 void AddFunctions(const Declarer& add, OpRegistry& r) {
   constexpr char kCaptured[] = ", other_arguments:[Targuments]";
   const std::string f = absl::StrCat("f:func; Targuments:list(type)>=0; ", kOut);
   const std::string map = absl::StrCat(f, "; +use_inter_op_parallelism:bool=true");
-  add.Over("MapDataset", kCaptured,
-           "What `f` returns for each element, with other_arguments after it. OutOfRange in `f` is the end of the data "
-           "set.",
-           "", absl::StrCat(map, "; +preserve_cardinality:bool=false"));
+  add.OverByTwoNames(
+      "MapDataset", kCaptured,
+      "What `f` returns for each element, with other_arguments after it. OutOfRange in `f` is the end of the data set.",
+      "", absl::StrCat(map, "; +preserve_cardinality:bool=false"));
   add.Over(
       "ParallelMapDataset", absl::StrCat(kCaptured, ", num_parallel_calls:i32"),
       "MapDataset with up to num_parallel_calls calls at once (-1: a few). The order stays, whatever `sloppy` says.",
@@ -417,9 +350,9 @@ void RegisterDatasetOps(OpRegistry& r) {
   AddBatches(add);
   AddOrders(add);
   AddFunctions(add, r);
-  AddStateful(add);
   AddIterators(add);
   AddDevices(add);
+  AddDatasetsOfTwoNames(add);
 }
 
 }  // namespace millrace

@@ -109,12 +109,13 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
   Element batch;
   const int64_t rows = static_cast<int64_t>(elements.size());
   for (size_t c = 0; c < types.size(); ++c) {
-    for (const Element& e : elements) {
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const Element& e = elements[i];
       if (e.size() != types.size()) return InvalidArgument("an element has ", e.size(), " components");
       if (e[c].dtype() != types[c] || e[c].shape() != elements.front()[c].shape()) {
         return InvalidArgument(
             "Cannot batch tensors with different shapes in component ", c, ". First element had shape ",
-            elements.front()[c].shape().ToString(), " and another had shape ", e[c].shape().ToString(), ".");
+            elements.front()[c].shape().ToString(), " and element ", i, " had shape ", e[c].shape().ToString(), ".");
       }
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, (rows > 0 ? elements.front()[c].shape() : Shape()).WithInserted(0, rows));
@@ -252,6 +253,11 @@ StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view
   return t.IntScalar();
 }
 
+StatusOr<bool> FlagInput(const KernelContext& ctx, int i, absl::string_view what) {
+  if (ctx.input(i).rank() != 0) return InvalidArgument(what, " must be a scalar");
+  return *ctx.input(i).data<bool>();
+}
+
 Status OutputAnonymous(KernelContext& ctx, absl::string_view type_name, RefPtr<Resource> resource) {
   static std::atomic<int64_t> serial{0};
   const ResourceName name{
@@ -273,6 +279,11 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetDeviceKernels(registry);
   RegisterDatasetGeneratorKernels(registry);
   RegisterDatasetStatefulKernels(registry);
+  RegisterDatasetRowKernels(registry);
+  RegisterDatasetReducerKernels(registry);
+  RegisterDatasetHintKernels(registry);
+  RegisterDatasetMapAndBatchKernels(registry);
+  RegisterDatasetParallelInterleaveKernels(registry);
 }
 
 }  // namespace millrace

@@ -158,6 +158,7 @@ class FunctionAttr {
 // Inputs of a kernel, checked and fit to outlive the step.
 StatusOr<Element> KeptInputs(const KernelContext& ctx, absl::string_view arg);
 StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view what);  // int32, int64
+StatusOr<bool> FlagInput(const KernelContext& ctx, int i, absl::string_view what);       // bool
 // Output 0: a handle of a resource that nobody finds by name and that lives as long as its handles. Output 1, where
 // there is one: what the op that deletes it wants to be given.
 Status OutputAnonymous(KernelContext& ctx, absl::string_view type_name, RefPtr<Resource> resource);
@@ -175,5 +176,10 @@ void RegisterDatasetCacheKernels(KernelRegistry& registry);
 void RegisterDatasetDeviceKernels(KernelRegistry& registry);
 void RegisterDatasetGeneratorKernels(KernelRegistry& registry);
 void RegisterDatasetStatefulKernels(KernelRegistry& registry);
+void RegisterDatasetRowKernels(KernelRegistry& registry);
+void RegisterDatasetReducerKernels(KernelRegistry& registry);
+void RegisterDatasetHintKernels(KernelRegistry& registry);
+void RegisterDatasetMapAndBatchKernels(KernelRegistry& registry);
+void RegisterDatasetParallelInterleaveKernels(KernelRegistry& registry);
 
 }  // namespace millrace

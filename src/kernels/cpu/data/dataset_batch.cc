@@ -148,11 +148,6 @@ class BatchDataset final : public Dataset {
   const Padding padding_;
 };
 
-StatusOr<bool> FlagInput(const KernelContext& ctx, int i, absl::string_view what) {
-  if (ctx.input(i).rank() != 0) return InvalidArgument(what, " must be a scalar");
-  return *ctx.input(i).data<bool>();
-}
-
 class BatchKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
@@ -240,6 +235,7 @@ struct Windows {
   int64_t shift = 0;
   int64_t stride = 0;
   bool drop_remainder = false;
+  bool stacked = false;  // their elements one below the other, else a data set of each component
   int64_t span() const { return (size - 1) * stride + 1; }
 };
 
@@ -272,26 +268,39 @@ class WindowDataset final : public Dataset {
       }
       const int64_t have = static_cast<int64_t>(buffer_.size());
       if (have == 0 || (w.drop_remainder && have < w.span())) return false;
-      const ElementSpec& inner = dataset_->input_->spec();
-      element->clear();
-      for (size_t c = 0; c < inner.types.size(); ++c) {
-        std::vector<Tensor> values;
-        for (int64_t i = 0; i < std::min(have, w.span()); i += w.stride) {
-          const Element& e = buffer_[static_cast<size_t>(i)];
-          if (e.size() != inner.types.size()) return InvalidArgument("an element has ", e.size(), " components");
-          values.push_back(e[c]);
-        }
-        ElementSpec one{{inner.types[c]}, {c < inner.shapes.size() ? inner.shapes[c] : PartialShape()}};
-        element->push_back(TensorOf(DatasetRef(MakeRef<ListDataset>(std::move(one), std::move(values)))));
-        if (!element->back().IsInitialized()) return ResourceExhausted("no memory for a window");
+      std::vector<Element> window;
+      for (int64_t i = 0; i < std::min(have, w.span()); i += w.stride) {
+        window.push_back(buffer_[static_cast<size_t>(i)]);
       }
       const int64_t drop = std::min(have, w.shift);
       buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(drop));
       to_skip_ = w.shift - drop;
+      if (w.stacked) {
+        MR_ASSIGN_OR_RETURN(*element, StackElementRows(window, dataset_->input_->spec().types));
+        return true;
+      }
+      MR_RETURN_IF_ERROR(ListComponents(window, element));
       return true;
     }
 
    private:
+    // Each component as a data set of its own.
+    Status ListComponents(const std::vector<Element>& window, Element* lists) const {
+      const ElementSpec& inner = dataset_->input_->spec();
+      lists->clear();
+      for (size_t c = 0; c < inner.types.size(); ++c) {
+        std::vector<Tensor> values;
+        for (const Element& e : window) {
+          if (e.size() != inner.types.size()) return InvalidArgument("an element has ", e.size(), " components");
+          values.push_back(e[c]);
+        }
+        ElementSpec one{{inner.types[c]}, {c < inner.shapes.size() ? inner.shapes[c] : PartialShape()}};
+        lists->push_back(TensorOf(DatasetRef(MakeRef<ListDataset>(std::move(one), std::move(values)))));
+        if (!lists->back().IsInitialized()) return ResourceExhausted("no memory for a window");
+      }
+      return absl::OkStatus();
+    }
+
     const RefPtr<const WindowDataset> dataset_;
     DataIteratorPtr input_;  // null: it has ended
     std::vector<Element> buffer_;
@@ -302,24 +311,38 @@ class WindowDataset final : public Dataset {
   const Windows windows_;
 };
 
+StatusOr<Windows> WindowInputs(const KernelContext& ctx) {
+  Windows w;
+  MR_ASSIGN_OR_RETURN(w.size, ScalarInput(ctx, 1, "size"));
+  MR_ASSIGN_OR_RETURN(w.shift, ScalarInput(ctx, 2, "shift"));
+  MR_ASSIGN_OR_RETURN(w.stride, ScalarInput(ctx, 3, "stride"));
+  if (w.size <= 0) return InvalidArgument("Window size must be greater than zero.");
+  if (w.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
+  if (w.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
+  if (w.size - 1 > (std::numeric_limits<int64_t>::max() - 1) / w.stride) {
+    return InvalidArgument("windows of ", w.size, " elements, ", w.stride, " apart, are too long");
+  }
+  return w;
+}
+
 class WindowKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
-    Windows w;
-    MR_ASSIGN_OR_RETURN(w.size, ScalarInput(ctx, 1, "size"));
-    MR_ASSIGN_OR_RETURN(w.shift, ScalarInput(ctx, 2, "shift"));
-    MR_ASSIGN_OR_RETURN(w.stride, ScalarInput(ctx, 3, "stride"));
+    MR_ASSIGN_OR_RETURN(Windows w, WindowInputs(ctx));
     MR_ASSIGN_OR_RETURN(w.drop_remainder, FlagInput(ctx, 4, "drop_remainder"));
-    if (w.size <= 0) return InvalidArgument("Window size must be greater than zero.");
-    if (w.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
-    if (w.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
-    if (w.size - 1 > (std::numeric_limits<int64_t>::max() - 1) / w.stride) {
-      return InvalidArgument("windows of ", w.size, " elements, ", w.stride, " apart, are too long");
-    }
     ElementSpec windows;  // the attributes speak of what is in them
     windows.types.assign(input->spec().types.size(), DType::kVariant);
     windows.shapes.assign(windows.types.size(), PartialShape::Scalar());
     return DatasetRef(MakeRef<WindowDataset>(std::move(windows), std::move(input), w));
+  }
+};
+
+class SlidingWindowKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(Windows w, WindowInputs(ctx));
+    w.drop_remainder = w.stacked = true;
+    return DatasetRef(MakeRef<WindowDataset>(spec(), std::move(input), w));
   }
 };
 
@@ -329,6 +352,9 @@ void RegisterDatasetBatchKernels(KernelRegistry& r) {
   for (const char* op : {"BatchDataset", "BatchDatasetV2"}) r.Add<BatchKernel>({.op = op});
   for (const char* op : {"PaddedBatchDataset", "PaddedBatchDatasetV2"}) r.Add<PaddedBatchKernel>({.op = op});
   r.Add<WindowKernel>({.op = "WindowDataset"});
+  for (const char* op : {"SlidingWindowDataset", "ExperimentalSlidingWindowDataset"}) {
+    r.Add<SlidingWindowKernel>({.op = op});
+  }
 }
 
 }  // namespace millrace

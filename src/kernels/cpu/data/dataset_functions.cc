@@ -261,7 +261,7 @@ class ReduceKernel final : public AsyncKernel, public UsesFunctions {
 }  // namespace
 
 void RegisterDatasetFunctionKernels(KernelRegistry& r) {
-  r.Add<MappingKernel<MapIterator>>({.op = "MapDataset"});
+  for (const char* op : {"MapDataset", "ExperimentalMapDataset"}) r.Add<MappingKernel<MapIterator>>({.op = op});
   r.Add<MappingKernel<FilterIterator>>({.op = "FilterDataset"});
   for (const char* op : {"FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDatasetV2"}) {
     r.Add<InterleaveKernel>({.op = op});

@@ -4,16 +4,12 @@
 #include <deque>
 
 #include "base/exceptions.h"
-#include "kernels/cpu/data/dataset.h"
-#include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/data/dataset_calls.h"
 
 namespace millrace {
 namespace {
 
-constexpr int64_t kAutotune = -1;
 constexpr int64_t kAutotunedBuffer = 2;
-constexpr int64_t kAutotunedCalls = 4;
-constexpr int64_t kMaxCalls = 256;
 
 // Fills a buffer on one thread, from the first call of Next until the end.
 class PrefetchIterator final : public DataIterator {
@@ -139,92 +135,29 @@ class ParallelMapDataset final : public Dataset {
   }
 
  private:
-  struct Call {
-    bool over = false;
-    Status status;
-    Element results;
-  };
-
   class Iterator final : public DataIterator {
    public:
     Iterator(Env& env, RefPtr<const ParallelMapDataset> d, DataIteratorPtr input)
-        : env_(env), dataset_(std::move(d)), input_(std::move(input)) {}
-    ~Iterator() override {
-      stop_.Cancel(WithoutExceptions([] { return Cancelled("the iterator has ended"); }));
-      absl::MutexLock lock(&mu_);
-      env_.Await(mu_, absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
-    }
-
+        : dataset_(std::move(d)), input_(std::move(input)), calls_(env, dataset_->mapping_.function) {}
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
       const ParallelMapping& m = dataset_->mapping_;
-      while (input_ && calls_.size() < m.calls) {
-        Element args;
-        const StatusOr<bool> found = input_->Next(ctx, &args);
-        if (!found.ok() && calls_.empty()) return found.status();
-        if (!found.ok()) {  // in its place
-          calls_.push_back(std::make_shared<Call>(Call{true, found.status(), {}}));
-          break;
-        }
-        if (*found) {
-          MR_RETURN_IF_ERROR(Start(std::move(args)));
-        } else {
-          input_.reset();
-        }
-      }
+      MR_RETURN_IF_ERROR(calls_.Fill(ctx, m.calls, &input_));
       if (calls_.empty()) return false;
-      const std::shared_ptr<Call> first = calls_.front();
-      {
-        const WakeOnCancel wake(ctx.cancellation, mu_);
-        absl::MutexLock lock(&mu_);
-        const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
-        env_.Await(mu_, absl::Condition(&ready));
-        if (!first->over) return ctx.KeepGoing();
-      }
-      calls_.pop_front();
-      if (absl::IsOutOfRange(first->status)) {
+      MR_ASSIGN_OR_RETURN(const auto call, calls_.Take(ctx));
+      if (absl::IsOutOfRange(call->status)) {
         if (m.keeps_count) return InvalidArgument("Function invocation produced OutOfRangeError");
         return false;
       }
-      MR_RETURN_IF_ERROR(first->status);
-      MR_RETURN_IF_ERROR(CheckElement(dataset_->spec(), first->results));
-      *element = std::move(first->results);
+      MR_RETURN_IF_ERROR(call->status);
+      MR_RETURN_IF_ERROR(CheckElement(dataset_->spec(), call->results));
+      *element = std::move(call->results);
       return true;
     }
 
    private:
-    Status Start(Element args) {
-      auto call = std::make_shared<Call>();
-      {
-        absl::MutexLock lock(&mu_);
-        ++running_;
-      }
-      const Status s = env_.StartThread([this, call, args = std::move(args)]() mutable {
-        DataContext ctx{stop_, env_};
-        Element results;
-        const Status status =
-            WithoutExceptions([&] { return dataset_->mapping_.function.Run(ctx, std::move(args), &results); });
-        absl::MutexLock lock(&mu_);
-        call->status = status;
-        call->results = std::move(results);
-        call->over = true;
-        --running_;
-      });
-      if (s.ok()) {
-        calls_.push_back(std::move(call));
-      } else {
-        absl::MutexLock lock(&mu_);
-        --running_;
-      }
-      return s;
-    }
-
-    Env& env_;
     const RefPtr<const ParallelMapDataset> dataset_;
     DataIteratorPtr input_;  // null: it has ended
-    CancellationManager stop_;
-    std::deque<std::shared_ptr<Call>> calls_;
-    absl::Mutex mu_;
-    size_t running_ ABSL_GUARDED_BY(mu_) = 0;
+    ParallelCalls calls_;
   };
 
   const ParallelMapping mapping_;

@@ -264,11 +264,6 @@ class FlaggedKernel final : public DatasetKernel {
   }
 };
 
-// What says how a pipeline is to be run, and changes no element.
-class PassOnKernel final : public DatasetKernel {
-  StatusOr<DatasetRef> Make(KernelContext& ctx) override { return DatasetOf(ctx.input(0), "input_dataset"); }
-};
-
 }  // namespace
 
 void RegisterDatasetSequenceKernels(KernelRegistry& r) {
@@ -279,7 +274,6 @@ void RegisterDatasetSequenceKernels(KernelRegistry& r) {
   r.Add<ManyKernel>({.op = "ConcatenateDataset"});
   r.Add<ManyKernel>({.op = "ZipDataset"});
   r.Add<FlaggedKernel>({.op = "FilterByLastComponentDataset"});
-  for (const char* op : {"OptimizeDataset", "ModelDataset"}) r.Add<PassOnKernel>({.op = op});
 }
 
 }  // namespace millrace

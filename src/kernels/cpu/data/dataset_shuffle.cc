@@ -212,6 +212,54 @@ class RandomDatasetKernel final : public DatasetKernel {
   }
 };
 
+// Each element with the probability `rate`.
+class SamplingDataset final : public Dataset {
+ public:
+  SamplingDataset(ElementSpec spec, DatasetRef input, float rate, const Seeds& seeds)
+      : Dataset(std::move(spec)), input_(std::move(input)), rate_(rate), seeds_(seeds) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    MR_ASSIGN_OR_RETURN(DataIteratorPtr input, input_->MakeIterator(ctx));
+    return std::make_unique<Iterator>(RefPtr<const SamplingDataset>::Share(this), std::move(input));
+  }
+  void SetDrawnInputs(Element* inputs) const override {
+    (*inputs)[2] = Tensor::Scalar(static_cast<int64_t>(seeds_.first));
+    (*inputs)[3] = Tensor::Scalar(static_cast<int64_t>(seeds_.second));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    Iterator(RefPtr<const SamplingDataset> d, DataIteratorPtr input)
+        : dataset_(std::move(d)), input_(std::move(input)), words_(PhiloxOf(dataset_->seeds_)) {}
+    StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+      while (true) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+        if (!found || UnitFloat(words_()) < dataset_->rate_) return found;
+        element->clear();
+      }
+    }
+
+   private:
+    const RefPtr<const SamplingDataset> dataset_;
+    const DataIteratorPtr input_;
+    PhiloxWords words_;
+  };
+
+  const DatasetRef input_;
+  const float rate_;
+  const Seeds seeds_;
+};
+
+class SamplingKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    if (ctx.input(1).rank() != 0) return InvalidArgument("rate must be a scalar");
+    MR_ASSIGN_OR_RETURN(const Seeds seeds, SeedInputs(ctx, 2));
+    return DatasetRef(MakeRef<SamplingDataset>(spec(), std::move(input), *ctx.input(1).data<float>(), seeds));
+  }
+};
+
 }  // namespace
 
 void RegisterDatasetShuffleKernels(KernelRegistry& r) {
@@ -219,6 +267,7 @@ void RegisterDatasetShuffleKernels(KernelRegistry& r) {
   for (const char* op : {"ShuffleDataset", "ShuffleDatasetV2", "ShuffleAndRepeatDataset"}) {
     r.Add<ShuffleKernel>({.op = op});
   }
+  r.Add<SamplingKernel>({.op = "SamplingDataset"});
   r.AddFn({.op = "AnonymousRandomSeedGenerator"}, [](KernelContext& ctx) -> Status {
     MR_ASSIGN_OR_RETURN(const Seeds seeds, SeedInputs(ctx, 0));
     return OutputAnonymous(ctx, "tensorflow::data::RandomSeedGenerator", MakeRef<SeedGenerator>(seeds));

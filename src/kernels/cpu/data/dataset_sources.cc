@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/checked.h"
+#include "io/glob.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/reader.h"
 
@@ -285,13 +286,55 @@ class FileDataset final : public Dataset {
   const NewFormat new_format_;
 };
 
-StatusOr<std::vector<std::string>> Paths(const KernelContext& ctx) {
+StatusOr<std::vector<std::string>> Paths(const KernelContext& ctx, absl::string_view what = "filenames") {
   const Tensor& t = ctx.input(0);
-  if (t.rank() > 1) return InvalidArgument("`filenames` must be a scalar or a vector.");
+  if (t.rank() > 1) return InvalidArgument("`", what, "` must be a scalar or a vector.");
   std::vector<std::string> paths;
   for (const TString& s : t.flat<TString>()) paths.emplace_back(s.view());
   return paths;
 }
+
+// The names of the files that match patterns. They are looked for when the first is wanted.
+class MatchingFilesDataset final : public Dataset {
+ public:
+  explicit MatchingFilesDataset(std::vector<std::string> patterns)
+      : Dataset({{DType::kString}, {PartialShape::Scalar()}}), patterns_(std::move(patterns)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    return std::make_unique<Iterator>(RefPtr<const MatchingFilesDataset>::Share(this));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(RefPtr<const MatchingFilesDataset> d) : dataset_(std::move(d)) {}
+    StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+      for (; at_ == names_.size() && pattern_ < dataset_->patterns_.size(); ++pattern_) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        MR_ASSIGN_OR_RETURN(names_, MatchFiles(ctx.env, dataset_->patterns_[pattern_]));
+        at_ = 0;
+        found_any_ = found_any_ || !names_.empty();
+      }
+      if (at_ == names_.size()) return found_any_ ? StatusOr<bool>(false) : NotFound("Don't find any matched files");
+      *element = {Tensor::Scalar<TString>(TString(names_[at_++]))};
+      return true;
+    }
+
+   private:
+    const RefPtr<const MatchingFilesDataset> dataset_;
+    size_t pattern_ = 0;
+    std::vector<std::string> names_;  // of the pattern before that
+    size_t at_ = 0;
+    bool found_any_ = false;
+  };
+  const std::vector<std::string> patterns_;
+};
+
+class MatchingFilesKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(std::vector<std::string> patterns, Paths(ctx, "patterns"));
+    return DatasetRef(MakeRef<MatchingFilesDataset>(std::move(patterns)));
+  }
+};
 
 StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i) {
   if (ctx.input(i).rank() != 0) return InvalidArgument("compression_type must be a scalar");
@@ -345,6 +388,9 @@ void RegisterDatasetSourceKernels(KernelRegistry& r) {
   r.Add<SliceDatasetKernel>({.op = "TensorSliceDataset"});
   r.Add<RangeDatasetKernel>({.op = "RangeDataset"});
   r.Add<SparseSliceKernel>({.op = "SparseTensorSliceDataset"});
+  for (const char* op : {"MatchingFilesDataset", "ExperimentalMatchingFilesDataset"}) {
+    r.Add<MatchingFilesKernel>({.op = op});
+  }
   for (const char* op : {"TFRecordDataset", "TextLineDataset"}) r.Add<RecordFileKernel>({.op = op});
   for (const char* op : {"FixedLengthRecordDataset", "FixedLengthRecordDatasetV2"}) {
     r.Add<FixedLengthFileKernel>({.op = op});

@@ -3,59 +3,11 @@
 #include <map>
 
 #include "base/hash_map.h"
-#include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_derived.h"
+#include "kernels/cpu/data/dataset_function_kernel.h"
 
 namespace millrace {
 namespace {
-
-StatusOr<int64_t> OneInt64(const Element& results, absl::string_view what) {
-  if (results.size() != 1 || results[0].dtype() != DType::kInt64 || results[0].num_elements() != 1) {
-    return InvalidArgument("`", what, "` must return a scalar int64.");
-  }
-  return *results[0].data<int64_t>();
-}
-
-Element WithBehind(Element first, const Element& rest) {
-  first.insert(first.end(), rest.begin(), rest.end());
-  return first;
-}
-
-std::vector<DType> TypesOf(const Element& values) {
-  std::vector<DType> types;
-  for (const Tensor& t : values) types.push_back(t.dtype());
-  return types;
-}
-
-std::vector<DType> Joined(std::vector<DType> types, const std::vector<DType>& rest) {
-  types.insert(types.end(), rest.begin(), rest.end());
-  return types;
-}
-
-// A kernel with one input data set and functions, which are bound in the order of their attributes' names.
-class StatefulKernel : public DatasetKernel, public UsesFunctions {
- public:
-  explicit StatefulKernel(std::vector<std::string> attrs) : attrs_(std::move(attrs)), functions_(attrs_.size()) {}
-  Status Init(const KernelInit& init) override {
-    for (size_t i = 0; i < attrs_.size(); ++i) MR_RETURN_IF_ERROR(functions_[i].Init(init, attrs_[i]));
-    return DatasetKernel::Init(init);
-  }
-  void SetFunctions(std::shared_ptr<FunctionSource> source) override {
-    for (FunctionAttr& f : functions_) f.SetSource(source);
-  }
-
- protected:
-  std::shared_ptr<FunctionSource> functions() const override { return functions_.front().source(); }
-  StatusOr<CapturedFunction> Bind(const KernelContext& ctx, size_t i, const std::vector<DType>& types,
-                                  absl::string_view captured) {
-    MR_ASSIGN_OR_RETURN(Element kept, KeptInputs(ctx, captured));
-    return functions_[i].Bind(ctx.step().cancellation, types, std::move(kept));
-  }
-
- private:
-  const std::vector<std::string> attrs_;
-  std::vector<FunctionAttr> functions_;
-};
 
 // ---- Scan: (state, element) -> (state, output) ----
 
@@ -97,9 +49,9 @@ class ScanIterator final : public DataIterator {
   Element state_;
 };
 
-class ScanKernel final : public StatefulKernel {
+class ScanKernel final : public FunctionsKernel {
  public:
-  ScanKernel() : StatefulKernel({"f"}) {}
+  ScanKernel() : FunctionsKernel({"f"}) {}
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Scan scan;
     MR_ASSIGN_OR_RETURN(scan.input, DatasetOf(ctx.input(0), "input_dataset"));
@@ -148,9 +100,9 @@ class WhileIterator final : public DataIterator {
   DataIteratorPtr input_;  // null: it is over
 };
 
-class WhileKernel final : public StatefulKernel {
+class WhileKernel final : public FunctionsKernel {
  public:
-  WhileKernel() : StatefulKernel({"predicate"}) {}
+  WhileKernel() : FunctionsKernel({"predicate"}) {}
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     While w;
     MR_ASSIGN_OR_RETURN(w.input, DatasetOf(ctx.input(0), "input_dataset"));
@@ -275,7 +227,9 @@ class DirectedIterator final : public DataIterator {
 
 class DirectedKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(stop_on_empty_, init.Attr<bool>("stop_on_empty_dataset"));
+    if (init.HasAttr("stop_on_empty_dataset")) {
+      MR_ASSIGN_OR_RETURN(stop_on_empty_, init.Attr<bool>("stop_on_empty_dataset"));
+    }
     return DatasetKernel::Init(init);
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
@@ -408,9 +362,9 @@ class WindowsIterator final : public DataIterator {
   DataIteratorPtr current_;  // over what a window was reduced to
 };
 
-class GroupByWindowKernel final : public StatefulKernel {
+class GroupByWindowKernel final : public FunctionsKernel {
  public:
-  GroupByWindowKernel() : StatefulKernel({"key_func", "reduce_func", "window_size_func"}) {}
+  GroupByWindowKernel() : FunctionsKernel({"key_func", "reduce_func", "window_size_func"}) {}
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Groups g;
     MR_ASSIGN_OR_RETURN(g.input, DatasetOf(ctx.input(0), "input_dataset"));
@@ -428,12 +382,18 @@ class GroupByWindowKernel final : public StatefulKernel {
 }  // namespace
 
 void RegisterDatasetStatefulKernels(KernelRegistry& r) {
-  r.Add<ScanKernel>({.op = "ScanDataset"});
-  r.Add<WhileKernel>({.op = "TakeWhileDataset"});
-  r.Add<PlainKernel<UniqueIterator>>({.op = "UniqueDataset"});
-  r.Add<PlainKernel<IgnoreErrorsIterator>>({.op = "IgnoreErrorsDataset"});
-  r.Add<DirectedKernel>({.op = "DirectedInterleaveDataset"});
-  r.Add<GroupByWindowKernel>({.op = "GroupByWindowDataset"});
+  for (const char* op : {"ScanDataset", "ExperimentalScanDataset"}) r.Add<ScanKernel>({.op = op});
+  for (const char* op : {"TakeWhileDataset", "ExperimentalTakeWhileDataset"}) r.Add<WhileKernel>({.op = op});
+  for (const char* op : {"UniqueDataset", "ExperimentalUniqueDataset"}) r.Add<PlainKernel<UniqueIterator>>({.op = op});
+  for (const char* op : {"IgnoreErrorsDataset", "ExperimentalIgnoreErrorsDataset"}) {
+    r.Add<PlainKernel<IgnoreErrorsIterator>>({.op = op});
+  }
+  for (const char* op : {"DirectedInterleaveDataset", "ExperimentalDirectedInterleaveDataset"}) {
+    r.Add<DirectedKernel>({.op = op});
+  }
+  for (const char* op : {"GroupByWindowDataset", "ExperimentalGroupByWindowDataset"}) {
+    r.Add<GroupByWindowKernel>({.op = op});
+  }
 }
 
 }  // namespace millrace

@@ -5,19 +5,12 @@
 
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/tensor_variant.h"
 #include "kernels/cpu/sparse/sparse.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
 namespace {
-
-class TensorValue final : public VariantValue {
- public:
-  explicit TensorValue(Tensor t) : tensor(std::move(t)) {}
-  std::string TypeName() const override { return "tensorflow::Tensor"; }
-  std::string DebugString() const override { return tensor.DebugString(); }
-  const Tensor tensor;
-};
 
 // Element `from` of the output again as element `at`.
 void PutAgain(Tensor* out, int64_t from, int64_t at) {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets that say how a pipeline is to be run, and change no element: threads, statistics, snapshots, what rewriting
+// would make of it.
+#include "kernel/device_env.h"
+#include "kernels/cpu/data/dataset_derived.h"
+#include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/engine/resource_handle.h"
+
+namespace millrace {
+namespace {
+
+// The input.
+class PassOnKernel : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override { return DatasetOf(ctx.input(0), "input_dataset"); }
+};
+
+// The input, beside a number that must not be below `least`.
+class NumberedPassOnKernel : public DatasetKernel {
+ public:
+  NumberedPassOnKernel(const char* what, int64_t least) : what_(what), least_(least) {}
+
+ private:
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const int64_t number, ScalarInput(ctx, 1, what_));
+    if (number < least_) return InvalidArgument("`", what_, "` must be >= ", least_);
+    return DatasetOf(ctx.input(0), "input_dataset");
+  }
+  const char* const what_;
+  const int64_t least_;
+};
+class MaxIntraOpKernel final : public NumberedPassOnKernel {
+ public:
+  MaxIntraOpKernel() : NumberedPassOnKernel("max_intra_op_parallelism", 0) {}
+};
+class PrivateThreadPoolKernel final : public NumberedPassOnKernel {
+ public:
+  PrivateThreadPoolKernel() : NumberedPassOnKernel("num_threads", 1) {}
+};
+
+// A pool of threads that nothing runs on: data sets have threads of their own.
+class NominalThreadPool final : public Resource {
+ public:
+  std::string DebugString() const override { return "a thread pool of data sets"; }
+};
+
+class ThreadPoolHandleKernel final : public ResourceKernel<NominalThreadPool> {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(const int64_t threads, init.Attr<int64_t>("num_threads"));
+    if (threads <= 0) return InvalidArgument("`num_threads` must be greater than zero.");
+    return ResourceKernel::Init(init);
+  }
+
+ private:
+  absl::string_view TypeName() const override { return "tensorflow::data::ThreadPoolResource"; }
+  StatusOr<RefPtr<NominalThreadPool>> Make(KernelContext&) override { return MakeRef<NominalThreadPool>(); }
+  Status Verify(const NominalThreadPool&) const override { return absl::OkStatus(); }
+};
+
+class ThreadPoolKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_RETURN_IF_ERROR(FindResource<NominalThreadPool>(ctx, 1).status());
+    return DatasetOf(ctx.input(0), "input_dataset");
+  }
+};
+
+// All inputs have the same elements; nothing says that another would be faster than the first.
+class ChooseFastestKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef first, DatasetOf(ctx.input(0), "input_datasets"));
+    for (int i = 1; i < ctx.num_inputs(); ++i) {
+      MR_ASSIGN_OR_RETURN(const DatasetRef other, DatasetOf(ctx.input(i), "input_datasets"));
+      if (other->spec().types != first->spec().types) {
+        return InvalidArgument("All inputs to ChooseFastestDataset must have the same output types. Input ", i,
+                               " has other ones than the first.");
+      }
+    }
+    return first;
+  }
+};
+
+// ---- Sleep: the elements, each after a while ----
+
+struct Sleep {
+  DatasetRef input;
+  absl::Duration pause;
+};
+using SleepDataset = Derived<Sleep>;
+
+class SleepIterator final : public DataIterator {
+ public:
+  SleepIterator(RefPtr<const SleepDataset> d, DataIteratorPtr input)
+      : dataset_(std::move(d)), input_(std::move(input)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    {
+      const WakeOnCancel wake(ctx.cancellation, mu_);
+      absl::MutexLock lock(&mu_);
+      const auto cancelled = [&] { return ctx.cancellation.IsCancelled(); };
+      ctx.env.Await(mu_, absl::Condition(&cancelled), dataset_->params().pause);
+    }
+    MR_RETURN_IF_ERROR(ctx.KeepGoing());
+    return input_->Next(ctx, element);
+  }
+
+ private:
+  const RefPtr<const SleepDataset> dataset_;
+  const DataIteratorPtr input_;
+  absl::Mutex mu_;
+};
+
+class SleepKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(const int64_t micros, ScalarInput(ctx, 1, "sleep_microseconds"));
+    if (micros < 0) return InvalidArgument("`sleep_microseconds` must be >= 0");
+    return DatasetRef(MakeRef<SleepDataset>(
+        spec(), Sleep{std::move(input), absl::Microseconds(micros)},
+        [](const RefPtr<const SleepDataset>& self, DataContext& c) -> StatusOr<DataIteratorPtr> {
+          MR_ASSIGN_OR_RETURN(DataIteratorPtr under, self->params().input->MakeIterator(c));
+          return std::make_unique<SleepIterator>(self, std::move(under));
+        }));
+  }
+};
+
+// What would need a library that is not here.
+template <const char* const& kWhy>
+class RefusedKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext&) override { return Unimplemented(kWhy); }
+};
+constexpr const char* kNoLmdb = "files of LMDB cannot be read here: write the records to a TFRecord file";
+constexpr const char* kNoSql =
+    "this op has no database here: tf.data.experimental.SqlDataset reads SQLite files by way of Python";
+
+template <typename K>
+void AddBoth(KernelRegistry& r, absl::string_view name) {
+  r.Add<K>({.op = std::string(name)});
+  r.Add<K>({.op = absl::StrCat("Experimental", name)});
+}
+
+}  // namespace
+
+void RegisterDatasetHintKernels(KernelRegistry& r) {
+  for (const char* op : {"OptimizeDataset", "ModelDataset", "SnapshotDataset"}) r.Add<PassOnKernel>({.op = op});
+  for (const char* op :
+       {"AssertNextDataset", "NonSerializableDataset", "LatencyStatsDataset", "BytesProducedStatsDataset"}) {
+    AddBoth<PassOnKernel>(r, op);
+  }
+  AddBoth<MaxIntraOpKernel>(r, "MaxIntraOpParallelismDataset");
+  AddBoth<PrivateThreadPoolKernel>(r, "PrivateThreadPoolDataset");
+  AddBoth<ThreadPoolHandleKernel>(r, "ThreadPoolHandle");
+  AddBoth<ThreadPoolKernel>(r, "ThreadPoolDataset");
+  AddBoth<ChooseFastestKernel>(r, "ChooseFastestDataset");
+  AddBoth<SleepKernel>(r, "SleepDataset");
+  AddBoth<RefusedKernel<kNoLmdb>>(r, "LMDBDataset");
+  AddBoth<RefusedKernel<kNoSql>>(r, "SqlDataset");
+}
+
+}  // namespace millrace

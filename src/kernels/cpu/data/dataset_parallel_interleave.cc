@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// ParallelInterleave: the elements of the data sets that a function makes, read by a thread each.
+//
+// A cycle of readers is gone around, `block` elements from each; more readers than the cycle has work ahead. Where one
+// has ended, it takes the next element of the input and goes behind those that work ahead, of which the first takes its
+// place in the cycle, and the next in the cycle has its turn. So the order does not depend on who is fast; unless it is
+// sloppy: then a reader that has nothing yet is passed over.
+#include <algorithm>
+#include <deque>
+#include <memory>
+
+#include "kernels/cpu/data/dataset_calls.h"
+#include "kernels/cpu/data/dataset_function_kernel.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kMaxReaders = 1024;  // threads
+
+struct ParallelInterleave {
+  DatasetRef input;
+  CapturedFunction function;
+  int64_t cycle = 1, block = 1;
+  bool sloppy = false;
+  int64_t buffered = 1;  // elements that a reader may have ready
+  int64_t ahead = 0;     // readers beside those of the cycle
+};
+
+class ParallelInterleaveDataset final : public Dataset {
+ public:
+  ParallelInterleaveDataset(ElementSpec spec, ParallelInterleave params)
+      : Dataset(std::move(spec)), params_(std::move(params)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    MR_ASSIGN_OR_RETURN(DataIteratorPtr input, params_.input->MakeIterator(ctx));
+    return std::make_unique<Iterator>(ctx.env, RefPtr<const ParallelInterleaveDataset>::Share(this), std::move(input));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    Iterator(Env& env, RefPtr<const ParallelInterleaveDataset> d, DataIteratorPtr input)
+        : env_(env), dataset_(std::move(d)), input_(std::move(input)) {}
+    ~Iterator() override {
+      stop_.Cancel(WithoutExceptions([] { return Cancelled("the iterator has ended"); }));
+      absl::MutexLock lock(&mu_);
+      stopped_ = true;
+      env_.Await(mu_, absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
+    }
+
+    StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+      MR_RETURN_IF_ERROR(Begin(ctx));
+      while (true) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        Made made;
+        MR_ASSIGN_OR_RETURN(const Turn turn, TakeTurn(ctx, &made));
+        if (turn == Turn::kEnd) return false;
+        if (turn == Turn::kAgain) continue;
+        MR_RETURN_IF_ERROR(made.status);
+        *element = std::move(made.element);
+        return true;
+      }
+    }
+
+   private:
+    struct Made {
+      Status status;
+      Element element;
+    };
+    // What a thread reads. `made` and `reading` belong to the lock.
+    struct Reader {
+      std::deque<Made> made;
+      bool reading = false;  // more may come
+    };
+    enum class Turn { kMade, kAgain, kEnd };
+    enum class Found { kMade, kWait, kOver };
+
+    // The first readers, as many as there are elements for.
+    Status Begin(DataContext& ctx) {
+      const ParallelInterleave& p = dataset_->params_;
+      const auto wanted = static_cast<size_t>(p.cycle + p.ahead);
+      while (input_ && readers_.size() < wanted) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        if (readers_.size() == static_cast<size_t>(kMaxReaders)) {
+          return ResourceExhausted("parallel_interleave has more than ", kMaxReaders, " data sets in its cycle");
+        }
+        auto reader = std::make_unique<Reader>();
+        MR_ASSIGN_OR_RETURN(const bool given, Give(ctx, reader.get()));
+        if (!given) break;
+        if (readers_.size() < static_cast<size_t>(p.cycle)) {
+          cycle_.push_back(reader.get());
+        } else {
+          ahead_.push_back(reader.get());
+        }
+        readers_.push_back(std::move(reader));
+      }
+      return absl::OkStatus();
+    }
+
+    // Goes around the cycle once, from whose turn it is.
+    StatusOr<Turn> TakeTurn(DataContext& ctx, Made* made) {
+      const ParallelInterleave& p = dataset_->params_;
+      bool any_reads = false;
+      for (size_t i = 0; i < cycle_.size(); ++i) {
+        const size_t at = (at_ + i) % cycle_.size();
+        Reader* const reader = cycle_[at];
+        if (reader == nullptr) continue;
+        switch (Look(*reader, made)) {
+          case Found::kMade:
+            if (at != at_) taken_ = 0;
+            at_ = at;
+            if (++taken_ == p.block) MoveOn(at);
+            return Turn::kMade;
+          case Found::kWait:
+            any_reads = true;
+            if (p.sloppy) continue;
+            if (at != at_) taken_ = 0;
+            at_ = at;
+            Wait(ctx, [&] { return HasNews(*reader); });
+            return Turn::kAgain;
+          case Found::kOver: break;
+        }
+        cycle_[at] = nullptr;
+        MR_ASSIGN_OR_RETURN(const bool given, Give(ctx, reader));
+        if (given) ahead_.push_back(reader);
+        if (ahead_.empty()) continue;
+        cycle_[at] = ahead_.front();
+        ahead_.pop_front();
+        MoveOn(at);
+        return Turn::kAgain;
+      }
+      if (!any_reads) return Turn::kEnd;
+      Wait(ctx, [&] {
+        return std::any_of(cycle_.begin(), cycle_.end(), [&](Reader* r) { return r != nullptr && HasNews(*r); });
+      });
+      return Turn::kAgain;
+    }
+
+    void MoveOn(size_t at) {
+      at_ = (at + 1) % cycle_.size();
+      taken_ = 0;
+    }
+    static bool HasNews(const Reader& reader) { return !reader.made.empty() || !reader.reading; }
+    Found Look(Reader& reader, Made* made) {
+      absl::MutexLock lock(&mu_);
+      if (reader.made.empty()) return reader.reading ? Found::kWait : Found::kOver;
+      *made = std::move(reader.made.front());
+      reader.made.pop_front();
+      return Found::kMade;
+    }
+    template <typename Condition>
+    void Wait(DataContext& ctx, Condition condition) {
+      const WakeOnCancel wake(ctx.cancellation, mu_);
+      absl::MutexLock lock(&mu_);
+      const auto ready = [&] { return ctx.cancellation.IsCancelled() || condition(); };
+      env_.Await(mu_, absl::Condition(&ready));
+    }
+
+    // The next element of the input, from which `reader` makes a data set that it reads; false where there is none.
+    StatusOr<bool> Give(DataContext& ctx, Reader* reader) {
+      if (!input_) return false;
+      Element args;
+      const StatusOr<bool> found = input_->Next(ctx, &args);
+      if (!found.ok()) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        absl::MutexLock lock(&mu_);
+        reader->made.push_back({found.status(), {}});  // in its place
+        return true;
+      }
+      if (!*found) {
+        input_.reset();
+        return false;
+      }
+      {
+        absl::MutexLock lock(&mu_);
+        ++running_;
+        reader->reading = true;
+      }
+      const Status s = env_.StartThread([this, reader, args = std::move(args)]() mutable {
+        const Status failed = WithoutExceptions([&] { return Read(std::move(args), reader); });
+        absl::MutexLock lock(&mu_);
+        if (!failed.ok()) {
+          WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+            reader->made.push_back({failed, {}});
+            return absl::OkStatus();
+          }).IgnoreError();
+        }
+        reader->reading = false;
+        --running_;
+      });
+      if (s.ok()) return true;
+      absl::MutexLock lock(&mu_);
+      reader->reading = false;
+      --running_;
+      return s;
+    }
+
+    // An error of an element need not be the end, as one of the function is.
+    Status Read(Element args, Reader* reader) {
+      DataContext ctx{stop_, env_};
+      Element results;
+      MR_RETURN_IF_ERROR(dataset_->params_.function.Run(ctx, std::move(args), &results));
+      if (results.size() != 1) return InvalidArgument("Function must return a single scalar of dtype DT_VARIANT.");
+      MR_ASSIGN_OR_RETURN(const DatasetRef made, DatasetOf(results[0], "what the function returns"));
+      MR_RETURN_IF_ERROR(CheckSpec(dataset_->spec(), made->spec()));
+      MR_ASSIGN_OR_RETURN(const DataIteratorPtr iterator, made->MakeIterator(ctx));
+      while (!stop_.IsCancelled()) {
+        Element element;
+        const StatusOr<bool> found = iterator->Next(ctx, &element);
+        if (found.ok() && !*found) break;
+        absl::MutexLock lock(&mu_);
+        const auto room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return stopped_ || static_cast<int64_t>(reader->made.size()) < dataset_->params_.buffered;
+        };
+        env_.Await(mu_, absl::Condition(&room));
+        reader->made.push_back({found.status(), std::move(element)});
+      }
+      return absl::OkStatus();
+    }
+
+    Env& env_;
+    const RefPtr<const ParallelInterleaveDataset> dataset_;
+    DataIteratorPtr input_;  // null: it has ended
+    CancellationManager stop_;
+    std::vector<std::unique_ptr<Reader>> readers_;
+    std::vector<Reader*> cycle_;  // null: that place stays empty
+    std::deque<Reader*> ahead_;
+    size_t at_ = 0;      // whose turn it is in the cycle
+    int64_t taken_ = 0;  // in that turn
+    absl::Mutex mu_;
+    bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+    size_t running_ ABSL_GUARDED_BY(mu_) = 0;
+  };
+
+  const ParallelInterleave params_;
+};
+
+class ParallelInterleaveKernel final : public FunctionsKernel {
+ public:
+  ParallelInterleaveKernel() : FunctionsKernel({"f"}) {}
+
+ private:
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    ParallelInterleave p;
+    MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(p.function, Bind(ctx, 0, p.input->spec().types, "other_arguments"));
+    const int settings = ctx.num_inputs() - 5;
+    MR_ASSIGN_OR_RETURN(p.cycle, ScalarInput(ctx, settings, "cycle_length"));
+    if (p.cycle <= 0) return InvalidArgument("`cycle_length` must be > 0");
+    MR_ASSIGN_OR_RETURN(p.block, ScalarInput(ctx, settings + 1, "block_length"));
+    if (p.block <= 0) return InvalidArgument("`block_length` must be > 0");
+    MR_ASSIGN_OR_RETURN(p.sloppy, FlagInput(ctx, settings + 2, "sloppy"));
+    MR_ASSIGN_OR_RETURN(p.buffered, ScalarInput(ctx, settings + 3, "buffer_output_elements"));
+    if (p.buffered <= 0) return InvalidArgument("`buffer_output_elements` must be > 0");
+    MR_ASSIGN_OR_RETURN(p.ahead, ScalarInput(ctx, settings + 4, "prefetch_input_elements"));
+    if (p.ahead < 0) return InvalidArgument("`prefetch_input_elements` must be >= 0");
+    p.cycle = std::min(p.cycle, kMaxReaders + 1);  // which there cannot be, whatever else it is
+    p.ahead = std::clamp<int64_t>(kMaxReaders - p.cycle, 0, p.ahead);
+    return DatasetRef(MakeRef<ParallelInterleaveDataset>(spec(), std::move(p)));
+  }
+};
+
+}  // namespace
+
+void RegisterDatasetParallelInterleaveKernels(KernelRegistry& r) {
+  for (const char* op : {"ParallelInterleaveDataset", "ExperimentalParallelInterleaveDataset"}) {
+    r.Add<ParallelInterleaveKernel>({.op = op});
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of data sets that TensorFlow 1.15 knows by two names: that of its experiments, which began with "Experimental",
+// and that which they got afterwards.
+#include "ops/data/dataset_declarer.h"
+
+namespace millrace {
+namespace {
+
+// An input data set, and a vector besides.
+Status VectorBesideShape(ShapeContext& c) {
+  for (int i = 0; i + 1 < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  MR_RETURN_IF_ERROR(c.WithRank(c.num_inputs() - 1, 1).status());
+  return ScalarShape(c);
+}
+
+Status PatternsShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
+  return ScalarShape(c);
+}
+
+// What keeps something from one element to the next.
+void AddStateful(const Declarer& add) {
+  add.OverByTwoNames(
+      "ScanDataset", ", initial_state:[Tstate], other_arguments:[Targuments]",
+      "For each element, with the state before it, `f` returns the next state and then the element of the result.", "",
+      absl::StrCat("f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
+                   "; +preserve_cardinality:bool=false; +use_default_device:bool=true"));
+  add.OverByTwoNames("TakeWhileDataset", ", other_arguments:[Targuments]",
+                     "The elements before the first of which `predicate` says false.", "",
+                     absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
+  add.OverByTwoNames(
+      "UniqueDataset", "", "The elements, scalars of int32, int64 or string, that have not been before.");
+  add.OverByTwoNames(
+      "IgnoreErrorsDataset", "", "The elements, without those that cannot be made.", "+log_warning:bool=false");
+  add.ByTwoNames(
+      absl::StrCat(
+          "DirectedInterleaveDataset(selector_input_dataset:var, data_input_datasets:N*var) -> (handle:var) | ", kOut,
+          "; N:int>=1; +stop_on_empty_dataset:bool=false"),
+      "For each number of selector_input_dataset the next element of the data set of that number; numbers of those "
+      "that have ended are passed over.");
+}
+
+void AddGroups(const Declarer& add) {
+  add.ByTwoNames(
+      absl::StrCat(
+          "GroupByWindowDataset(input_dataset:var, key_func_other_arguments:[Tkey_func_other_arguments], ",
+          "reduce_func_other_arguments:[Treduce_func_other_arguments], ",
+          "window_size_func_other_arguments:[Twindow_size_func_other_arguments]) -> (handle:var) | key_func:func; ",
+          "reduce_func:func; window_size_func:func; Tkey_func_other_arguments:list(type)>=0; ",
+          "Treduce_func_other_arguments:list(type)>=0; Twindow_size_func_other_arguments:list(type)>=0; ", kOut),
+      "Elements are put together by the number that key_func gives; window_size_func(key) of them, and what is left at "
+      "the end, become what reduce_func(key, data set of them) gives, a data set.",
+      GroupsShape);
+  add.ByTwoNames(
+      absl::StrCat(
+          "GroupByReducerDataset(input_dataset:var, key_func_other_arguments:[Tkey_func_other_arguments], ",
+          "init_func_other_arguments:[Tinit_func_other_arguments], ",
+          "reduce_func_other_arguments:[Treduce_func_other_arguments], ",
+          "finalize_func_other_arguments:[Tfinalize_func_other_arguments]) -> (handle:var) | key_func:func; ",
+          "init_func:func; reduce_func:func; finalize_func:func; Tkey_func_other_arguments:list(type)>=0; ",
+          "Tinit_func_other_arguments:list(type)>=0; Treduce_func_other_arguments:list(type)>=0; ",
+          "Tfinalize_func_other_arguments:list(type)>=0; ", kOut, " | S"),
+      "For each number that key_func gives, in ascending order: finalize_func of the state that init_func(key) begins "
+      "and reduce_func(state, element) goes on with, over all elements of that key.",
+      GroupsShape);
+}
+
+void AddRows(const Declarer& add) {
+  add.OverByTwoNames("UnbatchDataset", "", "The rows of the elements, whose components have as many rows each.");
+  add.OverByTwoNames(
+      "SlidingWindowDataset", ", window_size:i64, window_shift:i64, window_stride:i64",
+      "Batches of window_size elements each, window_stride apart, that begin window_shift elements after one another.");
+  add.ByTwoNames(
+      absl::StrCat(
+          "DenseToSparseBatchDataset(input_dataset:var, batch_size:i64, row_shape:i64) -> ", "(handle:var) | ", kOut),
+      "Elements of one component in batches of `batch_size`, as sparse tensors [rows] + row_shape in the form "
+      "of SerializeSparse with variants. A dimension of -1 is that of the largest element of the batch; "
+      "elements may be smaller than row_shape.",
+      VectorBesideShape);
+}
+
+void AddParallel(const Declarer& add) {
+  const std::string f = absl::StrCat("f:func; Targuments:list(type)>=0; ", kOut);
+  add.OverByTwoNames(
+      "MapAndBatchDataset",
+      ", other_arguments:[Targuments], batch_size:i64, num_parallel_calls:i64, drop_remainder:bool",
+      "Batches of `batch_size` of what `f` returns for each element, with up to num_parallel_calls calls at once (-1: "
+      "a "
+      "few). A batch fails where one of its calls does; the next one begins behind it. OutOfRange in `f` is the end of "
+      "the data set, unless preserve_cardinality says that it is an error.",
+      "", absl::StrCat(f, "; preserve_cardinality:bool=false"));
+  add.OverByTwoNames(
+      "ParallelInterleaveDataset",
+      ", other_arguments:[Targuments], cycle_length:i64, block_length:i64, sloppy:bool, buffer_output_elements:i64, "
+      "prefetch_input_elements:i64",
+      "The elements of the data sets that `f` returns: of cycle_length of them in turn, block_length at a time. A "
+      "thread "
+      "reads each, up to buffer_output_elements ahead, and prefetch_input_elements more of them begin before their "
+      "turn. "
+      "With `sloppy`, those that have no element ready are passed over.",
+      "", f);
+}
+
+// How a pipeline is to be run.
+void AddHints(const Declarer& add) {
+  add.ByTwoNames(
+      absl::StrCat("AssertNextDataset(input_dataset:var, transformations:str) -> (handle:var) | ", kOut),
+      "The input. In TensorFlow it says what rewriting makes of the pipeline behind it; none is rewritten here, so "
+      "`transformations` is not looked at.",
+      VectorBesideShape);
+  add.OverByTwoNames("NonSerializableDataset", "", "The input. Iterators over it are saved like others.");
+  add.OverByTwoNames("MaxIntraOpParallelismDataset", ", max_intra_op_parallelism:i64",
+                     "The input. How many threads an operation has, the session says.");
+  add.OverByTwoNames(
+      "PrivateThreadPoolDataset", ", num_threads:i64", "The input. Data sets have threads of their own.");
+  add.ByTwoNames(
+      "ThreadPoolHandle() -> (handle:res) | num_threads:int; max_intra_op_parallelism:int=1; display_name:string; "
+      "container:string=\"\"; shared_name:string=\"\" | S",
+      "Something to give ThreadPoolDataset.");
+  add.ByTwoNames(absl::StrCat("ThreadPoolDataset(input_dataset:var, thread_pool:res) -> (handle:var) | ", kOut, " | S"),
+                 "The input. Data sets have threads of their own, and use none of the pool.");
+  add.ByTwoNames(
+      absl::StrCat(
+          "ChooseFastestDataset(input_datasets:N*var) -> (handle:var) | N:int>=2; num_experiments:int; ", kOut),
+      "One of several data sets of the same elements: the first. `num_experiments` is ignored.");
+  add.OverByTwoNames("SleepDataset", ", sleep_microseconds:i64", "The elements, before each of which time passes.");
+  add.OverByTwoNames("LatencyStatsDataset", ", tag:str", "The input. Nothing is counted.");
+  add.OverByTwoNames("BytesProducedStatsDataset", ", tag:str", "The input. Nothing is counted.");
+}
+
+void AddFiles(const Declarer& add) {
+  add.ByTwoNames(
+      "MatchingFilesDataset(patterns:str) -> (handle:var) | | S",
+      "The names of the files that match patterns, those of one pattern after those of the other. NotFound "
+      "where there are none.",
+      PatternsShape);
+  add.ByTwoNames(absl::StrCat("LMDBDataset(filenames:str) -> (handle:var) | ", kOut, " | S"),
+                 "Unimplemented: LMDB files cannot be read.", PatternsShape);
+  add.ByTwoNames(
+      absl::StrCat("SqlDataset(driver_name:str, data_source_name:str, query:str) -> (handle:var) | ", kOut, " | S"),
+      "Unimplemented: tf.data.experimental.SqlDataset reads SQLite files by way of Python.");
+}
+
+}  // namespace
+
+void AddDatasetsOfTwoNames(const Declarer& add) {
+  AddStateful(add);
+  AddGroups(add);
+  AddRows(add);
+  AddParallel(add);
+  AddHints(add);
+  AddFiles(add);
+}
+
+}  // namespace millrace

@@ -8,10 +8,12 @@ import numpy as _np
 
 from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
-from millrace.data import structure as _structure
+from millrace.data import components as _components, structure as _structure
+from millrace.data.dataset import _int64
 from millrace.data.readers import TFRecordDataset as _TFRecordDataset
 from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.framework.tensor_shape import TensorShape as _TensorShape
+from millrace.ops import gen_ops as _gen_ops
 from millrace.ops.block_ops import ensure_shape as _ensure_shape
 
 from millrace.data.experimental import (  # noqa: F401
@@ -72,11 +74,9 @@ def sliding_window_batch(window_size: Any, stride: Any = None, window_shift: Any
     shift = 1 if stride is None and window_shift is None else window_shift if stride is None else stride
 
     def apply(dataset: Dataset) -> Dataset:
-        def batched(*window: Any) -> Any:
-            parts = [part.batch(window_size, drop_remainder=True) for part in _structure.flatten(window)]
-            return Dataset.zip(_structure.pack(dataset.element_spec, parts)) if len(parts) > 1 else parts[0]
-
-        return dataset.window(window_size, shift, window_stride, drop_remainder=True).flat_map(batched)
+        specs = _structure.mapped(lambda spec: _components.batched(spec, None), dataset.element_spec)
+        sizes = [_int64(size) for size in (window_size, shift, window_stride)]
+        return Dataset(_gen_ops.sliding_window_dataset(dataset._variant, *sizes, *_components.flat(specs)), specs)
 
     return apply
 

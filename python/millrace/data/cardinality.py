@@ -89,6 +89,7 @@ _RULES: Dict[str, Callable[[Any], Tensor]] = {
     "ShardDataset": _shard,
     "BatchDatasetV2": _batch(1, 2),
     "PaddedBatchDatasetV2": lambda op: _batch(1, len(op.inputs) - 1)(op),
+    "MapAndBatchDataset": lambda op: _batch(len(op.inputs) - 3, len(op.inputs) - 1)(op),
     "ConcatenateDataset": lambda op: _sum(*(count_of(x.op) for x in op.inputs)),
     "ZipDataset": lambda op: _smallest([count_of(x.op) for x in op.inputs]),
     **dict.fromkeys(

@@ -322,7 +322,15 @@ class Dataset:
 
     def unbatch(self) -> "Dataset":
         """The rows of the elements, as elements."""
-        return self.flat_map(lambda *parts: Dataset.from_tensor_slices(parts if isinstance(self._element_spec, tuple) else parts[0]))
+        parts = structure.flatten(self._element_spec)
+        for part in parts:
+            if isinstance(part, DatasetSpec):
+                raise at_user_line(TypeError("A data set has no rows: use flat_map."))
+        rows = self
+        if not all(isinstance(part, TensorSpec) for part in parts):
+            rows = self.map(lambda *element: tuple(components.encoded_rows(part) for part in structure.flatten(element)))
+        specs = structure.mapped(components.row_of, self._element_spec)
+        return Dataset(gen_ops.unbatch_dataset(rows._variant, *components.flat(specs)), specs)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """The last state = reduce_func(state, element), from initial_state."""

@@ -57,15 +57,39 @@ class Reducer:
 
 
 def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
-    """The result of a reducer for each key_func(element)."""
+    """The result of a reducer for each key_func(element), in the order of the keys."""
     if not isinstance(reducer, Reducer):
         raise at_user_line(ValueError("`reducer` must be an instance of Reducer."))
 
-    def whole(key: Any, window: Dataset) -> Dataset:
-        state = window.reduce(reducer.init_func(key), reducer.reduce_func)
-        return Dataset.from_tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state))
+    def apply(dataset: Dataset) -> Dataset:
+        key = dataset._function(key_func, "Dataset_key", _int64_scalar)
+        init = Function(reducer.init_func, "Dataset_init", _KEY, _converted)
+        reduced, state = _reduced(reducer.reduce_func, components.specs_of(init.returned), dataset.element_spec)
+        final = Function(reducer.finalize_func, "Dataset_finalize", state, _converted)
+        made = components.specs_of(final.returned)
+        functions = (key, init, reduced, final)
+        variant = gen_ops.group_by_reducer_dataset(dataset._variant, *(f.captured for f in functions), *(f.name for f in functions), *components.flat(made))
+        return Dataset(variant, made)
 
-    return group_by_window(key_func, whole, 2**63 - 1)
+    return apply
+
+
+def _reduced(reduce_func: Any, state: Any, element: Any) -> Any:
+    """The function (state, element) -> state, and of the state's shapes what all of its calls keep."""
+    while True:
+        f = Function(reduce_func, "Dataset_reduce", (state, element), _converted)
+        after = components.specs_of(f.returned)
+        if not components.same_types(after, state):
+            raise at_user_line(
+                TypeError(
+                    "The element types for the new state must match the initial state. Expected %s; got %s."
+                    % (components.types_of(state), components.types_of(after))
+                )
+            )
+        kept = structure.pack(state, [components.common(*pair) for pair in zip(structure.flatten(state), structure.flatten(after))])
+        if [str(s) for s in structure.flatten(kept)] == [str(s) for s in structure.flatten(state)]:
+            return f, state
+        state = kept
 
 
 def bucket_by_sequence_length(

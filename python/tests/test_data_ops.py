@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of data sets as graphs of TensorFlow 1.x have them, with what TensorFlow 1.15.5 gives for them."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.framework import dtypes
+from millrace.ops import gen_ops
+
+Dataset = tf.data.Dataset
+NUMBERS = ([tf.int64], [tf.TensorShape(None)])
+
+
+@pytest.fixture(autouse=True)
+def session():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def found(session, dataset, most=60):
+    """The elements, and the errors in their places."""
+    if not isinstance(dataset, Dataset):
+        dataset = Dataset(dataset, tf.TensorSpec(None, tf.int64))
+    iterator = dataset.make_initializable_iterator()
+    following, values = iterator.get_next(), []
+    session.run(iterator.initializer)
+    while len(values) < most:
+        try:
+            values.append(tf.nest.map_structure(lambda a: np.asarray(a).tolist(), session.run(following)))
+        except tf.errors.OutOfRangeError:
+            return values
+        except tf.errors.OpError as error:
+            values.append(type(error).__name__)
+    return values
+
+
+def failing(*at):
+    def check(x):
+        bad = tf.reduce_any(tf.equal(tf.constant(at, tf.int64), x))
+        with tf.control_dependencies([tf.debugging.Assert(tf.logical_not(bad), [x])]):
+            return tf.identity(x)
+
+    return check
+
+
+def both(name):
+    """An op by either of its names."""
+    return [getattr(gen_ops, name), getattr(gen_ops, "experimental_" + name)]
+
+
+def test_rows(session):
+    for unbatch in both("unbatch_dataset"):
+        assert found(session, unbatch(Dataset.from_tensor_slices(np.arange(6).reshape(2, 3))._variant, *NUMBERS)) == list(range(6))
+        assert found(session, unbatch(Dataset.range(2)._variant, *NUMBERS)) == ["InvalidArgumentError"] * 2
+    uneven = Dataset.from_tensors((np.arange(3), np.arange(2)))
+    two = Dataset(gen_ops.unbatch_dataset(uneven._variant, [tf.int64] * 2, [tf.TensorShape(None)] * 2), (tf.TensorSpec(None, tf.int64),) * 2)
+    assert found(session, two) == ["InvalidArgumentError"]
+
+
+@pytest.mark.parametrize("size,shift,stride,wanted", [(3, 2, 2, [[0, 2, 4], [2, 4, 6]]), (2, 3, 1, [[0, 1], [3, 4], [6, 7]]), (20, 1, 1, [])])
+def test_sliding_windows(session, size, shift, stride, wanted):
+    for sliding in both("sliding_window_dataset"):
+        assert found(session, sliding(Dataset.range(8)._variant, size, shift, stride, *NUMBERS)) == wanted
+
+
+def test_windows_that_fail_are_followed_by_the_next(session):
+    uneven = Dataset.range(4).map(lambda x: tf.fill([tf.maximum(x, 1)], x))
+    assert found(session, gen_ops.sliding_window_dataset(uneven._variant, 2, 1, 1, *NUMBERS)) == [[[0], [1]], "InvalidArgumentError", "InvalidArgumentError"]
+    for sizes in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (2**62, 1, 4)]:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(gen_ops.sliding_window_dataset(Dataset.range(2)._variant, *sizes, *NUMBERS))
+
+
+def test_dense_rows_as_sparse_batches(session):
+    uneven = Dataset.range(4).map(lambda x: tf.fill([x], x))
+
+    def batches(size, row):
+        variant = gen_ops.dense_to_sparse_batch_dataset(uneven._variant, size, np.array(row, np.int64), [dtypes.variant], [tf.TensorShape([3])])
+        made = Dataset(variant, tf.SparseTensorSpec([None, None], tf.int64))
+        return made.map(lambda s: (s.indices, s.values, s.dense_shape))
+
+    assert found(session, batches(2, [-1])) == [([[1, 0]], [1], [2, 1]), ([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2]], [2, 2, 3, 3, 3], [2, 3])]
+    assert found(session, batches(3, [5]))[0] == ([[1, 0], [2, 0], [2, 1]], [1, 2, 2], [3, 5])
+    assert found(session, batches(2, [2]))[1:] == ["DataLossError"]
+    assert found(session, batches(2, [5, 5])) == ["InvalidArgumentError"] * 4
+    for size, row in [(0, [5]), (2, [-2])]:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            found(session, batches(size, row))
+
+
+def test_samples_are_those_of_tensorflow(session):
+    def sample(rate):
+        return gen_ops.sampling_dataset(Dataset.range(40)._variant, rate, 3, 4, *NUMBERS)
+
+    assert found(session, sample(0.5)) == [1, 6, 8, 9, 10, 13, 15, 16, 17, 20, 25, 27, 28, 29, 30, 32, 34, 35]
+    assert found(session, sample(0.0)) == [] and found(session, sample(2.0)) == list(range(40))
+
+
+@pytest.mark.parametrize("calls", [1, 3, -1])
+def test_batches_of_mapped_elements(session, calls):
+    def mapped(function, size=3, drop=False, over=None, keep=True):
+        f = Dataset.range(8)._function(function, "f", tf.convert_to_tensor)
+        over = Dataset.range(8) if over is None else over
+        for op in both("map_and_batch_dataset"):
+            yield op(over._variant, f.captured, size, calls, drop, f.name, *NUMBERS, preserve_cardinality=keep)
+
+    for made in mapped(lambda x: x + 1):
+        assert found(session, made) == [[1, 2, 3], [4, 5, 6], [7, 8]]
+    for made in mapped(lambda x: x, drop=True):
+        assert found(session, made) == [[0, 1, 2], [3, 4, 5]]
+    for made in mapped(failing(1)):  # the batches behind a failed one are as they would have been
+        assert found(session, made) == ["InvalidArgumentError", [3, 4, 5], [6, 7]]
+    for made in mapped(lambda x: x, over=Dataset.range(8).map(failing(4))):
+        assert found(session, made) == [[0, 1, 2], "InvalidArgumentError", [6, 7]]
+    for made in mapped(lambda x: tf.fill([x], x), size=2):
+        assert found(session, made) == ["InvalidArgumentError"] * 4
+    for size, drop in [(0, False), (-1, True)]:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(next(mapped(lambda x: x, size, drop)))
+
+    def ends(x):
+        def of(n):
+            if n == 4:
+                raise StopIteration
+            return n
+
+        made = tf.py_func(of, [x], tf.int64)
+        made.set_shape([])
+        return made
+
+    for made in mapped(ends):
+        assert found(session, made) == [[0, 1, 2], "InvalidArgumentError", [6, 7]]
+    for made in mapped(ends, keep=False):
+        assert found(session, made) == [[0, 1, 2], [3]]
+
+
+def interleaved(function, count, cycle, block, sloppy=False, over=None, ahead=2):
+    over = Dataset.range(count) if over is None else over
+    f = over._function(function, "f", lambda made: made)
+    return gen_ops.parallel_interleave_dataset(over._variant, f.captured, cycle, block, sloppy, 2, ahead, f.name, *NUMBERS)
+
+
+def repeated(x):
+    return Dataset.from_tensors(x).repeat(x)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 9])
+def test_interleaving_in_parallel(session, ahead):
+    assert found(session, interleaved(repeated, 6, 2, 1, ahead=ahead)) == [1, 2, 2, 3, 3, 4, 3, 4, 4, 5, 4, 5, 5, 5, 5]
+    assert found(session, interleaved(repeated, 6, 2, 2, ahead=ahead)) == [1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 4, 4, 5, 5, 5]
+    # TensorFlow counts the one 3 there to the block behind it, unless it has to wait for that one.
+    assert found(session, interleaved(repeated, 6, 3, 2, ahead=ahead)) == [1, 2, 2, 3, 3, 4, 4, 3, 4, 4, 5, 5, 5, 5, 5]
+    fewer = interleaved(lambda x: Dataset.from_tensors(x).repeat(5 - x), 6, 3, 2, ahead=ahead)
+    assert found(session, fewer) == [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 0, 3, 3, 4]
+    assert sorted(found(session, interleaved(repeated, 6, 3, 2, sloppy=True, ahead=ahead))) == sorted(x for x in range(6) for _ in range(x))
+
+
+def test_errors_of_what_is_interleaved_stand_in_their_places(session):
+    bad = "InvalidArgumentError"
+    assert found(session, interleaved(lambda x: Dataset.from_tensors(failing(2)(x)).repeat(3), 6, 2, 1)) == [0, 1, 0, 1, 0, 1, bad, 3, 3, 4, 3, 4, 4, 5, 5, 5]
+    inner = interleaved(lambda x: Dataset.range(3).map(failing(1)).map(lambda y: x * 10 + y), 4, 2, 1)
+    assert found(session, inner) == [0, 10, bad, bad, 2, 12, 20, 30, bad, bad, 22, 32]
+    over = Dataset.range(5).map(failing(2))
+    assert found(session, interleaved(lambda x: Dataset.from_tensors(x).repeat(2), 5, 2, 1, over=over)) == [0, 1, 0, 1, bad, 3, 3, 4, 4]
+    for cycle, block, ahead in [(0, 1, 1), (1, 0, 1), (-1, 1, 1), (1, 1, -1)]:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(interleaved(repeated, 6, cycle, block, ahead=ahead))
+    assert found(session, interleaved(repeated, 3, 2**63 - 1, 2**63 - 1, ahead=2**63 - 1)) == [1, 2, 2]
+
+
+def test_an_iterator_ends_while_its_readers_wait(session):
+    endless = interleaved(lambda x: Dataset.from_tensors(x).repeat(), 6, 3, 1)
+    assert found(session, Dataset(endless, tf.TensorSpec([], tf.int64)).take(7)) == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_hints_pass_elements_on(session):
+    three = Dataset.range(3)._variant
+    calls = [(name, args) for name, args in [("latency_stats", ["tag"]), ("bytes_produced_stats", ["tag"]), ("max_intra_op_parallelism", [1])]]
+    calls += [("private_thread_pool", [2]), ("assert_next", [["Map"]]), ("non_serializable", []), ("sleep", [1])]
+    for name, args in calls:
+        for op in both(name + "_dataset"):
+            assert found(session, op(three, *args, *NUMBERS)) == [0, 1, 2]
+    for name in ("experimental_", ""):
+        pool = getattr(gen_ops, name + "thread_pool_handle")(2, display_name="pool")
+        assert found(session, getattr(gen_ops, name + "thread_pool_dataset")(three, pool, *NUMBERS)) == [0, 1, 2]
+    assert found(session, gen_ops.snapshot_dataset(three, "/nowhere", *NUMBERS)) == [0, 1, 2]
+    assert found(session, gen_ops.choose_fastest_dataset([three, three], 2, *NUMBERS)) == [0, 1, 2]
+    for name, args in [("max_intra_op_parallelism", [-1]), ("private_thread_pool", [0]), ("sleep", [-1])]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be >= "):
+            session.run(getattr(gen_ops, name + "_dataset")(three, *args, *NUMBERS))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="same output types"):
+        session.run(gen_ops.choose_fastest_dataset([three, Dataset.from_tensors(1.0)._variant], 2, *NUMBERS))
+    with pytest.raises(tf.errors.UnimplementedError, match="LMDB"):
+        session.run(gen_ops.lmdb_dataset("a", *NUMBERS))
+    with pytest.raises(tf.errors.UnimplementedError, match="SQLite"):
+        session.run(gen_ops.sql_dataset("sqlite", "a", "b", *NUMBERS))
+
+
+def test_sleeping_ends_with_the_step(session):
+    slow = Dataset(gen_ops.sleep_dataset(Dataset.range(3)._variant, 3600 * 10**6, *NUMBERS), tf.TensorSpec([], tf.int64))
+    following = slow.make_one_shot_iterator().get_next()
+    with pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(following, options=tf.RunOptions(timeout_in_ms=200))
+
+
+def test_matching_files(session, tmp_path):
+    for name in ("b.txt", "a.txt", "c.py"):
+        (tmp_path / name).write_text("")
+
+    def names(*patterns):
+        variant = gen_ops.matching_files_dataset([str(tmp_path / p) for p in patterns])
+        return [n if isinstance(n, str) else n.decode().rsplit("/")[-1] for n in found(session, Dataset(variant, tf.TensorSpec([], tf.string)), 3)]
+
+    assert names("*.py", "*.txt") == ["c.py", "a.txt", "b.txt"]
+    assert names("*.zip") == ["NotFoundError"] * 3

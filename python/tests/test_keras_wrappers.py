@@ -73,7 +73,7 @@ def test_shapes_of_outputs_are_those_of_the_layer_within():
 def test_steps_have_the_shape_that_they_had():
     layer = L.TimeDistributed(L.Dense(5))
     layer(tf.keras.Input([10, 13]))
-    with pytest.raises(ValueError, match="incompatible with the layer: expected shape"):
+    with pytest.raises(ValueError, match="is incompatible with layer time_distributed: expected shape"):
         layer(tf.keras.Input([1, 18]))
     with pytest.raises(ValueError, match="should be passed an `input_shape ` with at least 3 dimensions"):
         L.TimeDistributed(L.Dense(5))(tf.keras.Input([10]))

@@ -50,6 +50,7 @@ pywrap_tensorflow = compat.pywrap
 ReplicaDeviceSetter = train.cluster:replica_device_setter
 recompute_grad = contrib.layers_memory:recomputed
 GradientTape = ops.gradient_tape:GradientTape
+function wrap_function = framework.def_function:
 vectorized_map = ops.functional_ops:vectorized_map
 distribute = framework.strategy
 tpu = contrib.tpu
@@ -185,6 +186,12 @@ factorization.python.ops.factorization_ops = contrib.factorization_wals
 factorization.python.ops.wals = contrib.factorization_wals_estimator
 factorization.python.ops.gen_factorization_ops = ops.gen_ops
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
+eager = @
+eager.defun = framework.def_function:defun
+eager.function = framework.def_function:function
+eager.executing_eagerly = framework.eager_context:executing_eagerly
+eager.in_eager_mode = framework.eager_context:in_eager_mode
+eager.GradientTape = ops.gradient_tape:GradientTape
 crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 linear_optimizer = %
 nccl = contrib.all_reduce
 layers.summaries = contrib.layers_summaries contrib.slim_summaries
@@ -338,7 +345,9 @@ device_spec.DeviceSpecV1 = framework.device:DeviceSpec
 smart_cond = ops.control_flow_ops
 subscribe = ops.subscribe
 traceable_stack registry = compat.stacks
-error_interpolation func_graph = @
+func_graph auto_control_deps = framework.func_graph
+function_def_to_graph = framework.function_def_to_graph
+error_interpolation = @
 
 [python.client]
 session = framework.session
@@ -352,11 +361,10 @@ tf_optimizer cluster item = .
 
 [python.eager]
 context = framework.eager_context
-function = framework.function
-def_function wrap_function = .
+function = framework.def_function framework.function
+def_function wrap_function = framework.def_function
 backprop = ops.gradient_tape .
 execution_callbacks = framework.execution_callbacks
-def_function.function = framework.eager_context:function
 test = test
 
 [python.ops]

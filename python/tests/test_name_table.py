@@ -160,8 +160,9 @@ def test_paths_of_1_15_that_tests_import():
     assert names.find("python.data.experimental.ops.grouping").group_by_window is tf.data.experimental.group_by_window
     assert names.find("python.ops.linalg.linear_operator_adjoint").LinearOperatorAdjoint is tf.linalg.LinearOperatorAdjoint
     assert names.find("python.eager.backprop").GradientTape is tf.GradientTape
-    with pytest.raises(NotImplementedError, match="no eager execution"):
-        names.find("python.eager.wrap_function").wrap_function
+    assert names.find("python.eager.wrap_function").wrap_function is tf.wrap_function
+    assert names.find("python.eager.def_function").function is tf.function
+    assert names.find("python.eager.function").defun is tf.contrib.eager.defun
 
 
 def test_modules_inside_contrib_are_no_classes():

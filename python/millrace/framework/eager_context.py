@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 from millrace.framework.errors import at_user_line
@@ -34,18 +33,6 @@ def graph_mode() -> Any:
 def eager_mode() -> Any:
     """NotImplementedError."""
     raise at_user_line(NotImplementedError("eager execution is not provided: build a graph and run it with tf.Session."))
-
-
-def function(func: Any = None, **options: Any) -> Any:
-    """The decorator of tensorflow.python.eager.def_function: modules that have such functions load, a call raises NotImplementedError."""
-    if func is None:
-        return lambda decorated: function(decorated, **options)
-
-    @functools.wraps(func)
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise at_user_line(NotImplementedError("tf.function is not provided: call %s itself, there is no eager execution." % getattr(func, "__name__", "it")))
-
-    return refuse
 
 
 def num_gpus() -> int:

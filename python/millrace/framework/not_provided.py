@@ -15,8 +15,6 @@ class NotProvidedError(NotImplementedError, AttributeError):
 
 # A row is a namespace and its names (none: the namespace itself), then what to use instead.
 _TEXT = """
-: function wrap_function
-    tf.gradients, and functions that build graphs: there is no eager execution
 : ragged_fill_empty_rows
     tf.SparseTensor, or dense tensors with lengths
 ragged: cross cross_hashed

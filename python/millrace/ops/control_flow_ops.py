@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, nest
+from millrace.framework import dtypes, effects, nest
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import folded_value
@@ -198,6 +198,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     def branch(fn: Any, what: str) -> Any:
         def build(unused: Any) -> List[Any]:
             contexts.begin()
+            since = pred.graph.version
             result = fn()
             if result is None:
                 raise at_user_line(ValueError("%s must have a return value." % what))
@@ -209,7 +210,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
                 leaves[i] = gen_ops.cast(leaves[i], dtypes.int64) if leaves[i].dtype.base_dtype == dtypes.int32 else leaves[i]
             if len(made) == 2:
                 _check_same_results(*made)
-            return leaves
+            return effects.waiting(leaves, pred.graph, since)
 
         return build
 
@@ -346,6 +347,7 @@ def while_loop(
 
     def step(values: List[Any]) -> List[Any]:
         context._body_begins(values)
+        since = graph.version
         given = _packed(structure, values)
         result = body(*given)
         if len(structure) == 1 and not (isinstance(result, (list, builtins.tuple)) and not hasattr(result, "_fields") and len(result) == 1):
@@ -360,7 +362,7 @@ def while_loop(
             )
         latest[0] = result
         tensors = [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
-        return [_within(graph, tensor) for tensor in tensors]
+        return effects.waiting([_within(graph, tensor) for tensor in tensors], graph, since)
 
     around = graph._get_control_flow_context()
     graph._set_control_flow_context(context)

@@ -81,6 +81,12 @@ def _gradients(
         if not targets:
             return [None] * len(xs)
     graph = targets[0].graph if targets else get_default_graph()
+    current = get_default_graph()
+    if current.building_function and any(y.graph is current for y in targets):
+        graph, targets = current, [y if y.graph is current else current._capture(y) for y in targets]
+    sources = [_source(x) for x in flat]
+    if graph.building_function:
+        sources = [s if s.graph is graph else _within_function(graph, x, s) for x, s in zip(flat, sources)]
     with graph.as_default(), name_scope(name, "gradients", targets) as scope:
         for i, g in enumerate(incoming):
             if g is not None:
@@ -98,7 +104,7 @@ def _gradients(
             graph,
             scope[:-1],
             targets,
-            [_source(x) for x in flat],
+            sources,
             incoming,
             [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
             bool(colocate_gradients_with_ops),
@@ -112,6 +118,30 @@ def _gradients(
     if len(flat) == len(xs):
         return results
     return _join(xs, results)
+
+
+def _within_function(graph: Any, x: Any, source: Tensor) -> Tensor:
+    """What stands in a function for x, whose tensor lies outside. NotImplementedError where the function reads what is computed from it outside."""
+    captured = dict(graph._captured)
+    if isinstance(x, Variable) and source not in captured and getattr(x, "_snapshot", None) in captured:
+        source = x._snapshot
+    seen = set()
+    stack = [t for t in captured if t is not source]
+    while stack:
+        tensor = stack.pop()
+        if tensor is source:
+            raise at_user_line(
+                NotImplementedError(
+                    "the gradient in a function by '%s' outside of it, from which other tensors that the function reads are computed: make these "
+                    "in the function, or take the gradient outside of it." % source.name
+                )
+            )
+        if tensor not in seen:
+            seen.add(tensor)
+            outside = getattr(tensor.graph, "_captured", {})
+            stack += [t for t, inside in outside.items() if inside is tensor] + list(tensor.op.inputs)
+    with graph.as_default():
+        return captured[source] if source in captured else gen_ops.placeholder(source.dtype.base_dtype)  # nothing depends on it
 
 
 def _through_functions(graph: Any, scope: str, ys: List[Tensor], xs: List[Any], found: List[Any]) -> List[Any]:

@@ -24,12 +24,13 @@ AttrValue: 2 s bytes@value; 3 i int64@value; 4 f float@value; 5 b bool@value; 6 
 AttrValue.ListValue: 2 s *bytes; 3 i *int64; 4 f *float; 5 b *bool; 6 type *enum; 7 shape *TensorShapeProto; 8 tensor *TensorProto; 9 func *NameAttrList
 NodeDef: 1 name string; 2 op string; 3 input *string; 4 device string; 5 attr map<string,AttrValue>
 VersionDef: 1 producer int32; 2 min_consumer int32; 3 bad_consumers *int32
-OpDef: 1 name string; 2 input_arg *OpDef.ArgDef; 3 output_arg *OpDef.ArgDef; 4 attr *OpDef.AttrDef; 8 deprecation OpDeprecation; 5 summary string; 6 description string; 18 is_commutative bool; 16 is_aggregate bool; 17 is_stateful bool; 19 allows_uninitialized_input bool
+OpDef: 1 name string; 2 input_arg *OpDef.ArgDef; 3 output_arg *OpDef.ArgDef; 4 attr *OpDef.AttrDef; 8 deprecation OpDeprecation; 5 summary string; 6 description string; 18 is_commutative bool; 16 is_aggregate bool; 17 is_stateful bool; 19 allows_uninitialized_input bool; 20 control_output *string
 OpDef.ArgDef: 1 name string; 2 description string; 3 type enum; 4 type_attr string; 5 number_attr string; 6 type_list_attr string; 16 is_ref bool
 OpDef.AttrDef: 1 name string; 2 type string; 3 default_value AttrValue; 4 description string; 5 has_minimum bool; 6 minimum int64; 7 allowed_values AttrValue
 OpDeprecation: 1 version int32; 2 explanation string
 OpList: 1 op *OpDef
-FunctionDef: 1 signature OpDef; 5 attr map<string,AttrValue>; 3 node_def *NodeDef; 4 ret map<string,string>; 6 control_ret map<string,string>
+FunctionDef: 1 signature OpDef; 5 attr map<string,AttrValue>; 7 arg_attr map<uint32,FunctionDef.ArgAttrs>; 3 node_def *NodeDef; 4 ret map<string,string>; 6 control_ret map<string,string>
+FunctionDef.ArgAttrs: 1 attr map<string,AttrValue>
 GradientDef: 1 function_name string; 2 gradient_func string
 FunctionDefLibrary: 1 function *FunctionDef; 2 gradient *GradientDef
 GraphDef: 1 node *NodeDef; 4 versions VersionDef; 3 version int32; 2 library FunctionDefLibrary

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.function, tf.contrib.eager.defun, tf.compat.v1.wrap_function: functions of the graph, as 1.15 makes them there."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def run(*fetches):
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return [sess.run(f) for f in fetches]
+
+
+def test_structures_defaults_and_gradients():
+    @tf.function
+    def f(x, y=2.0):
+        return x * y + 1.0, {"x": x, "none": None}
+
+    x = tf.constant([1.0, 2.0])
+    made, others = f(x)
+    assert made.op.type == "PartitionedCall" and made.shape.as_list() == [2] and others["none"] is None
+    value, other, gradient, default, named = run(made, others["x"], tf.gradients(made, x)[0], f(x, 3.0)[0], f(x=x, y=tf.constant(4.0))[0])
+    assert (value.tolist(), other.tolist(), gradient.tolist()) == ([3, 5], [1, 2], [2, 2])
+    assert (default.tolist(), named.tolist()) == ([4, 7], [5, 9])
+    assert len(f._made) == 3
+    f(x), f(np.array([5.0, 6.0], np.float32))  # kinds that are there
+    assert len(f._made) == 3
+
+
+def test_what_a_function_does_is_done_in_order():
+    v = tf.get_variable("v", initializer=1.0, use_resource=True)
+
+    @tf.function
+    def update(n):
+        v.assign_add(n)
+        v.assign(v * 2.0)
+        tf.cond(n > 1.0, lambda: v.assign_add(100.0), lambda: v.assign_add(1000.0))
+        tf.while_loop(lambda i: i < 3, lambda i: (v.assign_add(0.5), i + 1)[1], [0])
+        return v.read_value()
+
+    @tf.function
+    def nothing():
+        v.assign(-1.0)
+
+    done = nothing()
+    assert isinstance(done, tf.Operation)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(update(tf.constant(3.0))) == (1 + 3) * 2 + 100 + 1.5
+        assert sess.run(update(tf.constant(1.0))) == (109.5 + 1) * 2 + 1000 + 1.5
+        sess.run(done)
+        assert sess.run(v) == -1.0
+
+
+def test_variables_are_made_once():
+    class Scale:
+        def __init__(self):
+            self.w = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.w is None:
+                self.w = tf.Variable(2.0, name="w")
+            return self.w * x
+
+    first, second = Scale(), Scale()
+    y, z = first(tf.constant(3.0)), first(tf.constant([1.0, 4.0]))
+    assert second(tf.constant(1.0)) is not None and first.w is not second.w
+    assert [v.name for v in tf.global_variables()] == ["w:0", "w_1:0"]
+    got = run(y, z, tf.gradients(y, [first.w])[0])
+    assert (got[0], got[1].tolist(), got[2]) == (6.0, [2.0, 8.0], 3.0)
+    with pytest.raises(ValueError, match="tried to create variables on non-first call"):
+        tf.function(lambda x: tf.Variable(1.0) * x)(tf.constant(1.0))
+
+    @tf.contrib.eager.defun
+    def shared(x):
+        with tf.variable_scope("s", reuse=tf.AUTO_REUSE):
+            return x * tf.get_variable("v", initializer=7.0)
+
+    assert run(shared(tf.constant(2.0)), shared(tf.constant([3.0]))[0]) == [14.0, 21.0]
+
+
+def test_a_layer_in_a_function():
+    layer = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+    @tf.function
+    def call(x):
+        tf.debugging.assert_positive(x)
+        return layer(x)
+
+    x = tf.placeholder(tf.float32, [None, 2])
+    y = call(x)
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(y), var_list=layer.trainable_weights)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(y, {x: [[1, 2]]}).tolist() == [[3]]
+        sess.run(step, {x: [[1, 2]]})
+        assert sess.run(y, {x: [[1, 2]]})[0, 0] == pytest.approx(3 - 0.1 - 0.4 - 0.1)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run(y, {x: [[1, -2]]})
+
+
+def test_functions_in_functions_and_their_gradients():
+    x = tf.constant(3.0)
+    v = tf.get_variable("v", initializer=2.0, use_resource=True)
+
+    @tf.function
+    def inner(a):
+        return a * a * v
+
+    @tf.function
+    def outer(a):
+        y = inner(a) + x
+        return y, tf.gradients(y, [a, x, v])
+
+    y, within = outer(x)
+    total = tf.gradients(y, [x, v])
+    assert run([y, within, total]) == [[21.0, [12.0, 1.0, 9.0], [13.0, 9.0]]]
+
+    @tf.function
+    def refused():
+        return tf.gradients(x * y, x)
+
+    with pytest.raises(NotImplementedError, match="make these in the function"):
+        refused()
+
+
+def test_signatures():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def total(x):
+        return tf.reduce_sum(x)
+
+    assert run(total([1.0, 2.0]), total(np.ones([3], np.float32))) == [3.0, 3.0]
+    assert len(total._made) == 1
+    concrete = total.get_concrete_function()
+    assert concrete.inputs[0].shape.as_list() == [None] and concrete.structured_outputs.dtype == tf.float32
+    assert run(concrete(tf.constant([4.0])), concrete(x=tf.constant([5.0]))) == [4.0, 5.0]
+    with pytest.raises(ValueError, match="incompatible with input_signature"):
+        total(tf.zeros([2, 2]))
+    with pytest.raises(TypeError, match="takes 1 tensors"):
+        concrete()
+    with pytest.raises(TypeError, match="must return zero or more Tensors"):
+        tf.function(lambda x: object())(tf.constant(1.0))
+
+
+def test_sparse_arguments_and_results():
+    @tf.function
+    def doubled(s):
+        return tf.SparseTensor(s.indices, s.values * 2.0, s.dense_shape)
+
+    s = tf.SparseTensor([[0, 1]], [3.0], [2, 2])
+    assert run(tf.sparse.to_dense(doubled(s)))[0].tolist() == [[0, 6], [0, 0]]
+
+
+def test_wrapped_functions():
+    def scaled(x):
+        y = x * tf.get_variable("scale", initializer=5.0, use_resource=True)
+        return y, y + 1.0
+
+    wrapped = tf.compat.v1.wrap_function(scaled, [tf.TensorSpec([], tf.float32)])
+    part = wrapped.prune(wrapped.graph.inputs[0], wrapped.outputs[0].op.inputs[0])
+    assert [v.name for v in wrapped.variables] == ["scale:0"]
+    assert run(wrapped(tf.constant(2.0)), part(tf.constant(3.0))) == [(10.0, 11.0), 15.0]
+
+
+def test_graphs_with_functions_go_into_files():
+    x = tf.placeholder(tf.float32, [], name="x")
+    tf.identity(tf.function(lambda a: a * 3.0)(x), name="y")
+    graph_def = tf.get_default_graph().as_graph_def()
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+        with tf.Session(graph=graph) as sess:
+            assert sess.run("y:0", {"x:0": 2.0}) == 6.0
+
+
+def test_bodies_as_graphs():
+    from millrace import names
+
+    concrete = tf.function(lambda x, y: x * y).get_concrete_function(tf.TensorSpec([2], tf.float32), tf.TensorSpec([], tf.float32))
+    graph = names.find("python.framework.function_def_to_graph").function_def_to_graph(concrete.function_def, [[2], []])
+    assert [t.shape.as_list() for t in graph.inputs] == [[2], []]
+    with tf.Session(graph=graph) as sess:
+        assert sess.run(graph.outputs[0], dict(zip(graph.inputs, ([1, 2], 3)))).tolist() == [3, 6]
+
+
+def test_effects_without_a_function():
+    from millrace.framework.func_graph import AutomaticControlDependencies
+
+    v, p = tf.get_variable("v", initializer=1.0, use_resource=True), tf.placeholder(tf.bool)
+    with AutomaticControlDependencies() as control:
+        v.assign(v * 2.0)
+        tf.cond(p, lambda: 0.0, lambda: (v.assign(v + 4.0), 1.0)[1])
+        v.assign(v * 2.0)
+        value = control.mark_as_return(v.read_value())
+    with tf.Session() as sess:
+        for given, wanted in ((False, 12.0), (True, 4.0)):
+            sess.run(v.initializer)
+            assert sess.run(value, {p: given}) == wanted
+
+
+def test_data_sets_do_what_branches_do():
+    v = tf.get_variable("v", initializer=0.0, use_resource=True)
+
+    def count(x):
+        tf.cond(x > 1, lambda: v.assign_add(10.0), lambda: v.assign_add(1.0))
+        return x
+
+    iterator = tf.data.Dataset.range(4).map(count).make_initializable_iterator()
+    following = iterator.get_next()
+    with tf.Session() as sess:
+        sess.run([v.initializer, iterator.initializer])
+        assert [sess.run(following) for _ in range(4)] == [0, 1, 2, 3]
+        assert sess.run(v) == 22.0

@@ -3,22 +3,29 @@
 // from the whole length to 1 and each writes its output in the order that the next wants (Stockham; see Van Loan,
 // Computational Frameworks for the Fast Fourier Transform, 1.7). Bluestein (1970): jk = (j^2 + k^2 - (k - j)^2) / 2
 // makes the transform a convolution with exp(pi i j^2 / n), which a transform of any length from 2n - 1 on computes.
-// Real signals of even length are transformed as n / 2 complex numbers and taken apart.
+// Real signals of even length are transformed as n / 2 complex numbers and taken apart. A large prime radix sums so
+// many products that floats do it in double.
 #include "kernels/cpu/engine/fourier.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #include "kernels/cpu/engine/fourier_tiles.h"
 
 namespace millrace {
 namespace {
 
-// The factors of n in the order of the passes, or nothing when one is too large a prime.
-std::vector<int64_t> Radices(int64_t n) {
+// Larger primes cost more than a convolution. Long ones read memory many times, and in what is rounded to float the
+// error of long sums does not show.
+constexpr int64_t kMostInFloat = 13, kMostPrime = 127, kLong = 8192;
+
+// The factors of n in the order of the passes, or nothing when a prime is larger than `most`.
+std::vector<int64_t> Radices(int64_t n, int64_t most) {
   std::vector<int64_t> radices;
-  for (int64_t r : {4, 2, 3, 5, 7, 11, 13}) {
+  for (; n % 4 == 0; n /= 4) radices.push_back(4);
+  for (int64_t r = 2; r <= most; ++r) {
     for (; n % r == 0; n /= r) radices.push_back(r);
   }
   return n == 1 ? radices : std::vector<int64_t>();
@@ -105,14 +112,24 @@ SplitNumbers<T> FourierScratch<T>::Other(SplitNumbers<T> data) {
 template <typename T>
 FourierPlan<T>::FourierPlan(int64_t n) : n_(n) {
   if (n == 1) return;
-  MakePasses();
-  if (passes_.empty()) MakeConvolution();
+  constexpr bool kFloat = std::is_same_v<T, float>;
+  const std::vector<int64_t> radices = Radices(n, kFloat && n >= kLong ? kMaxFourierRadix : kMostPrime);
+  if (radices.empty()) {
+    MakeConvolution();
+  } else if (kFloat && radices.back() > kMostInFloat) {
+    wide_.reset(new FourierPlan<double>(n, radices));
+  } else {
+    MakePasses(radices);
+  }
 }
 
 template <typename T>
-void FourierPlan<T>::MakePasses() {
-  const std::vector<int64_t> radices = Radices(n_);
-  if (radices.empty()) return;
+FourierPlan<T>::FourierPlan(int64_t n, const std::vector<int64_t>& radices) : n_(n) {
+  MakePasses(radices);
+}
+
+template <typename T>
+void FourierPlan<T>::MakePasses(const std::vector<int64_t>& radices) {
   const Roots roots(n_);
   int64_t length = n_, step = 1;
   for (int64_t r : radices) {
@@ -199,6 +216,20 @@ SplitNumbers<T> FourierPlan<T>::Convolve(SplitNumbers<T> data, int64_t lanes, Fo
 }
 
 template <typename T>
+SplitNumbers<T> FourierPlan<T>::RunWide(SplitNumbers<T> data, int64_t lanes, FourierScratch<T>& scratch) const {
+  if (!scratch.wide_) scratch.wide_ = std::make_unique<FourierScratch<double>>();
+  const int64_t n = n_ * lanes;
+  const SplitNumbers<double> wide = scratch.wide_->Numbers(n);
+  std::copy_n(data.re, n, wide.re);
+  std::copy_n(data.im, n, wide.im);
+  const SplitNumbers<double> out = wide_->Run(wide, lanes, *scratch.wide_, false);
+  const auto narrowed = [](double v) { return static_cast<T>(v); };
+  std::transform(out.re, out.re + n, data.re, narrowed);
+  std::transform(out.im, out.im + n, data.im, narrowed);
+  return data;
+}
+
+template <typename T>
 SplitNumbers<T> FourierPlan<T>::Run(SplitNumbers<T> data, int64_t lanes, FourierScratch<T>& scratch,
                                     bool inverse) const {
   if (n_ == 1) return data;
@@ -206,6 +237,8 @@ SplitNumbers<T> FourierPlan<T>::Run(SplitNumbers<T> data, int64_t lanes, Fourier
   SplitNumbers<T> out;
   if (convolution_) {
     out = Convolve(data, lanes, scratch);
+  } else if (wide_) {
+    out = RunWide(data, lanes, scratch);
   } else {
     out = RunPasses(data, scratch.Other(data), lanes);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The discrete Fourier transform of any length in O(n log n): lengths whose prime factors are at most 13 by mixed
-// radices (Stockham's form), all others by Bluestein's convolution, which is done in double. Roots of unity are
-// computed in double.
+// The discrete Fourier transform of any length in O(n log n): lengths whose prime factors are small by mixed radices
+// (Stockham's form), in double where one is above 13, all others by Bluestein's convolution, which is done in double.
+// Roots of unity are computed in double.
 //
 // Several signals ("lanes") are transformed together: number k of lane l lies at [k * lanes + l] of an array of real
 // parts and of one of imaginary parts. Plans are immutable and may be used by several threads, each with its own
@@ -59,14 +59,19 @@ class FourierPlan {
     int64_t radix, count, step;
     std::vector<T> turns, roots;
   };
-  void MakePasses();
+  template <typename>
+  friend class FourierPlan;
+  FourierPlan(int64_t n, const std::vector<int64_t>& radices);
+  void MakePasses(const std::vector<int64_t>& radices);
   void MakeConvolution();
   SplitNumbers<T> RunPasses(SplitNumbers<T> data, SplitNumbers<T> other, int64_t lanes) const;
   SplitNumbers<T> Convolve(SplitNumbers<T> data, int64_t lanes, FourierScratch<T>& scratch) const;
+  SplitNumbers<T> RunWide(SplitNumbers<T> data, int64_t lanes, FourierScratch<T>& scratch) const;
 
   int64_t n_;
   std::vector<Pass> passes_;
   std::unique_ptr<FourierPlan<double>> convolution_;  // Bluestein's, else null
+  std::unique_ptr<FourierPlan<double>> wide_;         // the same in double, where that is used, else null
   std::vector<std::complex<double>> chirp_, chirp_transform_;
 };
 

@@ -189,6 +189,92 @@ void RadixOdd(const FourierPass<T>& f) {
   }
 }
 
+// Sums and differences of such pairs for a radix that is known when it runs.
+template <typename V>
+struct Pairs {
+  static constexpr int kMost = static_cast<int>(kMaxFourierRadix / 2);
+  V sr[kMost], si[kMost], dr[kMost], di[kMost];
+};
+
+// Outputs k to k + kCount - 1 and their mirror images.
+template <bool kTurn, int kCount, typename V, typename T>
+HWY_INLINE void PutOutputs(const FourierPass<T>& f, const Pairs<V>& pairs, V first_r, V first_i, int k, const T* w,
+                           T* yr, T* yi) {
+  const int radix = static_cast<int>(f.radix);
+  V mr[kCount], mi[kCount], nr[kCount], ni[kCount];
+  int at[kCount];  // j (k + i) modulo the radix
+#pragma GCC unroll 4
+  for (int i = 0; i < kCount; ++i) {
+    mr[i] = first_r, mi[i] = first_i;
+    nr[i] = ni[i] = V{};
+    at[i] = k + i;
+  }
+  for (int j = 0; j < radix / 2; ++j) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kCount; ++i) {
+      const T c = f.roots[2 * at[i]], s = -f.roots[2 * at[i] + 1];
+      mr[i] += c * pairs.sr[j], mi[i] += c * pairs.si[j];
+      nr[i] += s * pairs.dr[j], ni[i] += s * pairs.di[j];
+      at[i] += k + i;
+      at[i] -= at[i] >= radix ? radix : 0;
+    }
+  }
+  const auto put = [&](int output, V out_r, V out_i) HWY_ATTR {
+    if constexpr (kTurn) {
+      const T c = w[2 * (output - 1)], s = w[2 * (output - 1) + 1];
+      const V turned = out_r * c - out_i * s;
+      out_i = out_r * s + out_i * c;
+      out_r = turned;
+    }
+    std::memcpy(yr + output * f.step, &out_r, sizeof(V));
+    std::memcpy(yi + output * f.step, &out_i, sizeof(V));
+  };
+#pragma GCC unroll 4
+  for (int i = 0; i < kCount; ++i) {
+    put(k + i, mr[i] + ni[i], mi[i] - nr[i]);
+    put(radix - k - i, mr[i] - ni[i], mi[i] + nr[i]);
+  }
+}
+
+template <bool kTurn, typename V, typename T>
+void PrimeButterfly(const FourierPass<T>& f, int64_t p, int64_t q) {
+  const int64_t step = f.step, far = step * f.count;
+  const T *w = f.turns + 2 * (f.radix - 1) * p, *xr = f.xr + step * p + q, *xi = f.xi + step * p + q;
+  T *yr = f.yr + f.radix * step * p + q, *yi = f.yi + f.radix * step * p + q;
+  Pairs<V> pairs;
+  V first_r, first_i;
+  std::memcpy(&first_r, xr, sizeof(V));
+  std::memcpy(&first_i, xi, sizeof(V));
+  V re = first_r, im = first_i;
+  const int half = static_cast<int>(f.radix / 2);
+  for (int j = 0; j < half; ++j) {
+    V ar, ai, br, bi;
+    std::memcpy(&ar, xr + (j + 1) * far, sizeof(V));
+    std::memcpy(&ai, xi + (j + 1) * far, sizeof(V));
+    std::memcpy(&br, xr + (f.radix - 1 - j) * far, sizeof(V));
+    std::memcpy(&bi, xi + (f.radix - 1 - j) * far, sizeof(V));
+    pairs.sr[j] = ar + br, pairs.si[j] = ai + bi;
+    pairs.dr[j] = ar - br, pairs.di[j] = ai - bi;
+    re += pairs.sr[j], im += pairs.si[j];
+  }
+  std::memcpy(yr, &re, sizeof(V));
+  std::memcpy(yi, &im, sizeof(V));
+  int k = 1;
+  for (; k + 4 <= half + 1; k += 4) PutOutputs<kTurn, 4>(f, pairs, first_r, first_i, k, w, yr, yi);
+  for (; k + 2 <= half + 1; k += 2) PutOutputs<kTurn, 2>(f, pairs, first_r, first_i, k, w, yr, yi);
+  if (k <= half) PutOutputs<kTurn, 1>(f, pairs, first_r, first_i, k, w, yr, yi);
+}
+template <bool kTurn, typename T>
+void RadixPrime(const FourierPass<T>& f) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t p = 0; p < f.count; ++p) {
+    int64_t q = 0;
+    for (; q + kLanes <= f.step; q += kLanes) PrimeButterfly<kTurn, Vector>(f, p, q);
+    for (; q < f.step; ++q) PrimeButterfly<kTurn, T>(f, p, q);
+  }
+}
+
 template <bool kTurn, typename T>
 void Run(const FourierPass<T>& f) {
   switch (f.radix) {
@@ -198,7 +284,8 @@ void Run(const FourierPass<T>& f) {
     case 5: return Radix5<kTurn>(f);
     case 7: return RadixOdd<kTurn, 7>(f);
     case 11: return RadixOdd<kTurn, 11>(f);
-    default: return RadixOdd<kTurn, 13>(f);
+    case 13: return RadixOdd<kTurn, 13>(f);
+    default: return RadixPrime<kTurn>(f);
   }
 }
 

@@ -53,6 +53,7 @@ void ToRealBins(const RealBins<double>& bins);
 void FromRealBins(const RealBins<float>& bins);  // twice Z
 void FromRealBins(const RealBins<double>& bins);
 
-inline constexpr int64_t kMaxFourierRadix = 13;  // 2, 3, 4, 5, 7, 11 and 13
+// 4, and primes: 2 to 13 have butterflies of their own, the others do as many operations as they are large.
+inline constexpr int64_t kMaxFourierRadix = 331;
 
 }  // namespace millrace

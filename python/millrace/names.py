@@ -109,6 +109,14 @@ row_splits_to_segment_ids segment_ids_to_row_splits = ops.ragged.segments:
 
 stateless_categorical stateless_multinomial stateless_normal stateless_truncated_normal stateless_uniform = ops.stateless_random_ops:
 
+
+[compat.v2.summary.experimental]
+get_step set_step summary_scope write_raw_pb = ops.summary_writers:
+
+[compat.v2.summary]
+SummaryWriter create_noop_writer flush record_if trace_export trace_off trace_on write = ops.summary_writers:
+create_file_writer = ops.summary_writers:create_file_writer_v2
+
 [io]
 gfile = gfile_names
 : FixedLenFeature FixedLenSequenceFeature PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue SparseFeature
@@ -370,7 +378,7 @@ test = test
 [python.ops]
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = . ops.array_ops ops.gen_ops ops.arguments_of_2
-summary_ops_v2 = contrib.summary
+summary_ops_v2 = contrib.summary ops.summary_writers
 math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.tensor_scatter ops.band_ops ops.gen_ops ops.arguments_of_2
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops sdca_ops = . ops.gen_ops ops.arguments_of_2
 logging_ops = ops.logging_ops . ops.gen_ops

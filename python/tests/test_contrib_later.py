@@ -190,62 +190,6 @@ def test_scores_of_images(tmp_path):
 # ---- others ----
 
 
-def test_writers_of_one_folder_have_one_file_that_may_be_opened_again(tmp_path):
-    S = contrib.summary
-    one, two, other = (S.create_file_writer(str(tmp_path), max_queue=1, name=name) for name in (None, "logdir:" + str(tmp_path), "other"))
-    with S.always_record_summaries(), one.as_default(), tf.name_scope("scope"):
-        scalar = S.scalar("a", 1.0, step=1)
-
-    def count():
-        return sorted(len(list(tf.train.summary_iterator(str(path)))) for path in tmp_path.iterdir())
-
-    with tf.Session() as session:
-        session.run([one.init(), two.init()])
-        assert count() == [1]
-        session.run(scalar)
-        assert count() == [1]
-        session.run(scalar)
-        assert count() == [3]
-        session.run(scalar)
-        session.run(S.flush(writer=two))
-        assert count() == [4]
-        session.run(two.close())
-        session.run(other.init())
-        assert len(count()) == 2
-    tags = {v.tag for path in tmp_path.iterdir() for e in tf.train.summary_iterator(str(path)) for v in e.summary.value}
-    assert tags == {"scope/a"}
-
-
-def test_summaries_that_write_themselves(tmp_path):
-    S = contrib.summary
-    step = tf.train.get_or_create_global_step()
-    more = step.assign_add(1)
-    writer = S.create_file_writer(str(tmp_path))
-    assert S.scalar("nowhere", 1.0).type == "NoOp"
-    with writer.as_default(), S.record_summaries_every_n_global_steps(2):
-        S.scalar("a", tf.cast(step, tf.float32), family="f")
-        S.histogram("h", [1.0, 2.0])
-        S.image("i", tf.zeros([1, 2, 2, 3]))
-        with S.always_record_summaries():
-            S.generic("g", tf.constant([1, 2]), step=7)
-        with S.never_record_summaries():
-            assert S.scalar("b", 1.0).type == "NoOp"
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            tf.summary.initialize(session=session)
-            for _ in range(4):
-                session.run(tf.summary.all_v2_summary_ops())
-                session.run(more)
-            session.run(writer.close())
-            with pytest.raises(tf.errors.OpError, match="closed"):
-                session.run(S.all_summary_ops())
-    (path,) = tmp_path.iterdir()
-    found = [(e.step, v.tag) for e in tf.train.summary_iterator(str(path)) for v in e.summary.value]
-    assert sorted(found) == sorted([(7, "g")] * 4 + [(at, tag) for at in (0, 2) for tag in ("f/f/a", "h", "i/image/0")])
-    with pytest.raises(RuntimeError, match="No default"):
-        S.initialize()
-
-
 def test_images_turned_and_moved():
     image = np.arange(12.0).reshape(3, 4)
     I = contrib.image

@@ -36,6 +36,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterParsingOps(registry);
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
+  RegisterEventOps(registry);
   RegisterControlFlowOps(registry);
   RegisterFunctionalOps(registry);
   RegisterClientFunctionOps(registry);

@@ -22,6 +22,7 @@ void RegisterSparseOps(OpRegistry& registry);       // sparse tensors
 void RegisterCtcOps(OpRegistry& registry);          // connectionist temporal classification
 void RegisterIoOps(OpRegistry& registry);           // checkpoints and strings
 void RegisterSummaryOps(OpRegistry& registry);      // summaries, printing, assertions
+void RegisterEventOps(OpRegistry& registry);        // writers of event files
 void RegisterControlFlowOps(OpRegistry& registry);  // what decides what runs, and how often
 void RegisterFunctionalOps(OpRegistry& registry);   // calls, conditionals and loops made of functions
 void RegisterRuntimeOps(OpRegistry& registry);      // what the runtime itself puts into graphs

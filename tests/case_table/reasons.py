@@ -20,6 +20,7 @@ _EXCHANGES = "wait for other steps: tests/exchange_test.cc, python/tests/test_st
 _TABLES = "tables outlive a step: src/kernels/cpu/state/lookup_test.cc, python/tests/test_lookup.py"
 _MUTEXES = "wait for other steps: python/tests/test_session_tensors.py"
 _SESSION_TENSORS = "outlive a step: python/tests/test_session_tensors.py"
+_EVENT_FILES = "of event files: python/tests/test_summary_writers.py"
 _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
@@ -51,6 +52,9 @@ _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCel
     GRUBlockCellGrad"""
 
 
+_WRITERS = """SummaryWriter CreateSummaryFileWriter CreateSummaryDbWriter FlushSummaryWriter CloseSummaryWriter
+    WriteSummary WriteRawProtoSummary ImportEvent WriteScalarSummary WriteHistogramSummary WriteImageSummary
+    WriteAudioSummary WriteGraphSummary"""
 _QUANTIZED = """QuantizeV2 Dequantize QuantizeDownAndShrinkRange Requantize RequantizationRange RequantizePerChannel
     RequantizationRangePerChannel QuantizedAdd QuantizedMul QuantizedMatMul QuantizedBiasAdd QuantizedRelu QuantizedRelu6
     QuantizedReluX QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm QuantizedConcat QuantizedReshape
@@ -120,6 +124,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_TABLE_OPS, _TABLES),
     **dict.fromkeys(_READER_OPS, _READERS),
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
+    **dict.fromkeys(_WRITERS.split(), _EVENT_FILES),
     **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
     **dict.fromkeys("GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS),
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",

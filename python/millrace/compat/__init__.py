@@ -82,6 +82,10 @@ def __getattr__(name: str) -> Any:
         import millrace
 
         return millrace
+    if name == "v2":
+        from millrace import names
+
+        return names.find("compat.v2")
     if name in ("dimension_at_index", "dimension_value"):
         import millrace
 

@@ -142,16 +142,17 @@ def kept(graph: Graph) -> Iterator[None]:
 
 def waiting(results: List[Any], graph: Graph, since: int) -> List[Any]:
     """The results of a branch or a loop's body, which wait for what it does where that is kept. `since`: Graph.version before it."""
-    from millrace.ops import gen_ops
-
     if not graph.__dict__.get("_keeps_effects", False):
         return results
-    effects = to_be_done(graph.get_operations()[since:], graph._get_control_flow_context())
-    if not effects:
-        return results
+    return behind(results, list(to_be_done(graph.get_operations()[since:], graph._get_control_flow_context())))
+
+
+def behind(results: List[Any], operations: List[Operation]) -> List[Any]:
+    """The results of a branch or a loop's body, which wait for operations in it."""
+    from millrace.ops import gen_ops
 
     def after(result: Any) -> Any:
-        with control_dependencies([*effects, result] if isinstance(result, Operation) else list(effects)):
+        with control_dependencies([*operations, result] if isinstance(result, Operation) else operations):
             return gen_ops.no_op() if isinstance(result, Operation) else gen_ops.identity(result)
 
-    return [after(result) for result in results]
+    return [after(result) for result in results] if operations else results

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -198,6 +198,9 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     def branch(fn: Any, what: str) -> Any:
         def build(unused: Any) -> List[Any]:
             contexts.begin()
+            return _behind_summaries(leaves)
+
+        def leaves() -> List[Any]:
             since = pred.graph.version
             result = fn()
             if result is None:
@@ -205,12 +208,12 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             if not strict and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
                 result = result[0]
             made.append(result)
-            leaves = [v if isinstance(v, Operation) else _within(pred.graph, convert_to_tensor(v)) for v in _flat(result)]
+            found = [v if isinstance(v, Operation) else _within(pred.graph, convert_to_tensor(v)) for v in _flat(result)]
             for i in row_numbers(result):
-                leaves[i] = gen_ops.cast(leaves[i], dtypes.int64) if leaves[i].dtype.base_dtype == dtypes.int32 else leaves[i]
+                found[i] = gen_ops.cast(found[i], dtypes.int64) if found[i].dtype.base_dtype == dtypes.int32 else found[i]
             if len(made) == 2:
                 _check_same_results(*made)
-            return effects.waiting(leaves, pred.graph, since)
+            return effects.waiting(found, pred.graph, since)
 
         return build
 
@@ -221,6 +224,16 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
         raise
     contexts.end(values)
     return _packed(made[0], values)
+
+
+def _behind_summaries(build: Callable[[], List[Any]]) -> List[Any]:
+    """What is built for a branch or a loop's body, behind the events that it writes: nothing outside of it could run those."""
+    written = get_default_graph().get_collection_ref(GraphKeys._SUMMARY_COLLECTION)
+    before = len(written)
+    values = build()
+    inside = written[before:]
+    del written[before:]
+    return effects.behind(values, [tensor.op for tensor in inside])
 
 
 def _within(graph: Any, tensor: Tensor) -> Tensor:
@@ -347,6 +360,9 @@ def while_loop(
 
     def step(values: List[Any]) -> List[Any]:
         context._body_begins(values)
+        return _behind_summaries(lambda: next_values(values))
+
+    def next_values(values: List[Any]) -> List[Any]:
         since = graph.version
         given = _packed(structure, values)
         result = body(*given)

@@ -65,72 +65,79 @@ void ScaleImage(const T* in, const ImageSize& size, const uint8_t* bad_color, ui
   }
 }
 
+StatusOr<std::string> EncodeImage(const KernelContext& ctx, const Tensor& images, int64_t i, const ImageSize& size,
+                                  const Tensor& bad_color) {
+  constexpr int kUsualCompression = -1;
+  const CancellationManager* cancellation = ctx.step().cancellation;
+  const auto stop = [cancellation] { return cancellation != nullptr && cancellation->IsCancelled(); };
+  const int64_t at = i * size.elements();
+  if (images.dtype() == DType::kUInt8) return EncodePng(images.data<uint8_t>() + at, size, kUsualCompression, stop);
+  std::vector<uint8_t> pixels(static_cast<size_t>(size.elements()));
+  const uint8_t* bad = bad_color.data<uint8_t>();
+  switch (images.dtype()) {
+    case DType::kFloat: ScaleImage(images.data<float>() + at, size, bad, pixels.data()); break;
+    case DType::kDouble: ScaleImage(images.data<double>() + at, size, bad, pixels.data()); break;
+    case DType::kHalf: ScaleImage(images.data<Half>() + at, size, bad, pixels.data()); break;
+    default: return InvalidArgument("images of ", DTypeName(images.dtype()));
+  }
+  return EncodePng(pixels.data(), size, kUsualCompression, stop);
+}
+
 class ImageSummaryKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(max_images_, init.Attr<int64_t>("max_images"));
-    MR_ASSIGN_OR_RETURN(bad_color_, init.Attr<Tensor>("bad_color"));
-    if (bad_color_.dtype() != DType::kUInt8 || bad_color_.rank() != 1) {
-      return InvalidArgument("bad_color must be a vector of uint8, got ", bad_color_.DebugString());
-    }
-    return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(options_.max_images, init.Attr<int64_t>("max_images"));
+    MR_ASSIGN_OR_RETURN(options_.bad_color, init.Attr<Tensor>("bad_color"));
+    return CheckBadColor(options_.bad_color);
   }
 
   Status Compute(KernelContext& ctx) override {
     const Tensor& tag = ctx.input(0);
-    const Tensor& images = ctx.input(1);
     if (!tag.shape().IsScalar()) return InvalidArgument("tag must be a scalar, got shape ", tag.shape().ToString());
-    if (images.rank() != 4 || (images.dim(3) != 1 && images.dim(3) != 3 && images.dim(3) != 4)) {
-      return InvalidArgument("images must be [n, height, width, 1, 3 or 4 channels], got ", images.shape().ToString());
-    }
-    const ImageSize size{images.dim(1), images.dim(2), images.dim(3)};
-    if (images.dtype() != DType::kUInt8 && bad_color_.num_elements() < size.channels) {
-      return InvalidArgument("bad_color has ", bad_color_.num_elements(), " channels, the images have ", size.channels);
-    }
-    if (images.num_elements() == 0 && images.dim(0) > 0) {
-      return InvalidArgument("images without pixels: ", images.shape().ToString());
-    }
-    wire::Summary summary;
-    for (int64_t i = 0; i < std::min(max_images_, images.dim(0)); ++i) {
-      MR_ASSIGN_OR_RETURN(const std::string png, Encode(ctx, images, i, size));
-      wire::SummaryValue& v = summary.value.emplace_back();
-      v.tag = absl::StrCat(tag.data<TString>()->view(), "/image");
-      if (max_images_ > 1) absl::StrAppend(&v.tag, "/", i);
-      v.kind = wire::SummaryValue::Kind::kImage;
-      wire::SummaryImage& image = v.image.Ensure();
-      image.height = static_cast<int32_t>(size.height);
-      image.width = static_cast<int32_t>(size.width);
-      image.colorspace = static_cast<int32_t>(size.channels);
-      image.encoded_image_string = png;
-    }
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-    *out->mutable_data<TString>() = wire::Encode(summary);
-    return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(
+        const wire::Summary summary, ImageSummaryOf(ctx, tag.data<TString>()->view(), ctx.input(1), options_));
+    return EmitSummary(ctx, summary);
   }
 
  private:
-  StatusOr<std::string> Encode(const KernelContext& ctx, const Tensor& images, int64_t i, const ImageSize& size) const {
-    constexpr int kUsualCompression = -1;
-    const CancellationManager* cancellation = ctx.step().cancellation;
-    const auto stop = [cancellation] { return cancellation != nullptr && cancellation->IsCancelled(); };
-    const int64_t at = i * size.elements();
-    if (images.dtype() == DType::kUInt8) return EncodePng(images.data<uint8_t>() + at, size, kUsualCompression, stop);
-    std::vector<uint8_t> pixels(static_cast<size_t>(size.elements()));
-    const uint8_t* bad = bad_color_.data<uint8_t>();
-    switch (images.dtype()) {
-      case DType::kFloat: ScaleImage(images.data<float>() + at, size, bad, pixels.data()); break;
-      case DType::kDouble: ScaleImage(images.data<double>() + at, size, bad, pixels.data()); break;
-      case DType::kHalf: ScaleImage(images.data<Half>() + at, size, bad, pixels.data()); break;
-      default: return InvalidArgument("images of ", DTypeName(images.dtype()));
-    }
-    return EncodePng(pixels.data(), size, kUsualCompression, stop);
-  }
-
-  int64_t max_images_ = 3;
-  Tensor bad_color_;
+  ImageSummaryOptions options_;
 };
 
 }  // namespace
+
+Status CheckBadColor(const Tensor& color) {
+  if (color.dtype() == DType::kUInt8 && color.rank() == 1) return absl::OkStatus();
+  return InvalidArgument("bad_color must be a vector of uint8, got ", color.DebugString());
+}
+
+StatusOr<wire::Summary> ImageSummaryOf(const KernelContext& ctx, absl::string_view tag, const Tensor& images,
+                                       const ImageSummaryOptions& options) {
+  if (images.rank() != 4 || (images.dim(3) != 1 && images.dim(3) != 3 && images.dim(3) != 4)) {
+    return InvalidArgument("images must be [n, height, width, 1, 3 or 4 channels], got ", images.shape().ToString());
+  }
+  const ImageSize size{images.dim(1), images.dim(2), images.dim(3)};
+  if (images.dtype() != DType::kUInt8 && options.bad_color.num_elements() < size.channels) {
+    return InvalidArgument(
+        "bad_color has ", options.bad_color.num_elements(), " channels, the images have ", size.channels);
+  }
+  if (images.num_elements() == 0 && images.dim(0) > 0) {
+    return InvalidArgument("images without pixels: ", images.shape().ToString());
+  }
+  wire::Summary summary;
+  for (int64_t i = 0; i < std::min(options.max_images, images.dim(0)); ++i) {
+    MR_ASSIGN_OR_RETURN(const std::string png, EncodeImage(ctx, images, i, size, options.bad_color));
+    wire::SummaryValue& v = summary.value.emplace_back();
+    v.tag = absl::StrCat(tag, "/image");
+    if (options.max_images > 1) absl::StrAppend(&v.tag, "/", i);
+    v.kind = wire::SummaryValue::Kind::kImage;
+    wire::SummaryImage& image = v.image.Ensure();
+    image.height = static_cast<int32_t>(size.height);
+    image.width = static_cast<int32_t>(size.width);
+    image.colorspace = static_cast<int32_t>(size.channels);
+    image.encoded_image_string = png;
+  }
+  return summary;
+}
 
 void RegisterImageSummaryKernels(KernelRegistry& registry) {
   registry.Add<ImageSummaryKernel>({.op = "ImageSummary", .types = {{"T", Types("HFD|u8")}}});

@@ -21,26 +21,6 @@ Status EmitSummary(KernelContext& ctx, const wire::Summary& summary) {
 
 namespace {
 
-Status ScalarSummary(KernelContext& ctx) {
-  const Tensor& tags = ctx.input(0);
-  if (tags.shape() != ctx.input(1).shape()) {
-    return InvalidArgument(
-        "tags and values need one shape, got ", tags.shape().ToString(), " and ", ctx.input(1).shape().ToString());
-  }
-  const ConvertRoute narrow = FindConvert(ctx.input(1).dtype(), DType::kFloat);
-  if (!narrow.found) return InvalidArgument("no numbers: ", DTypeName(ctx.input(1).dtype()));
-  std::vector<float> values(static_cast<size_t>(tags.num_elements()));
-  narrow.Run(ctx.input(1).raw(), values.data(), tags.num_elements());
-  wire::Summary summary;
-  for (size_t i = 0; i < values.size(); ++i) {
-    wire::SummaryValue& v = summary.value.emplace_back();
-    v.tag = tags.data<TString>()[i].str();
-    v.kind = wire::SummaryValue::Kind::kSimpleValue;
-    v.simple_value = values[i];
-  }
-  return EmitSummary(ctx, summary);
-}
-
 // Numbers that one thread counts.
 struct HistogramPart {
   Histogram counts;
@@ -57,12 +37,9 @@ struct HistogramPart {
   }
 };
 
-Status HistogramSummary(KernelContext& ctx) {
-  if (!ctx.input(0).shape().IsScalar()) {
-    return InvalidArgument("tag must be a scalar, got shape ", ctx.input(0).shape().ToString());
-  }
-  const std::string tag = ctx.input(0).data<TString>()->str();
-  const Tensor& values = ctx.input(1);
+}  // namespace
+
+StatusOr<wire::Summary> HistogramSummaryOf(KernelContext& ctx, absl::string_view tag, const Tensor& values) {
   const ConvertRoute widen = FindConvert(values.dtype(), DType::kDouble);
   if (!widen.found) return InvalidArgument("no numbers: ", DTypeName(values.dtype()));
   constexpr int64_t kLeast = 1 << 16, kMostParts = 64;
@@ -93,9 +70,40 @@ Status HistogramSummary(KernelContext& ctx) {
   }
   wire::Summary summary;
   wire::SummaryValue& v = summary.value.emplace_back();
-  v.tag = tag;
+  v.tag = std::string(tag);
   v.kind = wire::SummaryValue::Kind::kHisto;
   v.histo.Ensure() = histogram.ToProto();
+  return summary;
+}
+
+namespace {
+
+Status ScalarSummary(KernelContext& ctx) {
+  const Tensor& tags = ctx.input(0);
+  if (tags.shape() != ctx.input(1).shape()) {
+    return InvalidArgument(
+        "tags and values need one shape, got ", tags.shape().ToString(), " and ", ctx.input(1).shape().ToString());
+  }
+  const ConvertRoute narrow = FindConvert(ctx.input(1).dtype(), DType::kFloat);
+  if (!narrow.found) return InvalidArgument("no numbers: ", DTypeName(ctx.input(1).dtype()));
+  std::vector<float> values(static_cast<size_t>(tags.num_elements()));
+  narrow.Run(ctx.input(1).raw(), values.data(), tags.num_elements());
+  wire::Summary summary;
+  for (size_t i = 0; i < values.size(); ++i) {
+    wire::SummaryValue& v = summary.value.emplace_back();
+    v.tag = tags.data<TString>()[i].str();
+    v.kind = wire::SummaryValue::Kind::kSimpleValue;
+    v.simple_value = values[i];
+  }
+  return EmitSummary(ctx, summary);
+}
+
+Status HistogramSummary(KernelContext& ctx) {
+  if (!ctx.input(0).shape().IsScalar()) {
+    return InvalidArgument("tag must be a scalar, got shape ", ctx.input(0).shape().ToString());
+  }
+  MR_ASSIGN_OR_RETURN(
+      const wire::Summary summary, HistogramSummaryOf(ctx, ctx.input(0).data<TString>()->view(), ctx.input(1)));
   return EmitSummary(ctx, summary);
 }
 
@@ -126,6 +134,7 @@ void RegisterSummaryKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "MergeSummary"}, MergeSummary);
   RegisterImageSummaryKernels(registry);
   RegisterTensorSummaryKernels(registry);
+  RegisterSummaryWriterKernels(registry);
   RegisterMessageKernels(registry);
 }
 

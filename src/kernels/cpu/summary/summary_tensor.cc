@@ -21,13 +21,8 @@ class AudioSummaryKernel final : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
-    const Tensor& sound = ctx.input(1);
     if (ctx.input(0).rank() != 0)
       return InvalidArgument("tag must be a scalar, got shape ", ctx.input(0).shape().ToString());
-    if (sound.rank() != 2 && sound.rank() != 3) {
-      return InvalidArgument(
-          "the samples must be [n, frames] or [n, frames, channels], got shape ", sound.shape().ToString());
-    }
     float rate = rate_;
     if (ctx.num_inputs() > 2) {
       if (ctx.input(2).num_elements() != 1) {
@@ -35,25 +30,8 @@ class AudioSummaryKernel final : public Kernel {
       }
       rate = *ctx.input(2).data<float>();
     }
-    if (!(rate > 0) || rate > 4e9f) return InvalidArgument("sample_rate is ", rate, ", want a number of hertz");
-    const int64_t frames = sound.dim(1), channels = sound.rank() == 3 ? sound.dim(2) : 1, size = frames * channels;
-    if (channels < 1 || channels > 65535) return InvalidArgument("there are ", channels, " channels, want 1 to 65535");
-    if (size > int64_t{1} << 30) return InvalidArgument("a recording of ", size, " samples is too long for a WAV file");
-    const std::string tag = ctx.input(0).data<TString>()->str();
-    wire::Summary summary;
-    for (int64_t i = 0; i < std::min(max_outputs_, sound.dim(0)); ++i) {
-      wire::SummaryValue& v = summary.value.emplace_back();
-      v.tag = max_outputs_ > 1 ? absl::StrCat(tag, "/audio/", i) : absl::StrCat(tag, "/audio");
-      v.kind = wire::SummaryValue::Kind::kAudio;
-      wire::SummaryAudio& audio = v.audio.Ensure();
-      audio.sample_rate = rate;
-      audio.num_channels = channels;
-      audio.length_frames = frames;
-      audio.encoded_audio_string = EncodeWav(
-          sound.flat<float>().subspan(static_cast<size_t>(i * size), static_cast<size_t>(size)),
-          static_cast<uint64_t>(channels), SaturatingCast<uint32_t>(std::nearbyint(static_cast<double>(rate))));
-      audio.content_type = "audio/wav";
-    }
+    MR_ASSIGN_OR_RETURN(const wire::Summary summary,
+                        AudioSummaryOf(ctx.input(0).data<TString>()->view(), ctx.input(1), rate, max_outputs_));
     return EmitSummary(ctx, summary);
   }
 
@@ -83,17 +61,52 @@ Status TensorSummaryV2(KernelContext& ctx) {
   if (ctx.input(2).num_elements() != 1) {
     return InvalidArgument("serialized_summary_metadata must be a scalar, got shape ", ctx.input(2).shape().ToString());
   }
-  wire::Summary summary;
-  MR_ASSIGN_OR_RETURN(wire::SummaryValue v, TensorValue(ctx.input(1)));
-  v.tag = ctx.input(0).data<TString>()->str();
-  if (const Status s = wire::Decode(ctx.input(2).data<TString>()->view(), &v.metadata.Ensure()); !s.ok()) {
-    return InvalidArgument("serialized_summary_metadata is no SummaryMetadata: ", s.message());
-  }
-  summary.value.push_back(std::move(v));
+  MR_ASSIGN_OR_RETURN(
+      const wire::Summary summary,
+      TensorSummaryOf(ctx.input(0).data<TString>()->view(), ctx.input(1), ctx.input(2).data<TString>()->view()));
   return EmitSummary(ctx, summary);
 }
 
 }  // namespace
+
+StatusOr<wire::Summary> AudioSummaryOf(absl::string_view tag, const Tensor& sounds, float sample_rate,
+                                       int64_t max_outputs) {
+  if (sounds.rank() != 2 && sounds.rank() != 3) {
+    return InvalidArgument(
+        "the samples must be [n, frames] or [n, frames, channels], got shape ", sounds.shape().ToString());
+  }
+  if (!(sample_rate > 0) || sample_rate > 4e9f)
+    return InvalidArgument("sample_rate is ", sample_rate, ", want a number of hertz");
+  const int64_t frames = sounds.dim(1), channels = sounds.rank() == 3 ? sounds.dim(2) : 1, size = frames * channels;
+  if (channels < 1 || channels > 65535) return InvalidArgument("there are ", channels, " channels, want 1 to 65535");
+  if (size > int64_t{1} << 30) return InvalidArgument("a recording of ", size, " samples is too long for a WAV file");
+  wire::Summary summary;
+  for (int64_t i = 0; i < std::min(max_outputs, sounds.dim(0)); ++i) {
+    wire::SummaryValue& v = summary.value.emplace_back();
+    v.tag = max_outputs > 1 ? absl::StrCat(tag, "/audio/", i) : absl::StrCat(tag, "/audio");
+    v.kind = wire::SummaryValue::Kind::kAudio;
+    wire::SummaryAudio& audio = v.audio.Ensure();
+    audio.sample_rate = sample_rate;
+    audio.num_channels = channels;
+    audio.length_frames = frames;
+    audio.encoded_audio_string = EncodeWav(
+        sounds.flat<float>().subspan(static_cast<size_t>(i * size), static_cast<size_t>(size)),
+        static_cast<uint64_t>(channels), SaturatingCast<uint32_t>(std::nearbyint(static_cast<double>(sample_rate))));
+    audio.content_type = "audio/wav";
+  }
+  return summary;
+}
+
+StatusOr<wire::Summary> TensorSummaryOf(absl::string_view tag, const Tensor& tensor, absl::string_view metadata) {
+  wire::Summary summary;
+  MR_ASSIGN_OR_RETURN(wire::SummaryValue v, TensorValue(tensor));
+  v.tag = std::string(tag);
+  if (const Status s = wire::Decode(metadata, &v.metadata.Ensure()); !s.ok()) {
+    return InvalidArgument("serialized_summary_metadata is no SummaryMetadata: ", s.message());
+  }
+  summary.value.push_back(std::move(v));
+  return summary;
+}
 
 void RegisterTensorSummaryKernels(KernelRegistry& registry) {
   registry.Add<AudioSummaryKernel>({.op = "AudioSummary"});

@@ -39,6 +39,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterEventOps(registry);
   RegisterControlFlowOps(registry);
   RegisterFunctionalOps(registry);
+  RegisterBatchOps(registry);
   RegisterClientFunctionOps(registry);
   RegisterRuntimeOps(registry);
   RegisterStackOps(registry);

@@ -25,6 +25,7 @@ void RegisterSummaryOps(OpRegistry& registry);      // summaries, printing, asse
 void RegisterEventOps(OpRegistry& registry);        // writers of event files
 void RegisterControlFlowOps(OpRegistry& registry);  // what decides what runs, and how often
 void RegisterFunctionalOps(OpRegistry& registry);   // calls, conditionals and loops made of functions
+void RegisterBatchOps(OpRegistry& registry);        // several steps' inputs in one batch
 void RegisterRuntimeOps(OpRegistry& registry);      // what the runtime itself puts into graphs
 void RegisterStackOps(OpRegistry& registry);        // stacks of one step
 void RegisterTensorArrayOps(OpRegistry& registry);  // arrays of tensors of one step

@@ -21,6 +21,7 @@ _TABLES = "tables outlive a step: src/kernels/cpu/state/lookup_test.cc, python/t
 _MUTEXES = "wait for other steps: python/tests/test_session_tensors.py"
 _SESSION_TENSORS = "outlive a step: python/tests/test_session_tensors.py"
 _EVENT_FILES = "of event files: python/tests/test_summary_writers.py"
+_BATCHES = "wait for other steps: python/tests/test_batches_of_steps.py"
 _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
@@ -125,6 +126,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_READER_OPS, _READERS),
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys(_WRITERS.split(), _EVENT_FILES),
+    **dict.fromkeys("Batch BatchFunction Unbatch UnbatchGrad".split(), _BATCHES),
     **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
     **dict.fromkeys("GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS),
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/dataflow/batch_kernels.h"
 #include "kernels/cpu/dataflow/call_kernels.h"
 #include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/dataflow/tensor_list.h"
@@ -168,6 +169,7 @@ class FakeParamKernel : public Kernel {
 void RegisterFunctionalKernels(KernelRegistry& registry) {
   registry.Add<FakeParamKernel>({.op = "FakeParam"});
   RegisterCallKernels(registry);
+  RegisterBatchKernels(registry);
   registry.AddFn({.op = "ToBool"}, ToBool);
   registry.AddFn({.op = "OptionalNone"}, OptionalNone);
   registry.AddFn({.op = "OptionalFromValue"}, OptionalFromValue);

@@ -110,6 +110,8 @@ row_splits_to_segment_ids segment_ids_to_row_splits = ops.ragged.segments:
 
 stateless_categorical stateless_multinomial stateless_normal stateless_truncated_normal stateless_uniform = ops.stateless_random_ops:
 
+[random.experimental]
+Generator create_rng_state get_global_generator set_global_generator = ops.stateful_random_ops:
 
 [compat.v2.summary.experimental]
 get_step set_step summary_scope write_raw_pb = ops.summary_writers:
@@ -475,7 +477,9 @@ parsing_ops.decode_raw_v1 = ops.string_ops:decode_raw
 partitioned_variables = ops.partitioned_variables ops.partitions .
 random_ops = ops.random_ops . ops.gen_ops
 stateless_random_ops = ops.stateless_random_ops . ops.gen_ops
+stateful_random_ops = ops.stateful_random_ops
 batch_ops = ops.batch_ops
+gen_batch_ops gen_stateful_random_ops = ops.gen_ops ops.raw_ops
 gen_batch_ops.batch_function = ops.batch_ops:called_in_batches
 stateless_random_ops.stateless_random_uniform = ops.stateless_random_ops:stateless_uniform
 stateless_random_ops.stateless_random_normal = ops.stateless_random_ops:stateless_normal

@@ -28,6 +28,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterTrainingOps(registry);
   RegisterSdcaOps(registry);
   RegisterRandomOps(registry);
+  RegisterRandomStateOps(registry);
   RegisterCandidateOps(registry);
   RegisterSparseOps(registry);
   RegisterCtcOps(registry);

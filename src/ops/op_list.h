@@ -17,6 +17,7 @@ void RegisterStateOps(OpRegistry& registry);        // variables and their updat
 void RegisterTrainingOps(OpRegistry& registry);     // optimizer updates
 void RegisterSdcaOps(OpRegistry& registry);         // dual coordinate ascent
 void RegisterRandomOps(OpRegistry& registry);       // random numbers
+void RegisterRandomStateOps(OpRegistry& registry);  // random numbers of streams in variables
 void RegisterCandidateOps(OpRegistry& registry);    // classes drawn for losses
 void RegisterSparseOps(OpRegistry& registry);       // sparse tensors
 void RegisterCtcOps(OpRegistry& registry);          // connectionist temporal classification

@@ -22,6 +22,7 @@ _MUTEXES = "wait for other steps: python/tests/test_session_tensors.py"
 _SESSION_TENSORS = "outlive a step: python/tests/test_session_tensors.py"
 _EVENT_FILES = "of event files: python/tests/test_summary_writers.py"
 _BATCHES = "wait for other steps: python/tests/test_batches_of_steps.py"
+_STATEFUL_RANDOM = "of variables: python/tests/test_stateful_random.py, with TensorFlow's numbers"
 _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
@@ -56,6 +57,8 @@ _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCel
 _WRITERS = """SummaryWriter CreateSummaryFileWriter CreateSummaryDbWriter FlushSummaryWriter CloseSummaryWriter
     WriteSummary WriteRawProtoSummary ImportEvent WriteScalarSummary WriteHistogramSummary WriteImageSummary
     WriteAudioSummary WriteGraphSummary"""
+_RANDOM_STATES = """StatefulStandardNormal StatefulStandardNormalV2 StatefulUniform StatefulTruncatedNormal
+    StatefulUniformInt StatefulUniformFullInt RngSkip NonDeterministicInts"""
 _QUANTIZED = """QuantizeV2 Dequantize QuantizeDownAndShrinkRange Requantize RequantizationRange RequantizePerChannel
     RequantizationRangePerChannel QuantizedAdd QuantizedMul QuantizedMatMul QuantizedBiasAdd QuantizedRelu QuantizedRelu6
     QuantizedReluX QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm QuantizedConcat QuantizedReshape
@@ -127,6 +130,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys(_WRITERS.split(), _EVENT_FILES),
     **dict.fromkeys("Batch BatchFunction Unbatch UnbatchGrad".split(), _BATCHES),
+    **dict.fromkeys(_RANDOM_STATES.split(), _STATEFUL_RANDOM),
     **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
     **dict.fromkeys("GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS),
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",

@@ -23,7 +23,7 @@ ragged: cross cross_hashed
     what TensorFlow 1.x has: this came with 2.x
 : CXX_VERSION
     tf.version.COMPILER_VERSION
-: conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 batch_function nondifferentiable_batch_function random_index_shuffle approx_top_k
+: conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 batch_function random_index_shuffle approx_top_k
     tf.nn and tf.raw_ops
 : fftnd ifftnd rfftnd irfftnd check_pinned is_symbolic_tensor
     what TensorFlow 1.x has: this came with 2.x
@@ -115,7 +115,7 @@ signal: mdct inverse_mdct kaiser_window kaiser_bessel_derived_window vorbis_wind
     tf.signal.stft with another window
 random: stateless_parameterized_truncated_normal
     tf.random.stateless_truncated_normal
-random: Generator Algorithm create_rng_state get_global_generator set_global_generator experimental fold_in split stateless_gamma stateless_poisson stateless_binomial
+random: Generator Algorithm create_rng_state get_global_generator set_global_generator fold_in split stateless_gamma stateless_poisson stateless_binomial
     tf.random.stateless_uniform and tf.random.stateless_normal
 io: decode_proto encode_proto
     tf.py_func with the protobuf package

@@ -39,6 +39,12 @@ StatusOr<Philox> StatelessStream(const KernelContext& ctx, int seed);
 inline constexpr int kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;  // TensorFlow's numbers for them
 StatusOr<Philox> KeyedStream(const KernelContext& ctx, int key);
 
+// The stream that the state in resource input 0 stands for, a variable of int64 with counter and key: the start of a
+// piece of it that nobody else gets, long enough for `outputs` numbers. The algorithm is in input 1, or first in the
+// state where there is no such input.
+StatusOr<Philox> ReserveState(const KernelContext& ctx, int64_t outputs);
+void RegisterRandomState(KernelRegistry& registry);  // RngSkip
+
 void RegisterRandomSamplers(KernelRegistry& registry);   // shuffle, multinomial, gamma, Poisson
 void RegisterTruncatedNormal(KernelRegistry& registry);  // with parameters
 

@@ -232,17 +232,28 @@ class FillKernel : public RandomKernel {
   }
 };
 
-// The stream of a stateless op comes from a seed, or from a key and a counter, in the inputs behind the shape.
-enum class Source : uint8_t { kOwn, kSeed, kKey };
+// Where the numbers of an op come from: a stream of the kernel's own; a seed, or a key and a counter, in the inputs
+// behind the shape; a variable's state, in the inputs before it; what nobody can tell beforehand.
+enum class Source : uint8_t { kOwn, kSeed, kKey, kState, kUnknown };
 template <Source kSource>
-StatusOr<Philox> StreamOf(const KernelContext& ctx) {
-  return kSource == Source::kSeed ? StatelessStream(ctx, 1) : KeyedStream(ctx, 1);
+StatusOr<Philox> StreamOf(const KernelContext& ctx, int64_t outputs) {
+  switch (kSource) {
+    case Source::kSeed: return StatelessStream(ctx, 1);
+    case Source::kKey: return KeyedStream(ctx, 1);
+    case Source::kState: return ReserveState(ctx, outputs);
+    default: return Philox(EnvOf(ctx.device()).Random64(), EnvOf(ctx.device()).Random64());
+  }
+}
+
+template <Source kSource>
+StatusOr<Shape> OutputShape(const KernelContext& ctx) {
+  return ShapeInput(ctx, kSource == Source::kState ? ctx.input_arg("shape").begin : 0);
 }
 
 template <template <typename> class D, Source kSource>
-Status FillStateless(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-  MR_ASSIGN_OR_RETURN(const Philox stream, StreamOf<kSource>(ctx));
+Status FillFrom(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
+  MR_ASSIGN_OR_RETURN(const Philox stream, StreamOf<kSource>(ctx, shape.num_elements()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return FillOutput<D>(ctx, stream, out);
 }
@@ -259,7 +270,7 @@ void FillIntegers(const KernelContext& ctx, const Philox& start, Tensor& t, cons
   FillGroups(ctx, start, 4 / kWords, 12, t.mutable_data<T>(), t.num_elements(), make);
 }
 
-// RandomUniformInt and its stateless forms.
+// RandomUniformInt, and its forms with streams of other sources.
 template <Source kSource>
 class UniformIntKernel : public RandomKernel {
  public:
@@ -267,8 +278,8 @@ class UniformIntKernel : public RandomKernel {
     return kSource == Source::kOwn ? RandomKernel::Init(init) : absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-    constexpr int kLow = kSource == Source::kOwn ? 1 : kSource == Source::kSeed ? 2 : 4;
+    MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
+    constexpr int kLow = kSource == Source::kOwn ? 1 : kSource == Source::kSeed ? 2 : kSource == Source::kKey ? 4 : 3;
     for (int i : {kLow, kLow + 1}) {
       if (!ctx.input(i).shape().IsScalar()) {
         return InvalidArgument(
@@ -277,7 +288,7 @@ class UniformIntKernel : public RandomKernel {
     }
     Philox start;
     if constexpr (kSource != Source::kOwn) {
-      MR_ASSIGN_OR_RETURN(start, StreamOf<kSource>(ctx));
+      MR_ASSIGN_OR_RETURN(start, StreamOf<kSource>(ctx, shape.num_elements()));
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
@@ -308,8 +319,8 @@ class UniformIntKernel : public RandomKernel {
 // All bits of the numbers are random.
 template <Source kSource>
 Status FullIntegers(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-  MR_ASSIGN_OR_RETURN(const Philox start, StreamOf<kSource>(ctx));
+  MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
+  MR_ASSIGN_OR_RETURN(const Philox start, StreamOf<kSource>(ctx, shape.num_elements()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   VisitTypes<int32_t, int64_t, uint32_t, uint64_t>(out->dtype(), [&]<typename T>() {
     FillIntegers<T>(ctx, start, *out, [](const uint32_t* x) {
@@ -351,23 +362,33 @@ void RegisterRandomKernels(KernelRegistry& r) {
   r.Add<FillKernel<Uniform>>({.op = "RandomUniform", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
   r.Add<FillKernel<Normal>>({.op = "RandomStandardNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
   r.Add<FillKernel<Truncated>>({.op = "TruncatedNormal", .types = {{"dtype", floats}}, .cost = CostlyElementCost});
-  const auto stateless = [&](const char* op, Status (*fill)(KernelContext&)) {
+  const auto filled = [&](const char* op, Status (*fill)(KernelContext&)) {
     r.AddFn({.op = op, .types = {{"dtype", floats}}, .cost = CostlyElementCost}, fill);
   };
-  stateless("StatelessRandomUniform", FillStateless<Uniform, Source::kSeed>);
-  stateless("StatelessRandomUniformV2", FillStateless<Uniform, Source::kKey>);
-  stateless("StatelessRandomNormal", FillStateless<Normal, Source::kSeed>);
-  stateless("StatelessRandomNormalV2", FillStateless<Normal, Source::kKey>);
-  stateless("StatelessTruncatedNormal", FillStateless<Truncated, Source::kSeed>);
-  stateless("StatelessTruncatedNormalV2", FillStateless<Truncated, Source::kKey>);
+  filled("StatelessRandomUniform", FillFrom<Uniform, Source::kSeed>);
+  filled("StatelessRandomUniformV2", FillFrom<Uniform, Source::kKey>);
+  filled("StatelessRandomNormal", FillFrom<Normal, Source::kSeed>);
+  filled("StatelessRandomNormalV2", FillFrom<Normal, Source::kKey>);
+  filled("StatelessTruncatedNormal", FillFrom<Truncated, Source::kSeed>);
+  filled("StatelessTruncatedNormalV2", FillFrom<Truncated, Source::kKey>);
+  for (const char* op : {"StatefulStandardNormal", "StatefulStandardNormalV2"}) {
+    filled(op, FillFrom<Normal, Source::kState>);
+  }
+  filled("StatefulUniform", FillFrom<Uniform, Source::kState>);
+  filled("StatefulTruncatedNormal", FillFrom<Truncated, Source::kState>);
   r.Add<UniformIntKernel<Source::kOwn>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
   r.Add<UniformIntKernel<Source::kSeed>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
   r.Add<UniformIntKernel<Source::kKey>>({.op = "StatelessRandomUniformIntV2"});
+  const std::vector<DType> integers = Types("IDX|u32|u64");
+  r.Add<UniformIntKernel<Source::kState>>({.op = "StatefulUniformInt", .types = {{"dtype", integers}}});
+  r.AddFn({.op = "StatefulUniformFullInt", .types = {{"dtype", integers}}}, FullIntegers<Source::kState>);
+  r.AddFn({.op = "NonDeterministicInts", .types = {{"dtype", integers}}}, FullIntegers<Source::kUnknown>);
   r.AddFn({.op = "StatelessRandomUniformFullInt"}, FullIntegers<Source::kSeed>);
   r.AddFn({.op = "StatelessRandomUniformFullIntV2"}, FullIntegers<Source::kKey>);
   r.AddFn({.op = "StatelessRandomGetKeyCounter"}, KeyCounter);
   r.AddFn({.op = "StatelessRandomGetAlg"}, Algorithm<0>);
   r.AddFn({.op = "StatelessRandomGetKeyCounterAlg"}, KeyCounterAlgorithm);
+  RegisterRandomState(r);
   RegisterRandomSamplers(r);
   RegisterTruncatedNormal(r);
 }

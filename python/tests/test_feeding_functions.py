@@ -70,6 +70,24 @@ def test_generators():
     assert found[0][0].shape == (5, 5) and found[0][0].tolist()[:2] == [[0, -1, 0, 0, 0], [0, 1, 0, 0, 0]]  # the queue fills up with zeros
 
 
+def test_rows_are_padded_along_all_axes():
+    def images():
+        for height, width in ((1, 3), (2, 1), (2, 2)):
+            yield {"x": np.ones([height, width], np.int32)}
+
+    found = rows_of(feeding_functions.enqueue_data(images, 10, num_epochs=1, pad_value=7, enqueue_size=3))
+    assert [row.tolist() for row in found] == [[[1, 1, 1], [7, 7, 7]], [[1, 7, 7], [1, 7, 7]], [[1, 1, 7], [1, 1, 7]]]
+
+
+def test_batches_as_feeds():
+    feed = feeding_functions._ArrayFeedFn(["i", "x"], np.arange(3) + 10, 2, num_epochs=1)
+    assert [{k: v.tolist() for k, v in feed().items()} for _ in range(2)] == [{"i": [0, 1], "x": [10, 11]}, {"i": [2], "x": [12]}]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        feed()
+    with pytest.raises(ValueError, match="Expected 2 placeholders; got 1"):
+        feeding_functions._ArrayFeedFn(["x"], X, 1)
+
+
 def test_what_is_refused():
     with pytest.raises(TypeError, match="data must be"):
         feeding_functions.enqueue_data([1, 2], 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import inspect
+import itertools
 import threading
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from millrace import summary
 from millrace.framework import dtypes
 from millrace.framework.convert import constant
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import OutOfRangeError, at_user_line
 from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import queues, math_ops
@@ -48,9 +49,54 @@ def _orders(count: int, size: int, epochs: Optional[int], generator: np.random.R
         yield waiting
 
 
-def _padded(rows: List[np.ndarray], value: Any) -> np.ndarray:
-    longest = max(len(r) for r in rows)
-    return np.stack([np.concatenate([r, np.full([longest - len(r), *r.shape[1:]], value, r.dtype)]) for r in rows])
+class _RowsFeedFn:
+    """The rows of batches of a table, with the number of each first, epoch after epoch."""
+
+    def __init__(
+        self, placeholders: Any, data: Any, batch_size: int, random_start: bool = False, seed: Optional[int] = None, num_epochs: Optional[int] = None
+    ) -> None:
+        self._arrays, _ = _columns(data)
+        if placeholders is not None and len(placeholders) != len(self._arrays):
+            raise at_user_line(ValueError("Expected {} placeholders; got {}.".format(len(self._arrays), len(placeholders))))
+        self._placeholders = placeholders
+        self._rows = _orders(len(self._arrays[0]), batch_size, num_epochs, np.random.RandomState(seed), random_start)
+
+    def take(self) -> List[np.ndarray]:
+        """The columns of the next batch; StopIteration is the end of the input."""
+        chosen = next(self._rows)
+        return [array[chosen] for array in self._arrays]
+
+    def __call__(self) -> Any:
+        """{placeholder: column} of the next batch; OutOfRangeError at the end."""
+        try:
+            return dict(zip(self._placeholders, self.take()))
+        except StopIteration:
+            raise at_user_line(OutOfRangeError(None, None, "All epochs have been emitted.")) from None
+
+
+_ArrayFeedFn = _OrderedDictNumpyFeedFn = _PandasFeedFn = _RowsFeedFn
+
+
+def _fill_array(arr: np.ndarray, seq: Any, fillvalue: Any = 0) -> None:
+    """Sets an array to what lies in sequences, each at the start of its axis, and a value behind."""
+    if arr.ndim == 1:
+        arr[: len(seq)] = seq
+        arr[len(seq) :] = fillvalue
+        return
+    for part, given in itertools.zip_longest(arr, seq, fillvalue=()):
+        _fill_array(part, given, fillvalue)
+
+
+def _pad_if_needed(batch_key_item: List[np.ndarray], fill_value: Any = 0) -> np.ndarray:
+    """Rows as one array, smaller ones with a value behind what they have along each axis."""
+    ranks = {np.ndim(row) for row in batch_key_item}
+    if len(ranks) > 1:
+        raise at_user_line(ValueError("Padding requires all samples must have same rank."))
+    if len({np.shape(row) for row in batch_key_item}) == 1:
+        return np.stack(batch_key_item)
+    made = np.empty((len(batch_key_item), *map(max, zip(*map(np.shape, batch_key_item)))), batch_key_item[0].dtype)
+    _fill_array(made, batch_key_item, fill_value)
+    return made
 
 
 def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad: Any) -> Tuple[Callable[[], Any], List[np.ndarray]]:
@@ -81,7 +127,7 @@ def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad
                 called = getattr(data, "__name__", data)
                 raise KeyError("key mismatch between dicts emitted by %s. Expected %s keys; got %s" % (called, names, sorted(row)))
         columns = [[np.asarray(row[name]) for row in chosen] for name in names]
-        return [_padded(column, pad) if pad is not None and column[0].ndim else np.stack(column) for column in columns]
+        return [_pad_if_needed(column, pad) if pad is not None and column[0].ndim else np.stack(column) for column in columns]
 
     return take, [np.asarray(first[name])[None] for name in names]
 
@@ -110,20 +156,18 @@ def enqueue_data(
             taken, samples = _of_generator(data, enqueue_size, num_epochs, pad_value)
             sources = [taken] * num_threads
         else:
-            arrays, _ = _columns(data)
-            samples = arrays
+            samples, _ = _columns(data)
             share = -(-num_epochs // num_threads) if num_epochs is not None else None
             left = num_epochs
             sources = []
             for i in range(num_threads):
                 epochs = None if left is None else min(left, share or 0)
                 left = None if left is None else left - (epochs or 0)
-                generator = np.random.RandomState(None if seed is None else seed + i)
-                sources.append(_taker(arrays, _orders(len(arrays[0]), enqueue_size, epochs, generator, shuffle)))
+                sources.append(_RowsFeedFn(None, data, enqueue_size, shuffle, None if seed is None else seed + i, epochs).take)
         types = [dtypes.string if a.dtype.kind in "OUS" else dtypes.as_dtype(a.dtype) for a in samples]
         shapes = [TensorShape(a.shape[1:]) for a in samples]
         if pad_value is not None:
-            shapes = [TensorShape([None, *s.as_list()[1:]]) if s.ndims else s for s in shapes]
+            shapes = [TensorShape([None] * s.ndims) if s.ndims else s for s in shapes]
         if shuffle:
             least = int(capacity / 4) if min_after_dequeue is None else min_after_dequeue
             queue: Any = queues.RandomShuffleQueue(capacity, least, types, shapes, seed=seed)
@@ -145,14 +189,6 @@ def enqueue_data(
 
 
 _enqueue_data = enqueue_data
-
-
-def _taker(arrays: List[np.ndarray], rows: Iterator[np.ndarray]) -> Callable[[], Any]:
-    def take() -> Any:
-        chosen = next(rows)  # StopIteration is the end of the input
-        return [array[chosen] for array in arrays]
-
-    return take
 
 
 def _locked(function: Callable[[], Any], lock: Any) -> Callable[[], Any]:

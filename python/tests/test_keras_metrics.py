@@ -88,7 +88,7 @@ def test_areas_under_curves(weighted):
         total += ((inner[:-1] + inner[1:]) / 2).mean() * (tp[a] - tp[a + 1]) / (tp[a + 1] + fn[a + 1])
     assert counted(M.AUC(10, "PR"), batches) == pytest.approx(total, rel=1e-3)
     assert M.AUC.from_config(M.AUC(10, "PR").get_config()).get_config()["curve"] == "PR"
-    with pytest.raises(ValueError, match="Invalid AUCCurve"):
+    with pytest.raises(ValueError, match="Invalid AUC curve value"):
         M.AUC(curve="XYZ")
 
 
@@ -423,3 +423,42 @@ def test_a_step_without_input_counts_nothing():
             with pytest.raises(tf.errors.OutOfRangeError):
                 session.run(update)
         assert session.run(mean.result()) == 1.5
+
+
+def test_ragged_values():
+    truth, said = tf.ragged.constant([[1.0], [0.0, 1.0]]), tf.ragged.constant([[0.9], [0.8, 0.3]])
+    weights = tf.ragged.constant([[1.0], [2.0, 1.0]])
+    made = [tf.keras.metrics.BinaryAccuracy()(truth, said), tf.keras.metrics.Mean()(said, sample_weight=weights), tf.keras.metrics.TruePositives()(truth, said)]
+    with tf.Session() as sess:
+        tf.keras.backend.set_session(sess)
+        tf.keras.backend.get_session()
+        np.testing.assert_allclose(sess.run(made), [1 / 3, (0.9 + 1.6 + 0.3) / 4, 1])
+    with pytest.raises(TypeError, match="acceptable types"):
+        tf.keras.metrics.BinaryAccuracy()(truth, tf.zeros([2, 2]))
+
+
+def test_ranks_that_steps_tell():
+    t, p, w = (tf.placeholder(tf.float32) for _ in range(3))
+    made = tf.keras.metrics.SparseCategoricalAccuracy()(t, p, w)
+    with tf.Session() as sess:
+        tf.keras.backend.set_session(sess)
+        tf.keras.backend.get_session()
+        got = sess.run(made, {t: [2, 1], p: [[0.1, 0.1, 0.8], [0.05, 0, 0.95]], w: [[0.5], [0.2]]})
+    assert got == pytest.approx(0.5 / 0.7)
+
+
+def test_areas_of_other_curves():
+    with pytest.raises(ValueError, match='Invalid AUC curve value "Invalid".'):
+        tf.keras.metrics.AUC(curve="Invalid")
+    with pytest.raises(ValueError, match='Invalid AUC summation method value "none".'):
+        tf.keras.metrics.AUC(summation_method="none")
+
+
+def test_metrics_in_functions_of_the_graph():
+    metric = tf.keras.metrics.MeanTensor()
+    first = tf.contrib.eager.defun(lambda x: metric(x))(tf.constant([100.0, 40.0]))
+    with tf.Session() as sess:
+        tf.keras.backend.set_session(sess)
+        tf.keras.backend.get_session()
+        assert sess.run(first).tolist() == [100, 40]
+        assert sess.run(metric.count).tolist() == [1, 1]

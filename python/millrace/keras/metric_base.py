@@ -17,6 +17,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph, init_scope, name_scope
 from millrace.keras import backend as K
 from millrace.keras import initializers
+from millrace.keras.utils.metrics_utils import ragged_assert_compatible_and_get_flat_values
 from millrace.layers.base import Layer
 from millrace.layers.nodes import listed
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
@@ -63,11 +64,11 @@ class Metric(Layer):
     ) -> Any:
         """Makes a variable, which is in no collection of the graph: reset_states starts it again."""
         del aggregation, synchronization  # there is one replica
-        graph, kind = get_default_graph(), dtypes.as_dtype(dtype or self.dtype)
+        kind = dtypes.as_dtype(dtype or self.dtype)
         start = initializers.get(initializer or "zeros")
         with init_scope():
             made = Variable(lambda: start([int(d) for d in shape], dtype=kind), trainable=False, name=name, collections=[], use_resource=True)
-        graph.__dict__.setdefault("_keras_metric_variables", []).append(made)
+        made.graph.__dict__.setdefault("_keras_metric_variables", []).append(made)
         self._non_trainable_weights.append(made)
         return made
 
@@ -113,17 +114,31 @@ def fitted(y_true: Any, y_pred: Any, dtype: Any = None) -> Any:
     y_true = convert_to_tensor(y_true)
     if dtype is not None:
         y_pred, y_true = math_ops.cast(y_pred, dtype), math_ops.cast(y_true, dtype)
-    shape = y_pred.get_shape()
-    if shape.ndims is not None and y_true.get_shape().ndims == shape.ndims - 1 and shape.as_list()[-1] != 1:
+    shape, rank = y_pred.get_shape(), y_true.get_shape().ndims
+    if shape.ndims is None or rank is None:  # steps tell
+        one = gen_ops.equal(array_ops.shape(y_pred)[-1:], 1)  # of a number there is no last dimension
+        alone = gen_ops.logical_and(math_ops.reduce_all(one), gen_ops.equal(array_ops.rank(y_pred) - array_ops.rank(y_true), 1))
+        return y_true, control_flow_ops.cond(alone, lambda: array_ops.squeeze(y_pred, [-1]), lambda: array_ops.identity(y_pred))
+    if rank == shape.ndims - 1 and shape.as_list()[-1] != 1:
         return y_true, y_pred  # numbers of classes, and what is said of each class
     return remove_squeezable_dimensions(y_true, y_pred)
+
+
+def flat(y_true: Any, y_pred: Any, sample_weight: Any) -> Any:
+    """Truth, prediction and weights: of ragged ones the flat values, whose rows must be the same."""
+    (y_true, y_pred), sample_weight = ragged_assert_compatible_and_get_flat_values([y_true, y_pred], sample_weight)
+    return y_true, y_pred, sample_weight
 
 
 def spread_weights(weights: Any, values: Tensor) -> Tensor:
     """Weights in the shape of values: a last dimension of 1 is taken off or added where the ranks are one apart."""
     weights = math_ops.cast(weights, values.dtype.base_dtype)
     have, want = weights.get_shape().ndims, values.get_shape().ndims
-    if have and want is not None and have - want == 1:
+    if have is None or want is None:  # steps tell
+        sizes, more = array_ops.shape(weights), array_ops.rank(weights) - array_ops.rank(values)
+        longer = array_ops.concat([sizes, [1]], 0)[: array_ops.size(sizes) - gen_ops.maximum(more, -1)]
+        weights = array_ops.reshape(weights, control_flow_ops.cond(gen_ops.equal(math_ops.abs(more), 1), lambda: longer, lambda: array_ops.identity(sizes)))
+    elif have and want is not None and have - want == 1:
         weights = array_ops.squeeze(weights, [-1])
     elif have and want is not None and want - have == 1:
         weights = array_ops.expand_dims(weights, -1)
@@ -143,6 +158,7 @@ class _Total(Metric):
 
     def update_state(self, values: Any, sample_weight: Any = None) -> Operation:
         """Counts values; weights have their shape, or fewer dimensions."""
+        (values,), sample_weight = ragged_assert_compatible_and_get_flat_values([values], sample_weight)
         values = math_ops.cast(values, self.dtype)
         if sample_weight is not None:
             weights = math_ops.cast(sample_weight, self.dtype)
@@ -198,6 +214,7 @@ class MeanRelativeError(Mean):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operation:  # type: ignore[override]
         """Counts a batch."""
+        y_true, y_pred, sample_weight = flat(y_true, y_pred, sample_weight)
         y_true, y_pred = fitted(y_true, y_pred, self.dtype)
         normalizer, y_pred = remove_squeezable_dimensions(self.normalizer, y_pred)
         return super().update_state(gen_ops.div_no_nan(math_ops.abs(y_true - y_pred), normalizer), sample_weight)
@@ -215,6 +232,7 @@ class RootMeanSquaredError(Mean):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operation:  # type: ignore[override]
         """Counts a batch."""
+        y_true, y_pred, sample_weight = flat(y_true, y_pred, sample_weight)
         y_true, y_pred = fitted(y_true, y_pred, self.dtype)
         return super().update_state(gen_ops.squared_difference(y_pred, y_true), sample_weight)
 
@@ -242,7 +260,7 @@ class MeanTensor(Metric):
         if self._shape is None:
             self._shape = shape
             self._total, self._count = self.add_weight("total", shape.as_list()), self.add_weight("count", shape.as_list())
-            K.get_session()  # it gives them their first values: no initializer of before knows them
+            K.get_session((self._total,))  # it gives them their first values: no initializer of before knows them
         elif shape != self._shape:
             raise at_user_line(
                 ValueError(
@@ -276,6 +294,7 @@ class MeanMetricWrapper(Mean):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operation:  # type: ignore[override]
         """Counts a batch."""
+        y_true, y_pred, sample_weight = flat(y_true, y_pred, sample_weight)
         y_true, y_pred = fitted(y_true, y_pred, self.dtype)
         return super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), sample_weight)
 

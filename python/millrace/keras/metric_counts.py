@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from millrace.framework import dtypes
@@ -11,7 +10,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, control_dependencies
 from millrace.keras import backend as K
 from millrace.layers.nodes import listed
-from millrace.keras.metric_base import Metric, fitted, spread_weights, value_of
+from millrace.keras.metric_base import Metric, fitted, flat, spread_weights, value_of
+from millrace.keras.utils.metrics_utils import AUCCurve, AUCSummationMethod, one_of
 from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.confusion_matrix import confusion_matrix
 
@@ -50,6 +50,7 @@ class _Counts(Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operation:
         """Counts a batch of predictions from 0 to 1."""
+        y_true, y_pred, sample_weight = flat(y_true, y_pred, sample_weight)
         y_true, y_pred = fitted(y_true, y_pred, self.dtype)
         with control_dependencies(
             [
@@ -216,28 +217,6 @@ class SpecificityAtSensitivity(_AtOther):
         return {"num_thresholds": self.num_thresholds, "sensitivity": self.sensitivity, **super().get_config()}
 
 
-class AUCCurve(enum.Enum):
-    """The curve under which an area lies."""
-
-    ROC = "ROC"
-    PR = "PR"
-
-
-class AUCSummationMethod(enum.Enum):
-    """How an area is summed up between thresholds."""
-
-    INTERPOLATION = "interpolation"
-    MAJORING = "majoring"
-    MINORING = "minoring"
-
-
-def _one_of(kind: Any, value: Any) -> Any:
-    for member in kind:
-        if value is member or isinstance(value, str) and value.lower() == member.value.lower():
-            return member
-    raise at_user_line(ValueError('Invalid %s: "%s". Valid options are: %s' % (kind.__name__, value, [m.value for m in kind])))
-
-
 class AUC(_Counts):
     """The area under the curve of hits over false alarms (ROC), or of precision over recall (PR)."""
 
@@ -253,7 +232,7 @@ class AUC(_Counts):
         if thresholds is None and num_thresholds <= 1:
             raise at_user_line(ValueError("`num_thresholds` must be > 1."))
         inner = sorted(_checked(thresholds, 0)) if thresholds is not None else [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
-        self.curve, self.summation_method = _one_of(AUCCurve, curve), _one_of(AUCSummationMethod, summation_method)
+        self.curve, self.summation_method = one_of(AUCCurve, curve, "curve"), one_of(AUCSummationMethod, summation_method, "summation method")
         self.thresholds = [-K.epsilon(), *inner, 1 + K.epsilon()]
         self.num_thresholds = len(self.thresholds)
         super().__init__(_ALL, self.thresholds, name, dtype)

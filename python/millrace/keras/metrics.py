@@ -69,8 +69,8 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     """How often the most probable class is right."""
     y_true = math_ops.cast(y_true, dtypes.int64)
-    if K.ndim(y_true) is None or K.ndim(y_true) == K.ndim(y_pred):
-        y_true = math_ops.reduce_max(y_true, -1)
+    if K.ndim(y_true) is not None and K.ndim(y_true) == K.ndim(y_pred):
+        y_true = array_ops.squeeze(y_true, [-1])
     return math_ops.cast(gen_ops.equal(y_true, math_ops.argmax(y_pred, -1)), dtypes.float32)
 
 

@@ -1,14 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensorflow.python.keras.utils.metrics_utils: ragged values of metrics."""
+"""tensorflow.python.keras.utils.metrics_utils: how areas are measured, and ragged values of metrics."""
 
 from __future__ import annotations
 
+import enum
 from typing import Any, List, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import control_dependencies
 from millrace.ops import array_ops, check_ops
 from millrace.ops.ragged.tensor import RaggedTensor
+
+
+class AUCCurve(enum.Enum):
+    """The curve under which an area lies."""
+
+    ROC = "ROC"
+    PR = "PR"
+
+
+class AUCSummationMethod(enum.Enum):
+    """How an area is summed up between thresholds."""
+
+    INTERPOLATION = "interpolation"
+    MAJORING = "majoring"
+    MINORING = "minoring"
+
+
+def one_of(kind: Any, value: Any, what: str) -> Any:
+    """The member of an enumeration, or of that name. ValueError where there is none."""
+    for member in kind:
+        if value is member or isinstance(value, str) and value.lower() == member.value.lower():
+            return member
+    raise at_user_line(ValueError('Invalid AUC %s value "%s". Valid options are: %s' % (what, value, [m.value for m in kind])))
 
 
 def ragged_assert_compatible_and_get_flat_values(values: Any, mask: Any = None) -> Tuple[Any, Any]:

@@ -278,6 +278,7 @@ estimator.python.estimator.multi_head = contrib.estimator
 estimator.python.estimator.early_stopping estimator.python.estimator.hooks = estimator.experimental
 estimator.python.estimator.rnn = contrib.estimator_rnn
 estimator.python.estimator.replicate_model_fn = contrib.replication
+estimator.python.estimator.dnn_with_layer_annotations = contrib.layer_annotations
 estimator.python.estimator.saved_model_estimator = contrib.saved_model_estimator
 session_bundle = %
 session_bundle.bundle_shim session_bundle.constants session_bundle.exporter session_bundle.gc session_bundle.session_bundle = contrib.session_bundle.%

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.estimator: recurrent estimators, and estimators of SavedModels."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,24 @@ def test_towers_that_cannot_be(tmp_path):
         _towers(1.0, "none", ["/cpu:0"])
     with tf.Graph().as_default(), pytest.raises(ValueError, match="wrap optimizers with TowerOptimizer"):
         _towers(1.0, "weighted_sum", ["/cpu:0", "/cpu:0"], lambda o: o)({"x": x[:2]}, x[:2], E.ModeKeys.TRAIN, {"rate": 1.0})
+
+
+@pytest.mark.parametrize("of_today", [False, True])
+def test_annotated_inputs(tmp_path, of_today):
+    fc = tf.feature_column
+    columns = [fc.embedding_column(fc.categorical_column_with_vocabulary_list("c", ["a", "b"]), 3), fc.numeric_column("x")]
+    if not of_today:
+        columns[1] = fc.bucketized_column(columns[1], [0.0, 1.0])
+    made = C.DNNRegressorWithLayerAnnotations([4], columns, str(tmp_path))
+    features = {"x": tf.constant([[1.0], [2.0]]), "c": tf.constant([["a"], ["b"]]), "unused": tf.constant([1, 2])}
+    with tf.get_default_graph().as_default() as graph:
+        spec = made.model_fn(features, None, E.ModeKeys.PREDICT, made.config)
+    kept = {
+        name: graph.get_collection("layer_annotat%ss/%s" % ("on" if "proc" in name[:4] else "ion", name))
+        for name in ("processed_features/keys", "unprocessed_features/keys", "feature_columns")
+    }
+    assert spec.predictions and sorted(kept["unprocessed_features/keys"]) == ["c", "x"] and kept["processed_features/keys"] == [c.name for c in columns]
+    assert [pickle.loads(column).name for column in kept["feature_columns"]] == [c.name for c in columns]
+    info = tf.MetaGraphDef.FromString(tf.train.export_meta_graph().SerializeToString()).collection_def["layer_annotatons/processed_features/values"]
+    found = tf.saved_model.utils.build_tensor_info(features["x"])
+    assert info.any_list.value[0].Unpack(found) and [d.size for d in found.tensor_shape.dim] == [2, 3]

@@ -35,6 +35,7 @@ from millrace.estimator.spec import ModeKeys
 from millrace.contrib.estimator_exporter import StepsExporter  # noqa: F401
 from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
 from millrace.contrib.estimator_rnn import RNNClassifier, RNNEstimator  # noqa: F401
+from millrace.contrib.layer_annotations import DNNClassifierWithLayerAnnotations, DNNRegressorWithLayerAnnotations  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401
 from millrace.contrib.saved_model_estimator import SavedModelEstimator  # noqa: F401
 from millrace.ops import gen_ops, math_ops, nn_ops

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
@@ -64,8 +65,11 @@ def _dnn_logit_fn_builder(
     dropout: Optional[float],
     input_layer_partitioner: Any,
     batch_norm: bool = False,
+    cols_to_output_tensors: Optional[Dict[Any, Any]] = None,
 ) -> Callable[..., Any]:
-    """A function (features, mode) that gives a deep model's logits: of `units` numbers, or a list of logits for a list of units."""
+    """A function (features, mode) that gives a deep model's logits: of `units` numbers, or a list of logits for a list of units.
+
+    It tells cols_to_output_tensors what each column has made of the features."""
     if not isinstance(units, (int, list)):
         raise at_user_line(ValueError("units must be an int or list.  Given type: %s" % type(units)))
 
@@ -79,7 +83,12 @@ def _dnn_logit_fn_builder(
         training = mode == ModeKeys.TRAIN
         with variable_scope("input_from_feature_columns", values=tuple(features.values()), partitioner=input_layer_partitioner):
             by_layer = feature_column.is_feature_column_v2(feature_columns)
-            net = DenseFeatures(feature_columns, name="input_layer")(features) if by_layer else feature_column.input_layer(features, feature_columns)
+            inputs = (
+                DenseFeatures(feature_columns, name="input_layer")
+                if by_layer
+                else functools.partial(feature_column.input_layer, feature_columns=feature_columns)
+            )
+            net = inputs(features, cols_to_output_tensors=cols_to_output_tensors)
         for i, size in enumerate(hidden_units):
             with variable_scope("hiddenlayer_%d" % i, values=(net,)) as scope:
                 net = layers.dense(net, size, activation_fn, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)  # type: ignore[arg-type]
@@ -108,13 +117,15 @@ def _dnn_model_fn(
     input_layer_partitioner: Any = None,
     config: Any = None,
     batch_norm: bool = False,
+    cols_to_output_tensors: Optional[Dict[Any, Any]] = None,
 ) -> EstimatorSpec:
     """A deep model."""
     _check_features(features)
     optimizer = get_optimizer_instance(optimizer, _DEEP_RATE)
     with variable_scope("dnn", values=tuple(features.values()), partitioner=min_max_variable_partitioner(max_partitions=_replicas(config))):
+        partitioner = _tables_partitioner(input_layer_partitioner, config)
         logits = _dnn_logit_fn_builder(
-            head.logits_dimension, hidden_units, feature_columns, activation_fn, dropout, _tables_partitioner(input_layer_partitioner, config), batch_norm
+            head.logits_dimension, hidden_units, feature_columns, activation_fn, dropout, partitioner, batch_norm, cols_to_output_tensors
         )(features=features, mode=mode)
         return head.create_estimator_spec(
             features=features,

@@ -85,7 +85,7 @@ def test_losses_of_models():
         assert a == pytest.approx(b + c, rel=1e-5) and c > 0
         main, rest = session.run(parts)
         assert main == pytest.approx(2 * rest, rel=1e-3)
-    with pytest.raises(ValueError, match="exactly one"):
+    with pytest.raises(ValueError, match="cannot both be"):
         gan.losses.combine_adversarial_loss(loss, model, 1.0)
     with pytest.raises(ValueError, match="must be an `InfoGANModel`"):
         gan.gan_loss(model, mutual_information_penalty_weight=1.0)

@@ -11,9 +11,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from millrace.framework import arguments
 from millrace import gfile, tf_logging
 from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.convert import constant
 from millrace.framework.errors import OutOfRangeError, at_user_line
-from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
-from millrace.ops import array_ops, control_flow_ops, math_ops
+from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, get_collection, get_default_graph, name_scope
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.variables import trainable_variables
 from millrace.protos import definitions
 from millrace.timeline import Timeline
@@ -118,18 +119,31 @@ def _write_trace(metadata: Any, path: str) -> None:
 
 
 def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Dict[str, Any]) -> Tuple[Any, bool]:
-    """(the loss of one step, whether to stop)."""
-    traced = train_step_kwargs.get("trace_every_n_steps")
-    traced = bool(traced) and sess.run(global_step) % traced == 0
-    metadata = definitions.RunMetadata() if traced else None
-    loss = sess.run(train_op, options=definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE) if traced else None, run_metadata=metadata)
-    step = sess.run(global_step)
+    """(the loss of one step, whether to stop), as tensors of train_step_kwargs say: should_trace (into logdir), should_log and should_stop."""
+    metadata, options, began = None, None, time.time()
+    if "should_trace" in train_step_kwargs:
+        if "logdir" not in train_step_kwargs:
+            raise at_user_line(ValueError("logdir must be present in train_step_kwargs when should_trace is present"))
+        if sess.run(train_step_kwargs["should_trace"]):
+            metadata, options = definitions.RunMetadata(), definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE)
+    loss = sess.run(train_op, options=options, run_metadata=metadata)
+    took = time.time() - began
     if metadata is not None:
-        _write_trace(metadata, os.path.join(train_step_kwargs["logdir"], "tf_trace-%d.json" % step))
-    limit, every = train_step_kwargs.get("number_of_steps"), train_step_kwargs.get("log_every_n_steps")
-    if every and step % every == 0:
-        tf_logging.info("global step %d: loss = %.4f", step, loss)
-    return loss, limit is not None and step >= limit
+        _write_trace(metadata, os.path.join(train_step_kwargs["logdir"], "tf_trace-%d.json" % sess.run(global_step)))
+    if "should_log" in train_step_kwargs and sess.run(train_step_kwargs["should_log"]):
+        tf_logging.info("global step %d: loss = %.4f (%.3f sec/step)", sess.run(global_step), loss, took)
+    return loss, "should_stop" in train_step_kwargs and bool(sess.run(train_step_kwargs["should_stop"]))
+
+
+def _step_arguments(global_step: Any, number_of_steps: Optional[int], log_every_n_steps: int, trace_every_n_steps: Any, logdir: Any) -> Dict[str, Any]:
+    """What a step function is told."""
+    with name_scope("train_step"):
+        made: Dict[str, Any] = {"should_stop": gen_ops.greater_equal(global_step, number_of_steps) if number_of_steps else constant(False)}
+        if log_every_n_steps > 0:
+            made["should_log"] = gen_ops.equal(math_ops.mod(global_step, log_every_n_steps), 0)
+        if trace_every_n_steps is not None:
+            made.update(should_trace=gen_ops.equal(math_ops.mod(global_step, trace_every_n_steps), 0), logdir=logdir)
+        return made
 
 
 def _wait_for_step(sess: Any, global_step: Any, step: int) -> None:
@@ -168,15 +182,17 @@ def train(
     arguments.only(None, sync_optimizer=sync_optimizer)
     if train_op is None:
         raise ValueError("train_op cannot be None.")
-    graph = graph or (train_op.graph if not isinstance(train_op, Operation) else get_default_graph())
+    graph = graph or (train_op.graph if isinstance(train_op, Tensor) else get_default_graph())
     with graph.as_default():
         global_step = get_or_create_global_step() if global_step is None else global_step
     if logdir is None:
         given = dict(summary_op=None if summary_op is Supervisor.USE_DEFAULT else summary_op, saver=saver, trace_every_n_steps=trace_every_n_steps)
         for name in (name for name, value in given.items() if value is not None):
             raise at_user_line(ValueError("Cannot provide %s because logdir=None" % name))
-    keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps, trace_every_n_steps=trace_every_n_steps, logdir=logdir)
-    keywords.update(train_step_kwargs or {})
+    if train_step_kwargs is None:
+        with graph.as_default():
+            traced = trace_every_n_steps if is_chief else None
+            train_step_kwargs = _step_arguments(global_step, number_of_steps, log_every_n_steps, traced, logdir)
     watcher = Supervisor(
         graph=graph,
         is_chief=is_chief,
@@ -202,7 +218,7 @@ def train(
         stop = False
         try:
             while not stop and not watcher.should_stop():
-                loss, stop = train_step_fn(sess, train_op, global_step, keywords)
+                loss, stop = train_step_fn(sess, train_op, global_step, train_step_kwargs)
         except OutOfRangeError as error:  # the end of the input
             tf_logging.info("Caught OutOfRangeError. Stopping Training. %s", error)
         if logdir and watcher.is_chief and watcher.saver:

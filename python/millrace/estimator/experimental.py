@@ -49,12 +49,12 @@ class _StopOnPredicateHook(SessionRunHook):
     def __init__(self, should_stop_fn: Callable[[], bool], run_every_secs: Any = 60, run_every_steps: Any = None) -> None:
         if not callable(should_stop_fn):
             raise at_user_line(TypeError("`should_stop_fn` must be callable."))
-        self._should_stop, self._timer, self._variable = should_stop_fn, SecondOrStepTimer(run_every_secs, run_every_steps), None  # type: Any, Any, Any
+        self._should_stop, self._timer, self._stop_var = should_stop_fn, SecondOrStepTimer(run_every_secs, run_every_steps), None  # type: Any, Any, Any
 
     def begin(self) -> None:
         """Makes the variable."""
-        self._step, self._variable = get_global_step(), _get_or_create_stop_var()
-        self._stop = self._variable.assign(True)
+        self._step, self._stop_var = get_global_step(), _get_or_create_stop_var()
+        self._stop = self._stop_var.assign(True)
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the step."""
@@ -76,11 +76,11 @@ class _CheckForStoppingHook(SessionRunHook):
 
     def begin(self) -> None:
         """Finds the variable."""
-        self._variable = _get_or_create_stop_var()
+        self._stop_var = _get_or_create_stop_var()
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for it."""
-        return SessionRunArgs(self._variable.value())
+        return SessionRunArgs(self._stop_var)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Stops."""

@@ -9,6 +9,7 @@ import inspect
 from typing import Any, Callable, Optional
 
 from millrace.contrib.gan import eval as gan_eval
+from millrace.contrib.gan import model_losses, models
 from millrace.contrib.gan import train as gan_train
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
@@ -65,7 +66,7 @@ class GANEstimator(Estimator):
                     raise at_user_line(ValueError("`labels` must be `None` when mode is `predict`. Instead, found %s" % (labels,)))
                 with variable_scope("Generator"):
                     return EstimatorSpec(mode, predictions=generate(features))
-            model = gan_train.gan_model(generate, judge, convert_to_tensor(labels), features, check_shapes=False)
+            model = models.gan_model(generate, judge, convert_to_tensor(labels), features, check_shapes=False)
             for kind in add_summaries if isinstance(add_summaries, (list, tuple)) else [add_summaries]:
                 if kind:
                     _SUMMARIES[SummaryType(kind)](model)
@@ -98,7 +99,7 @@ class GANEstimator(Estimator):
         from millrace import metrics
 
         given = {"generator_loss_fn": generator_loss_fn, "discriminator_loss_fn": discriminator_loss_fn}
-        loss = gan_train.gan_loss(model, add_summaries=use_loss_summaries, **{k: v for k, v in given.items() if v is not None})
+        loss = model_losses.gan_loss(model, add_summaries=use_loss_summaries, **{k: v for k, v in given.items() if v is not None})
         total = loss.generator_loss + loss.discriminator_loss
         if mode == ModeKeys.EVAL:
             found = {"generator_loss": metrics.mean(loss.generator_loss), "discriminator_loss": metrics.mean(loss.discriminator_loss)}

@@ -42,6 +42,27 @@ ACGANModel = _made(
 CycleGANModel = _made(
     "CycleGANModel", ("model_x2y", "model_y2x", "reconstructed_x", "reconstructed_y"), "Two GANModels, from one kind of data to another and back."
 )
+StarGANModel = _made(
+    "StarGANModel",
+    (
+        "input_data",
+        "input_data_domain_label",
+        "generated_data",
+        "generated_data_domain_target",
+        "reconstructed_data",
+        "discriminator_input_data_source_predication",
+        "discriminator_generated_data_source_predication",
+        "discriminator_input_data_domain_predication",
+        "discriminator_generated_data_domain_predication",
+        "generator_variables",
+        "generator_scope",
+        "generator_fn",
+        "discriminator_variables",
+        "discriminator_scope",
+        "discriminator_fn",
+    ),
+    "A generator that brings data to other domains and back, a discriminator that tells domains too, and what they give.",
+)
 GANLoss = _made("GANLoss", ("generator_loss", "discriminator_loss"), "What each side is to make small.")
 CycleGANLoss = _made("CycleGANLoss", ("loss_x2y", "loss_y2x"), "The GANLoss of both directions.")
 GANTrainOps = _made(

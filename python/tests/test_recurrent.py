@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 KERNEL = np.sin(np.arange(10.0)).reshape(5, 2)
 INPUTS = np.cos(np.arange(36.0)).reshape(4, 3, 3)  # [time, batch, width]
@@ -350,3 +351,17 @@ def test_a_list_lies_with_what_is_first_written_to_it():
 
     assert devices() == ["", "/job:worker/task:1/device:CPU:0"]
     assert devices(colocate_with_first_write_call=False) == ["/job:worker/task:0/device:CPU:0"] * 2
+
+
+def test_shapes_of_states_are_put_together():
+    rnn_cell_impl = names.find("python.ops.rnn_cell_impl")
+    size = tf.placeholder(tf.int32, [])
+    assert rnn_cell_impl._concat(2, [3, None], static=True) == [2, 3, None] and rnn_cell_impl._concat(size, 3, static=True) == [None, 3]
+    assert rnn_cell_impl._concat(tf.placeholder(tf.int32), 3, static=True) is None
+    states = rnn_cell_impl._zero_state_tensors((2, tf.TensorShape([3, 4])), size, tf.float64)
+    assert [s.shape.as_list() for s in states] == [[None, 2], [None, 3, 4]]
+    with tf.Session() as session:
+        assert [s.shape for s in session.run(states, {size: 5})] == [(5, 2), (5, 3, 4)]
+        assert session.run(rnn_cell_impl._concat(size, tf.constant([2, 1])), {size: 5}).tolist() == [5, 2, 1]
+    with pytest.raises(ValueError, match="prefix or suffix of None"):
+        rnn_cell_impl._concat(2, [3, None])

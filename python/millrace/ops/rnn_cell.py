@@ -12,7 +12,7 @@ from millrace.ops.rnn_cells import (  # noqa: F401
     RNNCell,
     _LayerRNNCell,
 )
-from millrace.ops.rnn_parts import _BIAS_VARIABLE_NAME, _WEIGHTS_VARIABLE_NAME, _depth, _linear, _Linear, _zeros  # noqa: F401
+from millrace.ops.rnn_parts import _BIAS_VARIABLE_NAME, _WEIGHTS_VARIABLE_NAME, _concat, _depth, _linear, _Linear, _zero_state_tensors, _zeros  # noqa: F401
 from millrace.ops.rnn_wrappers import (  # noqa: F401
     DeviceWrapper,
     DropoutWrapper,

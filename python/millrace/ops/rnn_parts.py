@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
@@ -15,16 +15,45 @@ from millrace.ops import array_ops, init_ops, matrix_ops, nn_ops
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 
+def _concat(prefix: Any, suffix: Any, static: bool = False) -> Any:
+    """A batch's shape and what comes behind it, each a number, a shape or a tensor, as one: a tensor, or as far as it is known a list."""
+    known = [_known_dims(part) for part in (prefix, suffix)]
+    if static:
+        whole = known[0].concatenate(known[1])
+        return None if whole.ndims is None else whole.as_list()
+    tensors = []
+    for part, shape in zip((prefix, suffix), known):
+        if isinstance(part, Tensor):
+            tensors.append(array_ops.expand_dims(part, 0) if part.shape.ndims == 0 else part)
+        elif shape.is_fully_defined():
+            tensors.append(convert_to_tensor(shape.as_list(), dtypes.int32))
+        else:
+            raise at_user_line(ValueError("Provided a prefix or suffix of None: %s and %s" % (prefix, suffix)))
+    return array_ops.concat(tensors, 0)
+
+
+def _known_dims(part: Any) -> tensor_shape.TensorShape:
+    """A number or a shape, or what is known of a tensor that is one, as a shape."""
+    if not isinstance(part, Tensor):
+        return tensor_shape.as_shape(part)
+    value = constant_value(part)
+    if value is None and part.shape.is_fully_defined():
+        return tensor_shape.TensorShape([None] * (part.shape.num_elements() or 0))
+    return tensor_shape.as_shape(value)
+
+
 def _zeros(size: Any, batch_size: Any, dtype: Any) -> Tensor:
-    dims = tensor_shape.as_shape(size).as_list()
-    batch = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
-    if isinstance(batch, tensor_shape.Dimension):
-        batch = batch.value
-    if batch is not None:
-        return array_ops.zeros([int(batch)] + dims, dtype)
-    made = array_ops.zeros(array_ops.concat([array_ops.expand_dims(batch_size, 0), convert_to_tensor(dims, dtypes.int32)], 0), dtype)
-    made.set_shape([None] + dims)
+    shape = _concat(batch_size, size, static=True)
+    if shape is not None and None not in shape:
+        return array_ops.zeros(shape, dtype)
+    made = array_ops.zeros(_concat(batch_size, size), dtype)
+    made.set_shape(shape)
     return made
+
+
+def _zero_state_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
+    """States of zeros, of the sizes of a structure."""
+    return nest.map_structure(lambda size: _zeros(size, batch_size, dtype), state_size)
 
 
 def _depth(inputs: Any) -> int:

@@ -309,6 +309,7 @@ distributions.python.ops.vector_student_t._VectorStudentT = distributions.vector
 distributions.python.ops.bijectors = distributions.bijectors
 distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
+distribute = framework.strategy
 cluster_resolver = launch.resolvers
 cluster_resolver.python.training cluster_resolver.python.training.cluster_resolver cluster_resolver.python.training.tpu_cluster_resolver = launch.resolvers
 tpu = %
@@ -381,6 +382,7 @@ execution_callbacks = framework.execution_callbacks
 test = test
 
 [python.ops]
+nccl_ops = contrib.all_reduce
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = . ops.array_ops ops.gen_ops ops.arguments_of_2
 summary_ops_v2 = contrib.summary ops.summary_writers

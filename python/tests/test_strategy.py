@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.distribute where no strategy is chosen."""
+"""tf.distribute where no strategy is chosen, or one of a single replica."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,37 @@ def test_there_is_one_replica():
     with strategy.scope() as same:
         assert same is strategy and not tf.distribute.has_strategy()
     with pytest.raises(AttributeError, match="strategies need servers"):
-        tf.distribute.MirroredStrategy
+        tf.distribute.NcclAllReduce
+
+
+def test_a_strategy_of_one_device():
+    plain = tf.distribute.get_strategy()
+    for strategy in (tf.distribute.OneDeviceStrategy("device:CPU:0"), tf.contrib.distribute.MirroredStrategy(num_gpus=0)):
+        with tf.Graph().as_default(), strategy.scope() as same:
+            assert same is strategy is tf.distribute.get_strategy() and tf.distribute.has_strategy() and strategy.num_replicas_in_sync == 1
+            assert tf.distribute.get_replica_context().strategy is strategy
+            assert tf.constant(1).device == "/device:CPU:0"
+    assert tf.distribute.get_strategy() is plain and not tf.distribute.has_strategy()
+    with pytest.raises(NotImplementedError, match="on 2 devices"):
+        tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
+
+
+def test_estimators_train_and_evaluate_with_it():
+    def model(features, labels, mode):
+        model.seen.append((mode, tf.distribute.get_strategy()))
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        loss = tf.reduce_mean(tf.squared_difference(features * w, labels))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.train.GradientDescentOptimizer(0.5).minimize(loss, tf.train.get_global_step()))
+
+    def data():
+        return tf.data.Dataset.from_tensors(([1.0], [3.0])).repeat(4)
+
+    model.seen = []
+    strategies = [tf.contrib.distribute.OneDeviceStrategy("device:CPU:0"), tf.distribute.MirroredStrategy()]
+    config = tf.estimator.RunConfig().replace(train_distribute=strategies[0], eval_distribute=strategies[1])
+    estimator = tf.estimator.Estimator(model, config=config).train(data, steps=2)
+    assert estimator.evaluate(data)["loss"] == 0
+    assert [(mode, type(strategy)) for mode, strategy in model.seen] == [("train", type(strategies[0])), ("eval", type(strategies[1]))]
 
 
 def test_its_values_are_those_of_all():

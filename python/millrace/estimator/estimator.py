@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import tempfile
@@ -152,7 +153,7 @@ class Estimator:
         """The metrics over `steps` batches, or all."""
         checked = [*_checked_hooks(hooks), *self._convert_eval_steps_to_hooks(steps)]
         path = self._checkpoint_or_none(checkpoint_path)
-        with self._graph() as graph, graph.device(self._device_fn):
+        with self._graph() as graph, graph.device(self._device_fn), _scope_of(self._config.eval_distribute):
             self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.EVAL)
             self._start_warm(path)
@@ -409,7 +410,7 @@ class Estimator:
 
     def _train_model(self, input_fn: Callable[..., Any], hooks: List[SessionRunHook], listeners: List[CheckpointSaverListener]) -> Any:
         config = self._config
-        with self._graph() as graph, graph.device(self._device_fn):
+        with self._graph() as graph, graph.device(self._device_fn), _scope_of(config.train_distribute):
             self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.TRAIN)
             logged = {"loss": spec.loss, "step": get_global_step(graph)}
@@ -480,6 +481,10 @@ def _load_global_step_from_checkpoint_dir(checkpoint_dir: str) -> int:
 
 
 # ---- what is given ----
+
+
+def _scope_of(strategy: Any) -> Any:
+    return contextlib.nullcontext() if strategy is None else strategy.scope()
 
 
 def _checked_hooks(hooks: Any) -> List[SessionRunHook]:

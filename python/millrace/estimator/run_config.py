@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import tf_logging
 from millrace.estimator.util import fn_args
+from millrace.framework import strategy
 from millrace.framework.errors import at_user_line
 from millrace.protos import definitions
 from millrace.train.cluster import ClusterSpec
@@ -29,6 +30,8 @@ _REPLACEABLE = (
     "device_fn",
     "session_creation_timeout_secs",
     "protocol",
+    "train_distribute",
+    "eval_distribute",
 )
 _CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
     "model_dir": (bool, "model_dir should be non-empty"),
@@ -128,9 +131,12 @@ class RunConfig:
         experimental_max_worker_delay_secs: Optional[float] = None,
         session_creation_timeout_secs: float = 7200,
     ) -> None:
-        for name, value in (("train_distribute", train_distribute), ("eval_distribute", eval_distribute), ("experimental_distribute", experimental_distribute)):
-            if value is not None:
-                raise at_user_line(NotImplementedError("%s is not provided: one process trains on all cores of its machine." % name))
+        if experimental_distribute is not None:
+            raise at_user_line(NotImplementedError("experimental_distribute is not provided: one process trains on all cores of its machine."))
+        for name, value in (("train_distribute", train_distribute), ("eval_distribute", eval_distribute)):
+            if value is not None and not isinstance(value, strategy.Strategy):
+                raise at_user_line(NotImplementedError("%s=%r is not provided: one process trains on all cores of its machine." % (name, value)))
+        self._train_distribute, self._eval_distribute = train_distribute, eval_distribute
         if experimental_max_worker_delay_secs is not None:
             raise at_user_line(NotImplementedError("experimental_max_worker_delay_secs is not provided: workers begin within 60 seconds."))
         if save_checkpoints_steps is _UNSET and save_checkpoints_secs is _UNSET:
@@ -233,7 +239,8 @@ class RunConfig:
     device_fn = property(lambda self: self._device_fn, doc="Where operations are placed, or None.")
     session_creation_timeout_secs = property(lambda self: self._session_creation_timeout_secs, doc="How long a session may wait for its chief.")
     protocol = property(lambda self: self._protocol, doc="What servers speak with each other.")
-    train_distribute = eval_distribute = property(lambda self: None, doc="None: one process trains.")
+    train_distribute = property(lambda self: self._train_distribute, doc="The strategy, of one replica, that training is in the scope of, or None.")
+    eval_distribute = property(lambda self: self._eval_distribute, doc="The strategy, of one replica, that evaluation is in the scope of, or None.")
     master = property(lambda self: self._master, doc="The session's target.")
     evaluation_master = property(lambda self: self._evaluation_master, doc="The target of sessions that evaluate.")
     is_chief = property(lambda self: self._is_chief, doc="Whether this process leads.")

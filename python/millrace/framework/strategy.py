@@ -8,6 +8,7 @@ import enum
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from millrace.framework import not_provided
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph, device
 
 
@@ -119,6 +120,38 @@ class Strategy:
         return control_flow_ops.group(value, name=name)
 
 
+class OneDeviceStrategy(Strategy):
+    """One replica, on a device."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """A context whose operations go to the device, where nothing else is said."""
+        global _strategy, _replica
+        around, _strategy, _replica = (_strategy, _replica), self, ReplicaContext(self)
+        try:
+            with device(self._device):
+                yield self
+        finally:
+            _strategy, _replica = around
+
+
+class MirroredStrategy(OneDeviceStrategy):
+    """A replica on each of several devices: on the one that is named, or this machine's processors. More of them are not provided."""
+
+    def __init__(
+        self, devices: Any = None, num_gpus: Optional[int] = None, num_gpus_per_worker: Optional[int] = None, cross_device_ops: Any = None, **of_1_9: Any
+    ) -> None:
+        del cross_device_ops, of_1_9  # there is nothing to put together
+        count = len(devices or ()) or num_gpus or num_gpus_per_worker or 0
+        if count > 1:
+            raise at_user_line(NotImplementedError("MirroredStrategy on %d devices is not provided: one process trains on all cores of its machine." % count))
+        super().__init__(devices[0] if devices else "/device:GPU:0" if count else "/device:CPU:0")
+
+
 class ReplicaContext:
     """What a replica knows of itself."""
 
@@ -150,13 +183,13 @@ _replica = ReplicaContext(_strategy)
 
 
 def get_strategy() -> Strategy:
-    """The one of all programs."""
+    """The one whose scope this is in, or the one of programs that choose none."""
     return _strategy
 
 
 def has_strategy() -> bool:
-    """Whether another one was chosen: never."""
-    return False
+    """Whether a program has chosen one."""
+    return type(_strategy) is not Strategy
 
 
 def in_cross_replica_context() -> bool:

@@ -27,6 +27,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterStateOps(registry);
   RegisterTrainingOps(registry);
   RegisterSdcaOps(registry);
+  RegisterTreeOps(registry);
   RegisterRandomOps(registry);
   RegisterRandomStateOps(registry);
   RegisterCandidateOps(registry);

@@ -16,6 +16,7 @@ void RegisterRnnOps(OpRegistry& registry);          // recurrent cells
 void RegisterStateOps(OpRegistry& registry);        // variables and their updates
 void RegisterTrainingOps(OpRegistry& registry);     // optimizer updates
 void RegisterSdcaOps(OpRegistry& registry);         // dual coordinate ascent
+void RegisterTreeOps(OpRegistry& registry);         // boosted trees
 void RegisterRandomOps(OpRegistry& registry);       // random numbers
 void RegisterRandomStateOps(OpRegistry& registry);  // random numbers of streams in variables
 void RegisterCandidateOps(OpRegistry& registry);    // classes drawn for losses

@@ -30,6 +30,7 @@ import string_rows
 import summary_rows
 import text_rows
 import training_rows
+import tree_rows
 from table import Table
 
 
@@ -46,6 +47,7 @@ def add_to(table: Table) -> None:
         state_rows,
         training_rows,
         solver_rows,
+        tree_rows,
         random_rows,
         summary_rows,
         sparse_rows,

@@ -27,6 +27,7 @@ _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, pyt
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
 _PIPELINE_OPS = "data sets: python/tests/test_data_ops.py"
+_TREES = "trees and quantile streams outlive a step: python/tests/test_boosted_trees.py"
 _SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
@@ -63,6 +64,16 @@ _QUANTIZED = """QuantizeV2 Dequantize QuantizeDownAndShrinkRange Requantize Requ
     RequantizationRangePerChannel QuantizedAdd QuantizedMul QuantizedMatMul QuantizedBiasAdd QuantizedRelu QuantizedRelu6
     QuantizedReluX QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm QuantizedConcat QuantizedReshape
     QuantizedConv2D QuantizedAvgPool QuantizedMaxPool"""
+
+
+_TREE_OPS = """BoostedTreesEnsembleResourceHandleOp IsBoostedTreesEnsembleInitialized BoostedTreesCreateEnsemble
+    BoostedTreesDeserializeEnsemble BoostedTreesSerializeEnsemble BoostedTreesGetEnsembleStates BoostedTreesUpdateEnsemble
+    BoostedTreesUpdateEnsembleV2 BoostedTreesCenterBias BoostedTreesPredict BoostedTreesTrainingPredict
+    BoostedTreesExampleDebugOutputs BoostedTreesQuantileStreamResourceHandleOp
+    IsBoostedTreesQuantileStreamResourceInitialized BoostedTreesCreateQuantileStreamResource
+    BoostedTreesQuantileStreamResourceAddSummaries BoostedTreesFlushQuantileSummaries
+    BoostedTreesQuantileStreamResourceFlush BoostedTreesQuantileStreamResourceGetBucketBoundaries
+    BoostedTreesQuantileStreamResourceDeserialize"""
 
 
 def _both(names: str) -> list[str]:
@@ -126,6 +137,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_QUEUE_OPS, _QUEUES),
     **dict.fromkeys(_BARRIERS + _STAGES + _ACCUMULATORS, _EXCHANGES),
     **dict.fromkeys(_TABLE_OPS, _TABLES),
+    **dict.fromkeys(_TREE_OPS.split(), _TREES),
     **dict.fromkeys(_READER_OPS, _READERS),
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys(_WRITERS.split(), _EVENT_FILES),

@@ -32,6 +32,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterStateKernels(registry);
   RegisterTrainingKernels(registry);
   RegisterSdcaKernels(registry);
+  RegisterTreeKernels(registry);
   RegisterRandomKernels(registry);
   RegisterCandidateKernels(registry);
   RegisterSparseKernels(registry);

@@ -16,6 +16,7 @@ void RegisterRnnKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
 void RegisterSdcaKernels(KernelRegistry& registry);
+void RegisterTreeKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterCandidateKernels(KernelRegistry& registry);
 void RegisterSparseKernels(KernelRegistry& registry);

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops of boosted trees.
+#pragma once
+
+#include "op/op_registry.h"
+
+namespace millrace {
+
+void RegisterTreeStatsOps(OpRegistry& registry);
+void RegisterTreeQuantileOps(OpRegistry& registry);
+
+}  // namespace millrace

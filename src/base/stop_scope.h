@@ -7,6 +7,8 @@
 // opened the scope catches it.
 #pragma once
 
+#include <cstdint>
+
 namespace millrace {
 
 struct WorkStopped {};
@@ -49,15 +51,19 @@ class StopHelper {
 // inside of one: to be called every 100 us or so.
 void StopIfAsked();
 
-// The same for short rounds: asks in one of a few thousand calls.
+// The same for short rounds: asks in one of a few thousand.
 class StopNowAndThen {
  public:
-  void operator()() {
-    if ((++calls_ & 0xfff) == 0) StopIfAsked();
+  // `rounds`: how many this call stands for, where one is a row of many.
+  void operator()(int64_t rounds = 1) {
+    rounds_ += rounds;
+    if (rounds_ <= 0xfff) return;
+    rounds_ = 0;
+    StopIfAsked();
   }
 
  private:
-  unsigned calls_ = 0;
+  int64_t rounds_ = 0;
 };
 
 }  // namespace millrace

@@ -344,6 +344,26 @@ TEST(StopScopeTest, LoopsAskOnEveryThreadThatDoesAPart) {
   EXPECT_EQ(CurrentStopScope(), &scope);
 }
 
+TEST(StopScopeTest, LongRoundsAreAskedAboutAsOftenAsManyShortOnes) {
+  int asked = 0;
+  StopScope scope(
+      [](void* data) {
+        ++*static_cast<int*>(data);
+        return false;
+      },
+      &asked);
+  scope.may_stop = true;
+  StopNowAndThen pause;
+  for (int i = 0; i < 4095; ++i) pause();
+  EXPECT_EQ(asked, 0);
+  pause();
+  EXPECT_EQ(asked, 1);
+  for (int i = 0; i < 8; ++i) pause(1024);
+  EXPECT_EQ(asked, 3);
+  pause(int64_t{1} << 40);
+  EXPECT_EQ(asked, 4);
+}
+
 TEST(StopScopeTest, ScopesNestAndWhoAsksIsOutside) {
   Stop outer_stop, inner_stop;
   outer_stop.now = true;

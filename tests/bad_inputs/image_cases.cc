@@ -193,5 +193,14 @@ TEST(BadInput, I04_TransformToAWideRow) {
   CheckEndless(g);
 }
 
+// Each is compared with all that were kept.
+TEST(BadInput, I05_SuppressionOfBoxesThatAllStay) {
+  constexpr int32_t kBoxes = 400'000;
+  GraphMaker g;  // they have no area
+  g.F32("boxes", {kBoxes, 4}, {0}).F32("scores", {kBoxes}, {1}).I32("most", {}, {kBoxes}).F32("half", {}, {0.5});
+  g.F32("least", {}, {0}).Op("bad", "NonMaxSuppressionV3", {"boxes", "scores", "most", "half", "least"});
+  CheckEndless(g);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/stop_scope.h"
 #include "tensor/half.h"
 
 namespace millrace {
@@ -64,6 +65,7 @@ std::vector<Kept> Suppress(const std::vector<float>& scores, const SuppressionRu
   std::make_heap(heap.begin(), heap.end(), worse);
   const float scale = rule.sigma > 0 ? rounded(-0.5f / rule.sigma) : 0.0f;
   std::vector<Kept> kept;
+  StopNowAndThen pause;
   while (static_cast<int64_t>(kept.size()) < rule.most && !heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), worse);
     Candidate next = heap.back();
@@ -71,6 +73,7 @@ std::vector<Kept> Suppress(const std::vector<float>& scores, const SuppressionRu
     const float before = next.score;
     bool left_out = false;
     for (size_t j = kept.size(); j-- > next.compared && !left_out;) {  // the last ones are the most similar, as a rule
+      pause();
       const float s = similarity(next.number, kept[j].number);
       if (rule.sigma > 0) {
         next.score = rounded(next.score * rounded(std::exp(rounded(rounded(scale * s) * s))));

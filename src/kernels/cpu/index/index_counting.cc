@@ -300,19 +300,27 @@ class CountToSparseKernel final : public CountingKernel {
 
   // By row, then value, then `at`, by which they come sorted.
   static void SortByPlace(std::vector<Element>& elements, int64_t rows, int64_t width) {
+    StopNowAndThen pause;
     int64_t places = 0;
     if (!CheckedMul(rows, width, &places) || places > 4 * std::ssize(elements)) {
-      std::sort(elements.begin(), elements.end(), [](const Element& a, const Element& b) {
+      std::sort(elements.begin(), elements.end(), [&pause](const Element& a, const Element& b) {
+        pause();
         return a.row != b.row ? a.row < b.row : a.value != b.value ? a.value < b.value : a.at < b.at;
       });
       return;
     }
     const auto place = [width](const Element& e) { return static_cast<size_t>(e.row * width + e.value); };
     std::vector<size_t> ends(static_cast<size_t>(places) + 1, 0);  // of what has been put there
-    for (const Element& e : elements) ++ends[place(e) + 1];
+    for (const Element& e : elements) {
+      pause();
+      ++ends[place(e) + 1];
+    }
     std::partial_sum(ends.begin(), ends.end(), ends.begin());
     std::vector<Element> sorted(elements.size());
-    for (const Element& e : elements) sorted[ends[place(e)]++] = e;
+    for (const Element& e : elements) {
+      pause();
+      sorted[ends[place(e)]++] = e;
+    }
     elements.swap(sorted);
   }
 
@@ -350,6 +358,7 @@ class CountToSparseKernel final : public CountingKernel {
       T *next = counts->mutable_data<T>(), *count = nullptr;
       int64_t* index = indices->mutable_data<int64_t>();
       for (size_t i = 0; i < elements.size(); ++i) {
+        pause();
         const Element& e = elements[i];
         if (IsNew(elements.data(), i)) {
           if (is_matrix) *index++ = e.row;

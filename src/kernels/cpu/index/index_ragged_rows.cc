@@ -160,7 +160,10 @@ class RaggedGatherKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const WideIndices wide, WideIndices::Make(ctx, indices));
     std::vector<std::pair<int64_t, int64_t>> ranges;  // of rows of the level at hand
     ranges.reserve(static_cast<size_t>(wide.size()));
-    for (int64_t i = 0; i < wide.size(); ++i) ranges.emplace_back(wide.data()[i], wide.data()[i] + 1);
+    for (int64_t i = 0; i < wide.size(); ++i) {
+      pause();
+      ranges.emplace_back(wide.data()[i], wide.data()[i] + 1);
+    }
     for (size_t level = 0; level < nested.size(); ++level) {
       const int64_t* const from = nested[level].data();
       const bool is_one_row = level == 0 && indices.rank() == 0;  // whose values are the result
@@ -189,7 +192,7 @@ class RaggedGatherKernel final : public Kernel {
     const RunCopier copier(values.dtype(), run);
     int64_t to = 0;
     for (const auto& [begin, end] : ranges) {
-      pause();
+      pause(1 + (end - begin) * run / 16);
       copier.Copy(out->mutable_raw(), to * run, run, values.raw(), begin * run, run, end - begin);
       to += end - begin;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: TridiagonalMatMul, TridiagonalSolve. Diagonals are rows of length m; the last element of the upper and
 // the first of the lower one are not used.
+#include "base/stop_scope.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_batch.h"
 #include "kernels/cpu/linalg/linalg_dense.h"
@@ -57,7 +58,9 @@ bool SolvePivoting(const T* diagonals, int64_t m, int64_t n, T* x) {
   const T* lower = diagonals + 2 * m;
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
   upper[at(m - 1)] = 0;
+  StopNowAndThen pause;
   for (int64_t i = 0; i + 1 < m; ++i) {
+    pause(1 + n);
     T below = lower[i + 1], below_main = main[at(i + 1)], below_upper = upper[at(i + 1)];
     if (std::abs(main[at(i)]) < std::abs(below)) {
       std::swap(main[at(i)], below);
@@ -73,6 +76,7 @@ bool SolvePivoting(const T* diagonals, int64_t m, int64_t n, T* x) {
     for (int64_t j = 0; j < n; ++j) x[(i + 1) * n + j] -= Times(factor, x[i * n + j]);
   }
   for (int64_t i = m - 1; i >= 0; --i) {
+    pause(1 + n);
     if (main[at(i)] == T(0)) return false;
     for (int64_t j = 0; j < n; ++j) {
       T v = x[i * n + j];
@@ -89,7 +93,9 @@ template <typename T>
 bool SolvePlain(const T* diagonals, int64_t m, int64_t n, T* x) {
   const T *upper = diagonals, *main = diagonals + m, *lower = diagonals + 2 * m;
   std::vector<T> u(static_cast<size_t>(m));
+  StopNowAndThen pause;
   for (int64_t i = 0; i < m; ++i) {
+    pause(1 + n);
     const T pivot = i == 0 ? main[0] : main[i] - Times(lower[i], u[static_cast<size_t>(i - 1)]);
     if (pivot == T(0)) return false;
     if (i + 1 < m) u[static_cast<size_t>(i)] = upper[i] / pivot;
@@ -99,6 +105,7 @@ bool SolvePlain(const T* diagonals, int64_t m, int64_t n, T* x) {
     }
   }
   for (int64_t i = m - 2; i >= 0; --i) {
+    pause(1 + n);
     for (int64_t j = 0; j < n; ++j) x[i * n + j] -= Times(u[static_cast<size_t>(i)], x[(i + 1) * n + j]);
   }
   return true;

@@ -25,7 +25,9 @@ Status CheckMatrix(const KernelContext& ctx, int input) { return CheckRank(ctx, 
 Status CheckEntries(const Tensor& entries, int64_t rows, int64_t columns, const char* name) {
   if (entries.dim(1) != 2) return InvalidArgument(name, " should have shape [?, 2], got ", entries.shape().ToString());
   const int64_t* at = entries.data<int64_t>();
+  StopNowAndThen pause;
   for (int64_t i = 0; i < entries.dim(0); ++i) {
+    pause();
     for (const int64_t k : {0, 1}) {
       const int64_t limit = k == 0 ? rows : columns;
       if (at[2 * i + k] >= 0 && at[2 * i + k] < limit) continue;
@@ -136,10 +138,11 @@ void AddRow(const Entries& entries, absl::Span<const int64_t> order, const float
             float* left, float* right) {
   StopNowAndThen pause;
   for (const int64_t i : order) {
+    pause();
     const float weight = entries.weight(i), scale = entries.values[i] * (unobserved + weight);
     const float* f = factors + entries.column(i) * k;
     for (int64_t r = 0; r < k; ++r) {
-      pause();
+      pause(k / 16);
       right[r] += scale * f[r];
       const float by = weight * f[r];
       for (int64_t c = 0; c < k; ++c) left[r * k + c] += by * f[c];
@@ -159,7 +162,9 @@ Status PartialEquations(KernelContext& ctx) {
       .weights = ctx.input(kInputWeights).dim(0) == 0 ? floats(kEntryWeights) : nullptr,
       .row_weights = floats(kInputWeights),
       .column_weights = floats(kFactorWeights)};
+  StopNowAndThen pause;
   for (int64_t i = 0; i < n; ++i) {
+    pause();
     if (!(entries.weight(i) >= 0)) return InvalidArgument("weights must not be negative, got ", entries.weight(i));
   }
   MR_ASSIGN_OR_RETURN(const Shape left_shape, Shape::Make({rows, k, k}));
@@ -171,7 +176,10 @@ Status PartialEquations(KernelContext& ctx) {
 
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return entries.row(i) < entries.row(j); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    pause();
+    return entries.row(i) < entries.row(j);
+  });
   std::vector<size_t> starts;  // of rows, in `order`
   for (size_t p = 0; p < order.size(); ++p) {
     if (p == 0 || entries.row(order[p]) != entries.row(order[p - 1])) starts.push_back(p);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_rows.h"
 
 namespace millrace {
@@ -144,7 +145,9 @@ std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
   std::iota(order.begin(), order.end(), int64_t{0});
   if (InRowMajorOrder(s, columns)) return order;
   const int64_t *const indices = s.at(0), rank = s.rank;
-  const auto before = [=](int64_t a, int64_t b) {
+  StopNowAndThen pause;
+  const auto before = [&](int64_t a, int64_t b) {
+    pause();
     return CompareIndices(indices + a * rank, indices + b * rank, columns) < 0;
   };
   constexpr int64_t kWorthDigits = 1024;

@@ -113,7 +113,9 @@ StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape
   const int64_t* p = indices.data<int64_t>();
   Sequences s;
   s.group.resize(static_cast<size_t>(n));
+  StopNowAndThen pause;
   for (int64_t i = 0; i < n; ++i) {
+    pause();
     int64_t flat = 0;
     for (int64_t d = 0; d + 1 < rank; ++d) {
       const int64_t v = p[i * rank + d], limit = shape.dim(static_cast<int>(d));
@@ -126,6 +128,7 @@ StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape
   std::iota(s.order.begin(), s.order.end(), int64_t{0});
   if (!std::is_sorted(s.group.begin(), s.group.end())) {
     std::stable_sort(s.order.begin(), s.order.end(), [&](int64_t a, int64_t b) {
+      pause();
       return s.group[static_cast<size_t>(a)] < s.group[static_cast<size_t>(b)];
     });
   }

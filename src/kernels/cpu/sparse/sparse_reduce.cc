@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/sparse/sparse.h"
@@ -34,7 +35,11 @@ int CompareRest(const Reduction& r, const int64_t* a, const int64_t* b) {
 void FindGroups(Reduction& r) {
   r.order.resize(static_cast<size_t>(r.input.n));
   for (size_t i = 0; i < r.order.size(); ++i) r.order[i] = static_cast<int64_t>(i);
-  const auto before = [&](int64_t a, int64_t b) { return CompareRest(r, r.input.at(a), r.input.at(b)) < 0; };
+  StopNowAndThen pause;
+  const auto before = [&](int64_t a, int64_t b) {
+    pause();
+    return CompareRest(r, r.input.at(a), r.input.at(b)) < 0;
+  };
   if (!std::is_sorted(r.order.begin(), r.order.end(), before)) {
     std::stable_sort(r.order.begin(), r.order.end(), before);
   }

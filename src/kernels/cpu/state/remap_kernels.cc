@@ -80,7 +80,9 @@ class VocabularyKernel final : public Kernel {
 // New places by old ones. An old place may be wanted once.
 StatusOr<HashMap<int64_t, int64_t>> NewPlaces(absl::string_view what, absl::Span<const int64_t> old) {
   HashMap<int64_t, int64_t> places;
+  StopNowAndThen pause;
   for (size_t i = 0; i < old.size(); ++i) {
+    pause();
     if (old[i] < 0) continue;
     const auto [it, is_new] = places.emplace(old[i], static_cast<int64_t>(i));
     if (!is_new) {
@@ -150,7 +152,7 @@ class RemapKernel final : public Kernel {
     float* to = out->mutable_data<float>();
     StopNowAndThen pause;
     for (int64_t r = 0; r < rows_; ++r) {
-      pause();
+      pause(1 + columns_);
       for (int64_t c = 0; c < columns_; ++c, ++to) {
         const bool is_old =
             rows[static_cast<size_t>(r)] >= 0 && (columns.empty() || columns[static_cast<size_t>(c)] >= 0);

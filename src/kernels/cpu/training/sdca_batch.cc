@@ -71,11 +71,14 @@ Status SdcaBatch::AddSparse(KernelContext& ctx, int group) {
   g.weights = weights.data<float>();
   MR_ASSIGN_OR_RETURN(g.changes, Zeros(ctx, 1 + group, weights));
 
+  StopNowAndThen pause;
   HashMap<int64_t, int64_t> place_of;
-  for (int64_t i = 0; i < known.num_elements(); ++i) place_of[known.data<int64_t>()[i]] = i;
+  for (int64_t i = 0; i < known.num_elements(); ++i) {
+    pause();
+    place_of[known.data<int64_t>()[i]] = i;
+  }
   std::vector<int64_t> last_example(static_cast<size_t>(known.num_elements()), -1);  // that had the feature
   g.places.reserve(static_cast<size_t>(n));
-  StopNowAndThen pause;
   for (int64_t k = 0; k < n; ++k) {
     pause();
     const int64_t example = examples.data<int64_t>()[k], feature = features.data<int64_t>()[k];
@@ -114,13 +117,21 @@ Status SdcaBatch::AddDense(KernelContext& ctx, int group) {
   MR_ASSIGN_OR_RETURN(g.changes, Zeros(ctx, 1 + static_cast<int>(sparse_.size()) + group, weights));
   StopNowAndThen pause;
   for (int64_t e = 0; e < size(); ++e) {
-    pause();
+    pause(1 + g.width);
     double sum = 0;
     for (int64_t k = 0; k < g.width; ++k) sum += double{g.values[e * g.width + k]} * g.values[e * g.width + k];
     squared_norms_[static_cast<size_t>(e)] += sum;
   }
   dense_.push_back(g);
   return absl::OkStatus();
+}
+
+int64_t SdcaBatch::num_features(int64_t example) const {
+  const auto e = static_cast<size_t>(example);
+  int64_t count = 0;
+  for (const SparseGroup& g : sparse_) count += g.begin[e + 1] - g.begin[e];
+  for (const DenseGroup& g : dense_) count += g.width;
+  return count;
 }
 
 // Weights change, and in dense groups shrink, in float.

@@ -35,6 +35,8 @@ class SdcaBatch {
   float weight(int64_t example) const { return weights_[example]; }
   // |x|^2.
   double squared_norm(int64_t example) const { return squared_norms_[static_cast<size_t>(example)]; }
+  // In all groups.
+  int64_t num_features(int64_t example) const;
 
   struct Predictions {
     double before = 0;  // by the weights that came in

@@ -34,7 +34,9 @@ class Dice {
 std::vector<int64_t> Shuffled(int64_t n, Dice& dice) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
+  StopNowAndThen pause;
   for (size_t i = order.size(); i > 1; --i) {
+    pause();
     std::swap(order[i - 1], order[static_cast<size_t>(dice() * static_cast<double>(i))]);
   }
   return order;
@@ -50,7 +52,9 @@ std::vector<int64_t> Drawn(const std::vector<double>& chances, Dice& dice) {
   std::vector<int64_t> order;
   order.reserve(chances.size());
   std::vector<double> keep(chances.size(), 1);
+  StopNowAndThen pause;
   for (int64_t in_vain = 0; std::ssize(order) < n && in_vain < n;) {
+    pause();
     const auto it = std::upper_bound(sums.begin(), sums.end(), dice() * sums.back());
     const auto picked = static_cast<size_t>(std::min(it, sums.end() - 1) - sums.begin());
     if (dice() > keep[picked]) {
@@ -65,6 +69,7 @@ std::vector<int64_t> Drawn(const std::vector<double>& chances, Dice& dice) {
     if (keep[i] == 1) unseen.push_back(static_cast<int64_t>(i));
   }
   std::stable_sort(unseen.begin(), unseen.end(), [&](int64_t a, int64_t b) {
+    pause();
     return chances[static_cast<size_t>(a)] > chances[static_cast<size_t>(b)];
   });
   unseen.resize(std::min(unseen.size(), static_cast<size_t>(n) - order.size()));
@@ -99,7 +104,7 @@ class SdcaKernel final : public Kernel {
     Dice dice(Fingerprint64(bytes));
     StopNowAndThen pause;
     for (const int64_t e : adaptive_ ? Drawn(Chances(batch, states), dice) : Shuffled(batch.size(), dice)) {
-      pause();
+      pause(1 + batch.num_features(e));
       Visit(e, batch, states + e * kStateWidth);
     }
     return absl::OkStatus();
@@ -112,7 +117,7 @@ class SdcaKernel final : public Kernel {
     chances.reserve(static_cast<size_t>(batch.size()));
     StopNowAndThen pause;
     for (int64_t e = 0; e < batch.size(); ++e) {
-      pause();
+      pause(1 + batch.num_features(e));
       const double residue =
           states[e * kStateWidth] + loss_->derivative(batch.Predict(e, penalty_, parts_).now, double{batch.label(e)});
       const double scale = std::sqrt(batch.squared_norm(e) + penalty_.l2 * loss_->smoothness);

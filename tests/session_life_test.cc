@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
+#include "base/stopwatch.h"
 #include "client/variables.h"
 #include "noted_kernels.h"
 
@@ -160,6 +161,52 @@ TEST_F(SessionLifeTest, PartialRunsHaveDeadlinesAndAreAwaited) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_TRUE(patient->Close().ok());
   waiting.join();
+}
+
+// Constants that take long are computed once, by the first step that needs them, and nobody must wait for that longer
+// than for a step: not its deadline, not Close.
+TEST_F(SessionLifeTest, FoldingEndsWithTheStepAndWithTheSession) {
+  constexpr int64_t kLength = 20000;
+  Output distance;
+  Build([&](const GraphBuilder& b) {
+    const auto text = [&](int32_t letter) {
+      const Output zeros = b.Op("Fill", {b.Vector<int32_t>({kLength}), b.Scalar(int64_t{0})});
+      const Output count = b.Op("Range", {b.Scalar(int64_t{0}), b.Scalar(kLength), b.Scalar(int64_t{1})});
+      return std::vector<Output>{
+          b.Op("Pack", {std::vector<Output>{zeros, count}}, {{"axis", int64_t{1}}}),
+          b.Op("Fill", {b.Vector<int32_t>({kLength}), b.Scalar(letter)}), b.Vector<int64_t>({1, kLength})};
+    };
+    const std::vector<Output> x = text(1), y = text(2);
+    distance = b.Op("EditDistance", {x[0], x[1], x[2], y[0], y[1], y[2]}, {{"normalize", false}});
+  });
+  const auto session = Open();
+  const auto seconds = [&](const auto& run) {
+    const int64_t start = RealNanos();
+    run();
+    return static_cast<double>(RealNanos() - start) * 1e-9;
+  };
+  wire::RunOptions options;
+  options.timeout_in_ms = 20;
+  Status s;
+  std::vector<Tensor> out;
+  const double late = seconds([&] { s = session->Run(&options, {}, {}, {&distance, 1}, {}, &out, nullptr); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(s)) << s;
+  const auto closed = Open();
+  Status ended;
+  double closing = 0;
+  std::thread asks([&] {
+    std::vector<Tensor> unused;
+    ended = closed->Run(nullptr, {}, {}, {&distance, 1}, {}, &unused, nullptr);
+  });
+  absl::SleepFor(absl::Milliseconds(20));
+  closing = seconds([&] { EXPECT_TRUE(closed->Close().ok()); });
+  asks.join();
+  EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+  const double whole = seconds([&] { s = session->Run(nullptr, {}, {}, {&distance, 1}, {}, &out, nullptr); });
+  ASSERT_TRUE(s.ok()) << s;
+  EXPECT_EQ(*out[0].data<float>(), static_cast<float>(kLength));
+  EXPECT_LT(late, whole / 2);
+  EXPECT_LT(closing, whole / 2);
 }
 
 // A client's buffer that is freed when the session is closed may use the session, as one does that needs a lock which

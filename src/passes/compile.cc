@@ -35,6 +35,8 @@ struct Compilation {
   std::unique_ptr<Graph> whole;       // what placement of state looks at
   std::unique_ptr<Graph> graph;       // until it is partitioned
   std::vector<Partition> partitions;  // from then on
+
+  Status KeepGoing() const { return options.calls.keep_going ? options.calls.keep_going() : absl::OkStatus(); }
 };
 
 // Where there is one device, what goes to it is known before folding and merging take the client's names away.
@@ -69,7 +71,10 @@ Status PlaceState(Compilation& c) {
 Status ExpandCalls(Compilation& c) { return InlineCalls(*c.graph, c.graph.get(), c.options.calls); }
 Status Verify(Compilation& c) { return VerifyGraph(*c.graph); }
 Status Merge(Compilation& c) { return MergeCommonSubexpressions(*c.graph); }
-Status Fold(Compilation& c) { return c.env.evaluate ? FoldConstants(*c.graph, c.env) : absl::OkStatus(); }
+Status Fold(Compilation& c) {
+  if (!c.env.evaluate) return absl::OkStatus();
+  return FoldConstants(*c.graph, c.env, [&] { return c.KeepGoing(); });
+}
 Status Simplify(Compilation& c) { return SimplifyArithmetic(*c.graph); }
 Status DropOrderOnly(Compilation& c) { return DropOrderOnlyWork(*c.graph); }
 
@@ -199,7 +204,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
     if (report != nullptr) c.notes = &told.did;
     const int64_t start = RealNanos();
     if (told.ran) {
-      if (options.calls.keep_going) MR_RETURN_IF_ERROR(options.calls.keep_going());
+      MR_RETURN_IF_ERROR(c.KeepGoing());
       MR_RETURN_IF_ERROR(stage.run(c));
       if (VerifiesBetweenStages()) {
         MR_RETURN_IF_ERROR(Annotate(VerifyAll(c), absl::StrCat("after the stage ", stage.name, ": ")));

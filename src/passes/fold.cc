@@ -50,7 +50,7 @@ void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {
 
 }  // namespace
 
-Status FoldConstants(Graph& graph, const PassEnvironment& env) {
+Status FoldConstants(Graph& graph, const PassEnvironment& env, absl::FunctionRef<Status()> keep_going) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
   NodeSet folded;  // still there, unread; somebody waits for them
   for (Node* n : order) {
@@ -75,8 +75,12 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
       }
     }
     if (bytes > env.max_folded_bytes) continue;
-    StatusOr<std::vector<Tensor>> values = env.evaluate(*n, inputs);
-    if (!values.ok()) continue;  // the node fails again in the step, with its own message
+    MR_RETURN_IF_ERROR(keep_going());
+    StatusOr<std::vector<Tensor>> values = env.evaluate(*n, inputs, keep_going);
+    if (!values.ok()) {
+      MR_RETURN_IF_ERROR(keep_going());
+      continue;  // the node fails again in the step, with its own message
+    }
     bytes = 0;
     for (const Tensor& v : *values) bytes += static_cast<int64_t>(v.TotalBytes());
     if (bytes > env.max_folded_bytes) continue;

@@ -18,7 +18,7 @@ class FoldConstantsTest : public ::testing::Test {
     registry_.Add("NoOp() -> ()").Traits({OpTrait::kDoesNothing}).Shape(AnyShape);
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();
     graph_ = std::make_unique<Graph>(&registry_);
-    env_.evaluate = [this](const Node&, const std::vector<Tensor>& in) -> StatusOr<std::vector<Tensor>> {
+    env_.evaluate = [this](const Node&, const std::vector<Tensor>& in, auto) -> StatusOr<std::vector<Tensor>> {
       ++evaluated_;
       return std::vector<Tensor>{Tensor::Scalar(2 * *in[0].data<float>())};
     };
@@ -34,11 +34,15 @@ class FoldConstantsTest : public ::testing::Test {
     EXPECT_TRUE(node.ok()) << node.status();
     return node.ok() ? *node : nullptr;
   }
-  void Run() { EXPECT_TRUE(FoldConstants(*graph_, env_).ok()); }
+  Status Fold() {
+    return FoldConstants(*graph_, env_, [this] { return keep_going_; });
+  }
+  void Run() { EXPECT_TRUE(Fold().ok()); }
 
   OpRegistry registry_;
   std::unique_ptr<Graph> graph_;
   PassEnvironment env_;
+  Status keep_going_;
   int evaluated_ = 0;
 };
 
@@ -60,8 +64,8 @@ TEST_F(FoldConstantsTest, FoldsAChain) {
 TEST_F(FoldConstantsTest, KeepsNoValueOnTheWay) {
   std::vector<Tensor> alive;
   const auto evaluate = env_.evaluate;
-  env_.evaluate = [&](const Node& n, const std::vector<Tensor>& in) {
-    auto made = evaluate(n, in);
+  env_.evaluate = [&](const Node& n, const std::vector<Tensor>& in, absl::FunctionRef<Status()> keep_going) {
+    auto made = evaluate(n, in, keep_going);
     alive.insert(alive.end(), made->begin(), made->end());
     int elsewhere = 0;
     for (const Tensor& t : alive) elsewhere += !t.OwnsBufferAlone();
@@ -75,6 +79,25 @@ TEST_F(FoldConstantsTest, KeepsNoValueOnTheWay) {
   }
   Run();
   EXPECT_EQ(evaluated_, 9);
+}
+
+// A kernel says only that it was left in the middle; why, says who was asked.
+TEST_F(FoldConstantsTest, EndsWhenItMayNotGoOn) {
+  Node* c = Add("Const", "c");
+  Node* first = Add("Double", "first", {c->output(0)});
+  Add("Double", "second", {first->output(0)});
+  const auto evaluate = env_.evaluate;
+  env_.evaluate = [&](const Node& n, const std::vector<Tensor>& in,
+                      absl::FunctionRef<Status()> keep_going) -> StatusOr<std::vector<Tensor>> {
+    keep_going_ = DeadlineExceeded("late");
+    EXPECT_EQ(keep_going(), keep_going_);
+    evaluate(n, in, keep_going).IgnoreError();
+    return Cancelled("the step was stopped");
+  };
+  EXPECT_EQ(Fold(), DeadlineExceeded("late"));
+  EXPECT_EQ(evaluated_, 1);
+  EXPECT_EQ(Fold(), DeadlineExceeded("late"));
+  EXPECT_EQ(evaluated_, 1) << "none is begun";
 }
 
 // The form that a tuple of gradients has.

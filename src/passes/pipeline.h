@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "graph/graph.h"
 #include "op/arg_memory.h"
@@ -43,8 +44,11 @@ struct PassEnvironment {
   std::function<bool(const Node&, const std::string& device_type)> has_kernel;
   // What the device type's kernel for the node is estimated to work; not given: an operation an element.
   std::function<CostFunction(const Node&, const std::string& device_type)> cost_of;
-  // Runs one stateless node on constant inputs; any error means "do not fold".
-  std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
+  // Runs one stateless node on constant inputs, as long as `keep_going`, which any thread may ask, lets it; any error
+  // means "do not fold".
+  std::function<StatusOr<std::vector<Tensor>>(
+      const Node&, const std::vector<Tensor>& inputs, absl::FunctionRef<Status()> keep_going)>
+      evaluate;
   absl::flat_hash_set<std::string> switched_off;  // stages, by the names of compile.cc
   int64_t max_folded_bytes = 10 << 20;
   std::vector<int64_t> memory_limits;  // bytes, per device; 0, or not given: none
@@ -69,7 +73,8 @@ struct Partition {
 };
 
 // Each takes a verified graph and leaves one. `notes`: gets a line for each thing that was done.
-Status FoldConstants(Graph& graph, const PassEnvironment& env);
+// Constants may take long: an error of `keep_going` ends the work, also within a node.
+Status FoldConstants(Graph& graph, const PassEnvironment& env, absl::FunctionRef<Status()> keep_going);
 Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);

@@ -3,15 +3,16 @@
 
 #include "base/exceptions.h"
 #include "kernel/device_memory.h"
-#include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
 namespace millrace {
 namespace {
 
+// `data`: a FunctionRef<Status()> that says whether to go on.
+bool MustStop(void* data) { return !WithoutExceptions(*static_cast<absl::FunctionRef<Status()>*>(data)).ok(); }
+
 StatusOr<std::vector<Tensor>> Evaluate(const KernelRegistry& kernels, Device& device, const Node& node,
-                                       const std::vector<Tensor>& inputs) {
-  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+                                       const std::vector<Tensor>& inputs, absl::FunctionRef<Status()> keep_going) {
   const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, kernels.Create(init));
   if (kernel->AsAsync()) return Unimplemented("asynchronous kernels are not folded");
@@ -24,7 +25,7 @@ StatusOr<std::vector<Tensor>> Evaluate(const KernelRegistry& kernels, Device& de
   }
   StepContext step;
   KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
-  StopScope stop(&StepMustStop, &step);
+  StopScope stop(&MustStop, &keep_going);
   stop.may_stop = ChangesOnlyItsOutputs(node.signature());
   MR_RETURN_IF_ERROR(WithoutExceptions([&] { return kernel->Compute(ctx); }));
   std::vector<Tensor> values;
@@ -54,9 +55,10 @@ void AskKernels(const KernelRegistry& kernels, Device& host, PassEnvironment* en
     return n.op() ? kernels.CostOf(*n.op(), n.attrs(), type) : &ElementCost;
   };
   env->memory_of = [](const Node& n, const std::string& type) { return MemoryOf(n, type); };
-  env->evaluate = [&kernels, &host](const Node& n, const std::vector<Tensor>& inputs) {
-    return Evaluate(kernels, host, n, inputs);
-  };
+  env->evaluate =
+      [&kernels, &host](const Node& n, const std::vector<Tensor>& inputs, absl::FunctionRef<Status()> keep_going) {
+        return Evaluate(kernels, host, n, inputs, keep_going);
+      };
 }
 
 }  // namespace millrace

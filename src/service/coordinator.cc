@@ -406,7 +406,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     }
   }
   if (!compiled) {
-    MR_ASSIGN_OR_RETURN(compiled, AwaitCompiled({feeds, fetches, targets}, KeepGoing(timeout)));
+    MR_ASSIGN_OR_RETURN(compiled, AwaitCompiled({feeds, fetches, targets}, KeepGoing(timeout), options.cancellation));
     absl::MutexLock lock(&mu_);
     MR_RETURN_IF_ERROR(TakeTurn(&step, compiled->changes_variables, options.between_steps, keep_going));
   }

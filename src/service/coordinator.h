@@ -140,7 +140,7 @@ class Coordinator {
   // Registers it with the workers, which cut plans, and tells how.
   Status AddCuts(const RunSignature& signature, CompileReport* report);
   Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
-  // Asked while a signature is compiled: an error ends the work.
+  // Asked while a signature is compiled, by any thread, under no lock: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);
   PassEnvironment EnvironmentOf(const WorkerView& view) const;
   // From the cache; else what compiles it, which will call `done`: once, however many ask for the same. When is_new,
@@ -152,7 +152,9 @@ class Coordinator {
   };
   StatusOr<Lookup> LookUp(const RunSignatureView& signature, CompiledReply done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static bool MayTryAgain(const Status& s);
-  StatusOr<CompiledPtr> AwaitCompiled(const RunSignatureView& signature, const std::function<Status()>& keep_going);
+  // `caller` gives up what was begun for this call; null: nobody does.
+  StatusOr<CompiledPtr> AwaitCompiled(const RunSignatureView& signature, const std::function<Status()>& keep_going,
+                                      CancellationManager* caller = nullptr);
   void Compile(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going);
   Status CompileAndRegister(const std::shared_ptr<Compilation>& mine, const WorkerViewPtr& view,
                             const std::function<Status()>& keep_going);

@@ -215,8 +215,8 @@ StatusOr<Coordinator::Lookup> Coordinator::LookUp(const RunSignatureView& view, 
   return result;
 }
 
-StatusOr<CompiledPtr> Coordinator::AwaitCompiled(const RunSignatureView& view,
-                                                 const std::function<Status()>& keep_going) {
+StatusOr<CompiledPtr> Coordinator::AwaitCompiled(
+    const RunSignatureView& view, const std::function<Status()>& keep_going, CancellationManager* caller) {
   for (;;) {
     const auto answer = std::make_shared<Awaited<CompiledPtr>>();
     Lookup at;
@@ -228,6 +228,14 @@ StatusOr<CompiledPtr> Coordinator::AwaitCompiled(const RunSignatureView& view,
                           }));
     }
     if (at.found) return std::move(at.found);
+    CancellationManager::Token token = CancellationManager::kInvalid;
+    if (at.is_new && caller != nullptr) {
+      token = caller->Register([caller, mine = at.compilation] { mine->cancellation.Cancel(caller->reason()); });
+      if (token == CancellationManager::kInvalid) at.compilation->cancellation.Cancel(caller->reason());
+    }
+    const absl::Cleanup forget = [&] {
+      if (token != CancellationManager::kInvalid) caller->Deregister(token);
+    };
     if (at.is_new) Compile(at.compilation, keep_going);
     Status why;
     StatusOr<CompiledPtr> result = answer->Wait(env(), kInterruptPeriod, [&] { return why = keep_going(); });
@@ -262,7 +270,10 @@ Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine,
   prune.client_device = view->workers.front().devices.front().name;
   prune.client_incarnation = view->workers.front().devices.front().incarnation;
   prune.calls.differentiate = options_.calls.differentiate;
-  prune.calls.keep_going = keep_going;
+  prune.calls.keep_going = [&]() -> Status {
+    MR_RETURN_IF_ERROR(mine->cancellation.reason());
+    return keep_going();
+  };
   const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
     const auto use_and_look = [&](const Graph& graph) {
       if (prune.through_rendezvous) compiled->feeds_needed = FeedsNeededBy(signature.feeds, signature.fetches);

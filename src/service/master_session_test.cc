@@ -3,13 +3,28 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "base/stop_scope.h"
 #include "service/ask_kernels.h"
 #include "service/session_config.h"
 #include "simulation/worker_for_tests.h"
 
 namespace millrace {
 namespace {
+
+absl::Notification endless_begins;
+
+// Until it is stopped.
+class EndlessKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext&) override {
+    endless_begins.Notify();
+    for (;;) StopIfAsked();
+  }
+};
 
 class MasterSessionTest : public ::testing::Test {
  protected:
@@ -100,6 +115,31 @@ TEST_F(MasterSessionTest, ACallThatIsCancelledRunsNothing) {
   EXPECT_EQ(Run(nullptr, nullptr, {.cancellation = &cancellation}), Cancelled("no longer"));
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(*out_[0].data<int64_t>(), 1) << "the first that ran";
+}
+
+// A caller that gives up while constants are folded for it, which only kernels can tell of, does not wait for them.
+TEST_F(MasterSessionTest, ACallThatIsCancelledStopsTheCompilationThatItBegan) {
+  ops_.ops.Add("Const() -> (output:dtype) | value:tensor; dtype:type")
+      .Traits({OpTrait::kConstant})
+      .Shape([](ShapeContext&) { return absl::OkStatus(); });
+  ops_.ops.Add("Endless(x:f32) -> (y:f32)").Shape([](ShapeContext&) { return absl::OkStatus(); });
+  ops_.kernels.Add<EndlessKernel>({.op = "Endless"});
+  Open();
+  Output y;
+  {
+    const GraphLock lock(&graph_->mu);
+    const GraphBuilder b(&graph_->graph);
+    y = b.Op("Endless", {b.Scalar(1.0f)});
+    ASSERT_TRUE(b.status().ok()) << b.status();
+  }
+  CancellationManager cancellation;
+  std::thread cancels([&] {
+    endless_begins.WaitForNotification();
+    cancellation.Cancel(Cancelled("no longer"));
+  });
+  EXPECT_EQ(session_->Run({.cancellation = &cancellation}, nullptr, {}, {}, {&y, 1}, {}, &out_, nullptr),
+            Cancelled("no longer"));
+  cancels.join();
 }
 
 }  // namespace

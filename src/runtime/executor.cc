@@ -48,17 +48,39 @@ inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
   }
 }
 
-// After a node that may be dead: transfers run even so, and who looks learns it.
-ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, Frame& frame, StepContext& step,
-                                         StepTrace* trace) {
-  const PlanNode& n = plan.nodes()[k];
-  const bool is_transfer = plan.links(k).is_transfer;
-  Slot* const outputs = frame.slots.data() + n.output_begin;
-  if (dead && is_transfer) {
-    Status s = RunDeadTransfer(n, outputs, step, trace);
+// What the nodes of a segment that have run tell of those behind them.
+struct LastThatMayBeDead {
+  bool is_known = false, was_dead = false;
+  // Of PlanNode::care, what must be looked at: who dies with a node that lives needs no look.
+  uint8_t looks_for() const { return is_known && !was_dead ? static_cast<uint8_t>(~PlanNode::kMayBeDead) : 0xff; }
+};
+
+// A node at which there is more to do than to run its kernel. A dead one does not run, but for transfers; who looks
+// whether it was learns it.
+ABSL_ATTRIBUTE_NOINLINE Status RunWithCare(const Plan& plan, const PlanNode& n, LastThatMayBeDead* last, Frame& frame,
+                                           StepContext& step, StepTrace* trace) {
+  const PlanNodeLinks& links = plan.links(static_cast<size_t>(&n - plan.nodes().data()));
+  Slot* const slots = frame.slots.data();
+  Slot* const outputs = slots + n.output_begin;
+  bool dead = false;
+  if (n.Has(PlanNode::kMayBeDead)) {
+    dead = last->is_known && !n.Has(PlanNode::kDiesByItself) ? last->was_dead : IsDead(plan, n, links, frame);
+    *last = {.is_known = true, .was_dead = dead};
+  }
+  if (!dead) {
+    if (n.Has(PlanNode::kDereferences)) {
+      const Status s = LoadDereferences(*n.info, links.dereferences, slots, frame.constants);
+      if (!s.ok()) return AtNode(s, n);
+    }
+    MR_RETURN_IF_ERROR(ComputeNode(n, frame.inputs.data() + n.input_begin, outputs, n.dies, step, trace));
+    if (n.Has(PlanNode::kDereferences)) ClearDereferences(links.dereferences, slots);
+  } else if (links.is_transfer) {
+    const Status s = RunDeadTransfer(n, outputs, step, trace);
     if (!s.ok()) return AtNode(s, n);
   }
-  frame.dead[static_cast<size_t>(n.dead_at)] = is_transfer ? n.num_outputs == 1 && IsEmpty(*outputs) : dead;
+  if (n.Has(PlanNode::kTellsDeath)) {
+    frame.dead[static_cast<size_t>(n.dead_at)] = links.is_transfer ? n.num_outputs == 1 && IsEmpty(*outputs) : dead;
+  }
   return absl::OkStatus();
 }
 
@@ -66,41 +88,27 @@ ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, 
 
 Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
                   const ExecutorOptions& options) {
-  const std::vector<PlanNode>& nodes = plan.nodes();
-  Slot* const slots = frame.slots.data();
+  const PlanNode* const nodes = plan.nodes().data();
+  const CancellationManager* const cancellation = step.cancellation;
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
   StopScope& stop = options.stop ? *options.stop : own.emplace(&StepMustStop, &step);
-  bool was_dead = false, knows = false;  // of the last node that may be dead
-  for (size_t k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
-    const PlanNode& n = nodes[k];
-    stop.may_stop = n.may_stop;
-    if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
-      return step.cancellation->reason();
-    }
+  LastThatMayBeDead last;
+  uint8_t looks_for = last.looks_for();
+  for (const PlanNode* n = nodes + begin; n != nodes + end; ++n) {
+    stop.may_stop = n->may_stop;
+    if (__builtin_expect(cancellation && cancellation->IsCancelled(), 0)) return cancellation->reason();
     if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
-    bool dead = false;
-    if (n.may_be_dead) {
-      dead = knows && n.dies_with_last ? was_dead : IsDead(plan, n, plan.links(k), frame);
-      was_dead = dead;
-      knows = true;
+    Slot* const* const inputs = frame.inputs.data() + n->input_begin;
+    Status s;
+    if (__builtin_expect((n->care & looks_for) == 0, 1)) {
+      s = ComputeNode(*n, inputs, frame.slots.data() + n->output_begin, n->dies, step, options.trace);
+    } else {
+      s = RunWithCare(plan, *n, &last, frame, step, options.trace);
+      looks_for = last.looks_for();
     }
-    if (!dead) {
-      if (n.dereferences) {
-        Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, frame.constants);
-        if (!s.ok()) return AtNode(s, n);
-      }
-      Status s =
-          ComputeNode(n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies, step, options.trace);
-      if (__builtin_expect(!s.ok(), 0)) {
-        return AtNode(s, n, {frame.inputs.data() + n.input_begin, n.info->signature.input_types.size()});
-      }
-      if (n.dereferences) ClearDereferences(plan.links(k).dereferences, slots);
-    }
-    if (__builtin_expect(n.may_be_dead && n.tells_death, 0)) {
-      MR_RETURN_IF_ERROR(TellDeath(plan, k, dead, frame, step, options.trace));
-    }
-    Release(plan, n, frame);
+    if (__builtin_expect(!s.ok(), 0)) return AtNode(s, *n, {inputs, n->info->signature.input_types.size()});
+    Release(plan, *n, frame);
   }
   return absl::OkStatus();
 }

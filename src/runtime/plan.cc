@@ -146,7 +146,7 @@ class PlanLayout {
       }
       frame.inputs.push_back({slot, is_constant && !n.inputs[i].dereferences});
     }
-    p.dereferences = !links.dereferences.empty();
+    if (!links.dereferences.empty()) p.care |= PlanNode::kDereferences;
     if (n.control == ControlOp::kEnter) ++FrameAt(n.output_frame).num_enters;
     plan_->nodes_.push_back(p);
     plan_->links_.push_back(std::move(links));
@@ -212,15 +212,18 @@ class PlanLayout {
       if (!MayGiveDead(from)) continue;
       may_be_dead = true;
       // Who waits for a receive alone dies with what was received.
-      const bool dies_with_it = NodeAt(from).may_be_dead || At(c).is_transfer || At(c).control == ControlOp::kExit;
+      const bool dies_with_it =
+          NodeAt(from).Has(PlanNode::kMayBeDead) || At(c).is_transfer || At(c).control == ControlOp::kExit;
       if (dies_with_it && n.control != ControlOp::kMerge) Links(PlaceOf(k)).dead_controls.push_back(from);
     }
-    n.may_be_dead = (may_be_dead && n.control != ControlOp::kTrigger) || At(k).is_transfer;
+    may_be_dead = (may_be_dead && n.control != ControlOp::kTrigger) || At(k).is_transfer;
+    if (may_be_dead) n.care |= PlanNode::kMayBeDead | PlanNode::kDiesByItself;
   }
   bool MayGiveDead(int place) {
     if (place < 0) return false;
     const PlanNode& n = NodeAt(place);
-    return n.may_be_dead || n.may_leave_dead || n.control == ControlOp::kExit;  // a loop may end without a live Exit
+    // A loop may end without a live Exit.
+    return n.Has(PlanNode::kMayBeDead) || n.may_leave_dead || n.control == ControlOp::kExit;
   }
 
   // What may make a node dead has a number: nodes that have the same one are dead in the same steps. Where several
@@ -231,17 +234,20 @@ class PlanLayout {
       int last = kNoDeath;
       for (const int k : u.nodes) {
         PlanNode& n = NodeAt(PlaceOf(k));
-        if (!u.is_segment || !n.may_be_dead) continue;
+        if (!u.is_segment || !n.Has(PlanNode::kMayBeDead)) continue;
         const int death = deaths_[static_cast<size_t>(PlaceOf(k))] = DeathOf(k);
-        n.dies_with_last = death == last;
+        if (death == last) n.care &= static_cast<uint8_t>(~PlanNode::kDiesByItself);
         last = death;
       }
     }
+    const auto tells = [this](int place) {
+      if (NodeAt(place).Has(PlanNode::kMayBeDead)) NodeAt(place).care |= PlanNode::kTellsDeath;
+    };
     for (int place = 0; place < num_nodes_; ++place) {
       const PlanNodeLinks& links = Links(place);
-      if (links.is_transfer) NodeAt(place).tells_death = true;
-      for (const int from : links.dead_controls) NodeAt(from).tells_death = true;
-      for (const PlanEdge& e : links.successors) NodeAt(e.from).tells_death = true;
+      if (links.is_transfer) tells(place);
+      for (const int from : links.dead_controls) tells(from);
+      for (const PlanEdge& e : links.successors) tells(e.from);
     }
   }
   int DeathOf(int k) {

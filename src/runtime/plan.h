@@ -38,6 +38,15 @@ struct Dereference {
 
 // What execution reads at a node, in one cache line.
 struct PlanNode {
+  // What there is to do at a node besides running its kernel.
+  enum Care : uint8_t {
+    kDereferences = 1,  // PlanNodeLinks::dereferences is not empty
+    kMayBeDead = 2,     // downstream of a Switch, or a transfer, whose counterpart may be
+    kDiesByItself = 4,  // else it is dead exactly when the node of its segment is that was the last which may be dead
+    kTellsDeath = 8,    // it may be dead, and others look at Frame::dead for it, or it is a transfer
+  };
+  bool Has(Care c) const { return (care & c) != 0; }
+
   Kernel* kernel = nullptr;
   const NodeInfo* info = nullptr;
   uint64_t dies = 0;         // inputs whose slot dies here
@@ -48,10 +57,7 @@ struct PlanNode {
   int32_t release_end = 0;
   int32_t dead_at = 0;  // in Frame::dead of the frame that its outputs are in
   ControlOp control = ControlOp::kNone;
-  bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
-  bool may_be_dead = false;     // downstream of a Switch, or a transfer, whose counterpart may be
-  bool dies_with_last = false;  // dead exactly when the node of its segment is that was the last which may be dead
-  bool tells_death = false;     // others look at Frame::dead for it, or it is a transfer
+  uint8_t care = 0;
   bool may_leave_dead = false;  // its kernel may leave outputs without value: they are dead
   bool may_stop = false;        // its kernel may be left in the middle (base/stop_scope.h)
 };

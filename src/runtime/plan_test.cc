@@ -235,7 +235,9 @@ TEST_F(PlanTest, WhatDiesTogetherIsLookedAtOnce) {
   const auto plan = LayOut();
   ASSERT_TRUE(plan->is_one_line());
   std::vector<bool> with_last;
-  for (const PlanNode& n : plan->nodes()) with_last.push_back(n.dies_with_last);
+  for (const PlanNode& n : plan->nodes()) {
+    with_last.push_back(n.Has(PlanNode::kMayBeDead) && !n.Has(PlanNode::kDiesByItself));
+  }
   //                                      branch, x, x2, x3, y, y2, z, z2, join, end, end2
   EXPECT_EQ(with_last, (std::vector<bool>{false, false, true, true, false, true, false, true, false, true, true}));
   const auto by_nodes = LayOut(/*by_nodes=*/true);

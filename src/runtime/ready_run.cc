@@ -261,7 +261,7 @@ class ReadyRun final : public StepWatch::Part {
       return s.ok() || Fail(s);
     }
     if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(step_.cancellation->reason());
-    if (n.dereferences) {
+    if (n.Has(PlanNode::kDereferences)) {
       Frame& values = *item.iteration->values;
       Status s = LoadDereferences(*n.info, links.dereferences, values.slots.data(), values.constants);
       if (!s.ok()) return Fail(AtNode(s, n));

@@ -11,8 +11,12 @@ namespace {
 class RemoteRendezvous final : public StepRendezvous {
  public:
   RemoteRendezvous(RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
-                   std::function<void(const Status&)> failed)
-      : here_(std::move(here)), step_(step), peer_of_(std::move(peer_of)), failed_(std::move(failed)) {}
+                   std::function<void(const Status&)> failed, std::function<void(const Tensor&)> got_pushed)
+      : here_(std::move(here)),
+        step_(step),
+        peer_of_(std::move(peer_of)),
+        failed_(std::move(failed)),
+        got_pushed_(std::move(got_pushed)) {}
 
   Status Send(absl::string_view text, Tensor value, bool is_dead) override {
     MR_ASSIGN_OR_RETURN(const EdgeKey key, EdgeKey::Parse(text));
@@ -44,6 +48,7 @@ class RemoteRendezvous final : public StepRendezvous {
     if (!is_pushed) return Ask(id, *key, *peer);
     here_->RecvAsync(
         text, [self = RefPtr<RemoteRendezvous>::Share(this), id](const Status& s, Tensor value, bool is_dead) {
+          if (s.ok()) self->got_pushed_(value);
           self->Answer(id, s.ok() ? RecvTensorResponse{{std::move(value), is_dead}} : StatusOr<RecvTensorResponse>(s));
         });
   }
@@ -130,6 +135,7 @@ class RemoteRendezvous final : public StepRendezvous {
   const int64_t step_;
   const std::function<const EdgePeer*(int64_t edge)> peer_of_;
   const std::function<void(const Status&)> failed_;
+  const std::function<void(const Tensor&)> got_pushed_;
   CancellationManager cancellation_;  // of what is asked for
   absl::Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
@@ -141,8 +147,8 @@ class RemoteRendezvous final : public StepRendezvous {
 
 RefPtr<StepRendezvous> NewStepRendezvous(
     RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
-    std::function<void(const Status&)> failed) {
-  return MakeRef<RemoteRendezvous>(std::move(here), step, std::move(peer_of), std::move(failed));
+    std::function<void(const Status&)> failed, std::function<void(const Tensor&)> got_pushed) {
+  return MakeRef<RemoteRendezvous>(std::move(here), step, std::move(peer_of), std::move(failed), std::move(got_pushed));
 }
 
 }  // namespace millrace

@@ -23,7 +23,8 @@ struct EdgePeer {
 // comes over an edge from another worker is asked for there, by RecvTensor; if it is pushed, it is waited for in
 // `here`, and asked for when it is late. `peer_of`, which gives null for edges within the worker and for what waits to
 // be asked for, is called by Send and RecvAsync only. Abort aborts `here` too, and does not wait for answers of others.
-// `failed` is told why another worker does not send something, before who waits for it is.
+// `failed` is told why another worker does not send something, before who waits for it is; `got_pushed` of each pushed
+// value that no longer waits in `here`.
 class StepRendezvous : public Rendezvous {
  public:
   // What other workers have not sent yet.
@@ -33,6 +34,6 @@ class StepRendezvous : public Rendezvous {
 };
 RefPtr<StepRendezvous> NewStepRendezvous(
     RefPtr<Rendezvous> here, int64_t step, std::function<const EdgePeer*(int64_t edge)> peer_of,
-    std::function<void(const Status&)> failed);
+    std::function<void(const Status&)> failed, std::function<void(const Tensor&)> got_pushed);
 
 }  // namespace millrace

@@ -50,13 +50,15 @@ class StepRendezvousTest : public ::testing::Test {
   FarWorker far_;
   const EdgePeer peer_{&far_, {17, 9, 2}}, pushed_{&far_, {17, 9, 2}, true};
   Status failed_;
+  std::vector<float> got_pushed_;
   const RefPtr<Rendezvous> here_ = NewLocalRendezvous();
   const RefPtr<StepRendezvous> rendezvous_ = NewStepRendezvous(
       here_, 3,
       [this](int64_t edge) {
         return edge == kFarEdge ? &peer_ : edge == kPushedEdge ? &pushed_ : nullptr;
       },
-      [this](const Status& why) { failed_ = why; });
+      [this](const Status& why) { failed_ = why; },
+      [this](const Tensor& value) { got_pushed_.push_back(*value.data<float>()); });
 };
 
 TEST_F(StepRendezvousTest, WhatIsSentHereWaitsHereForAnybody) {
@@ -142,6 +144,7 @@ TEST_F(StepRendezvousTest, WhatIsPushedIsAskedForOnlyWhenItIsLate) {
   EXPECT_FALSE(far_.answer);
   EXPECT_TRUE(here_->Send(EdgeKey{kPushedEdge}.ToString(), Tensor::Scalar(4.0f), false).ok());
   EXPECT_EQ(*got.value.ScalarValue<float>(), 4.0f);
+  EXPECT_EQ(got_pushed_, std::vector<float>{4});
   rendezvous_->AskForMissing();
   EXPECT_FALSE(far_.answer) << "it has come";
 }

@@ -256,8 +256,7 @@ void Worker::RecvTensor(const CallOptions&, RecvTensorRequest request, Reply<Rec
 void Worker::SendTensor(const CallOptions&, SendTensorRequest request, Reply<SendTensorResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<SendTensorResponse> {
     MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, FindStep(request.step, /*runs=*/false));
-    MR_RETURN_IF_ERROR(
-        step->sent_here().Send(request.key.ToString(), std::move(request.tensor.value), request.tensor.is_dead));
+    MR_RETURN_IF_ERROR(step->Push(request.key, std::move(request.tensor)));
     return SendTensorResponse{};
   });
 }

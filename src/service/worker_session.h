@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernel/random_stream.h"
 #include "service/inline_steps.h"
+#include "service/pushed_values.h"
 #include "service/step_functions.h"
 #include "service/step_table.h"
 #include "service/worker_env.h"
@@ -28,6 +29,7 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   uint64_t id() const { return id_; }
   WorkerEnv& env() const { return env_; }
   StepTable& steps() { return steps_; }
+  PushedValues& pushed() { return pushed_; }
   const SessionSettings& settings() const { return calls_->settings; }
 
   // All or none. `cancellation` (may be null) gives up between two kernels.
@@ -76,6 +78,7 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   const std::shared_ptr<SessionCalls> calls_;
   const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;
+  PushedValues pushed_;
   std::atomic<int64_t> epoch_{0};
   std::atomic<int64_t> lease_nanos_{0}, heard_nanos_{0};
   mutable absl::Mutex mu_;

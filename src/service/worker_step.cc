@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_step.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/exceptions.h"
 #include "base/lent_thread.h"
 #include "base/pool_env.h"
@@ -12,6 +15,13 @@
 #include "service/worker_session.h"
 
 namespace millrace {
+namespace {
+
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+int64_t BytesOf(const Tensor& value) { return value.IsInitialized() ? static_cast<int64_t>(value.TotalBytes()) : 0; }
+
+}  // namespace
 
 // A partition that fails aborts the rendezvous before it cancels the step, and says why.
 class WorkerStep::ForKernels final : public Rendezvous {
@@ -36,14 +46,44 @@ WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
       remote_(
           session_->env().peers
               ? NewStepRendezvous(
-                    here_, id, [this](int64_t edge) { return PeerOf(edge); }, [this](const Status& why) { Abort(why); })
+                    here_, id, [this](int64_t edge) { return PeerOf(edge); }, [this](const Status& why) { Abort(why); },
+                    [this](const Tensor& value) { ForgetPushed(0, BytesOf(value)); })
               : nullptr),
       rendezvous_(remote_ ? *remote_ : *here_),
       for_kernels_(MakeRef<ForKernels>(*this)),
       late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Fail(why); }) : nullptr),
       since_nanos_(EnvOf(session_->env().pool()).MonotonicNanos()) {}
 
-WorkerStep::~WorkerStep() = default;
+WorkerStep::~WorkerStep() { ForgetPushed(kAll, kAll); }
+
+Status WorkerStep::Push(const EdgeKey& key, ReceivedTensor tensor) {
+  const bool has_value = tensor.value.IsInitialized();
+  if (has_value && !IsPlain(tensor.value.dtype())) {
+    return InvalidArgument("edge ", key.edge, ": a value of ", DTypeName(tensor.value.dtype()), " is not sent unasked");
+  }
+  const int64_t bytes = BytesOf(tensor.value);
+  MR_RETURN_IF_ERROR(session_->pushed().Add(bytes));
+  {
+    absl::MutexLock lock(&mu_);
+    ++pushed_values_;
+    pushed_bytes_ += bytes;
+  }
+  Status s = here_->Send(key.ToString(), std::move(tensor.value), tensor.is_dead);
+  if (!s.ok()) ForgetPushed(1, bytes);
+  return s;
+}
+
+void WorkerStep::ForgetPushed(int64_t values, int64_t bytes) {
+  {
+    absl::MutexLock lock(
+        &mu_);  // what was fed may come over an edge on which values are pushed, too: it was not counted
+    values = std::min(values, pushed_values_);
+    bytes = std::min(bytes, pushed_bytes_);
+    pushed_values_ -= values;
+    pushed_bytes_ -= bytes;
+  }
+  if (values > 0 || bytes > 0) session_->pushed().Remove(values, bytes);
+}
 
 const EdgePeer* WorkerStep::PeerOf(int64_t edge) const {
   for (const Part& part : parts_) {

@@ -44,6 +44,8 @@ class WorkerStep {
   void AskForMissing();
   // What devices of this worker send, for others: other workers, the client of a partial run.
   Rendezvous& sent_here() { return *here_; }
+  // Another worker sends a value unasked. ResourceExhausted when the session has too many of these.
+  Status Push(const EdgeKey& key, ReceivedTensor tensor);
 
  private:
   struct Part {
@@ -70,6 +72,7 @@ class WorkerStep {
   Status TakeResults(size_t p);
   void Finish();
   const EdgePeer* PeerOf(int64_t edge) const;
+  void ForgetPushed(int64_t values, int64_t bytes);
 
   const std::shared_ptr<WorkerSession> session_;
   const int64_t id_;
@@ -92,6 +95,8 @@ class WorkerStep {
   std::shared_ptr<WorkerStep> self_;
 
   absl::Mutex mu_;
+  int64_t pushed_values_ ABSL_GUARDED_BY(mu_) = 0, pushed_bytes_
+                                                   ABSL_GUARDED_BY(mu_) = 0;  // of session_'s PushedValues
   bool has_run_ ABSL_GUARDED_BY(mu_) = false, is_over_ ABSL_GUARDED_BY(mu_) = false;
   int64_t seen_progress_ ABSL_GUARDED_BY(mu_) = -1, moved_nanos_ ABSL_GUARDED_BY(mu_) = 0;
   Status cause_ ABSL_GUARDED_BY(mu_);                 // the first reason to stop, of whatever fails from then on

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "simulation/worker_for_tests.h"
 
 namespace millrace {
@@ -134,6 +135,27 @@ TEST_F(WorkerTest, HoldsSoManyPartitionsOfASessionAndNoMore) {
   EXPECT_TRUE(add(1, kSession + 1).ok()) << "another session's";
   ASSERT_TRUE(Ask(&WorkerInterface::DeregisterPartitions, DeregisterPartitionsRequest{Ref(), {last->handles[0]}}).ok());
   EXPECT_TRUE(add(1, kSession).ok());
+}
+
+// Who sends unasked decides how much. What is refused is not lost: who needs it asks for it.
+TEST_F(WorkerTest, HoldsSoMuchThatWasSentUnaskedAndNoMore) {
+  Create();
+  Create(kSession + 1);
+  const Tensor large = Tensor::Make(DType::kUInt8, Shape::Vector(PushedValues::kMostBytes / 4)).value();
+  int64_t edge = 0;
+  const auto push = [&](int64_t step, Tensor value, uint64_t session = kSession) {
+    return Ask(&WorkerInterface::SendTensor, SendTensorRequest{{Ref(session), step}, {++edge, 0, 0}, {value, false}})
+        .status();
+  };
+  for (int64_t i = 0; i < 4; ++i) ASSERT_TRUE(push(1 + i % 2, large).ok());
+  const std::string limit = absl::StrCat(PushedValues::kMostBytes);
+  Status s = push(3, Tensor::Scalar(1.0f));
+  EXPECT_TRUE(absl::IsResourceExhausted(s) && absl::StrContains(s.message(), limit)) << s;
+  EXPECT_TRUE(push(3, Tensor::Scalar(1.0f), kSession + 1).ok()) << "another session's";
+  ASSERT_TRUE(Ask(&WorkerInterface::CleanUpSteps, CleanUpStepsRequest{Ref(), {.next = 2, .live = {}}}).ok());
+  EXPECT_TRUE(push(3, large).ok()) << "a step is over";
+  s = push(3, Tensor::Scalar(TString("text")));
+  EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
 }
 
 TEST_F(WorkerTest, HoldsSoManySessionsAndNoMore) {

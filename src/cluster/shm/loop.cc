@@ -23,6 +23,30 @@ epoll_event Event(uint64_t key, uint32_t events) {
 
 }  // namespace
 
+// While a thread of the loop does what messages have brought. That may end the loop.
+class Loop::Lending {
+ public:
+  explicit Lending(Loop* loop) : loop_(loop), outer_(std::exchange(here_, this)) {}
+  ~Lending() { here_ = outer_; }
+  Lending(const Lending&) = delete;
+  Lending& operator=(const Lending&) = delete;
+
+  // The one on this thread for `loop`; null: there is none.
+  static Lending* Of(const Loop* loop) {
+    Lending* at = here_;
+    while (at != nullptr && at->loop_ != loop) at = at->outer_;
+    return at;
+  }
+  void EndLoop() { loop_ = nullptr; }
+  bool loop_has_ended() const { return loop_ == nullptr; }
+
+ private:
+  static constinit thread_local Lending* here_;
+  const Loop* loop_;
+  Lending* const outer_;
+};
+constinit thread_local Loop::Lending* Loop::Lending::here_ = nullptr;
+
 StatusOr<std::unique_ptr<Loop>> Loop::New(Env& env) {
   Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   Descriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -45,10 +69,13 @@ StatusOr<std::unique_ptr<Loop>> Loop::New(Env& env) {
 }
 
 Loop::~Loop() {
+  Lending* const here = Lending::Of(this);
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
+    if (here != nullptr) --num_running_;
   }
+  if (here != nullptr) here->EndLoop();
   Wake();
   absl::MutexLock lock(&mu_);
   env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &num_running_));
@@ -174,7 +201,10 @@ void Loop::Run() {
       }
     }
     // Who waits does not run anything, so one of the two takes what comes at all times.
-    if (num_waiting_.load() > 0) lent.RunNow();
+    if (num_waiting_.load() == 0) continue;
+    Lending lending(this);
+    lent.RunNow();
+    if (lending.loop_has_ended()) return;
   }
 }
 

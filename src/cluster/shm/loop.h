@@ -30,7 +30,8 @@ class Loop {
   using Key = uint64_t;
 
   static StatusOr<std::unique_ptr<Loop>> New(Env& env);
-  // Not on a thread of its own. What was not yet called is dropped.
+  // Not in a watcher or a timer. On a thread of its own that has lent itself it does not wait for that one: what
+  // messages brought may let go of whoever owns the loop. What was not yet called is dropped.
   ~Loop();
 
   // Calls `watcher` when `fd` is readable, has ended or, while asked, is writable.
@@ -54,6 +55,7 @@ class Loop {
     bool is_running = false;
   };
 
+  class Lending;
   Loop(Env& env, Descriptor epoll, Descriptor wake) : env_(env), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
   void Run();
   void Serve(Key key, uint32_t events);

@@ -47,7 +47,7 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 ExperimentalRandomDat
     MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle SerializeIterator
     ShuffleDatasetV2 SparseTensorSliceDataset"""
 # Data sets that have another name with "Experimental" before it, and those whose other name stands above.
-_OF_TWO_NAMES = """AssertNext BytesProducedStats ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
+_OF_TWO_NAMES = """AssertNext BytesProducedStats CSV ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
     MatchingFiles MaxIntraOpParallelism NonSerializable ParallelInterleave PrivateThreadPool Sleep SlidingWindow
     Sql ThreadPool Unbatch"""
 _OF_A_SECOND_NAME = """DirectedInterleave GroupByWindow IgnoreErrors Map Scan TakeWhile Unique"""

@@ -10,17 +10,21 @@ from typing import Any, Iterator, List, Optional
 import numpy as np
 
 from millrace import gfile
-from millrace.data.dataset import Dataset
+from millrace.data import components
+from millrace.data.dataset import Dataset, _int64
 from millrace.data.grouping import ignore_errors as without_errors, shuffle_and_repeat
-from millrace.data.readers import TextLineDataset
 from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, parsing_ops
+from millrace.framework.type_spec import TensorSpec
+from millrace.ops import gen_ops
+
+
+_BUFFER_BYTES = 4 << 20
 
 
 class CsvDataset(Dataset):
-    """The lines of files of values that commas separate, as tuples. A quoted value ends on its line."""
+    """The records of files of values that commas separate (RFC 4180), as tuples."""
 
     def __init__(
         self,
@@ -34,15 +38,23 @@ class CsvDataset(Dataset):
         na_value: str = "",
         select_cols: Any = None,
     ) -> None:
-        defaults = [convert_to_tensor([], d) if isinstance(d, dtypes.DType) else d for d in record_defaults]
-
-        def of_file(name: Any) -> Dataset:
-            lines = TextLineDataset(name, compression_type, buffer_size)
-            return lines.skip(1) if header else lines
-
-        lines = Dataset.from_tensor_slices(array_ops.reshape(convert_to_tensor(filenames, dtypes.string), [-1])).flat_map(of_file)
-        made = lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)))
-        super().__init__(made._variant, made.element_spec)
+        defaults = [convert_to_tensor([], d) if isinstance(d, dtypes.DType) else convert_to_tensor(d) for d in record_defaults]
+        specs = tuple(TensorSpec([], d.dtype) for d in defaults)
+        super().__init__(
+            gen_ops.csv_dataset(
+                convert_to_tensor(filenames, dtypes.string),
+                "" if compression_type is None else compression_type,
+                _int64(_BUFFER_BYTES if buffer_size is None else buffer_size),
+                header,
+                field_delim,
+                use_quote_delim,
+                na_value,
+                _int64(np.array([] if select_cols is None else select_cols, np.int64)),
+                defaults,
+                components.flat(specs)[1],
+            ),
+            specs,
+        )
 
 
 def _int_within(dtype: Any) -> Any:

@@ -18,6 +18,19 @@ Status PatternsShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
+Status CsvShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
+  for (int i = 1; i < 7; ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  MR_RETURN_IF_ERROR(c.WithRank(7, 1).status());
+  for (int i = 8; i < c.num_inputs(); ++i) {
+    MR_ASSIGN_OR_RETURN(const PartialShape value, c.WithRankAtMost(i, 1));
+    if (value.has_rank() && value.rank() == 1 && value.dim(0) > 1) {
+      return InvalidArgument("Shape of a default must be a length-0 or length-1 vector, or a scalar.");
+    }
+  }
+  return ScalarShape(c);
+}
+
 // What keeps something from one element to the next.
 void AddStateful(const Declarer& add) {
   add.OverByTwoNames(
@@ -134,6 +147,14 @@ void AddFiles(const Declarer& add) {
       "The names of the files that match patterns, those of one pattern after those of the other. NotFound "
       "where there are none.",
       PatternsShape);
+  add.ByTwoNames(
+      "CSVDataset(filenames:str, compression_type:str, buffer_size:i64, header:bool, field_delim:str, "
+      "use_quote_delim:bool, na_value:str, select_cols:i64, record_defaults:[output_types]) -> (handle:var) | "
+      "output_types in list f32|f64|i32|i64|str>=1; output_shapes:list(shape)>=1 | S",
+      "The records of CSV files as in RFC 4180, one file after the other, or of their fields those in select_cols. A "
+      "field that is empty, or na_value, gets its default; InvalidArgument where that is empty. With `header`, the "
+      "first record of each file is left out.",
+      CsvShape);
   add.ByTwoNames(absl::StrCat("LMDBDataset(filenames:str) -> (handle:var) | ", kOut, " | S"),
                  "Unimplemented: LMDB files cannot be read.", PatternsShape);
   add.ByTwoNames(

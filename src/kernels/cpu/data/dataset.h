@@ -179,6 +179,7 @@ void RegisterDatasetStatefulKernels(KernelRegistry& registry);
 void RegisterDatasetRowKernels(KernelRegistry& registry);
 void RegisterDatasetReducerKernels(KernelRegistry& registry);
 void RegisterDatasetHintKernels(KernelRegistry& registry);
+void RegisterDatasetCsvKernels(KernelRegistry& registry);
 void RegisterDatasetMapAndBatchKernels(KernelRegistry& registry);
 void RegisterDatasetParallelInterleaveKernels(KernelRegistry& registry);
 

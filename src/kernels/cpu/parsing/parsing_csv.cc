@@ -4,7 +4,7 @@
 #include <atomic>
 #include <deque>
 
-#include "absl/strings/numbers.h"
+#include "kernels/cpu/parsing/csv_field.h"
 #include "kernels/cpu/parsing/parsing.h"
 
 namespace millrace {
@@ -86,27 +86,6 @@ class Record {
   absl::string_view field_;
 };
 
-// A field as element `i` of `out`.
-bool Store(absl::string_view field, Tensor& out, int64_t i) {
-  switch (out.dtype()) {
-    case DType::kInt32: return absl::SimpleAtoi(field, out.mutable_data<int32_t>() + i);
-    case DType::kInt64: return absl::SimpleAtoi(field, out.mutable_data<int64_t>() + i);
-    case DType::kFloat: return absl::SimpleAtof(field, out.mutable_data<float>() + i);
-    case DType::kDouble: return absl::SimpleAtod(field, out.mutable_data<double>() + i);
-    default: out.mutable_data<TString>()[i] = field; return true;
-  }
-}
-
-void StoreDefault(const Tensor& value, Tensor& out, int64_t i) {
-  if (out.dtype() == DType::kString) {
-    out.mutable_data<TString>()[i] = *value.data<TString>();
-    return;
-  }
-  const size_t unit = DTypeSize(out.dtype());
-  std::copy_n(static_cast<const char*>(value.raw()), unit,
-              static_cast<char*>(out.mutable_raw()) + static_cast<size_t>(i) * unit);
-}
-
 class DecodeCsvKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -116,19 +95,7 @@ class DecodeCsvKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(format_.selected, init.Attr<std::vector<int64_t>>("select_cols"));
     if (delimiter.size() != 1) return InvalidArgument("field_delim should be only 1 char, got \"", delimiter, "\"");
     format_.delimiter = delimiter[0];
-    const auto& selected = format_.selected;
-    if (selected.empty()) return absl::OkStatus();
-    if (static_cast<int>(selected.size()) != init.num_outputs()) {
-      return InvalidArgument(
-          "select_cols should match output size, got ", selected.size(), " and ", init.num_outputs());
-    }
-    for (size_t i = 0; i < selected.size(); ++i) {
-      if (selected[i] < 0) return InvalidArgument("select_cols should be non-negative indices, got ", selected[i]);
-      if (i > 0 && selected[i] <= selected[i - 1]) {
-        return InvalidArgument("select_cols should be strictly increasing indices");
-      }
-    }
-    return absl::OkStatus();
+    return CheckSelectedFields(format_.selected, init.num_outputs());
   }
 
   Status Compute(KernelContext& ctx) override {
@@ -184,10 +151,10 @@ class DecodeCsvKernel final : public Kernel {
       if (value.num_elements() != 1) {
         return InvalidArgument("Field ", k, " is required but missing in record ", i, "!");
       }
-      StoreDefault(value, out, i);
+      StoreCsvDefault(value, out, i);
       return absl::OkStatus();
     }
-    if (Store(field, out, i)) return absl::OkStatus();
+    if (StoreCsvField(field, out, i)) return absl::OkStatus();
     return InvalidArgument(
         "Field ", k, " in record ", i, " is not a valid ", DTypeName(out.dtype()), ": ", field.substr(0, 80));
   }

@@ -6,6 +6,7 @@ import pytest
 
 import millrace as tf
 from millrace import names
+from millrace.ops import gen_ops
 
 Dataset = tf.data.Dataset
 
@@ -94,6 +95,50 @@ def test_ragged_components_are_sliced_batched_and_joined():
     lines = Dataset.from_tensor_slices(tf.ragged.constant([[1], [], [2, 3]]))
     assert [e.tolist() for e in elements(lines)] == [[1], [], [2, 3]]  # a row of it is dense
     assert [e.to_list() for e in elements(lines.batch(2))] == [[[1], []], [[2, 3]]]
+
+
+def packed(splits, values, batched):
+    return gen_ops.ragged_tensor_to_variant([np.array(s, np.int64) for s in splits], values, batched_input=batched)
+
+
+def unpacked(encoded, inner, outer, kind=tf.int32, splits=tf.int64):
+    made = gen_ops.ragged_tensor_from_variant(encoded, inner, outer, kind, Tsplits=splits)
+    with tf.Session() as session:
+        splits, values = session.run(made)
+    return [s.tolist() for s in splits], values.tolist()
+
+
+def test_ragged_tensors_as_variants():
+    one, two = packed([[0, 2, 3]], [1, 2, 3], False), [[0, 1, 3], [0, 2, 3, 3]]
+    assert unpacked(one, 1, 1) == ([[0, 2, 3]], [1, 2, 3])
+    assert unpacked(packed([[0, 2, 3]], [1, 2, 3], True), 0, 1) == ([[0, 2, 3]], [1, 2, 3])
+    for inner in (1, -1):
+        assert unpacked(packed(two, [1, 2, 3], True), inner, 2) == (two, [1, 2, 3])
+    assert unpacked(tf.stack([one] * 2), 1, 2) == ([[0, 2, 4], [0, 2, 3, 5, 6]], [1, 2, 3] * 2)
+    nested = [[0, 2, 4, 6], [0, 2, 4, 6, 8, 10, 12], [0, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18]]
+    assert unpacked(tf.stack([tf.stack([one] * 2)] * 3), 1, 3) == (nested, [1, 2, 3] * 6)
+    assert unpacked(packed([[0]], np.zeros([0], np.int32), True), 0, 1) == ([[0]], [])
+    assert unpacked(packed([[0, 2, 3]], np.arange(6, dtype=np.int32).reshape(3, 2), True), 0, 1) == ([[0, 2, 3]], [[0, 1], [2, 3], [4, 5]])
+    words = packed([np.array([0, 1, 2])], ["a", "b"], True)
+    assert unpacked(words, 0, 1, tf.string) == ([[0, 1, 2]], [b"a", b"b"])
+
+
+def test_ragged_variants_that_do_not_fit_are_refused():
+    hidden = tf.placeholder_with_default(packed([[0, 2, 3]], [1, 2, 3], False), None)
+    refused = [(hidden, 0, 1), (hidden, 1, 2), (hidden, 3, 1), (hidden, 1, 1, tf.float32), (hidden, 1, 1, tf.int32, tf.int32)]
+    refused += [(tf.placeholder_with_default(Dataset.range(2)._variant, None), 1, 1)]
+    wide = [packed([[0, 2]], np.ones([2, 2], np.int32), False), packed([[0, 1]], np.ones([1, 3], np.int32), False)]
+    refused += [(tf.stack(wide), 1, 2)]
+    for given in refused:
+        with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+            unpacked(*given)
+    for splits in [[0, 2, 9], [0, 2, 1], [3, 3], [1, 3], [0, -1, 3]]:
+        for batched in (False, True):
+            with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(packed([splits], [1, 2, 3], batched))
+    empty = tf.placeholder_with_default(gen_ops.empty([2**30, 0], tf.variant), None)
+    with tf.Session() as session, pytest.raises(tf.errors.OpError, match="empty rows"):
+        session.run(gen_ops.ragged_tensor_from_variant(empty, 0, 2, tf.int32))
 
 
 def ragged_lists():

@@ -131,6 +131,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_WITH_ITERATORS.split(), _PIPELINES),
     **{before + name + "Dataset": _PIPELINE_OPS for name in _OF_TWO_NAMES.split() for before in ("", "Experimental")},
     **{"Experimental" + name + "Dataset": _PIPELINE_OPS for name in _OF_A_SECOND_NAME.split()},
+    **dict.fromkeys("RaggedTensorToVariant RaggedTensorFromVariant".split(), "variants: python/tests/test_data_components.py"),
     **dict.fromkeys("SamplingDataset SnapshotDataset ThreadPoolHandle ExperimentalThreadPoolHandle".split(), _PIPELINE_OPS),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
     **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),

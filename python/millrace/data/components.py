@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Components of elements, each as one dense tensor: that is what the ops of data sets know.
 
-A sparse tensor travels as the variants of SerializeSparse, a ragged one as a vector of strings (its row splits, then its values), a data
-set as its variant. The type spec of a component says how it is read again."""
+A sparse tensor travels as the variants of SerializeSparse, a ragged one as that of RaggedTensorToVariant, a data set as its own. The type
+spec of a component says how it is read again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, type_spec_from_value
-from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, tensor_array_ops
+from millrace.ops import array_ops, gen_ops
 from millrace.ops.ragged.tensor import RaggedTensor
 from millrace.ops.ragged.value import RaggedTensorValue
 
@@ -130,10 +130,8 @@ def flat(element_spec: Any) -> Tuple[List[DType], List[TensorShape]]:
 
 
 def _as_tensor(spec: Any) -> Tuple[DType, TensorShape]:
-    if isinstance(spec, SparseTensorSpec):
+    if isinstance(spec, (SparseTensorSpec, RaggedTensorSpec)):
         return dtypes.variant, TensorShape(None)
-    if isinstance(spec, RaggedTensorSpec):
-        return dtypes.string, TensorShape([spec.ragged_rank + 1])
     return (dtypes.variant, TensorShape([])) if isinstance(spec, DatasetSpec) else (spec.dtype, spec.shape)
 
 
@@ -142,7 +140,7 @@ def encoded(value: Any) -> Tensor:
     if isinstance(value, SparseTensor):
         return gen_ops.serialize_sparse(value.indices, value.values, value.dense_shape, dtypes.variant)
     if isinstance(value, RaggedTensor):
-        return array_ops.stack([gen_ops.serialize_tensor(part) for part in (*value.nested_row_splits, value.flat_values)])
+        return gen_ops.ragged_tensor_to_variant(value.nested_row_splits, value.flat_values, batched_input=False)
     return value._variant if isinstance(value, kinds["dataset"]) else value
 
 
@@ -151,12 +149,7 @@ def encoded_rows(value: Any) -> Tensor:
     if isinstance(value, SparseTensor):
         return gen_ops.serialize_many_sparse(value.indices, value.values, value.dense_shape, dtypes.variant)
     if isinstance(value, RaggedTensor):
-
-        def row(i: Tensor) -> Tensor:
-            got = value[i]
-            return encoded(got) if isinstance(got, RaggedTensor) else array_ops.stack([gen_ops.serialize_tensor(got)])
-
-        return functional_ops.map_fn(row, math_ops.range(value.nrows()), dtypes.string)
+        return gen_ops.ragged_tensor_to_variant(value.nested_row_splits, value.flat_values, batched_input=True)
     if isinstance(value, kinds["dataset"]):
         raise at_user_line(TypeError("A data set has no rows to slice: use flat_map, or from_tensors."))
     return value
@@ -174,9 +167,12 @@ def decoded(tensor: Tensor, spec: Any) -> Any:
         return made
     if not isinstance(spec, RaggedTensorSpec):
         return tensor
-    *splits, inner = _parsed(tensor, spec)
+    # A row of a ragged tensor may be dense: then it is that of a vector of one.
+    rows = tensor if spec.ragged_rank else array_ops.expand_dims(tensor, 0)
+    rank, kind = max(spec.ragged_rank, 1), spec.row_splits_dtype
+    splits, inner = gen_ops.ragged_tensor_from_variant(rows, -1, rank, spec.dtype, Tsplits=kind)
     inner.set_shape(_inner_shape(spec))
-    return RaggedTensor.from_nested_row_splits(inner, splits) if splits else inner
+    return RaggedTensor.from_nested_row_splits(inner, splits) if spec.ragged_rank else inner
 
 
 def element(made: Any, element_spec: Any) -> Any:
@@ -185,35 +181,8 @@ def element(made: Any, element_spec: Any) -> Any:
     return structure.pack(element_spec, [decoded(*pair) for pair in zip(tensors, structure.flatten(element_spec))])
 
 
-def _parsed(texts: Tensor, spec: Any) -> List[Tensor]:
-    """The row splits and values of a ragged tensor."""
-    types = [spec.row_splits_dtype] * spec.ragged_rank + [spec.dtype]
-    parts = [gen_ops.parse_tensor(texts[i], t) for i, t in enumerate(types)]
-    for part in parts[:-1]:
-        part.set_shape([None])
-    return parts
-
-
 def _inner_shape(spec: Any) -> TensorShape:
     """What is known of the values' shape."""
     if spec.shape.ndims is None:
         return TensorShape(None)
     return TensorShape([None, *spec.shape[spec.ragged_rank + 1 :].as_list()]) if spec.ragged_rank else spec.shape
-
-
-def joined(texts: Tensor, spec: Any) -> Tensor:
-    """[n, k] strings of n ragged tensors of a spec as the k + 1 strings of one that has them as rows."""
-    count, kind = array_ops.shape(texts)[0], spec.row_splits_dtype
-    levels = [*[kind] * (spec.ragged_rank + 1), spec.dtype]  # lengths of rows at each level, then values
-    arrays = [tensor_array_ops.TensorArray(t, count, infer_shape=False) for t in levels]
-
-    def add(i: Tensor, *now: Any) -> Any:
-        *splits, inner = _parsed(texts[i], spec)
-        rows = array_ops.shape(splits[0])[0] - 1 if splits else array_ops.shape(inner)[0]
-        lengths = [array_ops.reshape(math_ops.cast(rows, kind), [1]), *(s[1:] - s[:-1] for s in splits)]
-        return (i + 1, *(array.write(i, part) for array, part in zip(now, [*lengths, inner])))
-
-    _, *arrays = control_flow_ops.while_loop(lambda i, *now: i < count, add, [0, *arrays])
-    *lengths, inner = (array.concat() for array in arrays)
-    inner.set_shape(_inner_shape(batched(spec, None)))
-    return encoded(RaggedTensor.from_nested_row_lengths(inner, lengths))

@@ -239,17 +239,13 @@ class Dataset:
     def batch(self, batch_size: Any, drop_remainder: bool = False) -> "Dataset":
         """Elements stacked; the last batch may be smaller, or is left out."""
         size = _number(batch_size) if drop_remainder is True else None
-        inner = structure.flatten(self._element_spec)
         specs = structure.mapped(lambda s: components.batched(s, size), self._element_spec)
-        ragged = [isinstance(s, RaggedTensorSpec) for s in inner]
         types, shapes = components.flat(specs)
-        in_rows = [TensorShape([size]).concatenate(components.flat(s)[1][0]) if r else shape for s, r, shape in zip(inner, ragged, shapes)]
-        variant = gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=types, output_shapes=in_rows)
-        if not any(ragged):
-            return Dataset(variant, specs)
-        rows = Dataset(variant, tuple(TensorSpec(shape, t) for shape, t in zip(in_rows, types)))
-        whole = rows.map(lambda *parts: tuple(components.joined(p, s) if r else p for p, s, r in zip(parts, inner, ragged)))
-        return Dataset(whole._variant, specs)
+        rows = Dataset(gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=types, output_shapes=shapes), specs)
+        if not any(isinstance(s, RaggedTensorSpec) for s in structure.flatten(specs)):
+            return rows
+        # Each ragged tensor as one again, so that the next batch finds alike what has more rows and what has fewer.
+        return rows.map(lambda *parts: parts if isinstance(specs, tuple) else parts[0])
 
     def padded_batch(self, batch_size: Any, padded_shapes: Any, padding_values: Any = None, drop_remainder: bool = False) -> "Dataset":
         """Elements brought to common shapes and stacked; None or -1 in a shape is the largest of the batch."""

@@ -187,6 +187,29 @@ Status RaggedToSparseGrad(GradContext& g) {
 
 }  // namespace
 
+Status RaggedToVariantShape(ShapeContext& c) {
+  const ArgRange splits = c.input_arg("rt_nested_splits");
+  for (int i = splits.begin; i < splits.end; ++i) MR_RETURN_IF_ERROR(c.WithRank(i, 1).status());
+  MR_RETURN_IF_ERROR(c.WithRankAtLeast(splits.end, 1).status());
+  MR_ASSIGN_OR_RETURN(const bool batched, c.Attr<bool>("batched_input"));
+  const PartialShape& outer = c.input(splits.begin);
+  const bool known = outer.has_rank() && outer.dim(0) > 0;
+  c.set_output(0, batched ? PartialShape::Of({known ? outer.dim(0) - 1 : -1}) : PartialShape::Scalar());
+  return absl::OkStatus();
+}
+
+Status RaggedFromVariantShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const int64_t inner, c.Attr<int64_t>("input_ragged_rank"));
+  MR_ASSIGN_OR_RETURN(const int64_t outer, c.Attr<int64_t>("output_ragged_rank"));
+  const PartialShape& encoded = c.input(0);
+  if (encoded.has_rank() && (inner < 0 ? encoded.rank() > outer : inner + encoded.rank() != outer)) {
+    return InvalidArgument("output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.rank(): ", outer,
+                           ", ", inner, " and ", encoded.rank());
+  }
+  for (int i = 0; i + 1 < c.num_outputs(); ++i) c.set_output(i, PartialShape::Of({-1}));
+  return absl::OkStatus();
+}
+
 void RegisterRaggedOps(OpRegistry& registry) {
   registry.Add("Bincount(arr:i32, size:i32, weights:T) -> (bins:T) | T in FD|IDX")
       .Doc(
@@ -318,6 +341,28 @@ void RegisterRaggedOps(OpRegistry& registry) {
       .Gradient(RaggedToSparseGrad)
       .Example("i64[4]{0 2 2 5}, f32[5]~ | RAGGED_RANK=1")
       .Example("i64[4]{0 2 2 3}, i64[4]{0 1 3 5}, f32[5,2]~ | RAGGED_RANK=2");
+  registry
+      .Add(
+          "RaggedTensorToVariant(rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:Tvalues) -> "
+          "(encoded_ragged:var) | RAGGED_RANK:int>=1; Tvalues:type; Tsplits in IDX=i64; batched_input:bool")
+      .Doc(
+          "A ragged tensor as a variant; with batched_input, a vector of its rows, each a variant. What queues and "
+          "data "
+          "sets hold of ragged tensors.")
+      .Shape(RaggedToVariantShape)
+      .NoGradient("a variant is no number")
+      .NoExample("a variant can only be looked at by RaggedTensorFromVariant");
+  registry
+      .Add(
+          "RaggedTensorFromVariant(encoded_ragged:var) -> (output_nested_splits:output_ragged_rank*Tsplits, "
+          "output_dense_values:Tvalues) | input_ragged_rank:int>=-1; output_ragged_rank:int>=1; Tvalues:type; "
+          "Tsplits in IDX=i64")
+      .Doc(
+          "The ragged tensors of RaggedTensorToVariant as one: the dimensions of `encoded_ragged` are its outer ones. "
+          "output_ragged_rank is input_ragged_rank, of each of them (-1: what follows), and as many more.")
+      .Shape(RaggedFromVariantShape)
+      .NoGradient("a variant is no number")
+      .NoExample("a variant can only be made by RaggedTensorToVariant");
 }
 
 }  // namespace millrace

@@ -21,6 +21,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterCountingKernels(registry);
   RegisterRaggedKernels(registry);
   RegisterRaggedRowKernels(registry);
+  RegisterRaggedVariantKernels(registry);
   RegisterBandKernels(registry);
   RegisterSearchKernels(registry);
   RegisterHistogramKernels(registry);

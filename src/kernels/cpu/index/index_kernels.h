@@ -20,6 +20,7 @@ void RegisterRangeKernels(KernelRegistry& registry);
 void RegisterCountingKernels(KernelRegistry& registry);
 void RegisterRaggedKernels(KernelRegistry& registry);
 void RegisterRaggedRowKernels(KernelRegistry& registry);
+void RegisterRaggedVariantKernels(KernelRegistry& registry);
 void RegisterBandKernels(KernelRegistry& registry);
 void RegisterSearchKernels(KernelRegistry& registry);
 void RegisterHistogramKernels(KernelRegistry& registry);

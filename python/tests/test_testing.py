@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.test: sessions of test cases, comparisons, numeric gradients, graphs compared, stubs."""
 
+import collections
 import io
 import os
 import sys
@@ -218,7 +219,7 @@ def test_graphs_compared():
         return made.as_graph_def()
 
     tf.test.assert_equal_graph_def(graph("c"), graph("c"))
-    for other, text in [(graph("d"), "Did not find expected node 'd = Identity"), (graph("c", False), "has unexpected control input .\\^a")]:
+    for other, text in [(graph("d"), "Did not find expected node '{{node d}} = Identity"), (graph("c", False), "has unexpected control input .\\^a")]:
         with pytest.raises(AssertionError, match=text):
             tf.test.assert_equal_graph_def(graph("c"), other)
     with pytest.raises(TypeError, match="Expected tf.GraphDef for actual, got Graph"):
@@ -375,3 +376,25 @@ def test_assertions_of_containers():
 def test_combinations_have_names():
     made = test_util.generate_combinations_with_testcase_name(b=[1, 2.5], a="x")
     assert [dict(m) for m in made] == [{"a": "x", "b": 1, "testcase_name": "_test_a_x_b_1"}, {"a": "x", "b": 2.5, "testcase_name": "_test_a_x_b_25"}]
+
+
+def test_what_differs_is_told():
+    class T(tf.test.TestCase):
+        def runTest(self):
+            pass
+
+    t = T()
+    for call, message in (
+        (lambda: t.assertAllClose([0.0, 1.0], [0.0, 2.0]), r"not close dif = \[1\.\]"),
+        (lambda: t.assertAllClose({"y": (2, [{"n": 4.0}])}, {"y": (2, [{"n": 4.2}])}), r"a\[y\]\[1\]\[0\]\[n\] is different from b"),
+        (lambda: t.assertAllEqual([1, 2], [1, 3]), r"not equal lhs = \[2\]"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            call()
+    Pair = collections.namedtuple("Pair", ["a", "b"])
+    t.assertAllClose({"a": 1, "b": (2.0, 3.0)}, Pair(1, (2.0, 3.0)))
+    with t.cached_session():
+        t.assertAllClose([tf.constant([1.0]), {"k": tf.constant(2.0)}], [[1.0], {"k": 2.0}])
+        with pytest.raises(ValueError, match="The graph used to get the cached session is different"):
+            with t.cached_session(graph=tf.Graph()):
+                pass

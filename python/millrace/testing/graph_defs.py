@@ -54,7 +54,7 @@ def strip_sharded_names(graph_def: Any) -> None:
 
 def _summary(node: Any) -> str:
     attributes = ", ".join("%s=%s" % (key, str(node.attr[key]).strip().replace("\n", " ")) for key in sorted(node.attr))
-    return "%s = %s[%s](%s)" % (node.name, node.op, attributes, ", ".join(node.input))
+    return "{{node %s}} = %s[%s](%s)" % (node.name, node.op, attributes, ", ".join(node.input))
 
 
 def _graph_difference(actual: Any, expected: Any) -> Optional[str]:
@@ -66,7 +66,7 @@ def _graph_difference(actual: Any, expected: Any) -> Optional[str]:
         difference = _node_difference(found, node)
         if difference:
             return difference
-    for node in there.values():
+    for node in reversed(list(there.values())):
         return "Found unexpected node '%s'" % _summary(node)
     return None
 

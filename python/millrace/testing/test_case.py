@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 import unittest
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -38,6 +38,12 @@ def _array(value: Any) -> np.ndarray:
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple))
+
+
+def _differences(how: str, a: np.ndarray, b: np.ndarray, off: Any, more: List[Tuple[str, np.ndarray]]) -> str:
+    """Where arrays are not equal, or not close, and what they hold there."""
+    rows = [("where", np.where(off) if a.ndim else ()), *((what, values[off] if a.ndim else values) for what, values in [("lhs", a), ("rhs", b), *more])]
+    return "\n".join(["not %s %s = %s" % (how, what, values) for what, values in rows] + ["dtype = %s, shape = %s" % (a.dtype, a.shape)])
 
 
 class CheckedThread:
@@ -140,9 +146,16 @@ class TestCase(Assertions):
 
     @contextlib.contextmanager
     def cached_session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Any]:
-        """A context with the test's own session: the same one each time."""
+        """A context with the test's own session: the same one each time. ValueError where another one is asked for."""
+        asked = (graph, config, force_gpu)
         if self._cached_session is None:
-            self._cached_session = _session.Session(graph=graph, config=_config(config, force_gpu))
+            self._cached_session, self._cached_for = _session.Session(graph=graph, config=_config(config, force_gpu)), asked
+        for what, now, first in zip(("graph", "config", "force_gpu"), asked, self._cached_for):
+            if now is not first and now != first:
+                raise ValueError(
+                    "The %s used to get the cached session is different than the one that was used to create the session. Maybe create a new session with "
+                    "self.session()" % what
+                )
         session = self._cached_session
         with session.graph.as_default(), session.as_default(), _placed(session.graph, use_gpu, force_gpu):
             yield session
@@ -253,12 +266,11 @@ class TestCase(Assertions):
         a, b = (numpy_cast.widened(v) for v in self._same_shape(a, b, msg))
         if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
             off = np.logical_or(np.abs(a - b) > atol + rtol * np.abs(b), np.isnan(a) != np.isnan(b))
-            print("not close where =", np.where(off) if a.ndim else ())
-            print("not close dif =", np.abs(a - b)[off] if a.ndim else np.abs(a - b), "dtype = %s, shape = %s" % (a.dtype, a.shape))
+            found = _differences("close", a, b, off, [("dif", np.abs(a - b)), ("tol", np.broadcast_to(atol + rtol * np.abs(b), a.shape))])
             with np.errstate(invalid="ignore"):
                 self._fail_as_numpy(
-                    lambda: np.testing.assert_allclose(a, b, rtol=np.max(rtol), atol=np.max(atol), err_msg=str(msg or "")),
-                    "Not equal to tolerance rtol=%s, atol=%s %s" % (rtol, atol, msg or ""),
+                    lambda: np.testing.assert_allclose(a, b, rtol=np.max(rtol), atol=np.max(atol), err_msg="%s\n%s" % (msg or "", found)),
+                    "Not equal to tolerance rtol=%s, atol=%s %s\n%s" % (rtol, atol, msg or "", found),
                 )
 
     def _fail_as_numpy(self, check: Callable[[], None], otherwise: str) -> None:
@@ -266,29 +278,35 @@ class TestCase(Assertions):
         self.fail(otherwise)
 
     def assertAllClose(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, msg: Any = None) -> None:
-        """Fails unless |a - b| <= atol + rtol |b|, of arrays, ragged tensors, and lists and dicts of them. The tolerances may be arrays."""
+        """Fails unless |a - b| <= atol + rtol |b|, of arrays, tensors, ragged ones, and lists, dicts and named tuples of them. The tolerances may be
+        arrays."""
         if is_ragged(a) or is_ragged(b):
             self._same_ragged(a, b, msg, lambda one, other, msg: self._close_arrays(one, other, rtol, atol, msg))
-            return
+        else:
+            self._close(a, b, rtol, atol, msg, "")
+
+    def _close(self, a: Any, b: Any, rtol: Any, atol: Any, msg: Any, path: str) -> None:
+        """assertAllClose of what lies at a path of two structures."""
+        msg = msg or ""
+        a, b = (value._asdict() if hasattr(value, "_asdict") and (isinstance(a, dict) or isinstance(b, dict)) else value for value in (a, b))
         if isinstance(a, dict) != isinstance(b, dict):
-            raise ValueError("Can't compare dict to non-dict, %s vs %s. %s" % (a, b, msg or ""))
+            raise ValueError("Can't compare dict to non-dict, a%s vs b%s. %s" % (path, path, msg))
         if isinstance(a, dict):
-            self.assertCountEqual(a.keys(), b.keys(), "mismatched keys, expected %s, got %s. %s" % (a.keys(), b.keys(), msg or ""))
+            self.assertCountEqual(a.keys(), b.keys(), "mismatched keys: a%s has keys %s, but b%s has keys %s. %s" % (path, a.keys(), path, b.keys(), msg))
             for key in a:
-                self.assertAllClose(a[key], b[key], rtol, atol, "%s: expected %s, got %s. %s" % (key, a, b, msg or ""))
-            return
-        if _is_sequence(a) and _is_sequence(b) and not self._is_array_like(a, b):
-            self.assertEqual(len(a), len(b), "Mismatched length: expected %d, got %d. %s" % (len(a), len(b), msg or ""))
+                self._close(a[key], b[key], rtol, atol, msg, "%s[%s]" % (path, key))
+        elif _is_sequence(a) and _is_sequence(b) and not self._is_array_like(a, b):
+            self.assertEqual(len(a), len(b), "Mismatched length: a%s has %d items, but b%s has %d items. %s" % (path, len(a), path, len(b), msg))
             for i, (one, other) in enumerate(zip(a, b)):
-                self.assertAllClose(one, other, rtol, atol, "%d: expected %s, got %s. %s" % (i, a, b, msg or ""))
-            return
-        self._close_arrays(a, b, rtol, atol, msg)
+                self._close(one, other, rtol, atol, msg, "%s[%d]" % (path, i))
+        else:
+            self._close_arrays(a, b, rtol, atol, "Mismatched value: a%s is different from b%s. %s" % (path, path, msg) if path else msg or None)
 
     @staticmethod
     def _is_array_like(*values: Any) -> bool:
         try:
             return all(np.array(v).dtype != object for v in values)
-        except ValueError:  # parts of different shapes
+        except (ValueError, NotImplementedError):  # parts of different shapes, or tensors
             return False
 
     def assertAllCloseAccordingToType(
@@ -334,8 +352,8 @@ class TestCase(Assertions):
         if a.dtype.kind in "fc" and b.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(a), np.isnan(b)))
         if not np.all(same):
-            print("not equal where =", np.where(np.logical_not(same)) if a.ndim else ())
-            self._fail_as_numpy(lambda: np.testing.assert_array_equal(a, b, err_msg=str(msg or "")), "Arrays are not equal: %s and %s %s" % (a, b, msg or ""))
+            text = "%s\n%s" % (msg or "", _differences("equal", a, b, np.logical_not(same), []))
+            self._fail_as_numpy(lambda: np.testing.assert_array_equal(a, b, err_msg=text), "Arrays are not equal: %s and %s %s" % (a, b, text))
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Fails if arrays are equal."""

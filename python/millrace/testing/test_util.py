@@ -276,7 +276,7 @@ def assert_no_new_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         get_default_graph()
         left = kept() - before
         if left > 0:
-            raise AssertionError("%d tensors and graphs were not deallocated during the test" % left)
+            raise AssertionError("%d Tensors not deallocated after test, or graphs" % left)
         return result
 
     return call

@@ -116,7 +116,17 @@ ValuesDef: 1 values *string; 2 external_values map<string,string>
 CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef; 6 nested_contexts *ControlFlowContextDef
 WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string; 12 nested_contexts *ControlFlowContextDef
 ControlFlowContextDef: 1 cond_ctxt CondContextDef@ctxt; 2 while_ctxt WhileContextDef@ctxt
-TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto; 4 coo_sparse TensorInfo.CooSparse@encoding
+TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto; 4 coo_sparse TensorInfo.CooSparse@encoding; 5 composite_tensor TensorInfo.CompositeTensor@encoding
+TensorInfo.CompositeTensor: 1 type_spec TypeSpecProto; 2 components *TensorInfo
+StructuredValue: 1 none_value NoneValue@kind; 11 float64_value double@kind; 12 int64_value sint64@kind; 13 string_value string@kind; 14 bool_value bool@kind; 31 tensor_shape_value TensorShapeProto@kind; 32 tensor_dtype_value enum@kind; 33 tensor_spec_value TensorSpecProto@kind; 34 type_spec_value TypeSpecProto@kind; 51 list_value ListValue@kind; 52 tuple_value TupleValue@kind; 53 dict_value DictValue@kind; 54 named_tuple_value NamedTupleValue@kind
+NoneValue:
+ListValue: 1 values *StructuredValue
+TupleValue: 1 values *StructuredValue
+DictValue: 1 fields map<string,StructuredValue>
+PairValue: 1 key string; 2 value StructuredValue
+NamedTupleValue: 1 name string; 2 values *PairValue
+TensorSpecProto: 1 name string; 2 shape TensorShapeProto; 3 dtype enum
+TypeSpecProto: 1 type_spec_class enum; 2 type_state StructuredValue; 3 type_spec_class_name string
 TensorInfo.CooSparse: 1 values_tensor_name string; 2 indices_tensor_name string; 3 dense_shape_tensor_name string
 SignatureDef: 1 inputs map<string,TensorInfo>; 2 outputs map<string,TensorInfo>; 3 method_name string
 CollectionDef: 1 node_list CollectionDef.NodeList@kind; 2 bytes_list CollectionDef.BytesList@kind; 3 int64_list CollectionDef.Int64List@kind; 4 float_list CollectionDef.FloatList@kind; 5 any_list CollectionDef.AnyList@kind
@@ -145,7 +155,7 @@ DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 i
 """
 
 for _row in _TABLES.strip().splitlines():
-    _name, _, _table = _row.partition(": ")
+    _name, _, _table = _row.partition(":")
     if "." in _name and _name.split(".")[0] not in _registry:
         globals()[_name.split(".")[0]] = message.define(_name.split(".")[0], "", _registry)
     message.define(_name, _table, _registry)
@@ -176,7 +186,9 @@ for _class in _registry.values():
             setattr(_class, "".join(word.capitalize() for word in _field.name.split("_")) + "Entry", _Entry(_field))
 
 _DTYPE_NAMES = enums.names_of(enums.DataType)
-message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
+message._ENUM_NAMES.update(
+    {"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES, "tensor_dtype_value": _DTYPE_NAMES, "type_spec_class": enums.names_of(enums.TypeSpecClass)}
+)
 
 
 def _pack(self: Message, msg: Message) -> None:
@@ -234,6 +246,7 @@ _constants(
     RECOMPUTATION_HEURISTICS=5,
     SCHEDULING_HEURISTICS=6,
 )
+_constants("TypeSpecProto", **dict(enums.TypeSpecClass.items()))
 _constants("SaverDef", LEGACY=0, V1=1, V2=2)
 _constants("SessionLog", STATUS_UNSPECIFIED=0, START=1, STOP=2, CHECKPOINT=3)
 

@@ -14,7 +14,12 @@ from millrace.protos import enums, message
 _PACKAGE, _FILE = "tensorflow", "millrace/messages.proto"
 _cache: Dict[str, Any] = {}
 registry: Dict[str, Any] = {}  # the message classes by name: definitions.py fills it
-_CPP_TYPE_OF_ENUM = {"dtype": "DataType", "type": "DataType"}  # enumerations whose names are known; other enums are numbers here
+_CPP_TYPE_OF_ENUM = {
+    "dtype": "DataType",
+    "type": "DataType",
+    "tensor_dtype_value": "DataType",
+    "type_spec_class": "TypeSpecClass",
+}  # enumerations whose names are known; other enums are numbers here
 
 
 def _camel(name: str) -> str:
@@ -54,9 +59,10 @@ def _pool() -> Any:
         from google.protobuf import descriptor_pb2, descriptor_pool  # type: ignore[import-untyped]
 
         file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
-        numbers = file.enum_type.add(name="DataType")
-        for name, number in sorted(enums.DataType.items(), key=lambda item: item[1]):
-            numbers.value.add(name=name, number=number)
+        for kind, enum in (("DataType", enums.DataType), ("TypeSpecClass", enums.TypeSpecClass)):
+            numbers = file.enum_type.add(name=kind)
+            for name, number in sorted(enum.items(), key=lambda item: item[1]):
+                numbers.value.add(name=name, number=number)
         placed: Dict[str, Any] = {}
         for full_name in sorted(registry, key=lambda n: n.count(".")):
             outer, _, name = full_name.rpartition(".")

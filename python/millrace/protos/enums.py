@@ -82,6 +82,20 @@ Code = Enum(
         "DO_NOT_USE_RESERVED_FOR_FUTURE_EXPANSION_USE_DEFAULT_IN_SWITCH_INSTEAD_": 20,
     },
 )
+TypeSpecClass = Enum(
+    "TypeSpecProto.TypeSpecClass",
+    {
+        "UNKNOWN": 0,
+        "SPARSE_TENSOR_SPEC": 1,
+        "INDEXED_SLICES_SPEC": 2,
+        "RAGGED_TENSOR_SPEC": 3,
+        "TENSOR_ARRAY_SPEC": 4,
+        "DATA_DATASET_SPEC": 5,
+        "DATA_ITERATOR_SPEC": 6,
+        "OPTIONAL_SPEC": 7,
+        "PER_REPLICA_SPEC": 8,
+    },
+)
 MODULE_ENUMS = {"DataType": DataType, "Code": Code}
 
 

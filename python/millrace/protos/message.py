@@ -13,6 +13,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
 _RANGES = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1), "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
+_RANGES["sint64"] = _RANGES["int64"]
 _RANGES["enum"] = _RANGES["int32"]
 _DEPTH = 100  # of messages within messages, as in protobuf
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
@@ -105,7 +106,7 @@ class Field:
     def encode(self, out: bytearray, value: Any) -> None:
         """Appends a value, without its tag."""
         if self.wire == _VARINT:
-            _put_varint(out, int(value))
+            _put_varint(out, int(value) << 1 ^ int(value) >> 63 if self.kind == "sint64" else int(value))
         elif self.wire == _BYTES:
             raw = value.encode("utf-8", "surrogateescape") if self.kind == "string" else value
             _put_varint(out, len(raw))
@@ -126,6 +127,8 @@ class Field:
             value, at = _get_varint(data, at)
             if self.kind == "bool":
                 return bool(value), at
+            if self.kind == "sint64":
+                return value >> 1 ^ -(value & 1), at
             low, high = _RANGES[self.kind]
             value &= high - low
             return value - (high - low + 1) if value > high else value, at

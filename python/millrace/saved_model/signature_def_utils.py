@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from millrace.framework import dtypes, errors
-from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
+from millrace.framework.composite_tensors import CompositeTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.library_names import prepend_name_scope
@@ -34,7 +34,9 @@ def _infos(tensors: Dict[str, Any]) -> Dict[str, Any]:
 
 def _element(value: Any) -> Any:
     """What a signature names: a variable by its own name, unless that is a handle's."""
-    return value if isinstance(value, Variable) and not value._is_resource else convert_to_tensor_or_sparse_tensor(value)
+    if isinstance(value, CompositeTensor) or isinstance(value, Variable) and not value._is_resource:
+        return value
+    return convert_to_tensor_or_sparse_tensor(value)
 
 
 def _of_type(tensor: Any, dtype: Any, what: str) -> Any:

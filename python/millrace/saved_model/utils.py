@@ -5,17 +5,21 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from millrace.framework import dtypes
-from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework import dtypes, nest
+from millrace.framework.composite_tensors import CompositeTensor, SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph
 from millrace.framework.library_names import prepend_name_scope
+from millrace.framework.type_spec import type_spec_from_value
 from millrace.protos import definitions
+from millrace.saved_model import structures
 from millrace.saved_model.reading import parse_saved_model
 
 
 def build_tensor_info(tensor: Any) -> Any:
-    """The TensorInfo of a tensor; a SparseTensor's names its three tensors."""
+    """The TensorInfo of a tensor; a SparseTensor's names its three tensors, and that of other composite ones their components."""
+    if isinstance(tensor, CompositeTensor) and not isinstance(tensor, SparseTensor):
+        return _of_components(tensor)
     if not hasattr(tensor, "get_shape") or not isinstance(tensor, SparseTensor) and not hasattr(tensor, "name"):
         raise at_user_line(TypeError("A TensorInfo needs a tensor of a graph; got %r" % (tensor,)))
     made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)
@@ -25,6 +29,16 @@ def build_tensor_info(tensor: Any) -> Any:
         made.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
     else:
         made.name = tensor.name
+    return made
+
+
+def _of_components(tensor: Any) -> Any:
+    spec = type_spec_from_value(tensor)
+    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)
+    made.tensor_shape.CopyFrom(tensor.shape.as_proto())
+    made.composite_tensor.type_spec.CopyFrom(structures.encode(spec).type_spec_value)
+    for component in nest.flatten(tensor, expand_composites=True):
+        made.composite_tensor.components.add().CopyFrom(build_tensor_info(component))
     return made
 
 
@@ -42,7 +56,7 @@ def get_element_from_tensor_info(tensor_info: Any, graph: Any = None, import_sco
 
 
 def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: Optional[str] = None) -> Any:
-    """The tensor, or SparseTensor, that a TensorInfo names."""
+    """The tensor, or composite one, that a TensorInfo names."""
     graph = get_default_graph() if graph is None else graph
     kind = tensor_info.WhichOneof("encoding")
 
@@ -54,6 +68,10 @@ def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scop
     if kind == "coo_sparse":
         sparse = tensor_info.coo_sparse
         return SparseTensor(find(sparse.indices_tensor_name), find(sparse.values_tensor_name), find(sparse.dense_shape_tensor_name))
+    if kind == "composite_tensor":
+        spec = structures.decode(definitions.StructuredValue(type_spec_value=tensor_info.composite_tensor.type_spec))
+        parts = [get_tensor_from_tensor_info(part, graph, import_scope) for part in tensor_info.composite_tensor.components]
+        return nest.pack_sequence_as(spec, parts, expand_composites=True)
     raise at_user_line(ValueError("Invalid TensorInfo.encoding: %s" % kind))
 
 

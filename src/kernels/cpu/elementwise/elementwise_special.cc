@@ -276,4 +276,11 @@ double Zeta(double s, double q) {
   return sum;
 }
 
+double Polygamma(double n, double x) {
+  if (!(n >= 0) || std::floor(n) != n) return kNan;
+  if (n == 0) return Digamma(x);
+  const double value = std::tgamma(n + 1) * Zeta(n + 1, x);
+  return std::fmod(n, 2) == 0 ? -value : value;
+}
+
 }  // namespace millrace

@@ -2,6 +2,8 @@
 // Special functions of one element, in double. NaN where they are not defined.
 #pragma once
 
+#include <cstdint>
+
 namespace millrace {
 
 // B_2j / (2j)! from j = 1 on, with the Bernoulli numbers B: the weights of the Euler-Maclaurin formula.
@@ -28,6 +30,8 @@ double GammaSampleByA(double a, double x);
 
 // The regularised incomplete beta function I_x(a, b).
 double IncompleteBeta(double a, double b, double x);
+// Of n elements, as far as float needs. Operands are a, b and x; their steps are 1, or 0 for one element.
+void IncompleteBetas(const float* const operands[3], const int64_t steps[3], float* out, int64_t n);
 
 // log |Gamma(x)|.
 double LogGamma(double x);
@@ -38,5 +42,8 @@ double Digamma(double x);
 // Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
 // sum diverges, and for q below -1e4, where the direct part would not end soon.
 double Zeta(double s, double q);
+
+// The n-th derivative of the digamma function; n is a whole number.
+double Polygamma(double n, double x);
 
 }  // namespace millrace

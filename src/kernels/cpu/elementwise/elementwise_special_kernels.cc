@@ -31,9 +31,15 @@ Status BetaincOf(KernelContext& ctx) {
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   T* y = out->mutable_data<T>();
-  ctx.ParallelFor(shape.num_elements(), 400, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      y[i] = static_cast<T>(IncompleteBeta(p[0][i * step[0]], p[1][i * step[1]], p[2][i * step[2]]));
+  constexpr bool kFloat = std::is_same_v<T, float>;
+  ctx.ParallelFor(shape.num_elements(), kFloat ? 100 : 400, [&](int64_t begin, int64_t end) {
+    if constexpr (kFloat) {
+      const float* const from[3] = {p[0] + begin * step[0], p[1] + begin * step[1], p[2] + begin * step[2]};
+      IncompleteBetas(from, step, y + begin, end - begin);
+    } else {
+      for (int64_t i = begin; i < end; ++i) {
+        y[i] = IncompleteBeta(p[0][i * step[0]], p[1][i * step[1]], p[2][i * step[2]]);
+      }
     }
   });
   return absl::OkStatus();

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
 namespace millrace {
 namespace {
@@ -20,6 +22,33 @@ TEST(IncompleteBeta, OfLargeNumbers) {
     for (const double small : {1e-20, 0.5, 1.5, 20.0}) {
       EXPECT_EQ(IncompleteBeta(small, large, 0.5), 1) << small << " " << large;
       EXPECT_EQ(IncompleteBeta(large, small, 0.5), 0) << small << " " << large;
+    }
+  }
+}
+
+// Many at a time as one by one; every seventh is outside of what goes together.
+TEST(IncompleteBeta, OfFloatsIsThatOfDoubleRounded) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<float> log_size(-4, 6.9f), part(0, 1);
+  std::vector<float> a, b, x;
+  for (int i = 0; i < 5000; ++i) {
+    a.push_back(std::exp(log_size(random)));
+    b.push_back(i % 7 == 0 ? 5000 * part(random) : std::exp(log_size(random)));
+    x.push_back(i % 14 == 0 ? 2 * part(random) : part(random));
+  }
+  for (const int64_t step : {1, 0}) {
+    const float* const operands[3] = {a.data(), b.data() + 1, x.data()};
+    const int64_t steps[3] = {1, step, 1}, n = 4999;
+    std::vector<float> y(static_cast<size_t>(n));
+    IncompleteBetas(operands, steps, y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const double want = IncompleteBeta(a[at], b[static_cast<size_t>(1 + step * i)], x[at]);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(y[at]));
+      } else {
+        EXPECT_NEAR(y[at], want, want * 6e-8 + 1e-44) << a[at] << " " << b[at] << " " << x[at];  // half an ulp
+      }
     }
   }
 }

@@ -10,15 +10,6 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-double PolygammaOf(double n, double x) {
-  if (!(n >= 0) || std::floor(n) != n) return kNan;
-  if (n == 0) return Digamma(x);
-  const double value = std::tgamma(n + 1) * Zeta(n + 1, x);
-  return std::fmod(n, 2) == 0 ? -value : value;
-}
-
 #define MR_UNARY_OP(Name, expr) \
   struct Name {                 \
     template <typename T>       \
@@ -52,7 +43,7 @@ MR_BINARY_OP(Atan2Op, std::atan2(a, b))
 MR_BINARY_OP(PowOp, std::pow(a, b))
 MR_BINARY_OP(ModOp, std::fmod(a, b))
 MR_BINARY_OP(ZetaOp, Zeta(a, b))
-MR_BINARY_OP(PolygammaOp, PolygammaOf(a, b))
+MR_BINARY_OP(PolygammaOp, Polygamma(a, b))
 #undef MR_BINARY_OP
 struct FloorModOp {
   template <typename T>

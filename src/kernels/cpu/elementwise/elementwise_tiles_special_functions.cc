@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 tiles of Digamma, Lgamma, Zeta and the incomplete gamma functions: the formulas of elementwise_special.cc and
-// elementwise_tiles_scalar.cc in double, many elements at a time, as far as float needs. Blocks with an element outside
-// the range that these serve go through the scalar functions.
+// f32 tiles of Digamma, Lgamma, Zeta, Polygamma and the incomplete gamma functions, and the incomplete beta function:
+// the formulas of elementwise_special.cc and elementwise_tiles_scalar.cc in double, many elements at a time, as far as
+// float needs. Blocks with an element outside the range that these serve go through the scalar functions.
 //
 // Incomplete gamma functions take another number of terms for each element: elements are sorted into those of the
-// series and those of the continued fraction, and lanes of one kind go on until all have settled. The fraction is
-// evaluated by its numerators and denominators (Abramowitz and Stegun 3.10.1), without a division in each step.
+// series and those of the continued fraction, and lanes of one kind go on until all have settled. Fractions are
+// evaluated by their numerators and denominators (Abramowitz and Stegun 3.10.1), without a division in each step.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -81,8 +81,7 @@ inline float LgammaPositive(float x0) {
 }
 
 // Of 1 < s <= 16 and 0 < q < 1e6: eight terms, then the Euler-Maclaurin formula.
-inline float ZetaNear(float s0, float q0) {
-  const double s = static_cast<double>(s0), q = static_cast<double>(q0);
+inline double ZetaNear(double s, double q) {
   const auto power = [s](double a) { return Exp(-s * LogPositive(a)); };
   double sum = 0.0;
 #pragma GCC unroll 8
@@ -95,7 +94,7 @@ inline float ZetaNear(float s0, float q0) {
     sum += kEulerMaclaurin[j] * factor;
     factor *= (s + (2 * j + 1)) * (s + (2 * j + 2)) * square;
   }
-  return static_cast<float>(sum);
+  return sum;
 }
 
 // Modified Bessel functions as elementwise_special.cc has them: the power series up to 20, by powers of x^2 / 4, and
@@ -159,7 +158,36 @@ struct ZetaFn {
   }
   static void Fast(const float* s, const float* q, float* out, int64_t n) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = ZetaNear(s[i], q[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<float>(ZetaNear(static_cast<double>(s[i]), static_cast<double>(q[i])));
+    }
+  }
+};
+
+// (-1)^(n + 1) n! zeta(n + 1, x), of whole n.
+struct PolygammaFn {
+  static constexpr int kMost = 15;
+  static bool Serves(float n, float x) {
+    return (n >= 1.0f) & (n <= static_cast<float>(kMost)) & (std::floor(n) == n) & (x > 0.0f) & (x < 1e6f);
+  }
+  static float Slow(float n, float x) {
+    return static_cast<float>(Polygamma(static_cast<double>(n), static_cast<double>(x)));
+  }
+  struct Factors {
+    double value[kMost + 1] = {-1};
+    constexpr Factors() {
+      for (int n = 1; n <= kMost; ++n) value[n] = -n * value[n - 1];
+    }
+  };
+  static void Fast(const float* n, const float* x, float* out, int64_t count) {
+    static constexpr Factors kFactors;
+    double factors[kBlock];
+    for (int64_t i = 0; i < count; ++i) factors[i] = kFactors.value[static_cast<int>(n[i])];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const double s = static_cast<double>(n[i]) + 1.0;
+      out[i] = static_cast<float>(factors[i] * ZetaNear(s, static_cast<double>(x[i])));
+    }
   }
 };
 
@@ -277,6 +305,91 @@ struct IncompleteGammaFn {
   }
 };
 
+// Lanes of the incomplete beta function on that side of its mean where the fraction converges fast; `upper` where that
+// is the side of 1 - x.
+struct BetaLanes {
+  double a[kLanes], b[kLanes], x[kLanes], value[kLanes];
+  int64_t place[kLanes];
+  bool upper[kLanes];
+  int count = 0;
+};
+
+void BetaFraction(BetaLanes& lanes) {
+  double p0[kLanes], q0[kLanes], p1[kLanes], q1[kLanes], before[kLanes];  // the last but one and the last
+  for (int l = 0; l < kLanes; ++l) {
+    p0[l] = before[l] = 0.0;
+    q0[l] = p1[l] = q1[l] = 1.0;
+  }
+  for (int step = 1; step < kMostSteps; step += kSteps) {
+    for (int k = 0; k < kSteps; ++k) {
+      const double m = step + k;
+      for (int l = 0; l < kLanes; ++l) {
+        const double a = lanes.a[l], b = lanes.b[l], low = a + (2.0 * m - 2.0), high = a + 2.0 * m;
+        const double scale = lanes.x[l] / (low * (a + (2.0 * m - 1.0)) * high);
+        const double odd = -(a + (m - 1.0)) * (a + b + (m - 1.0)) * high * scale, even = m * (b - m) * low * scale;
+        const double p = p1[l] + odd * p0[l], q = q1[l] + odd * q0[l];
+        p0[l] = p;
+        q0[l] = q;
+        p1[l] = p + even * p1[l];
+        q1[l] = q + even * q1[l];
+      }
+    }
+    int open = 0;
+    for (int l = 0; l < kLanes; ++l) {
+      const double inverse = 1.0 / q1[l], value = p1[l] * inverse;
+      open |= std::abs(value - before[l]) > std::abs(value) * kSettled ? 1 : 0;
+      before[l] = value;
+      p0[l] *= inverse;
+      q0[l] *= inverse;
+      p1[l] = value;
+      q1[l] = 1.0;
+    }
+    if (open == 0) break;
+  }
+  for (int l = 0; l < kLanes; ++l) lanes.value[l] = before[l];
+}
+
+void WorkOff(BetaLanes& lanes, float* out) {
+  for (int l = lanes.count; l < kLanes; ++l) {  // settle with the others
+    lanes.a[l] = lanes.a[0];
+    lanes.b[l] = lanes.b[0];
+    lanes.x[l] = lanes.x[0];
+  }
+  BetaFraction(lanes);
+  for (int l = 0; l < kLanes; ++l) {
+    const double a = lanes.a[l], b = lanes.b[l], x = lanes.x[l];
+    const double factor = Exp(a * LogPositive(x) + b * LogPositive(1.0 - x) + LogGammaPositive(a + b) -
+                              LogGammaPositive(a) - LogGammaPositive(b));
+    lanes.value[l] *= factor / a;
+  }
+  for (int l = 0; l < lanes.count; ++l) {
+    out[lanes.place[l]] = static_cast<float>(lanes.upper[l] ? 1.0 - lanes.value[l] : lanes.value[l]);
+  }
+  lanes.count = 0;
+}
+
+void IncompleteBetasOf(const float* const operands[3], const int64_t steps[3], float* out, int64_t n) {
+  BetaLanes lanes;
+  for (int64_t i = 0; i < n; ++i) {
+    if (i % kBlock == 0) StopIfAsked();
+    const auto operand = [&](int k) { return static_cast<double>(operands[k][i * steps[k]]); };
+    const double a = operand(0), b = operand(1), x = operand(2);
+    const bool served = (a >= 0.01) & (a <= 1000.0) & (b >= 0.01) & (b <= 1000.0) & (x > 0.0) & (x < 1.0);
+    if (!served) {
+      out[i] = static_cast<float>(IncompleteBeta(a, b, x));
+      continue;
+    }
+    const bool upper = x > (a + 1.0) / (a + b + 2.0);
+    lanes.a[lanes.count] = upper ? b : a;
+    lanes.b[lanes.count] = upper ? a : b;
+    lanes.x[lanes.count] = upper ? 1.0 - x : x;
+    lanes.upper[lanes.count] = upper;
+    lanes.place[lanes.count] = i;
+    if (++lanes.count == kLanes) WorkOff(lanes, out);
+  }
+  if (lanes.count > 0) WorkOff(lanes, out);
+}
+
 // Steps are 1, or 0 for an operand that is one element.
 template <class Fn, int AStep, int BStep>
 void RunPair(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
@@ -322,6 +435,7 @@ void AddTiles(TileTable& t) {
   AddUnary<BesselOp<0>, float>(t, "BesselI0e", 4);
   AddUnary<BesselOp<1>, float>(t, "BesselI1e", 4);
   AddPair<ZetaFn>(t, "Zeta", 40);
+  AddPair<PolygammaFn>(t, "Polygamma", 40);
   AddPair<IncompleteGammaFn<false>>(t, "Igamma", 60);
   AddPair<IncompleteGammaFn<true>>(t, "Igammac", 60);
 }
@@ -335,7 +449,11 @@ HWY_AFTER_NAMESPACE();
 namespace millrace {
 namespace {
 HWY_EXPORT(AddTiles);
+HWY_EXPORT(IncompleteBetasOf);
 }  // namespace
+void IncompleteBetas(const float* const operands[3], const int64_t steps[3], float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(IncompleteBetasOf)(operands, steps, out, n);
+}
 void AddSpecialFunctionTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
 }  // namespace millrace
 #endif  // HWY_ONCE

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/elementwise/elementwise_special.h"
 #include "kernels/cpu/elementwise/elementwise_table.h"
 
 namespace millrace {
@@ -263,6 +264,14 @@ TEST(ElementwiseTiles, SpecialFunctionsOfFloatAreThoseOfDoubleRounded) {
     RunBinary(ResolveTile(op, DType::kDouble), BinaryForm::kVV, wide_a.data(), wide_b.data(), want.data(), n);
     expect(op, got, want);
   }
+  std::vector<float> orders, polygamma(a.size());
+  std::vector<double> exact;
+  for (size_t i = 0; i < a.size(); ++i) {
+    orders.push_back(static_cast<float>(1 + i % 15));
+    exact.push_back(Polygamma(static_cast<double>(orders[i]), wide_b[i]));
+  }
+  RunBinary(ResolveTile("Polygamma", DType::kFloat), BinaryForm::kVV, orders.data(), b.data(), polygamma.data(), n);
+  expect("Polygamma", polygamma, exact);
   for (const char* op : {"Digamma", "BesselI0e", "BesselI1e"}) {
     std::vector<float> got(a.size());
     std::vector<double> want(a.size());

@@ -13,6 +13,7 @@
 #include "kernels/cpu/engine/linalg_small_simd.h"
 #include "kernels/cpu/engine/linalg_thin_simd.h"
 #include "kernels/cpu/engine/onednn_scope.h"
+#include "kernels/cpu/engine/strided_block.h"
 #include "tensor/prepared.h"
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
@@ -50,6 +51,30 @@ bool FloatGemm(const GemmArgs& g) {
              g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha, static_cast<const float*>(g.a),
              std::max<int64_t>(g.lda, 1), static_cast<const float*>(g.b), std::max<int64_t>(g.ldb, 1), beta,
              static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) == dnnl_success;
+}
+
+// Rows of a transposed right factor that are a multiple of a KB apart share few sets of the cache, and oneDNN reads it
+// by columns: copying the factor then takes as long as half of the product. Turned here first, by squares. False where
+// that is of no use, or there is no memory for it.
+bool TurnedFloatGemm(GemmArgs g) {
+  constexpr int64_t kApart = 256, kLeast = 16, kLeastSum = 128;
+  if (!g.transpose_b || g.ldb % kApart != 0 || g.m < 2 || g.n < kLeast || g.k < kLeastSum) return false;
+  const int64_t ld = g.n % kApart == 0 ? g.n + kLeast : g.n;
+  auto memory = AllocateBuffer(HostAllocator(), static_cast<size_t>(g.k * ld) * sizeof(float));
+  if (!memory.ok()) return false;
+  constexpr int64_t kSize = sizeof(float);
+  strided::Block block;
+  block.rows = g.k;
+  block.dst_row = ld * kSize;
+  block.src_row = kSize;
+  block.n = g.n;
+  block.dst_stride = kSize;
+  block.src_stride = g.ldb * kSize;
+  strided::TransposeFunction(kSize)(static_cast<char*>((*memory)->data()), static_cast<const char*>(g.b), block);
+  g.b = (*memory)->data();
+  g.ldb = ld;
+  g.transpose_b = false;
+  return FloatGemm(g);
 }
 
 bool BFloat16Gemm(const GemmArgs& g) {
@@ -330,7 +355,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     }
   }
   if (dtype != DType::kFloat) return TiledGemm(dtype, g);
-  if (!FloatGemm(g)) PlainFloatGemm(g);
+  if (!TurnedFloatGemm(g) && !FloatGemm(g)) PlainFloatGemm(g);
 }
 
 void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {

@@ -135,9 +135,15 @@ Status MatrixBandPart(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(MatricesOf(ctx.input(0), &m));
   MR_ASSIGN_OR_RETURN(int64_t lower, BandWidth(ctx.input(1), "num_lower", m.rows));
   MR_ASSIGN_OR_RETURN(int64_t upper, BandWidth(ctx.input(2), "num_upper", m.cols));
-  MR_ASSIGN_OR_RETURN(Tensor out, Writable(ctx));
+  Tensor out = ctx.TakeInput(0);
+  const Tensor& in = ctx.input(0);
+  const bool copies = !out.IsInitialized();
+  if (copies) {
+    MR_ASSIGN_OR_RETURN(out, ctx.AllocateTemp(in.dtype(), in.shape()));
+  }
   const DType dtype = out.dtype();
   void* p = out.mutable_raw();
+  const RunCopier copier(dtype, 1);
   if (out.num_elements() > 0) {
     ctx.ParallelFor(m.count * m.rows, static_cast<double>(m.cols) * 0.3, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
@@ -145,6 +151,7 @@ Status MatrixBandPart(KernelContext& ctx) {
         const int64_t lo = std::clamp<int64_t>(row - lower, 0, m.cols);
         const int64_t hi = std::clamp<int64_t>(row + upper + 1, lo, m.cols);
         ZeroElements(dtype, p, at, lo);
+        if (copies) copier.Copy(p, at + lo, 1, in.raw(), at + lo, 1, hi - lo);
         ZeroElements(dtype, p, at + hi, m.cols - hi);
       }
     });

@@ -150,6 +150,25 @@ Status Where(KernelContext& ctx) {
   }
 }
 
+// Rows of `depth` elements: `off`, but `on` where the row's index says. Where rows are short, some at a time, which the
+// cache keeps between.
+template <typename U, typename I>
+void HotRows(KernelContext& ctx, const I* ids, int64_t rows, int64_t depth, U on, const Tensor& off, Tensor* to) {
+  constexpr int64_t kShort = 64, kSome = 2048, kMany = 1 << 16;  // elements
+  const int64_t at_once = std::max<int64_t>((depth <= kShort ? kSome : kMany) / depth, 1);
+  U* const out = to->mutable_data<U>();
+  ctx.ParallelFor(rows, 2 + 0.2 * static_cast<double>(depth), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += at_once) {
+      const int64_t last = std::min(first + at_once, end);
+      FillElements(to->dtype(), out, first * depth, (last - first) * depth, off.raw());
+      for (int64_t r = first; r < last; ++r) {
+        const auto index = static_cast<int64_t>(ids[r]);
+        if (InRange(index, depth)) out[r * depth + index] = on;
+      }
+    }
+  });
+}
+
 // The elements that a hot index lights, as [prefix, depth, suffix].
 template <typename U, typename I>
 void LightTyped(KernelContext& ctx, const I* ids, int64_t prefix, int64_t depth, int64_t suffix, U on, U* out) {
@@ -187,10 +206,12 @@ class OneHotKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Shape shape, ids.shape().WithInserted(axis, depth));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    ctx.ParallelFor(shape.num_elements(), 0.2, [&](int64_t begin, int64_t end) {
-      FillElements(out->dtype(), out->mutable_raw(), begin, end - begin, ctx.input(3).raw());
-    });
     const int64_t prefix = DimProduct(ids.shape(), 0, axis), suffix = DimProduct(ids.shape(), axis, ids.rank());
+    if (suffix > 1) {
+      ctx.ParallelFor(shape.num_elements(), 0.2, [&](int64_t begin, int64_t end) {
+        FillElements(out->dtype(), out->mutable_raw(), begin, end - begin, ctx.input(3).raw());
+      });
+    }
     VisitTypes<uint8_t, int8_t, int32_t, int64_t>(
         ids.dtype(), [&]<typename I>() { Light<I>(ctx, ids.data<I>(), prefix, depth, suffix, out); });
     return absl::OkStatus();
@@ -199,7 +220,9 @@ class OneHotKernel : public Kernel {
  private:
   template <typename U, typename I>
   static void LightAs(KernelContext& ctx, const I* ids, int64_t prefix, int64_t depth, int64_t suffix, Tensor* out) {
-    LightTyped<U, I>(ctx, ids, prefix, depth, suffix, *ctx.input(2).data<U>(), out->mutable_data<U>());
+    const U on = *ctx.input(2).data<U>();
+    if (suffix == 1) return HotRows<U, I>(ctx, ids, prefix, depth, on, ctx.input(3), out);
+    LightTyped<U, I>(ctx, ids, prefix, depth, suffix, on, out->mutable_data<U>());
   }
   template <typename I>
   static void Light(KernelContext& ctx, const I* ids, int64_t prefix, int64_t depth, int64_t suffix, Tensor* out) {

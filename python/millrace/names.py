@@ -414,6 +414,7 @@ confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
 array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad random_grad = .
 manip_ops = . ops.gen_ops
+boosted_trees_ops = train.boosted_trees ops.gen_ops
 inplace_ops = ops.inplace_ops ops.gen_ops
 gen_array_ops gen_audio_ops gen_bitwise_ops gen_candidate_sampling_ops gen_checkpoint_ops gen_control_flow_ops gen_ctc_ops gen_data_flow_ops = ops.gen_ops ops.raw_ops
 gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_list_ops gen_logging_ops gen_lookup_ops gen_math_ops gen_nn_ops = ops.gen_ops ops.raw_ops
@@ -754,6 +755,7 @@ protobuf.tensorflow_server_pb2 protobuf.saved_model_pb2 protobuf.control_flow_pb
 protobuf.tensor_bundle_pb2 protobuf.struct_pb2 = protos.definitions
 example.example_pb2 example.feature_pb2 util.event_pb2 util.test_log_pb2 = protos.definitions
 lib.core.error_codes_pb2 = protos.definitions
+kernels.boosted_trees.boosted_trees_pb2 = protos.trees
 
 [contrib]
 framework.python.ops.audio_ops = audio

@@ -121,3 +121,42 @@ def test_quantile_streams_find_tensorflows_boundaries():
         session.run(flush)
         assert session.run(boundaries).tolist() == [0, 604, 1258, 1998, 2647, 3389, 4102]
         assert session.run(buckets).tolist() == [0, 4, 6]
+
+
+def test_checkpoints_keep_trees_and_boundaries(tmp_path):
+    from millrace.train import boosted_trees as trees
+
+    ensemble = trees.TreeEnsemble("ensemble", stamp_token=3, serialized_proto=_TREES)
+    quantiles = trees.QuantileAccumulator(0.1, num_streams=2, num_quantiles=4, name="quantiles")
+    saver, replace = tf.train.Saver(), ensemble.deserialize(8, "")
+    fill = quantiles.add_summaries([tf.range(9.0), 2 * tf.range(9.0)], [1.0])
+    with tf.Session() as session:
+        session.run([ensemble.initializer, quantiles.initializer])
+        session.run(fill)
+        session.run(quantiles.flush())
+        boundaries = session.run(quantiles.get_bucket_boundaries())
+        path = saver.save(session, str(tmp_path / "model"))
+        session.run(replace)
+        assert [x.tolist() for x in session.run(ensemble.get_states())] == [8, 0, 0, 0, [0, 1]]
+    names = ["ensemble:0_serialized", "ensemble:0_stamp", "quantiles:0_bucket_boundaries_0", "quantiles:0_bucket_boundaries_1"]
+    reader = tf.train.NewCheckpointReader(path)
+    assert sorted(reader.get_variable_to_shape_map()) == names
+    assert (reader.get_tensor(names[0]), reader.get_tensor(names[1])) == (_TREES, 3)
+    with tf.Session() as session:
+        saver.restore(session, path)
+        assert session.run(ensemble.serialize()) == (3, _TREES)
+        for got, wanted in zip(session.run(quantiles.get_bucket_boundaries()), boundaries):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_messages_of_trees():
+    from millrace.protos import text_format, trees
+
+    ensemble = trees.TreeEnsemble.FromString(_TREES)
+    assert [len(tree.nodes) for tree in ensemble.trees] == [5, 1]
+    root = ensemble.trees[0].nodes[0]
+    assert (root.WhichOneof("node"), root.bucketized_split.default_direction, root.metadata.gain) == ("bucketized_split", trees.DEFAULT_RIGHT, 1)
+    assert [update.new_node_id for update in ensemble.tree_metadata[0].post_pruned_nodes_meta] == [0, 1, 2, 1, 1, 3, 4]
+    text = text_format.MessageToString(ensemble)
+    assert "default_direction: DEFAULT_RIGHT" in text
+    assert text_format.Parse(text, trees.TreeEnsemble()).SerializeToString() == _TREES

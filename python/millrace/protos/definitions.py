@@ -146,6 +146,20 @@ serving.ClassificationSignature: 1 input serving.TensorBinding; 2 classes servin
 serving.GenericSignature: 1 map map<string,serving.TensorBinding>
 serving.Signature: 1 regression_signature serving.RegressionSignature@type; 2 classification_signature serving.ClassificationSignature@type; 3 generic_signature serving.GenericSignature@type
 serving.Signatures: 1 default_signature serving.Signature; 2 named_signatures map<string,serving.Signature>
+boosted_trees.Vector: 1 value *float
+boosted_trees.SparseVector: 1 index *int32; 2 value *float
+boosted_trees.Leaf: 1 vector boosted_trees.Vector@leaf; 2 sparse_vector boosted_trees.SparseVector@leaf; 3 scalar float
+boosted_trees.BucketizedSplit: 1 feature_id int32; 2 threshold int32; 5 dimension_id int32; 6 default_direction enum; 3 left_id int32; 4 right_id int32
+boosted_trees.CategoricalSplit: 1 feature_id int32; 2 value int32; 5 dimension_id int32; 3 left_id int32; 4 right_id int32
+boosted_trees.DenseSplit: 1 feature_id int32; 2 threshold float; 3 left_id int32; 4 right_id int32
+boosted_trees.NodeMetadata: 1 gain float; 2 original_leaf boosted_trees.Leaf
+boosted_trees.Node: 1 leaf boosted_trees.Leaf@node; 2 bucketized_split boosted_trees.BucketizedSplit@node; 3 categorical_split boosted_trees.CategoricalSplit@node; 4 dense_split boosted_trees.DenseSplit@node; 777 metadata boosted_trees.NodeMetadata
+boosted_trees.Tree: 1 nodes *boosted_trees.Node
+boosted_trees.TreeMetadata: 2 num_layers_grown int32; 3 is_finalized bool; 4 post_pruned_nodes_meta *boosted_trees.TreeMetadata.PostPruneNodeUpdate
+boosted_trees.TreeMetadata.PostPruneNodeUpdate: 1 new_node_id int32; 2 logit_change *float
+boosted_trees.GrowingMetadata: 1 num_trees_attempted int64; 2 num_layers_attempted int64; 3 last_layer_node_start int32; 4 last_layer_node_end int32
+boosted_trees.TreeEnsemble: 1 trees *boosted_trees.Tree; 2 tree_weights *float; 3 tree_metadata *boosted_trees.TreeMetadata; 4 growing_metadata boosted_trees.GrowingMetadata
+boosted_trees.DebugOutput: 1 feature_ids *int32; 2 logits_path *float
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 EntryValue: 1 double_value double@kind; 2 string_value string@kind
 MetricEntry: 1 name string; 2 value double
@@ -185,10 +199,7 @@ for _class in _registry.values():
         if _field.key_kind:
             setattr(_class, "".join(word.capitalize() for word in _field.name.split("_")) + "Entry", _Entry(_field))
 
-_DTYPE_NAMES = enums.names_of(enums.DataType)
-message._ENUM_NAMES.update(
-    {"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES, "tensor_dtype_value": _DTYPE_NAMES, "type_spec_class": enums.names_of(enums.TypeSpecClass)}
-)
+message._ENUM_NAMES.update({field: enums.names_of(enum) for field, enum in enums.OF_FIELDS.items()})
 
 
 def _pack(self: Message, msg: Message) -> None:

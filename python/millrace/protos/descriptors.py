@@ -14,12 +14,10 @@ from millrace.protos import enums, message
 _PACKAGE, _FILE = "tensorflow", "millrace/messages.proto"
 _cache: Dict[str, Any] = {}
 registry: Dict[str, Any] = {}  # the message classes by name: definitions.py fills it
-_CPP_TYPE_OF_ENUM = {
-    "dtype": "DataType",
-    "type": "DataType",
-    "tensor_dtype_value": "DataType",
-    "type_spec_class": "TypeSpecClass",
-}  # enumerations whose names are known; other enums are numbers here
+
+
+def _plain(enum: enums.Enum) -> str:
+    return enum.__name__.rpartition(".")[2]
 
 
 def _camel(name: str) -> str:
@@ -29,8 +27,8 @@ def _camel(name: str) -> str:
 def _set_type(made: Any, kind: str, name: str, registry: Any) -> None:
     if kind in registry:
         made.type, made.type_name = made.TYPE_MESSAGE, ".%s.%s" % (_PACKAGE, kind)
-    elif kind == "enum" and name in _CPP_TYPE_OF_ENUM:
-        made.type, made.type_name = made.TYPE_ENUM, ".%s.%s" % (_PACKAGE, _CPP_TYPE_OF_ENUM[name])
+    elif kind == "enum" and name in enums.OF_FIELDS:
+        made.type, made.type_name = made.TYPE_ENUM, ".%s.%s" % (_PACKAGE, _plain(enums.OF_FIELDS[name]))
     else:
         made.type = getattr(made, "TYPE_" + ("INT32" if kind == "enum" else kind.upper()))
 
@@ -59,8 +57,8 @@ def _pool() -> Any:
         from google.protobuf import descriptor_pb2, descriptor_pool  # type: ignore[import-untyped]
 
         file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
-        for kind, enum in (("DataType", enums.DataType), ("TypeSpecClass", enums.TypeSpecClass)):
-            numbers = file.enum_type.add(name=kind)
+        for enum in dict.fromkeys(enums.OF_FIELDS.values()):
+            numbers = file.enum_type.add(name=_plain(enum))
             for name, number in sorted(enum.items(), key=lambda item: item[1]):
                 numbers.value.add(name=name, number=number)
         placed: Dict[str, Any] = {}

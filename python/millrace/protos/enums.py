@@ -96,7 +96,11 @@ TypeSpecClass = Enum(
         "PER_REPLICA_SPEC": 8,
     },
 )
+DefaultDirection = Enum("DefaultDirection", {"DEFAULT_LEFT": 0, "DEFAULT_RIGHT": 1})
+SplitTypeWithDefault = Enum("SplitTypeWithDefault", {"INEQUALITY_DEFAULT_LEFT": 0, "INEQUALITY_DEFAULT_RIGHT": 1, "EQUALITY_DEFAULT_RIGHT": 3})
 MODULE_ENUMS = {"DataType": DataType, "Code": Code}
+# By the names of fields. Other fields that are enums are numbers in texts and descriptors.
+OF_FIELDS = {**dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType), "type_spec_class": TypeSpecClass, "default_direction": DefaultDirection}
 
 
 def names_of(enum: Enum) -> Dict[int, str]:

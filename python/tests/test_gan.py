@@ -142,3 +142,133 @@ def test_steps_of_slim_take_turns():
 
     assert slim.learning.train(ops, None, turn, global_step=step, number_of_steps=2) == 13 + 14 + 24
     assert sorted(told) == ["should_log", "should_stop"]
+
+
+def _images(*shape):
+    return np.random.RandomState(sum(shape)).rand(*shape).astype(np.float32)
+
+
+def test_distances_of_activations():
+    a, b = _images(50, 4), 2 * _images(40, 4)
+    found = _run(
+        G.eval.frechet_classifier_distance_from_activations(a, b),
+        G.eval.diagonal_only_frechet_classifier_distance_from_activations(a, b),
+        G.eval.mean_only_frechet_classifier_distance_from_activations(a, b),
+    )
+    mean = np.square(a.mean(0) - b.mean(0)).sum()
+    s, t = np.cov(a, rowvar=False), np.cov(b, rowvar=False)
+    root = np.sqrt(np.linalg.eigvals(s @ t).real).sum()
+    np.testing.assert_allclose(found, [mean + np.trace(s + t) - 2 * root, mean + np.square(a.std(0) - b.std(0)).sum(), mean], rtol=1e-5)
+
+
+def test_a_graph_in_a_tarball(tmp_path):
+    import tarfile
+
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 299, 299, 3], name="Mul")
+        tf.reduce_mean(x, [1, 2], name="logits")
+    (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    with tarfile.open(tmp_path / "t.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "graph.pb", "graph.pb")
+    read = lambda: G.eval.get_graph_def_from_url_tarball((tmp_path / "t.tar.gz").as_uri(), "graph.pb", str(tmp_path / "kept.tar.gz"))
+    logits = G.eval.run_inception(tf.ones([2, 299, 299, 3]), default_graph_def_fn=read)
+    np.testing.assert_allclose(_run(logits)[0], np.ones([2, 3]), rtol=1e-5)
+    assert read() == graph.as_graph_def() and (tmp_path / "kept.tar.gz").exists()
+
+
+def test_patches_by_size():
+    from millrace.contrib.gan import sliced_wasserstein
+
+    image = _images(2, 16, 16, 3)
+    pyramid = _run(*sliced_wasserstein._laplacian_pyramid(image, 2))
+    weights = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1]) / 256.0
+
+    def blurred(x):
+        padded = np.pad(x, [(0, 0), (2, 2), (2, 2), (0, 0)], "reflect")
+        return sum(weights[i, j] * padded[:, i : i + x.shape[1], j : j + x.shape[2]] for i in range(5) for j in range(5))
+
+    small = blurred(image)[:, ::2, ::2]
+    apart = np.zeros_like(image)
+    apart[:, ::2, ::2] = 4 * small
+    np.testing.assert_allclose(pyramid[1], small, atol=1e-6)
+    np.testing.assert_allclose(pyramid[0], image - blurred(apart), atol=1e-5)
+    real, other = tf.constant(_images(32, 32, 32, 3)), tf.constant(_images(32, 1, 32, 3) + np.ones([32, 32, 1, 1], np.float32))  # every column of one colour
+    for use_svd in (False, True):
+        scores = np.array(_run(*G.eval.sliced_wasserstein_distance(real, other, use_svd=use_svd)))
+        assert scores.shape == (2, 2) and (scores[:, 1] > 1.5 * scores[:, 0]).all() and scores[:, 0].max() < 0.1
+    with pytest.raises(ValueError):
+        G.eval.sliced_wasserstein_distance(real, other[:, :31])
+
+
+def _summaries():
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = tf.Summary.FromString(session.run(tf.summary.merge_all())).value
+    return {v.tag: v.image.height * 1000 + v.image.width for v in found}
+
+
+def test_images_beside_each_other():
+    images = tf.ones([4, 5, 6, 3])
+    judge = lambda x, _: (tf.layers.dense(tf.layers.flatten(x), 1), tf.layers.dense(tf.layers.flatten(x), 2))
+    G.eval.add_stargan_image_summaries(G.stargan_model(lambda x, d: _generator(x), judge, images, tf.one_hot([0, 1, 0, 1], 2), "g", "d"), display_diffs=True)
+    cycle = G.cyclegan_model(_generator, lambda x, _: tf.layers.dense(tf.layers.flatten(x), 1), images, images)
+    G.eval.add_cyclegan_image_summaries(cycle)
+    G.eval.add_image_comparison_summaries(cycle.model_x2y, 2, display_diffs=True)
+    G.eval.add_gan_model_image_summaries(cycle.model_x2y, 2, model_summaries=False)
+    found = _summaries()
+    assert found.pop("stargan_image_generation/image/0") == 10018 and found.pop("stargan_image_generation/image/1") == 10018
+    assert found == {
+        "x2y_image_comparison_summaries/image_comparison/image": 5018,
+        "y2x_image_comparison_summaries/image_comparison/image": 5018,
+        "image_comparison/image": 20012,
+        "real_data/image": 10012,
+        "generated_data/image": 10012,
+    }
+    with pytest.raises(ValueError, match="use `add_cyclegan_image_summaries`"):
+        G.eval.add_gan_model_image_summaries(cycle)
+
+
+def test_estimators_of_gans(tmp_path):
+    E, sgd = tf.estimator, tf.train.GradientDescentOptimizer
+
+    def generate(x, mode):
+        return tf.layers.dense(x["x"], 3, kernel_regularizer=tf.nn.l2_loss, name="g") + float(mode == E.ModeKeys.PREDICT)
+
+    losses = G.losses.least_squares_generator_loss, G.losses.least_squares_discriminator_loss
+    made = G.estimator.GANEstimator(str(tmp_path / "gan"), generate, lambda x, _: tf.layers.dense(x, 1), *losses, sgd(0.0), lambda: sgd(0.0))
+    x, real = np.ones([4, 2], np.float32), np.zeros([4, 3], np.float32)
+    made.train(E.inputs.numpy_input_fn({"x": x}, real, batch_size=4, shuffle=False), steps=1)
+    found = made.evaluate(E.inputs.numpy_input_fn({"x": x}, real, batch_size=4, shuffle=False))
+    g, d = (made.get_variable_value(name) for name in ("Generator/g/kernel", "Discriminator/dense/kernel"))
+    judged = x @ g @ d
+    np.testing.assert_allclose(
+        [found["generator_loss"], found["discriminator_loss"]], [np.mean((judged - 1) ** 2) / 2, 0.5 + np.mean(judged**2) / 2], rtol=1e-4
+    )
+    np.testing.assert_allclose(list(made.predict(E.inputs.numpy_input_fn({"x": x}, shuffle=False))), x @ g + 1, rtol=1e-5)
+    with pytest.raises(ValueError, match="generator_loss_fn must be callable"):
+        G.estimator.GANEstimator()
+
+
+def test_a_head_of_a_gan():
+    model = G.gan_model(_generator, _discriminator, tf.ones([1, 2]), tf.ones([1, 2]))
+    optimizers = [tf.train.GradientDescentOptimizer(0.1) for _ in range(2)]
+    head = G.estimator.gan_head(G.losses.wasserstein_generator_loss, G.losses.wasserstein_discriminator_loss, *optimizers, name="h")
+    spec = head.create_estimator_spec(None, "eval", model)
+    assert (
+        sorted(spec.eval_metric_ops) == ["discriminator_loss/h", "generator_loss/h"]
+        and len(head.create_estimator_spec(None, "train", model).training_hooks) == 2
+    )
+    assert _run(spec.loss)[0] == -12 + 12 - 6
+    assert head.create_estimator_spec(None, "infer", model).predictions is model.generated_data
+    with pytest.raises(ValueError, match="must be `None`"):
+        head.create_estimator_spec(None, "eval", model, labels=1)
+
+
+def test_an_estimator_of_stars(tmp_path):
+    judge = lambda x, domains: (tf.reduce_mean(x, 1), tf.layers.dense(x, domains))
+    sgd, data = tf.train.GradientDescentOptimizer(0.0), lambda: (tf.ones([2, 3]), tf.one_hot([0, 1], 2))
+    made = G.estimator.StarGANEstimator(str(tmp_path), lambda x, d: _generator(x) + d[:, :1], judge, G.stargan_loss, sgd, sgd, add_summaries=1)
+    made.train(data, steps=1)
+    assert "discriminator_loss" in made.evaluate(data, steps=1)
+    predictions = made.predict(G.estimator.stargan_prediction_input_fn_wrapper(data), yield_single_examples=False)
+    np.testing.assert_allclose(next(predictions), [[3.0] * 3, [2.0] * 3])

@@ -188,6 +188,20 @@ def test_gradient_override():
     assert tf.gradients(tf.constant(1.0), x) == [None]
 
 
+def test_errors_of_gradients_are_those_that_were_raised():
+    @tf.custom_gradient
+    def broken(x):
+        def backward(_):
+            raise RuntimeError("no way back")
+
+        return x * 2.0, backward
+
+    x = tf.constant(1.0)
+    with pytest.raises(RuntimeError, match="no way back") as told:
+        tf.gradients(broken(x), x)
+    assert "gradient of node" in str(told.value.__cause__)
+
+
 def test_custom_gradient():
     @tf.custom_gradient
     def clipped(x):

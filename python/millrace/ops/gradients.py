@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
@@ -100,16 +101,22 @@ def _gradients(
                         ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name))
                     )
                 incoming[i] = g
-        made = _core.add_gradients(
-            graph,
-            scope[:-1],
-            targets,
-            sources,
-            incoming,
-            [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
-            bool(colocate_gradients_with_ops),
-            aggregation_method == 2,
-        )
+        _failed.error = None
+        try:
+            made = _core.add_gradients(
+                graph,
+                scope[:-1],
+                targets,
+                sources,
+                incoming,
+                [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
+                bool(colocate_gradients_with_ops),
+                aggregation_method == 2,
+            )
+        except Exception as error:
+            if _failed.error is None:
+                raise
+            raise _failed.error from error
         results = [_gradient(g) for g in made]
         if graph.__dict__.get("_defined_functions"):
             results = _through_functions(graph, scope, targets, flat, results)
@@ -219,10 +226,17 @@ def _hessian_vector_product(ys: Any, xs: Any, v: Any) -> List[Any]:
 # ---- gradients written in Python ----
 
 
+_failed = threading.local()  # .error: what a gradient function raised last: the library knows its text alone
+
+
 def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(op: Any, grads: List[Any]) -> List[Any]:
         with op.graph.as_default():
-            result = function(op, *[_gradient(g) for g in grads])
+            try:
+                result = function(op, *[_gradient(g) for g in grads])
+            except Exception as error:
+                _failed.error = error
+                raise
             made = nest.listed(result)
             values: List[Any] = []
             for g in made:

@@ -739,7 +739,6 @@ keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
 preprocessing.normalization preprocessing.normalization_v1 kernelized = @
-PeepholeLSTMCell = layers.recurrent:PeepholeLSTMCell
 normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
 rnn_cell_wrapper_v2 = ops.rnn_wrappers
 dense_attention = layers.attention

@@ -147,3 +147,51 @@ def test_session_of_a_graph():
     with tf.Graph().as_default():
         assert keras.backend.get_session((x,)) is session
         assert keras.backend.get_session() is not session
+
+
+class TwoRows(L.Layer):
+    """A cell of two inputs, two states and two outputs, of other ranks: each state sums up its input times a weight."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.state_size = self.output_size = (2, tf.TensorShape([2, 3]))
+
+    def build(self, shapes):
+        assert [s.as_list() for s in shapes] == [[None, 2], [None, 2, 3]]
+        self.scale = self.add_weight("scale", (), initializer="ones")
+
+    def call(self, inputs, states):
+        made = [s + self.scale * x for x, s in zip(inputs, states)]
+        return made, made
+
+
+def test_cells_of_structures():
+    one, two = keras.Input((4, 2)), keras.Input((4, 2, 3))
+    a, b, c, d = L.RNN(TwoRows(), return_sequences=True, return_state=True)((one, two))
+    assert [t.shape.as_list() for t in (a, b, c, d)] == [[None, 4, 2], [None, 4, 2, 3], [None, 2], [None, 2, 3]]
+    last = L.RNN(TwoRows())((one, two), initial_state=[c, d])
+    model = keras.Model([one, two], [a, b, *last])
+    x, y = np.random.RandomState(0).rand(5, 4, 2).astype(np.float32), np.random.RandomState(1).rand(5, 4, 2, 3).astype(np.float32)
+    wanted = [x.cumsum(1), y.cumsum(1), 2 * x.sum(1), 2 * y.sum(1)]
+    for got, want in zip(model.predict([x, y]), wanted):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for got, want in zip(keras.models.Model.from_config(model.get_config(), {"TwoRows": TwoRows}).predict([x, y]), wanted):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    model.compile("sgd", "mse")
+    assert model.train_on_batch([x, y], wanted)[0] < 1e-6
+
+
+def test_steps_of_structures():
+    x, y = np.arange(6.0).reshape(1, 3, 2), np.arange(3.0).reshape(1, 3, 1)
+    for unroll in (False, True):
+        last, outputs, states = keras.backend.rnn(
+            lambda now, before: ({"sum": now[0] + now[1], "y": now[1]}, [before[0] + now[1]]),
+            (tf.constant(x), tf.constant(y)),
+            [tf.zeros([1, 1], tf.float64)],
+            mask=tf.constant([[True, True, False]]),
+            unroll=unroll,
+        )
+        with tf.Session() as sess:
+            values, ends, state = sess.run([outputs, last, states])
+        np.testing.assert_allclose(values["sum"], [[[0, 1], [3, 4], [3, 4]]])
+        np.testing.assert_allclose([ends["y"][0, 0], state[0][0, 0]], [1, 1])

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras.backend_settings import image_data_format
@@ -262,77 +262,91 @@ def rnn(
     output_like: Any = None,
 ) -> Tuple[Any, Any, List[Any]]:
     """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...], or with time_major
-    [steps, batch, ...]. Steps that a mask leaves out keep the states, and repeat the output before or with zero_output_for_mask put out zeros."""
+    [steps, batch, ...]. Steps that a mask leaves out keep the states, and repeat the output before or with zero_output_for_mask put out zeros.
+    Inputs and outputs may be structures of tensors."""
     del input_length  # that of the inputs
-    inputs = convert_to_tensor(inputs)
-    rank = inputs.get_shape().ndims
-    if rank < 3:
-        raise at_user_line(ValueError("Input should be at least 3D."))
-    order = [1, 0, *range(2, rank)]
-    along = inputs if time_major else array_ops.transpose(inputs, order)
-    states = [convert_to_tensor(s) for s in initial_states]
+    form = inputs
+    flat = [convert_to_tensor(x) for x in nest.flatten(inputs)]
+    for x in flat:
+        if x.get_shape().ndims < 3:
+            raise at_user_line(ValueError("Input should be at least 3D."))
+
+    def swapped(x: Any) -> Any:
+        return x if time_major else array_ops.transpose(x, [1, 0, *range(2, x.get_shape().ndims or 2)])
+
+    along = [swapped(x) for x in flat]
+    states = [convert_to_tensor(s) for s in nest.flatten(initial_states)]
     constants = list(constants or [])
     flags: Any = None
     if mask is not None:
         mask = math_ops.cast(convert_to_tensor(mask), dtypes.bool_)
-        flags = mask if mask.get_shape().ndims == 2 else array_ops.reshape(mask, array_ops.shape(mask)[:2])
-        flags = flags if time_major else array_ops.transpose(flags, [1, 0])
+        flags = swapped(mask if mask.get_shape().ndims == 2 else array_ops.reshape(mask, array_ops.shape(mask)[:2]))
     if go_backwards:
-        along = array_ops.reverse(along, [0])
+        along = [array_ops.reverse(x, [0]) for x in along]
         flags = None if flags is None else array_ops.reverse(flags, [0])
-    steps = along.get_shape().as_list()[0]
+    steps = along[0].get_shape().as_list()[0]
 
-    def chosen(flag: Any, new: Any, old: Any) -> Any:
-        wide = gen_ops.logical_or(
-            array_ops.reshape(flag, array_ops.concat([array_ops.shape(flag), [1] * (new.get_shape().ndims - 1)], 0)), array_ops.zeros_like(new, dtypes.bool_)
-        )
-        return array_ops.where(wide, new, old)
+    def chosen(flag: Any, new: List[Any], old: Sequence[Any]) -> List[Any]:
+        def one(n: Any, o: Any) -> Any:
+            sizes = array_ops.concat([array_ops.shape(flag), [1] * (n.get_shape().ndims - 1)], 0)
+            return array_ops.where(gen_ops.logical_or(array_ops.reshape(flag, sizes), array_ops.zeros_like(n, dtypes.bool_)), n, o)
+
+        return [one(n, o) for n, o in zip(new, old)]
+
+    structure: Any = None
+
+    def step(x: Sequence[Any], now: Sequence[Any]) -> Tuple[List[Any], List[Any]]:
+        nonlocal structure
+        structure, new = step_function(nest.pack_sequence_as(form, list(x)), [*now, *constants])
+        return nest.flatten(structure), nest.flatten(new)
 
     if unroll:
         if not steps:
             raise at_user_line(ValueError("Unrolling requires a fixed number of timesteps."))
         made: List[Any] = []
-        for i, x in enumerate(array_ops.unstack(along)):
-            output, new = step_function(x, states + constants)
+        for i, x in enumerate(zip(*(array_ops.unstack(values) for values in along))):
+            output, new = step(x, states)
             if flags is not None:
-                output = chosen(flags[i], output, made[-1] if made and not zero_output_for_mask else array_ops.zeros_like(output))
-                new = [chosen(flags[i], n, s) for n, s in zip(new, states)]
+                output = chosen(flags[i], output, made[-1] if made and not zero_output_for_mask else [array_ops.zeros_like(o) for o in output])
+                new = chosen(flags[i], new, states)
             made.append(output)
             states = list(new)
-        outputs, last = array_ops.stack(made), made[-1]
+        outputs, last = [array_ops.stack(values) for values in zip(*made)], made[-1]
     else:
-        count = array_ops.shape(along)[0]
-        kept_inputs = TensorArray(inputs.dtype.base_dtype, size=count).unstack(along)
+        count = array_ops.shape(along[0])[0]
+        kept_inputs = [TensorArray(x.dtype.base_dtype, size=count).unstack(x) for x in along]
         kept_flags = None if flags is None else TensorArray(dtypes.bool_, size=count).unstack(flags)
         # An output, for its shape and type: zeros come before the first step.
-        trial = output_like if output_like is not None else step_function(along[0], states + constants)[0]
-        shape = trial.get_shape()
-        zero = array_ops.zeros_like(trial)
+        trial = [output_like] if output_like is not None else step([x[0] for x in along], states)[0]
+        shapes, zeros = [t.get_shape() for t in trial], [array_ops.zeros_like(t) for t in trial]
+        many = len(trial)
 
-        def body(time: Any, kept: Any, before: Any, *now: Any) -> Any:
-            x = kept_inputs.read(time)
-            x.set_shape(along.get_shape()[1:])
-            output, new = step_function(x, list(now) + constants)
+        def body(time: Any, *rest: Any) -> Any:
+            kept, before, now = rest[:many], rest[many : 2 * many], rest[2 * many :]
+            read = [values.read(time) for values in kept_inputs]
+            for x, whole in zip(read, along):
+                x.set_shape(whole.get_shape()[1:])
+            output, new = step(read, now)
             if kept_flags is not None:
                 flag = kept_flags.read(time)
                 flag.set_shape(flags.get_shape()[1:])
-                output = chosen(flag, output, zero if zero_output_for_mask else before)
-                new = [chosen(flag, n, s) for n, s in zip(new, now)]
-            for n, s in zip(new, now):
-                n.set_shape(s.get_shape())
-            output.set_shape(shape)
-            return (time + 1, kept.write(time, output), output, *new)
+                output = chosen(flag, output, zeros if zero_output_for_mask else before)
+                new = chosen(flag, new, now)
+            for t, shape in [*zip(output, shapes), *((n, s.get_shape()) for n, s in zip(new, now))]:
+                t.set_shape(shape)
+            return (time + 1, *(values.write(time, t) for values, t in zip(kept, output)), *output, *new)
 
         found = control_flow_ops.while_loop(
             lambda time, *rest: gen_ops.less(time, count),
             body,
-            (convert_to_tensor(0), TensorArray(trial.dtype.base_dtype, size=count), zero, *states),
+            (convert_to_tensor(0), *(TensorArray(t.dtype.base_dtype, size=count) for t in trial), *zeros, *states),
             parallel_iterations=32,
             swap_memory=True,
         )
-        outputs, last, states = found[1].stack(), found[2], list(found[3:])
-        outputs.set_shape([steps, *(shape.as_list() if shape.ndims is not None else [])])
-    last.set_shape(outputs.get_shape()[1:])
-    if not time_major:
-        outputs = array_ops.transpose(outputs, [1, 0, *range(2, outputs.get_shape().ndims or 2)])
-    return last, outputs, states
+        outputs, last, states = [values.stack() for values in found[1 : 1 + many]], list(found[1 + many : 1 + 2 * many]), list(found[1 + 2 * many :])
+        for values, shape in zip(outputs, shapes):
+            values.set_shape([steps, *(shape.as_list() if shape.ndims is not None else [])])
+    for t, values in zip(last, outputs):
+        t.set_shape(values.get_shape()[1:])
+    outputs = [swapped(values) for values in outputs]
+    return nest.pack_sequence_as(structure, last), nest.pack_sequence_as(structure, outputs), states

@@ -115,10 +115,12 @@ def fitted(y_true: Any, y_pred: Any, dtype: Any = None) -> Any:
     if dtype is not None:
         y_pred, y_true = math_ops.cast(y_pred, dtype), math_ops.cast(y_true, dtype)
     shape, rank = y_pred.get_shape(), y_true.get_shape().ndims
+    if shape.ndims and shape.as_list()[-1] not in (1, None) and rank is None:
+        return y_true, y_pred
     if shape.ndims is None or rank is None:  # steps tell
         one = gen_ops.equal(array_ops.shape(y_pred)[-1:], 1)  # of a number there is no last dimension
         alone = gen_ops.logical_and(math_ops.reduce_all(one), gen_ops.equal(array_ops.rank(y_pred) - array_ops.rank(y_true), 1))
-        return y_true, control_flow_ops.cond(alone, lambda: array_ops.squeeze(y_pred, [-1]), lambda: array_ops.identity(y_pred))
+        return y_true, control_flow_ops.cond(alone, lambda: array_ops.reshape(y_pred, array_ops.shape(y_pred)[:-1]), lambda: array_ops.identity(y_pred))
     if rank == shape.ndims - 1 and shape.as_list()[-1] != 1:
         return y_true, y_pred  # numbers of classes, and what is said of each class
     return remove_squeezable_dimensions(y_true, y_pred)

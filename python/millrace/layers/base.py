@@ -73,6 +73,7 @@ class Layer(Parts):
     _name: Any = ""
     _dtype: Any = None
     built = False
+    _keeps_tuples = False  # inputs in a tuple are one structure, not several inputs
     _casts = False  # inputs of other floating types to its own
     dynamic = False  # its call makes operations
     activity_regularizer: Any = None
@@ -284,7 +285,7 @@ class Layer(Parts):
 
     def _build_and_call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         form: Any = isinstance(inputs, (list, tuple))
-        if is_deep(inputs):
+        if is_deep(inputs) or self._keeps_tuples and isinstance(inputs, tuple):
             form, inputs = Places(inputs), nest.flatten(inputs)
         elif isinstance(inputs, dict) and any(is_keras_tensor(x) for x in inputs.values()):
             form, inputs = list(inputs), list(inputs.values())

@@ -304,6 +304,11 @@ def _zeros_for(cell: Any, batch: Any, dtype: Any) -> List[Any]:
     return [array_ops.zeros(array_ops.stack([batch, *_sizes(size)]), dtype) for size in _states(cell.state_size)]
 
 
+def _is_nested(size: Any) -> bool:
+    """Whether states lie in more than a list."""
+    return hasattr(size, "_fields") or isinstance(size, (list, tuple)) and any(isinstance(part, (list, tuple)) for part in size)
+
+
 def _sizes(size: Any) -> List[Any]:
     """The sizes of a state or output beside the batch: a number is one, a shape has any number."""
     return size.as_list() if isinstance(size, TensorShape) else [size]
@@ -401,10 +406,11 @@ def _swapped(x: Any) -> Any:
 
 
 class RNN(SettingsLayer):
-    """A cell along sequences, [batch, steps, ...] or with time_major [steps, batch, ...]."""
+    """A cell along sequences, [batch, steps, ...] or with time_major [steps, batch, ...]. A tuple is a structure of them, which the cell takes."""
 
     settings: Tuple[str, ...] = _LOOP
     supports_masking = True
+    _keeps_tuples = True
     _num_constants = 0  # how many of the inputs' last ones go to the cell with each step
 
     def __init__(
@@ -434,11 +440,14 @@ class RNN(SettingsLayer):
 
     def build(self, input_shape: Any) -> None:
         """Builds the cell, and variables for states that are kept."""
-        shape = TensorShape(input_shape[0] if isinstance(input_shape, list) and not isinstance(input_shape[0], (int, type(None))) else input_shape)
-        self.input_spec = [InputSpec(ndim=shape.ndims, axes={shape.ndims - 1: shape[-1].value})]  # type: ignore[operator]
+        given = input_shape[0] if isinstance(input_shape, list) and not isinstance(input_shape[0], (int, type(None))) else input_shape
+        deep = isinstance(given, tuple) and bool(given) and not isinstance(given[0], (int, type(None)))
+        shapes = [TensorShape(s) for s in nest.flatten(given)] if deep else [TensorShape(given)]
+        shape = shapes[0]
+        self.input_spec = [InputSpec(ndim=s.ndims, axes={s.ndims - 1: s[-1].value}) for s in shapes]  # type: ignore[operator]
         if not getattr(self.cell, "built", True):
-            step = TensorShape([shape[int(self.time_major)].value, *shape.as_list()[2:]])
-            self.cell.build(step)
+            steps = [TensorShape([s[int(self.time_major)].value, *s.as_list()[2:]]) for s in shapes]
+            self.cell.build(nest.pack_sequence_as(given, steps) if deep else steps[0])
             self.cell.built = True
         self._batch = shape[int(self.time_major)].value
         if self.stateful and self.states[0] is None:
@@ -446,8 +455,8 @@ class RNN(SettingsLayer):
         self.built = True
 
     def _check(self, tensors: List[Any]) -> None:
-        if tensors:
-            self.input_spec[0].check(tensors[0], 0, self.name)
+        for i, (spec, x) in enumerate(zip(self.input_spec, tensors)):
+            spec.check(x, i, self.name)
 
     def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Builds the layer at the first call, then computes. `constants` go to the cell with each step."""
@@ -455,7 +464,7 @@ class RNN(SettingsLayer):
         if kwargs.get("constants") is not None:
             self._num_constants = len(listed(kwargs["constants"]))
         if given and all(is_keras_tensor(s) for s in given):
-            return super().__call__([*listed(inputs), *given], *args, **kwargs)
+            return super().__call__([*(listed(inputs) if isinstance(inputs, list) else [inputs]), *given], *args, **kwargs)
         if given:
             kwargs["initial_state"] = initial_state
         return super().__call__(inputs, *args, **kwargs)
@@ -468,6 +477,7 @@ class RNN(SettingsLayer):
 
     def get_initial_state(self, inputs: Any) -> List[Any]:
         """The states before the first step for inputs: what the cell says, or zeros."""
+        inputs = nest.flatten(inputs)[0]
         batch = array_ops.shape(inputs)[int(self.time_major)]
         if hasattr(self.cell, "get_initial_state"):
             made = nest.flatten(self.cell.get_initial_state(inputs=None, batch_size=batch, dtype=inputs.dtype.base_dtype))
@@ -478,28 +488,29 @@ class RNN(SettingsLayer):
 
     def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None, constants: Any = None) -> Any:
         """Computes the outputs."""
-        tensors = listed(inputs)
+        tensors = inputs if isinstance(inputs, list) else [inputs]
         x, further = tensors[0], tensors[1:]
         if further and constants is None and self._num_constants:
             further, constants = further[: -self._num_constants], further[-self._num_constants :]
-        given = further or listed(initial_state)
+        given = further or nest.flatten([] if initial_state is None else initial_state)
         mask = listed(mask)[0] if listed(mask) else None
         if self.time_major:
-            x, mask = _swapped(x), None if mask is None else _swapped(mask)
+            x, mask = nest.map_structure(_swapped, x), None if mask is None else _swapped(mask)
         if given and len(given) != len(self.states):
             raise at_user_line(ValueError("Layer has %d states but was passed %d initial states." % (len(self.states), len(given))))
-        if self.unroll and x.get_shape()[1].value in (None, 1):
-            if x.get_shape()[1].value is None:
+        first = nest.flatten(x)[0]
+        if self.unroll and first.get_shape()[1].value in (None, 1):
+            if first.get_shape()[1].value is None:
                 raise at_user_line(ValueError("Cannot unroll a RNN if the time dimension is undefined."))
         start = (
             list(given)
             if given
             else [array_ops.identity(s.value()) for s in self.states]
             if self.stateful
-            else self.get_initial_state(_swapped(x) if self.time_major else x)
+            else self.get_initial_state(_swapped(first) if self.time_major else first)
         )
         start = [s.value() if hasattr(s, "initializer") else s for s in start]
-        self._shape_states(start, x.get_shape()[0].value)
+        self._shape_states(start, first.get_shape()[0].value)
         step, along, like = self._stepping(x, start, training, listed(constants))
         last, outputs, states = K.rnn(
             step, along, start, self.go_backwards, mask, None, self.unroll, zero_output_for_mask=self.zero_output_for_mask, output_like=like
@@ -508,9 +519,10 @@ class RNN(SettingsLayer):
             self.add_update([s.assign(new) for s, new in zip(self.states, states)], inputs=tensors)
         made = outputs if self.return_sequences else last
         if self.return_sequences:
-            made.set_shape([x.get_shape()[0].value, x.get_shape()[1].value, *made.get_shape().as_list()[2:]])
-            made = _swapped(made) if self.time_major else made
-        return [made, *states] if self.return_state else made
+            for t in nest.flatten(made):
+                t.set_shape([*first.get_shape().as_list()[:2], *t.get_shape().as_list()[2:]])
+            made = nest.map_structure(_swapped, made) if self.time_major else made
+        return [*(made if isinstance(made, list) else [made]), *states] if self.return_state else made
 
     def _shape_states(self, states: List[Any], batch: Optional[int]) -> None:
         for s, n in zip(states, _states(self.cell.state_size)):
@@ -535,9 +547,13 @@ class RNN(SettingsLayer):
                 raise at_user_line(ValueError("RNN cell does not support constants"))
             taken["constants"] = constants
 
+        size = self.cell.state_size
+        nested = not isinstance(self.cell, StackedRNNCells) and _is_nested(size)
+
         def step(now: Any, states: Any) -> Any:
-            output, after = self.cell.call(now, list(states), **taken)
-            return output, listed(after)
+            before = list(states)[: len(_states(size))]
+            output, after = self.cell.call(now, nest.pack_sequence_as(size, before) if nested else before, **taken)
+            return output, nest.flatten(after)
 
         return step, x, None
 

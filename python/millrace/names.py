@@ -119,6 +119,7 @@ get_step set_step summary_scope write_raw_pb = ops.summary_writers:
 [compat.v2.summary]
 SummaryWriter create_noop_writer flush record_if trace_export trace_off trace_on write = ops.summary_writers:
 create_file_writer = ops.summary_writers:create_file_writer_v2
+audio histogram image scalar text = summary_of_2:
 
 [io]
 gfile = gfile_names

@@ -153,6 +153,41 @@ def test_summaries_of_2(tmp_path):
     assert value.metadata.plugin_data.plugin_name == "mine" and tf.make_ndarray(value.tensor).tolist() == [1.5]
 
 
+def test_kinds_of_summaries_of_2(tmp_path):
+    """As TensorBoard 1.15 has them."""
+    writer = V2.create_file_writer(str(tmp_path))
+    with writer.as_default():
+        V2.scalar("s", tf.constant(2), step=3, description="what it is")
+        V2.text("t", [["a", "b"]], step=3)
+        for name, values in (("h", [1.0, 2.0, 2.0, 5.0]), ("one", [2, 2]), ("none", np.zeros(0, "f"))):
+            V2.histogram(name, values, step=3, buckets=3)
+        V2.image("i", np.linspace(0, 1, 24).reshape(2, 2, 3, 2)[..., :1], step=3, max_outputs=1)
+        V2.image("nothing", np.zeros((0, 2, 3, 1), np.uint8), step=3)
+        V2.audio("a", np.linspace(-1, 1, 8, dtype="f").reshape(2, 4, 1), 8000, step=3, max_outputs=1, encoding="wav")
+        for wrong in (
+            lambda: V2.scalar("x", [1], 3),
+            lambda: V2.text("x", 1, 3),
+            lambda: V2.image("x", [1], 3),
+            lambda: V2.audio("x", [[[1.0]]], 1, 3, 1, "mp3"),
+        ):
+            with pytest.raises(ValueError):
+                wrong()
+    with tf.Session() as session:
+        session.run(writer.init())
+        assert all(session.run(tf.summary.all_v2_summary_ops()))
+        session.run(writer.close())
+    found = {v.tag: v for e in _events(tmp_path)[0] for v in e.summary.value}
+    plugins = {"s": "scalars", "t": "text", "h": "histograms", "one": "histograms", "none": "histograms", "i": "images", "nothing": "images", "a": "audio"}
+    assert {tag: v.metadata.plugin_data.plugin_name for tag, v in found.items()} == plugins
+    made = {tag: tf.make_ndarray(v.tensor) for tag, v in found.items()}
+    assert found["s"].metadata.summary_description == "what it is" and made["s"].dtype == np.float32 and made["s"] == 2
+    assert made["t"].tolist() == [[b"a", b"b"]]
+    np.testing.assert_allclose(made["h"], [[1, 7 / 3, 3], [7 / 3, 11 / 3, 0], [11 / 3, 5, 1]])
+    assert made["one"].tolist() == [[1.5, 2.5, 2]] and made["none"].shape == (0, 3)
+    assert made["i"][:2].tolist() == [b"3", b"2"] and len(made["i"]) == 3 and made["i"][2].startswith(b"\x89PNG") and made["nothing"].tolist() == [b"3", b"2"]
+    assert found["a"].metadata.plugin_data.content == b"\x10\x0b" and made["a"].shape == (1, 2) and made["a"][0, 0].startswith(b"RIFF")
+
+
 def _writing(folder, make):
     """The event that an operation writes, without its time."""
     writer = gen_ops.summary_writer(shared_name="w")

@@ -78,7 +78,7 @@ class Generator(AutoTrackable):
         else:
             first = _state_tensor(state)
             first.shape.assert_is_compatible_with([_state_size(alg)])
-        self._state_var = ResourceVariable(first, dtype=STATE_TYPE, trainable=False)
+        self._state_var: Any = ResourceVariable(first, dtype=STATE_TYPE, trainable=False)
         self._alg_var = alg
 
     @classmethod

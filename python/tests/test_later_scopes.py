@@ -255,3 +255,17 @@ def test_scopes_entered_again_within_reuse():
         pass
     with tf.variable_scope("reused", reuse=True), tf.variable_scope(first) as again:
         assert not again.reuse and tf.get_variable("v", [1]).name == "first/v:0"
+
+
+def test_arguments_of_critical_sections():
+    section, v = tf.contrib.framework.CriticalSection(shared_name="args"), tf.get_variable("v", initializer=0.0, use_resource=True)
+    other = tf.contrib.framework.CriticalSection(shared_name="args")
+    added = [section.execute(lambda a, b: tf.identity(v.assign_add(a * b)), tf.constant(1.0), b=2.0) for _ in range(20)]
+    plain = section.execute(lambda: tf.constant(7), False, "plain")
+    loop = tf.while_loop(lambda i: i < 10, lambda i: section.execute(lambda j: j + 1, i), [0])
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert sorted(session.run(added)) == [2.0 * i for i in range(1, 21)] and session.run([plain, loop]) == [7, 10]
+    assert plain.graph.get_operation_by_name("plain/MutexLock").type == "MutexLock"
+    with pytest.raises(ValueError, match="attempts to directly access"):
+        section.execute(lambda x: other.execute(lambda y: y + 1, x), 1.0)

@@ -195,3 +195,11 @@ def test_tables_of_one_file_are_one(vocabulary):
     assert len({table.table_ref.op.get_attr("shared_name") for table in tables}) == 1
     assert os.path.basename(vocabulary).encode() in tables[0].table_ref.op.get_attr("shared_name")
     assert run(*(table.lookup(tf.constant(["palmer"])) for table in tables)) == [[2], [2]]
+
+
+def test_shapes_of_what_is_exported():
+    L = tf.contrib.lookup
+    keys, values = L.MutableHashTable(tf.string, tf.int64, [-1, -1]).export()
+    assert keys.shape.as_list() == [None] and values.shape.as_list() == [None, 2]
+    keys, values = L.MutableDenseHashTable(tf.int64, tf.float32, -1.0, empty_key=[0, 0, 0], deleted_key=[1, 1, 1]).export()
+    assert keys.shape.as_list() == [None, 3] and values.shape.as_list() == [None]

@@ -18,7 +18,6 @@ from millrace.framework.device import DeviceSpec
 from millrace.framework.library_names import _get_graph_from_inputs as get_graph_from_inputs  # noqa: F401
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope  # noqa: F401
 from millrace.framework.type_spec import BoundedTensorSpec, TensorSpec  # noqa: F401
-from millrace.ops.critical_section import CriticalSection  # noqa: F401
 from millrace.ops.check_ops import assert_scalar, is_non_decreasing, is_numeric_tensor, is_strictly_increasing  # noqa: F401
 from millrace.ops.derived_ops import assert_same_float_dtype  # noqa: F401
 from millrace.ops.control_flow_ops import smart_case, smart_cond, smart_constant_value  # noqa: F401
@@ -26,6 +25,7 @@ from millrace.ops.record_input import RecordInput  # noqa: F401
 from millrace.ops.script_ops import py_func  # noqa: F401
 from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
+from millrace.contrib.critical_section import CriticalSection  # noqa: F401
 from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
 from millrace.contrib.framework_fusion import fuse_op  # noqa: F401
 from millrace.contrib.framework_printing import print_op  # noqa: F401

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, Callable, List, NamedTuple, Optional, Set
 
@@ -34,11 +35,13 @@ class _Execution(NamedTuple):
 
 
 def _named_by(fn: Callable[..., Any]) -> List[Any]:
-    """The tensors that a function takes from around it by their Python names, in lists and dictionaries too."""
+    """The tensors that a function takes from around it by their Python names, in lists and dictionaries too, and those it is partially called with."""
+    if isinstance(fn, functools.partial):
+        return _named_by(fn.func) + [v for v in nest.flatten([fn.args, fn.keywords]) if isinstance(v, Tensor)]
     try:
         found = inspect.getclosurevars(fn)
-    except TypeError:  # no Python function: a partial one, or an object that can be called
-        return _named_by(fn.func) if hasattr(fn, "func") else []
+    except TypeError:  # no Python function but an object that can be called
+        return []
     values = [v for v in [*found.nonlocals.values(), *found.globals.values()] if isinstance(v, (Tensor, list, tuple, dict))]
     return [v for v in nest.flatten(values) if isinstance(v, Tensor)]
 
@@ -71,8 +74,9 @@ class CriticalSection:
         if critical_section_def is not None:
             raise at_user_line(ValueError("critical_section_def is not supported: critical sections are not part of MetaGraphDefs."))
         with name_scope(name, "CriticalSection") as scope:
+            self._shared_name = "critical_section_%s" % (shared_name or scope[:-1])
             with control_dependencies(None):
-                self._handle = gen_ops.mutex_v2(shared_name="critical_section_%s" % (shared_name or scope[:-1]), name="mutex")
+                self._handle = gen_ops.mutex_v2(shared_name=self._shared_name, name="mutex")
         self._name = scope[:-1]
         add_to_collection(GraphKeys.RESOURCES + "/critical_sections", self)
 
@@ -83,10 +87,9 @@ class CriticalSection:
         Python names are there before the section is entered. With exclusive_resource_access no other section may use fn's variables."""
         graph = get_default_graph()
         inside = graph.__dict__.setdefault("_critical_sections_entered", [])
-        if any(entered is self for entered in inside):
-            raise at_user_line(
-                ValueError("Attempting to lock a CriticalSection (%s) in which we are already running. This is illegal and may cause deadlocks." % self._name)
-            )
+        if any(entered._shared_name == self._shared_name for entered in inside):
+            message = "Attempting to lock a CriticalSection (%s) in which we are already running: the function attempts to directly access the CriticalSection in which it would be running."
+            raise at_user_line(ValueError((message + " This is illegal and may cause deadlocks.") % self._name))
         with name_scope(name, "critical_section_execute", []):
             ready = [t.op for t in _named_by(fn) if t.graph is graph]
             with control_dependencies(ready), colocate_with(self._handle):

@@ -13,6 +13,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, string_ops
 
@@ -480,6 +481,7 @@ class _ChangingTable(LookupInterface):
 
     _table_ref: Any
     _default_value: Tensor
+    _key_shape = TensorShape([])
 
     def _start(self, default_value: Any, checkpoint: bool) -> None:
         self._default_value = convert_to_tensor(default_value, self._value_dtype)
@@ -535,6 +537,8 @@ class _ChangingTable(LookupInterface):
     def export(self, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
         """All keys and all values."""
         keys, values = self._op("export")(self._table_ref, self._key_dtype, self._value_dtype, name=name or "%s_lookup_table_export_values" % self._name)
+        keys.set_shape(TensorShape([None]).concatenate(self._key_shape))
+        values.set_shape(TensorShape([None]).concatenate(self._default_value.get_shape()))
         return keys, values
 
     def _import(self, keys: Any, values: Any) -> Operation:

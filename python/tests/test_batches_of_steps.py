@@ -64,6 +64,17 @@ def test_batches_end_in_time_and_are_filled_up():
     assert values.tolist() == [[5.0], [6.0], [5.0]] and rows[:, 1:].tolist() == [[0, 2]]
 
 
+def test_a_session_may_close_as_soon_as_a_batch_is_over():
+    batched, _index, _number = _batch([tf.constant([1, 2])], max_batch_size=4, batch_timeout_micros=50)
+
+    def runs():
+        for _ in range(100):
+            with tf.Session(graph=batched[0].graph) as session:
+                assert session.run(batched[0]).tolist() == [1, 2]
+
+    assert _together([runs] * 8) == [None] * 8
+
+
 @pytest.mark.parametrize("decorator", [batch_ops.batch_function, batch_ops.batch_function_v1, tf.nondifferentiable_batch_function])
 def test_functions_of_batches(decorator):
     runs = []
@@ -211,6 +222,8 @@ def test_wrong_inputs_are_refused():
     index = tf.placeholder(tf.int64)
     rows = gen_ops.unbatch(tf.constant([1, 2]), index, np.int64(1), timeout_micros=1000)
 
+    gradient = gen_ops.unbatch_grad(tf.constant([1.0, 2.0]), index, tf.constant([1.0]), np.int64(1))
+
     @Defun(tf.int32)
     def one(values):
         return values
@@ -220,9 +233,11 @@ def test_wrong_inputs_are_refused():
         for values, text in (([1, [1]], "at least one dimension"), ([[1], [1, 2]], "equal 0th-dimension size")):
             with pytest.raises(tf.errors.InvalidArgumentError, match=text):
                 session.run(batched[0], dict(zip(fed, values)))
-        for value in ([1, 2, 3], [[1, 0]], [[1, 0, 3]], [[1, 1, 2]], [[1, 0, 2], [2, 2, 1]], [[1, 0, -1]]):
+        for value in ([1, 2, 3], [[1, 0]], [[1, 0, 3]], [[1, 1, 2]], [[1, 0, 2], [2, 2, 1]], [[1, 0, -1]], [[1, 0, 1], [1, 1, 2]]):
             with pytest.raises(tf.errors.InvalidArgumentError, match="batch_index"):
                 session.run(rows, {index: value})
+            with pytest.raises(tf.errors.InvalidArgumentError, match="batch_index"):
+                session.run(gradient, {index: value})
         with pytest.raises(tf.errors.InvalidArgumentError, match="takes 1 inputs"):
             session.run(called, dict(zip(fed, [[1], [1]])))
     with pytest.raises(ValueError, match="supposed to be Tensors"):

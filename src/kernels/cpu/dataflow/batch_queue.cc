@@ -67,7 +67,7 @@ BatchQueue::~BatchQueue() {
   }
   for (const auto& run : runs) run->cancellation().Cancel(Cancelled(DebugString(), " has ended"));
   absl::MutexLock lock(&tasks_mu_);
-  env_.Await(tasks_mu_, absl::Condition(+[](std::set<std::shared_ptr<Run>>* r) { return r->empty(); }, &runs_));
+  env_.Await(tasks_mu_, absl::Condition(this, &BatchQueue::IsIdle));
 }
 
 Status BatchQueue::Add(const std::string& line, const std::shared_ptr<Task>& task) {
@@ -116,11 +116,14 @@ void BatchQueue::RemoveEnded(Batch& batch) {
 void BatchQueue::SetDue(int64_t number) {
   {
     absl::MutexLock lock(&tasks_mu_);
+    ++dues_;
     for (auto& [name, line] : lines_) {
       for (Batch& batch : line) batch.is_due |= batch.number == number;
     }
   }
   Dispatch();
+  absl::MutexLock lock(&tasks_mu_);
+  --dues_;
 }
 
 std::optional<BatchQueue::Batch> BatchQueue::TakeReady() {

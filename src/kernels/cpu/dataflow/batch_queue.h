@@ -79,6 +79,7 @@ class BatchQueue final : public WaitingResource {
   Status AddLocked(Line& line, const std::shared_ptr<Task>& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tasks_mu_);
   void RemoveEnded(Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tasks_mu_);
   void SetDue(int64_t number);
+  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(tasks_mu_) { return runs_.empty() && dues_ == 0; }
   // Starts work on what is ready, as far as there are threads.
   void Dispatch();
   std::optional<Batch> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(tasks_mu_);
@@ -95,6 +96,7 @@ class BatchQueue final : public WaitingResource {
   std::map<std::string, Line> lines_ ABSL_GUARDED_BY(tasks_mu_);
   int64_t batches_ ABSL_GUARDED_BY(tasks_mu_) = 0;  // that have begun
   int64_t busy_ ABSL_GUARDED_BY(tasks_mu_) = 0;     // threads that work on a batch
+  int64_t dues_ ABSL_GUARDED_BY(tasks_mu_) = 0;     // timers in SetDue, whose batch another thread may have ended
   std::set<std::shared_ptr<Run>> runs_ ABSL_GUARDED_BY(tasks_mu_);
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: Unbatch gives each step its rows of what one of them made of a batch; UnbatchGrad gathers the steps'
 // gradients for the one that had the batch. Steps wait for each other by the ids that Batch gave them, with a deadline.
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "kernel/device_env.h"
@@ -47,6 +49,7 @@ StatusOr<std::vector<Piece>> PiecesOf(const Tensor& index, const Tensor& batched
   }
   if (batched.rank() == 0) return InvalidArgument("a batch must have at least one dimension");
   std::vector<Piece> pieces;
+  std::set<int64_t> ids;
   const int64_t* row = index.data<int64_t>();
   for (int64_t i = 0; i < index.dim(0); ++i, row += 3) {
     const Piece piece{row[0], row[1], row[2]};
@@ -55,6 +58,7 @@ StatusOr<std::vector<Piece>> PiecesOf(const Tensor& index, const Tensor& batched
       return InvalidArgument(
           "batch_index says rows ", piece.begin, " to ", piece.end, " behind row ", last, " of ", batched.dim(0));
     }
+    if (!ids.insert(piece.id).second) return InvalidArgument("batch_index has id ", piece.id, " twice");
     pieces.push_back(piece);
   }
   return pieces;
@@ -173,6 +177,7 @@ class UnbatchGradKernel final : public IdKernel {
 
  private:
   Status Put(KernelContext& ctx, IdTable& table, int64_t deadline) override {
+    MR_RETURN_IF_ERROR(PiecesOf(ctx.input(1), ctx.input(0)).status());
     MR_ASSIGN_OR_RETURN(const int64_t id, ctx.input(3).IntScalar());
     if (ctx.input(2).rank() == 0) return InvalidArgument("a gradient must have at least one dimension");
     return PutOne(ctx, table, id, ctx.input(2), deadline);
@@ -194,6 +199,10 @@ class UnbatchGradKernel final : public IdKernel {
     std::vector<Tensor> parts;
     for (const Piece& piece : pieces) {
       parts.push_back(table.Take(piece.id));
+      if (parts.back().dtype() != original.dtype()) {
+        return InvalidArgument(
+            "the batch is ", DTypeName(original.dtype()), ", a step's gradient ", DTypeName(parts.back().dtype()));
+      }
       if (parts.back().dim(0) != piece.end - piece.begin) {
         return InvalidArgument("a step had ", piece.end - piece.begin, " rows of the batch, its gradient has shape ",
                                parts.back().shape().ToString());

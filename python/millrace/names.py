@@ -666,9 +666,11 @@ data.experimental.ops.get_single_element data.experimental.ops.grouping data.exp
 data.experimental.ops.parsing_ops data.experimental.ops.prefetching_ops data.experimental.ops.random_ops data.experimental.ops.readers = data.experimental
 data.experimental.ops.resampling data.experimental.ops.scan_ops data.experimental.ops.shuffle_ops data.experimental.ops.take_while_ops = data.experimental
 data.experimental.ops.optimization_options data.experimental.ops.stats_options data.experimental.ops.threading_options = data.experimental
-data.experimental.ops.optimization data.experimental.ops.distribute data.experimental.ops.stats_ops data.experimental.ops.stats_aggregator = @
-data.experimental.ops.map_defun data.experimental.ops.snapshot data.experimental.ops.sleep data.experimental.ops.threadpool = @
-data.experimental.ops.indexed_dataset_ops data.experimental.ops.matching_files = @
+data.experimental.ops.optimization data.experimental.ops.stats_ops data.experimental.ops.sleep data.experimental.ops.threadpool = data.running
+data.experimental.ops.stats_aggregator = data.running
+data.experimental.ops.stats_aggregator.StatsAggregatorV1 = data.running:StatsAggregator
+data.experimental.ops.matching_files = data.readers
+data.experimental.ops.distribute data.experimental.ops.map_defun data.experimental.ops.snapshot data.experimental.ops.indexed_dataset_ops = @
 data.experimental.ops.unique data.experimental.ops.writers = data.experimental
 data.ops.optional_ops = data.experimental
 data.ops.multi_device_iterator_ops = data.iterators data.experimental

@@ -173,6 +173,3 @@ def test_options_that_contradict_each_other_are_refused():
     other.experimental_optimization.autotune = False
     with pytest.raises(ValueError, match="Cannot merge incompatible values of option autotune"):
         Dataset.range(1).with_options(one).with_options(other)
-    one.experimental_stats.prefix = "p"
-    with pytest.raises(NotImplementedError, match="no statistics"):
-        one.experimental_stats.aggregator = object()

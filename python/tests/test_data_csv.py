@@ -42,6 +42,7 @@ def rows(session, dataset, most=12):
         (b"a\x00b,c\n", {}, [[b"a\x00b", b"c"]]),
         (b"", {}, []),
         (b"x,y", {"header": True}, []),
+        (b"", {"header": True}, [WRONG]),
         (b'"x\ny",z\na,b\n', {"header": True}, [[b"a", b"b"]]),
         (b'a,"b"\nd,e\n', {"use_quote_delim": False}, [[b"a", b'"b"'], [b"d", b"e"]]),
         (b"a|b\n", {"field_delim": "|"}, [[b"a", b"b"]]),

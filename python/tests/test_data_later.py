@@ -49,6 +49,7 @@ def test_sizes(session):
         (Dataset.from_tensor_slices([1, 2, 3]).padded_batch(2, []), 2),
         (Dataset.zip((ten, ten.repeat())), 10),
         (Dataset.from_tensors(1), 1),
+        (ten.apply(experimental.map_and_batch(lambda x: x, 4)), 3),
     ]
     for dataset, count in known:
         assert len(elements(session, dataset)) == count
@@ -58,6 +59,9 @@ def test_sizes(session):
         (ten.repeat().take(4), 4),
         (ten.filter(lambda x: x > 3), -2),
         (ten.concatenate(ten.repeat()), -1),
+        (ten.filter(lambda x: x > 3).concatenate(ten.repeat()), -1),
+        (ten.window(4), 3),
+        (ten.window(4, drop_remainder=True), 2),
         (ten.filter(lambda x: x > 3).repeat(), -2),
         (ten.repeat().batch(2), -1),
         (ten.repeat().repeat(0), 0),

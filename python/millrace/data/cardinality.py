@@ -31,9 +31,9 @@ def _smallest(counts: List[Tensor]) -> Tensor:
 
 
 def _sum(a: Tensor, b: Tensor) -> Tensor:
-    known = array_ops.where(gen_ops.logical_or(gen_ops.equal(a, INFINITE), gen_ops.equal(b, INFINITE)), _int64(INFINITE), a + b)
-    either = gen_ops.logical_or(gen_ops.equal(a, UNKNOWN), gen_ops.equal(b, UNKNOWN))
-    return array_ops.where(either, _int64(UNKNOWN), known)
+    unknown = gen_ops.logical_or(gen_ops.equal(a, UNKNOWN), gen_ops.equal(b, UNKNOWN))
+    endless = gen_ops.logical_or(gen_ops.equal(a, INFINITE), gen_ops.equal(b, INFINITE))
+    return array_ops.where(endless, _int64(INFINITE), array_ops.where(unknown, _int64(UNKNOWN), a + b))
 
 
 def _range(op: Any) -> Tensor:
@@ -88,6 +88,7 @@ _RULES: Dict[str, Callable[[Any], Tensor]] = {
     "SkipDataset": _skip,
     "ShardDataset": _shard,
     "BatchDatasetV2": _batch(1, 2),
+    "WindowDataset": _batch(2, 4),
     "PaddedBatchDatasetV2": lambda op: _batch(1, len(op.inputs) - 1)(op),
     "MapAndBatchDataset": lambda op: _batch(len(op.inputs) - 3, len(op.inputs) - 1)(op),
     "ConcatenateDataset": lambda op: _sum(*(count_of(x.op) for x in op.inputs)),

@@ -157,6 +157,8 @@ def make_csv_dataset(
         defaults = _guessed_defaults(seen, columns, na_value)
     else:
         defaults = list(column_defaults) if len(column_defaults) == len(names) else [column_defaults[c] for c in columns]
+    if len(defaults) != len(names):
+        raise at_user_line(ValueError("There are %d column_defaults for %d columns." % (len(defaults), len(names))))
     if label_name is not None and label_name not in names:
         raise at_user_line(ValueError("`label_name` provided must be one of the columns."))
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from millrace.data import components, structure
-from millrace.data.functions import Function, factory
+from millrace.data.functions import Function, factory, with_state
 from millrace.data.iterators import Iterator
 from millrace.data.options import Options
 from millrace.framework import dtypes
@@ -72,7 +72,8 @@ class Dataset:
         """The same elements; the options are kept beside them."""
         if not isinstance(options, Options):
             raise at_user_line(TypeError("with_options takes tf.data.Options, got %r" % (options,)))
-        made = self._same(self._variant)
+        stats = options.experimental_stats
+        made = self._same(self._variant) if stats.aggregator is None else stats.aggregator._counting(self, stats.prefix or "", stats.counter_prefix or "")
         made._options = self._options.merge(options)  # type: ignore[assignment]
         return made
 
@@ -332,18 +333,10 @@ class Dataset:
         """The last state = reduce_func(state, element), from initial_state."""
         state = components.values(initial_state)
         specs = components.specs_of(state)
-        f = Function(reduce_func, "Dataset_reduce", (structure.mapped(components.free, specs), self._element_spec), _converted)
-        after = components.specs_of(f.returned)
-        if not components.same_types(after, specs):
-            raise at_user_line(
-                TypeError(
-                    "The element types for the new state must match the initial state. Expected %s; got %s."
-                    % (components.types_of(specs), components.types_of(after))
-                )
-            )
+        f, after = with_state(reduce_func, "Dataset_reduce", specs, self._element_spec, _converted)
         flat_state = [components.encoded(v) for v in structure.flatten(state)]
-        made = gen_ops.reduce_dataset(self._variant, flat_state, f.captured, f.name, *components.flat(structure.pack(specs, structure.flatten(after))))
-        return components.element(made, specs)
+        made = gen_ops.reduce_dataset(self._variant, flat_state, f.captured, f.name, *components.flat(after))
+        return components.element(made, after)
 
     def apply(self, transformation_func: Callable[["Dataset"], "Dataset"]) -> "Dataset":
         """What a function of data sets makes of it."""

@@ -31,6 +31,7 @@ from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN 
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, StatsOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
 from millrace.data.readers import TFRecordDataset
+from millrace.data.running import StatsAggregator, bytes_produced_stats, latency_stats  # noqa: F401
 from millrace.data.transformations import (  # noqa: F401
     dense_to_sparse_batch,
     enumerate_dataset,
@@ -88,7 +89,14 @@ def make_batched_features_dataset(
     """Example messages of files, shuffled, repeated, in batches, as dicts of tensors; (the dict, the label) with a label_key."""
     del sloppy_ordering  # the order is kept
     files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
-    records = files.interleave(lambda name: reader(name, *(reader_args or ())), reader_num_threads)
+
+    def read(name: Any) -> Dataset:
+        made = reader(name, *(reader_args or ()))
+        if not isinstance(made, Dataset):
+            raise at_user_line(TypeError("The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are not supported."))
+        return made
+
+    records = files.interleave(read, reader_num_threads)
     if records.output_types == (dtypes.string, dtypes.string):
         records = records.map(lambda _, value: value)
     if shuffle:
@@ -101,6 +109,34 @@ def make_batched_features_dataset(
             raise at_user_line(ValueError("The `label_key` provided (%r) must be one of the `features` keys." % label_key))
         batches = batches.map(lambda made: ({k: v for k, v in made.items() if k != label_key}, made[label_key]))
     return batches.prefetch(prefetch_buffer_size)
+
+
+def make_tf_record_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    parser_fn: Any = None,
+    num_epochs: _Optional[int] = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: _Optional[int] = None,
+    shuffle_seed: _Optional[int] = None,
+    prefetch_buffer_size: _Optional[int] = AUTOTUNE,
+    num_parallel_reads: _Optional[int] = None,
+    num_parallel_parser_calls: _Optional[int] = None,
+    drop_final_batch: bool = False,
+) -> Dataset:
+    """The records of files, shuffled, repeated, put through parser_fn and in batches."""
+    files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    records: Any = TFRecordDataset(files, num_parallel_reads=24 if num_parallel_reads is None else num_parallel_reads)
+    if shuffle:
+        records = records.apply(shuffle_and_repeat(shuffle_buffer_size or 10000, num_epochs, shuffle_seed))
+    elif num_epochs != 1:
+        records = records.repeat(num_epochs)
+    drop = drop_final_batch or num_epochs is None
+    if parser_fn is None:
+        batches = records.batch(batch_size, drop_remainder=drop)
+    else:
+        batches = records.apply(map_and_batch(parser_fn, batch_size, drop_remainder=drop, num_parallel_calls=num_parallel_parser_calls or batch_size))
+    return batches if prefetch_buffer_size == 0 else batches.prefetch(prefetch_buffer_size)  # type: ignore[no-any-return]
 
 
 def prefetch_to_device(device: Any, buffer_size: Any = None) -> _Transformation:

@@ -111,6 +111,26 @@ class Function:
         self.name = _define(graph, stem, [*leaves, *self.captured], results, body)
 
 
+def with_state(function: Callable[..., Any], stem: str, state: Any, element: Any, convert: Callable[[Any], Any], state_of: Any = None) -> Tuple[Function, Any]:
+    """A function of (state, element), of whose results state_of (None: all) are the next state; and what is known of the state in every call:
+    of its shapes what no call changes."""
+    while True:
+        f = Function(function, stem, (state, element), convert)
+        after = components.specs_of(state_of(f.returned) if state_of else f.returned)
+        if structure.mapped(lambda s: None, after) != structure.mapped(lambda s: None, state) or not components.same_types(after, state):
+            raise at_user_line(
+                TypeError(
+                    "The element types for the new state must match the initial state. Expected %s; got %s."
+                    % (components.types_of(state), components.types_of(after))
+                )
+            )
+        pairs = list(zip(structure.flatten(state), structure.flatten(after)))
+        common = [components.common(*pair) for pair in pairs]
+        if all(str(now) == str(before) for now, (before, _) in zip(common, pairs)):
+            return f, state
+        state = structure.pack(state, common)
+
+
 def factory(variant: Tensor) -> str:
     """The function that makes a data set again, with all that it needs."""
     body, _ = _needed([variant], lambda operation: True)

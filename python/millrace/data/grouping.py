@@ -9,7 +9,7 @@ import numpy as np
 
 from millrace.data import components, structure
 from millrace.data.dataset import Dataset, _converted, _dataset, _int64, _seeds
-from millrace.data.functions import Function
+from millrace.data.functions import Function, with_state
 from millrace.framework import dtypes
 from millrace.framework.arguments import only
 from millrace.framework.convert import convert_to_tensor
@@ -28,6 +28,13 @@ def _int64_scalar(returned: Any) -> Tensor:
     if not made.dtype.is_integer or not made.shape.is_compatible_with(_SCALAR):
         raise at_user_line(ValueError("`key_func` and `window_size_func` must return a single tf.int64 scalar, got %r" % (made,)))
     return math_ops.cast(made, dtypes.int64)
+
+
+def _key(returned: Any) -> Tensor:
+    made = convert_to_tensor(returned)
+    if made.dtype != dtypes.int64 or not made.shape.is_compatible_with(_SCALAR):
+        raise at_user_line(ValueError("`key_func` must return a single tf.int64 tensor. Got type=%s and shape=%s" % (made.dtype, made.shape)))
+    return made
 
 
 def group_by_window(key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None, window_size_func: Any = None) -> _Transformation:
@@ -62,9 +69,9 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
         raise at_user_line(ValueError("`reducer` must be an instance of Reducer."))
 
     def apply(dataset: Dataset) -> Dataset:
-        key = dataset._function(key_func, "Dataset_key", _int64_scalar)
+        key = dataset._function(key_func, "Dataset_key", _key)
         init = Function(reducer.init_func, "Dataset_init", _KEY, _converted)
-        reduced, state = _reduced(reducer.reduce_func, components.specs_of(init.returned), dataset.element_spec)
+        reduced, state = with_state(reducer.reduce_func, "Dataset_reduce", components.specs_of(init.returned), dataset.element_spec, _converted)
         final = Function(reducer.finalize_func, "Dataset_finalize", state, _converted)
         made = components.specs_of(final.returned)
         functions = (key, init, reduced, final)
@@ -72,24 +79,6 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
         return Dataset(variant, made)
 
     return apply
-
-
-def _reduced(reduce_func: Any, state: Any, element: Any) -> Any:
-    """The function (state, element) -> state, and of the state's shapes what all of its calls keep."""
-    while True:
-        f = Function(reduce_func, "Dataset_reduce", (state, element), _converted)
-        after = components.specs_of(f.returned)
-        if not components.same_types(after, state):
-            raise at_user_line(
-                TypeError(
-                    "The element types for the new state must match the initial state. Expected %s; got %s."
-                    % (components.types_of(state), components.types_of(after))
-                )
-            )
-        kept = structure.pack(state, [components.common(*pair) for pair in zip(structure.flatten(state), structure.flatten(after))])
-        if [str(s) for s in structure.flatten(kept)] == [str(s) for s in structure.flatten(state)]:
-            return f, state
-        state = kept
 
 
 def bucket_by_sequence_length(
@@ -153,25 +142,17 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> _Transformation:
 
     def apply(dataset: Dataset) -> Dataset:
         state = components.values(initial_state)
-        specs = components.specs_of(state)
 
         def pair(returned: Any) -> Any:
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise at_user_line(TypeError("The scan function must return a pair comprising the new state and the output value."))
             return _converted(tuple(returned))
 
-        f = Function(scan_func, "Dataset_scan", (structure.mapped(components.free, specs), dataset.element_spec), pair)
-        after, output = components.specs_of(f.returned)
-        if not components.same_types(after, specs):
-            raise at_user_line(
-                TypeError(
-                    "The element types for the new state must match the initial state. Expected %s; got %s."
-                    % (components.types_of(specs), components.types_of(after))
-                )
-            )
+        f, _ = with_state(scan_func, "Dataset_scan", components.specs_of(state), dataset.element_spec, pair, lambda returned: returned[0])
+        output = components.specs_of(f.returned[1])
         flat_state = [components.encoded(v) for v in structure.flatten(state)]
         types, shapes = components.flat(output)
-        return Dataset(gen_ops.scan_dataset(dataset._variant, flat_state, f.captured, f.name, output_types=types, output_shapes=shapes), output)
+        return Dataset(gen_ops.scan_dataset(dataset._variant, flat_state, f.captured, f.name, types, shapes, preserve_cardinality=True), output)
 
     return apply
 
@@ -234,7 +215,7 @@ def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_d
     specs = structure.flatten(first.element_spec)
     for other in parts[1:]:
         if not components.same_types(other.element_spec, first.element_spec):
-            raise at_user_line(TypeError("Datasets to mix have different types %s and %s" % (first.output_types, other.output_types)))
+            raise at_user_line(TypeError("Datasets to mix must have the same type, got %s and %s" % (first.output_types, other.output_types)))
         specs = [components.common(a, b) for a, b in zip(specs, structure.flatten(other.element_spec))]
     packed = structure.pack(first.element_spec, specs)
     variant = gen_ops.directed_interleave_dataset(
@@ -264,6 +245,8 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
         if not isinstance(weights, Tensor):
             if len(weights) != len(parts):
                 raise at_user_line(ValueError("`weights` must be a vector of length `len(datasets)`."))
+            if not np.issubdtype(np.asarray(weights).dtype, np.floating):
+                raise at_user_line(TypeError("`weights` must be a tensor of `tf.float32` or `tf.float64` elements, got %r" % (weights,)))
             weights = np.asarray(weights, np.float32)
             parts = [p for p, w in zip(parts, weights) if w > 0]  # nobody waits for the end of one that is never chosen
             weights = weights[weights > 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data.Options: hints, which change no element. There is no tuning here that they could switch off."""
+"""tf.data.Options: hints, which change no element, and where statistics are kept. There is no tuning here that they could switch off."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ class _Hints:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._names:
             raise at_user_line(AttributeError("Cannot set the property %s on %s." % (name, type(self).__name__)))
-        if value is not None and name == "aggregator":
-            raise at_user_line(NotImplementedError("Options.%s: no statistics of data sets are kept" % name))
         self._given[name] = value
 
     def merge(self, options: "_Hints") -> "_Hints":
@@ -93,7 +91,7 @@ class DistributeOptions(_Hints):
 
 
 class StatsOptions(_Hints):
-    """Which statistics are wanted; none are kept, and an aggregator of them is refused."""
+    """Where latency_stats and bytes_produced_stats of the data set count, and what stands before their tags; other statistics are not kept."""
 
     _names = dict.fromkeys(["aggregator", "prefix", "counter_prefix", "latency_all_edges"])
 

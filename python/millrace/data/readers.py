@@ -39,6 +39,13 @@ def _records(filenames: Any, num_parallel_reads: Any, read: Callable[[Tensor], T
     return files.interleave(lambda name: _Records(read(name)), num_parallel_reads, 1)._variant
 
 
+class MatchingFilesDataset(_Records):
+    """The names of the files that match patterns, those of one pattern after those of the other; tf.errors.NotFoundError where there are none."""
+
+    def __init__(self, patterns: Any) -> None:
+        super().__init__(gen_ops.matching_files_dataset(_names(patterns)))
+
+
 class TFRecordDataset(_Records):
     """The records of record files, one file after the other; with num_parallel_reads one record of each of so many files in turns."""
 

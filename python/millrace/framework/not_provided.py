@@ -49,8 +49,6 @@ python.keras.distribute:
     one process with several CPU devices and tf.device: strategies need servers
 python.keras.mixed_precision:
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
-python.data.experimental.ops.optimization:
-    data sets as they are: no graph of theirs is rewritten, and tf.data.Options holds what is asked for
 tpu:
     tf.estimator.tpu.TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs
 lite:
@@ -77,7 +75,7 @@ data.experimental: CsvDatasetV2
     tf.data.experimental.CsvDataset
 data.experimental: dense_to_ragged_batch
     padded_batch, or tf.train.shuffle_batch and tf.contrib.training.bucket_by_sequence_length
-data.experimental: AutoShardPolicy StatsAggregator bytes_produced_stats latency_stats
+data.experimental: AutoShardPolicy
     data sets without options: threads are chosen by measurement
 data.experimental: NestedStructure
     output_types and output_shapes of data sets

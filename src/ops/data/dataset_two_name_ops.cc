@@ -137,8 +137,24 @@ void AddHints(const Declarer& add) {
           "ChooseFastestDataset(input_datasets:N*var) -> (handle:var) | N:int>=2; num_experiments:int; ", kOut),
       "One of several data sets of the same elements: the first. `num_experiments` is ignored.");
   add.OverByTwoNames("SleepDataset", ", sleep_microseconds:i64", "The elements, before each of which time passes.");
-  add.OverByTwoNames("LatencyStatsDataset", ", tag:str", "The input. Nothing is counted.");
-  add.OverByTwoNames("BytesProducedStatsDataset", ", tag:str", "The input. Nothing is counted.");
+}
+
+void AddStats(const Declarer& add) {
+  add.ByTwoNames("StatsAggregatorHandle() -> (handle:res) | container:string=\"\"; shared_name:string=\"\" | S",
+                 "Where data sets count: histograms by tag.");
+  add.ByTwoNames(
+      "StatsAggregatorSummary(iterator:res) -> (summary:str) | | S", "What has been counted, as an encoded Summary.");
+  add.ByTwoNames(
+      absl::StrCat("SetStatsAggregatorDataset(input_dataset:var, stats_aggregator:res, tag:str, ",
+                   "counter_prefix:str) -> (handle:var) | ", kOut, " | S"),
+      "The input, whose LatencyStatsDataset and BytesProducedStatsDataset count in stats_aggregator, with "
+      "`tag` before their tags. Other statistics are not kept; counter_prefix is ignored.");
+  add.OverByTwoNames("LatencyStatsDataset", ", tag:str",
+                     "The input. The microseconds that each element took are counted, where there is something that "
+                     "counts (SetStatsAggregatorDataset).");
+  add.OverByTwoNames("BytesProducedStatsDataset", ", tag:str",
+                     "The input. The bytes of each element are counted, where there is something that counts "
+                     "(SetStatsAggregatorDataset).");
 }
 
 void AddFiles(const Declarer& add) {
@@ -170,6 +186,7 @@ void AddDatasetsOfTwoNames(const Declarer& add) {
   AddRows(add);
   AddParallel(add);
   AddHints(add);
+  AddStats(add);
   AddFiles(add);
 }
 

@@ -21,11 +21,14 @@ namespace millrace {
 // The tensors of an element may be rows of larger ones, which lie anywhere in memory and keep all of it: `OwnMemory`.
 using Element = std::vector<Tensor>;
 
+struct StatsSink;
+
 struct DataContext {
   CancellationManager& cancellation;
   Env& env;
   std::optional<int> inter_op_threads{};  // of functions, see FunctionCall
   StepTrace* trace = nullptr;             // of the step that waits, see FunctionCall
+  const StatsSink* stats = nullptr;       // null: nothing is counted; it lives as long as the iterators that are told
   // Cancelled, whatever the reason's code is: to data sets OutOfRange is an end, and other errors may be passed over.
   Status KeepGoing() const {
     return cancellation.IsCancelled() ? Cancelled(cancellation.reason().message()) : absl::OkStatus();
@@ -179,6 +182,7 @@ void RegisterDatasetStatefulKernels(KernelRegistry& registry);
 void RegisterDatasetRowKernels(KernelRegistry& registry);
 void RegisterDatasetReducerKernels(KernelRegistry& registry);
 void RegisterDatasetHintKernels(KernelRegistry& registry);
+void RegisterDatasetStatsKernels(KernelRegistry& registry);
 void RegisterDatasetCsvKernels(KernelRegistry& registry);
 void RegisterDatasetMapAndBatchKernels(KernelRegistry& registry);
 void RegisterDatasetParallelInterleaveKernels(KernelRegistry& registry);

@@ -76,11 +76,12 @@ class CsvReader {
     return true;
   }
 
-  // Beyond the first line, as a record's.
-  Status PassRecord() {
+  // Beyond the first record, whatever it says.
+  Status PassHeader() {
     std::vector<std::string> unused;
     Status unread;
-    return Next(&unused, &unread).status();
+    MR_ASSIGN_OR_RETURN(const bool found, Next(&unused, &unread));
+    return found ? absl::OkStatus() : InvalidArgument("Can't read header of file");
   }
 
  private:
@@ -140,7 +141,11 @@ class CsvDataset final : public Dataset {
       std::vector<std::string> fields;
       while (file_ < files.paths.size()) {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
-        if (!reader_) MR_RETURN_IF_ERROR(Open(ctx.env));
+        if (!reader_) {
+          const Status opened = Open(ctx.env);
+          if (absl::IsInvalidArgument(opened)) ++file_;  // it has no header
+          MR_RETURN_IF_ERROR(opened);
+        }
         Status broken;
         const StatusOr<bool> found = reader_->Next(&fields, &broken);
         if (!found.ok() || !*found) {
@@ -162,7 +167,7 @@ class CsvDataset final : public Dataset {
       const CsvFiles& files = dataset_->files_;
       MR_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, env.NewRandomAccessFile(files.paths[file_]));
       auto reader = std::make_unique<CsvReader>(Characters(NewByteSource(std::move(file), files.compression)), files);
-      if (files.header) MR_RETURN_IF_ERROR(reader->PassRecord());
+      if (files.header) MR_RETURN_IF_ERROR(reader->PassHeader());
       reader_ = std::move(reader);
       return absl::OkStatus();
     }

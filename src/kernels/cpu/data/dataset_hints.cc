@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets that say how a pipeline is to be run, and change no element: threads, statistics, snapshots, what rewriting
+// Data sets that say how a pipeline is to be run, and change no element: threads, snapshots, what rewriting
 // would make of it.
 #include "kernel/device_env.h"
 #include "kernels/cpu/data/dataset_derived.h"
@@ -141,8 +141,7 @@ void AddBoth(KernelRegistry& r, absl::string_view name) {
 
 void RegisterDatasetHintKernels(KernelRegistry& r) {
   for (const char* op : {"OptimizeDataset", "ModelDataset", "SnapshotDataset"}) r.Add<PassOnKernel>({.op = op});
-  for (const char* op :
-       {"AssertNextDataset", "NonSerializableDataset", "LatencyStatsDataset", "BytesProducedStatsDataset"}) {
+  for (const char* op : {"AssertNextDataset", "NonSerializableDataset"}) {
     AddBoth<PassOnKernel>(r, op);
   }
   AddBoth<MaxIntraOpKernel>(r, "MaxIntraOpParallelismDataset");

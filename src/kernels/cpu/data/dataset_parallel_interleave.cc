@@ -175,8 +175,9 @@ class ParallelInterleaveDataset final : public Dataset {
         ++running_;
         reader->reading = true;
       }
-      const Status s = env_.StartThread([this, reader, args = std::move(args)]() mutable {
-        const Status failed = WithoutExceptions([&] { return Read(std::move(args), reader); });
+      const Status s = env_.StartThread([this, reader, stats = ctx.stats, args = std::move(args)]() mutable {
+        DataContext own{.cancellation = stop_, .env = env_, .stats = stats};
+        const Status failed = WithoutExceptions([&] { return Read(own, std::move(args), reader); });
         absl::MutexLock lock(&mu_);
         if (!failed.ok()) {
           WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -195,8 +196,7 @@ class ParallelInterleaveDataset final : public Dataset {
     }
 
     // An error of an element need not be the end, as one of the function is.
-    Status Read(Element args, Reader* reader) {
-      DataContext ctx{stop_, env_};
+    Status Read(DataContext& ctx, Element args, Reader* reader) {
       Element results;
       MR_RETURN_IF_ERROR(dataset_->params_.function.Run(ctx, std::move(args), &results));
       if (results.size() != 1) return InvalidArgument("Function must return a single scalar of dtype DT_VARIANT.");

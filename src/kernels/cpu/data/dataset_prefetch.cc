@@ -28,6 +28,7 @@ class PrefetchIterator final : public DataIterator {
     absl::MutexLock lock(&mu_);
     if (!started_) {
       started_ = running_ = true;
+      stats_ = ctx.stats;
       if (Status s = env_.StartThread([this] { Produce(); }); !s.ok()) {
         started_ = running_ = false;
         return s;
@@ -51,7 +52,7 @@ class PrefetchIterator final : public DataIterator {
 
  private:
   void Produce() {
-    DataContext ctx{stop_, env_};
+    DataContext ctx{.cancellation = stop_, .env = env_, .stats = stats_};
     const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return buffer_.size() < limit_ || stopped_; };
     absl::MutexLock lock(&mu_);
     while (true) {
@@ -81,6 +82,7 @@ class PrefetchIterator final : public DataIterator {
   const DatasetRef dataset_;
   const DataIteratorPtr input_;
   const size_t limit_;
+  const StatsSink* stats_ = nullptr;  // set before the thread begins
   CancellationManager stop_;
   absl::Mutex mu_;
   std::deque<Made> buffer_ ABSL_GUARDED_BY(mu_);

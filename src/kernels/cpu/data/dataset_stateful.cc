@@ -15,6 +15,7 @@ struct Scan {
   DatasetRef input;
   Element initial;
   CapturedFunction function;
+  bool keeps_count = false;  // a call may not end the sequence
 };
 using ScanDataset = Derived<Scan>;
 
@@ -28,7 +29,10 @@ class ScanIterator final : public DataIterator {
     if (!found) return false;
     Element results;
     const Status s = dataset_->params().function.Run(ctx, WithBehind(state_, next), &results);
-    if (absl::IsOutOfRange(s)) return false;  // the function says that it is over
+    if (absl::IsOutOfRange(s)) {  // the function says that it is over
+      if (!dataset_->params().keeps_count) return false;
+      return InvalidArgument("Function invocation produced OutOfRangeError: ", s.message());
+    }
     MR_RETURN_IF_ERROR(s);
     if (results.size() < state_.size()) return InvalidArgument("the function of a scan returns no state");
     for (size_t i = 0; i < state_.size(); ++i) {
@@ -52,10 +56,15 @@ class ScanIterator final : public DataIterator {
 class ScanKernel final : public FunctionsKernel {
  public:
   ScanKernel() : FunctionsKernel({"f"}) {}
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(keeps_count_, init.Attr<bool>("preserve_cardinality"));
+    return FunctionsKernel::Init(init);
+  }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Scan scan;
     MR_ASSIGN_OR_RETURN(scan.input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(scan.initial, KeptInputs(ctx, "initial_state"));
+    scan.keeps_count = keeps_count_;
     MR_ASSIGN_OR_RETURN(
         scan.function, Bind(ctx, 0, Joined(TypesOf(scan.initial), scan.input->spec().types), "other_arguments"));
     return DatasetRef(MakeRef<ScanDataset>(
@@ -65,6 +74,9 @@ class ScanKernel final : public FunctionsKernel {
           return std::make_unique<ScanIterator>(self, std::move(input));
         }));
   }
+
+ private:
+  bool keeps_count_ = false;
 };
 
 // ---- TakeWhile ----

@@ -29,8 +29,9 @@ _VALUES = _Values()
 class Flag:
     """One flag."""
 
-    def __init__(self, name: str, default: Any, help: str, parse: Callable[[str], Any], boolean: bool = False) -> None:
-        self.name, self.default, self.help, self.parse, self.boolean = name, default, help, parse, boolean
+    def __init__(self, name: str, default: Any, help: str, parse: Callable[[str], Any], boolean: bool = False, multi: bool = False) -> None:
+        self.name, self.default, self.help, self.parse, self.boolean, self.multi = name, default, help, parse, boolean, multi
+        self.checks: List[Callable[[], None]] = []  # raise Error where the value, or several flags together, will not do
         self.value, self.present = default, 0
 
     @property
@@ -46,14 +47,21 @@ class Flag:
     def set(self, text: Any) -> None:
         """Takes a value from the command line."""
         try:
-            self.value = self.parse(text)
+            value = self.parse(text)
         except (ValueError, TypeError) as error:
             raise Error("flag --%s=%s: %s" % (self.name, text, error)) from None
+        self.value = self.value + value if self.multi and self.present else value
         self.present += 1
 
 
+def _of_absl() -> Any:
+    """The flags that the program has defined by absl-py, of which TensorFlow's are a part since 1.5; empty where it does not use that."""
+    module = sys.modules.get("absl.flags")
+    return {} if module is None else module.FLAGS
+
+
 class _FlagValues:
-    """The flags by name."""
+    """The flags by name. Those of absl.flags are there too, and are read from the command line with these."""
 
     def __init__(self) -> None:
         self.__dict__.update(_flags={}, _parsed=False, _required=[], _rest=[])
@@ -64,25 +72,32 @@ class _FlagValues:
             raise AttributeError(name)
         if not self._parsed:
             self._parse_flags()
-        if name not in self._flags:
-            raise AttributeError("Unknown command line flag '%s'" % name)
-        return self._flags[name].value
+        if name in self._flags:
+            return self._flags[name].value
+        if name in _of_absl():
+            return _of_absl()[name].value
+        raise AttributeError("Unknown command line flag '%s'" % name)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._flags and name in _of_absl():
+            setattr(_of_absl(), name, value)
+            return
         if name not in self._flags:  # before 1.5 that made one, and programs keep in it what their parts share
             self._flags[name] = Flag(name, value, "set by the program", type(value))
         self._flags[name].value = value
         self._flags[name].present += 1
+        for check in self._flags[name].checks:
+            check()
 
     def __delattr__(self, name: str) -> None:
         self._flags.pop(name, None)
         _VALUES.pop(name, None)
 
-    def __getitem__(self, name: str) -> Flag:
-        return self._flags[name]
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name] if name in self._flags else _of_absl()[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self._flags
+        return name in self._flags or name in _of_absl()
 
     def __iter__(self) -> Any:
         return iter(self._flags)
@@ -146,6 +161,8 @@ class _FlagValues:
             if flag is None:
                 if name in ("help", "h", "helpfull", "helpshort"):
                     print("flags:\n" + self.get_help())
+                    if _of_absl():
+                        print(_of_absl().get_help())
                     raise SystemExit(0)
                 rest.append(arg)
                 continue
@@ -163,17 +180,68 @@ class _FlagValues:
         for name in self._required:
             if self._flags[name].value is None:
                 raise Error("Flag --%s must be specified." % name)
+        for flag in self._flags.values():
+            for check in flag.checks:
+                check()
+        rest = self._parse_others(rest)
         self.__dict__["_rest"] = rest[1:]
         return rest
+
+    def _parse_others(self, argv: List[str]) -> List[str]:
+        """What absl.flags leaves of the command line that is left."""
+        others = _of_absl()
+        if not others or others.is_parsed():
+            return argv
+        try:
+            return list(others(argv or [""], known_only=True))
+        except sys.modules["absl.flags"].Error as error:
+            raise Error(str(error)) from None
 
 
 FLAGS = _FlagValues()
 
 
-def _define(name: str, default: Any, help: Any, parse: Callable[[str], Any], boolean: bool = False) -> None:
+def _define(
+    name: str,
+    default: Any,
+    help: Any,
+    parse: Callable[[str], Any],
+    boolean: bool = False,
+    multi: bool = False,
+    short_name: Optional[str] = None,
+    flag_values: Any = None,
+    **unused: Any,
+) -> None:
     if default is not None and not boolean and isinstance(default, str) and parse is not str:
         default = parse(default)
-    FLAGS._flags[name] = Flag(name, default, "" if help is None else str(help), parse, boolean)
+    flag = Flag(name, default, "" if help is None else str(help), parse, boolean, multi)
+    flags = FLAGS if flag_values is None else flag_values
+    flags._flags[name] = flag
+    if short_name is not None:
+        flags._flags[short_name] = flag
+
+
+def _within(parse: Callable[[Any], Any], lower_bound: Any, upper_bound: Any) -> Callable[[Any], Any]:
+    """A parser of numbers within bounds; those that are None bound nothing."""
+
+    def bounded(text: Any) -> Any:
+        value = parse(text)
+        if lower_bound is not None and value < lower_bound or upper_bound is not None and value > upper_bound:
+            raise ValueError(
+                "%s is not in the range [%s, %s]" % (value, "-inf" if lower_bound is None else lower_bound, "inf" if upper_bound is None else upper_bound)
+            )
+        return value
+
+    return bounded
+
+
+def _integer(text: Any) -> int:
+    return int(text, 0) if isinstance(text, str) else int(text)
+
+
+def _several(parse: Callable[[Any], Any]) -> Callable[[Any], List[Any]]:
+    """A parser of one value of a list, or of a default that is a list already."""
+    return lambda given: [parse(part) for part in (given if isinstance(given, (list, tuple)) else [given])]
 
 
 def _boolean(text: Any) -> bool:
@@ -187,58 +255,158 @@ def _boolean(text: Any) -> bool:
 
 
 def DEFINE_string(
-    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **more: Any
 ) -> None:
     """A flag that is a string."""
-    _define(name or flag_name, default if default is not None else default_value, help or docstring, str)
+    _define(name or flag_name, default if default is not None else default_value, help or docstring, str, **more)
 
 
 def DEFINE_integer(
-    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+    name: Any = None,
+    default: Any = None,
+    help: Any = None,
+    flag_name: Any = None,
+    default_value: Any = None,
+    docstring: Any = None,
+    lower_bound: Optional[int] = None,
+    upper_bound: Optional[int] = None,
+    **more: Any,
 ) -> None:
     """A flag that is an integer."""
-    _define(name or flag_name, default if default is not None else default_value, help or docstring, lambda t: int(t, 0) if isinstance(t, str) else int(t))
+    parse = _within(_integer, lower_bound, upper_bound)
+    _define(name or flag_name, default if default is not None else default_value, help or docstring, parse, **more)
 
 
 def DEFINE_float(
-    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+    name: Any = None,
+    default: Any = None,
+    help: Any = None,
+    flag_name: Any = None,
+    default_value: Any = None,
+    docstring: Any = None,
+    lower_bound: Optional[float] = None,
+    upper_bound: Optional[float] = None,
+    **more: Any,
 ) -> None:
     """A flag that is a number."""
     value = default if default is not None else default_value
-    _define(name or flag_name, float(value) if value is not None else None, help or docstring, float)
+    _define(name or flag_name, float(value) if value is not None else None, help or docstring, _within(float, lower_bound, upper_bound), **more)
 
 
 def DEFINE_boolean(
-    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any
+    name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **more: Any
 ) -> None:
     """A flag that is true or false."""
     value = default if default is not None else default_value
     kept = value is None or isinstance(value, int) and value not in (0, 1)  # programs have given numbers to flags that are read as numbers
-    _define(name or flag_name, value if kept else _boolean(value), help or docstring, _boolean, True)
+    _define(name or flag_name, value if kept else _boolean(value), help or docstring, _boolean, True, **more)
 
 
 DEFINE_bool = DEFINE_boolean
 
 
-def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, **unused: Any) -> None:
+def _one_of(values: Any, case_sensitive: bool) -> Callable[[Any], str]:
+    """A parser of one of several strings, which are as they are listed."""
+    known = {value if case_sensitive else value.lower(): value for value in values}
+
+    def parse(text: Any) -> str:
+        found = known.get(text if case_sensitive else text.lower())
+        if found is None:
+            raise ValueError("value should be one of <%s>" % "|".join(values))
+        return str(found)
+
+    return parse
+
+
+def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, flag_values: Any = None, case_sensitive: bool = True, **more: Any) -> None:
     """A flag that is one of several strings."""
-
-    def parse(text: str) -> str:
-        if text not in enum_values:
-            raise ValueError("value should be one of <%s>" % "|".join(enum_values))
-        return text
-
-    _define(name, default, help, parse)
+    _define(name, default, help, _one_of(enum_values, case_sensitive), flag_values=flag_values, **more)
 
 
-def DEFINE_list(name: str, default: Any, help: Any = None, **unused: Any) -> None:
+def DEFINE_list(name: str, default: Any, help: Any = None, **more: Any) -> None:
     """A flag that is a list of strings, separated by commas."""
-    _define(name, default, help, lambda t: [p.strip() for p in t.split(",")] if isinstance(t, str) and t else list(t or []))
+    _define(name, default, help, lambda t: [p.strip() for p in t.split(",")] if isinstance(t, str) and t else list(t or []), **more)
 
 
-def DEFINE_multi_string(name: str, default: Any, help: Any = None, **unused: Any) -> None:
-    """A flag that may be given several times."""
-    _define(name, default, help, lambda t: [t] if isinstance(t, str) else list(t))
+def DEFINE_spaceseplist(name: str, default: Any, help: Any = None, comma_compat: bool = False, **more: Any) -> None:
+    """A flag that is a list of strings, separated by spaces, or by commas as well."""
+    _define(name, default, help, lambda t: (t.replace(",", " ") if comma_compat else t).split() if isinstance(t, str) else list(t), **more)
+
+
+def DEFINE_multi_string(name: str, default: Any, help: Any = None, **more: Any) -> None:
+    """A flag that may be given several times: the list of its values."""
+    _define(name, default, help, _several(str), multi=True, **more)
+
+
+def DEFINE_multi_integer(name: str, default: Any, help: Any = None, lower_bound: Optional[int] = None, upper_bound: Optional[int] = None, **more: Any) -> None:
+    """A flag that may be given several times: the list of its integers."""
+    _define(name, _listed(default), help, _several(_within(_integer, lower_bound, upper_bound)), multi=True, **more)
+
+
+def DEFINE_multi_float(
+    name: str, default: Any, help: Any = None, lower_bound: Optional[float] = None, upper_bound: Optional[float] = None, **more: Any
+) -> None:
+    """A flag that may be given several times: the list of its numbers."""
+    _define(name, _listed(default), help, _several(_within(float, lower_bound, upper_bound)), multi=True, **more)
+
+
+def DEFINE_multi_enum(name: str, default: Any, enum_values: Any, help: Any = None, flag_values: Any = None, case_sensitive: bool = True, **more: Any) -> None:
+    """A flag that may be given several times, each time one of several strings: the list of them."""
+    _define(name, default, help, _several(_one_of(enum_values, case_sensitive)), multi=True, flag_values=flag_values, **more)
+
+
+def _listed(default: Any) -> Any:
+    return default if default is None or isinstance(default, (str, list)) else list(default) if isinstance(default, tuple) else [default]
+
+
+def register_multi_flags_validator(
+    flag_names: Any, multi_flags_checker: Callable[[Any], Any], message: str = "Flags validation failed", flag_values: Any = None
+) -> None:
+    """Makes it an error that a function of {name: value} of some flags answers false."""
+    flags = FLAGS if flag_values is None else flag_values
+
+    def check() -> None:
+        values = {name: flags._flags[name].value for name in flag_names}
+        if not multi_flags_checker(values):
+            raise Error("%s: %s" % (", ".join("flag --%s=%s" % pair for pair in values.items()), message))
+
+    for name in flag_names:
+        flags._flags[name].checks.append(check)
+
+
+def register_validator(flag_name: str, checker: Callable[[Any], Any], message: str = "Flag validation failed", flag_values: Any = None) -> None:
+    """Makes it an error that a function of a flag's value answers false."""
+    register_multi_flags_validator([flag_name], lambda values: checker(values[flag_name]), message, flag_values)
+
+
+def validator(flag_name: str, message: str = "Flag validation failed", flag_values: Any = None) -> Callable[[Any], Any]:
+    """A decorator: register_validator of the function."""
+
+    def decorate(checker: Any) -> Any:
+        register_validator(flag_name, checker, message, flag_values)
+        return checker
+
+    return decorate
+
+
+def multi_flags_validator(flag_names: Any, message: str = "Flags validation failed", flag_values: Any = None) -> Callable[[Any], Any]:
+    """A decorator: register_multi_flags_validator of the function."""
+
+    def decorate(checker: Any) -> Any:
+        register_multi_flags_validator(flag_names, checker, message, flag_values)
+        return checker
+
+    return decorate
+
+
+def declare_key_flag(flag_name: str, flag_values: Any = None) -> None:
+    """Names a flag that matters to a module; the help has them all."""
+    (FLAGS if flag_values is None else flag_values)[flag_name]
+
+
+def adopt_module_key_flags(module: Any, flag_values: Any = None) -> None:
+    """Takes the flags of another module as this one's; the help has them all."""
+    del module, flag_values  # there is one help for all modules
 
 
 def mark_flag_as_required(flag_name: str, flag_values: Any = None) -> None:

@@ -169,6 +169,8 @@ def test_arguments_that_scopes_can_set():
         return x, a, b
 
     assert tf.contrib.framework.arg_scoped_arguments(f) == ("a", "b")
+    with tf.contrib.framework.arg_scope([f], a=1) as scope:
+        assert scope[tf.contrib.slim.arg_scope_func_key(f)] == {"a": 1}
 
 
 @pytest.mark.parametrize("centered", [False, True])

@@ -44,7 +44,8 @@ from millrace.train.saver import list_variables, load_checkpoint, load_variable 
 _stack: List[Dict[str, Dict[str, Any]]] = [{}]
 
 
-def _key(function: Any) -> str:
+def arg_scope_func_key(function: Any) -> str:
+    """What scopes call a function."""
     return getattr(function, "_key_op", "%s.%s" % (function.__module__, function.__name__))
 
 
@@ -72,7 +73,7 @@ def arg_scope(list_ops_or_scope: Any, **kwargs: Any) -> Iterator[Dict[str, Dict[
         for function in list_ops_or_scope:
             if not hasattr(function, "_key_op"):
                 raise at_user_line(ValueError("%s is not decorated with @add_arg_scope" % getattr(function, "__name__", function)))
-            made.setdefault(_key(function), {}).update(kwargs)
+            made.setdefault(arg_scope_func_key(function), {}).update(kwargs)
     _stack.append(made)
     try:
         yield made
@@ -98,7 +99,7 @@ def arg_scoped_arguments(function: Any) -> Any:
 
 def arg_scope_of(function: Any) -> Dict[str, Any]:
     """The defaults that arg_scope gives a function at the moment."""
-    return _stack[-1].get(_key(function), {})
+    return _stack[-1].get(arg_scope_func_key(function), {})
 
 
 @add_arg_scope

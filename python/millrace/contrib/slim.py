@@ -23,6 +23,7 @@ from millrace.contrib.framework import *  # noqa: F403
 from millrace.contrib.framework import (  # noqa: F401
     add_arg_scope,
     arg_scope,
+    arg_scope_func_key,
     get_or_create_global_step,
     get_variables,
     get_variables_to_restore,

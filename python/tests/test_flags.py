@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.flags: kinds of flags, what is checked of them, and flags of absl-py beside them."""
+
+import subprocess
+import sys
+
+import pytest
+
+import millrace as tf
+
+
+def test_flags_that_are_lists_numbers_in_bounds_and_checked():
+    flags = tf.flags
+    values = type(flags.FLAGS)()
+    before, flags.FLAGS = flags.FLAGS, values
+    try:
+        flags.DEFINE_multi_string("names", ["z"], "help")
+        flags.DEFINE_multi_integer("sizes", 3, "help", lower_bound=0)
+        flags.DEFINE_multi_float("scales", None, "help")
+        flags.DEFINE_multi_enum("kinds", ["a"], ["a", "b"], "help")
+        flags.DEFINE_spaceseplist("words", "x y", "help")
+        flags.DEFINE_integer("depth", 1, "help", lower_bound=1, upper_bound=9, short_name="d")
+        flags.DEFINE_enum("mode", "Train", ["Train", "Eval"], "help", case_sensitive=False)
+        flags.declare_key_flag("depth")
+        assert values(["p", "--names", "a", "--names=b", "--scales=1", "--scales=2.5", "-d", "4", "--mode=eval", "rest"]) == ["p", "rest"]
+        assert (values.names, values.sizes, values.scales, values.kinds, values.words) == (["a", "b"], [3], [1.0, 2.5], ["a"], ["x", "y"])
+        assert (values.depth, values.d, values.mode) == (4, 4, "Eval")
+        for given, message in (("--depth=10", r"not in the range \[1, 9\]"), ("--sizes=-1", r"range \[0, inf\]"), ("--kinds=c", "one of <a|b>")):
+            with pytest.raises(flags.Error, match=message):
+                values(["p", given])
+
+        @flags.multi_flags_validator(["depth", "sizes"], "too deep")
+        def _(given):
+            return given["depth"] <= sum(given["sizes"])
+
+        flags.register_validator("mode", lambda mode: mode != "Eval", message="no evaluation")
+        with pytest.raises(flags.Error, match="--mode=Eval: no evaluation"):
+            values(["p", "--depth=2"])
+        values.mode = "Train"
+        with pytest.raises(flags.Error, match="--depth=7, flag --sizes=.*: too deep"):
+            values.depth = 7
+    finally:
+        flags.FLAGS = before
+
+
+def test_flags_of_absl_are_read_with_those_of_tensorflow(tmp_path):
+    """As in XLNet: the flags are absl's, and tf.app.run runs the program."""
+    pytest.importorskip("absl.flags")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import tensorflow as tf
+from absl import flags
+
+flags.DEFINE_integer("things", 1, "help")
+flags.DEFINE_string("place", None, "help")
+flags.mark_flag_as_required("place")
+tf.flags.DEFINE_string("other", "a", "help")
+tf.flags.FLAGS.place_of_program = "own"
+
+
+def main(rest):
+    print(flags.FLAGS.things, tf.flags.FLAGS.things, tf.flags.FLAGS.other, rest[1:], "things" in tf.flags.FLAGS)
+    tf.flags.FLAGS.things = 5
+    print(flags.FLAGS.things, tf.flags.FLAGS.place)
+
+
+if __name__ == "__main__":
+    tf.app.run()
+"""
+    )
+
+    def run(*args):
+        return subprocess.run([sys.executable, "-m", "millrace.compat", str(program), *args], capture_output=True, text=True, timeout=100)
+
+    assert run("--other", "b", "--things", "3", "--place=here", "x").stdout.splitlines() == ["3 3 b ['x'] True", "5 here"]
+    assert "place" in run("--things=3").stderr and "things=x" in run("--things=x", "--place=p").stderr

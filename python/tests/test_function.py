@@ -285,3 +285,23 @@ def test_attributes_of_functions():
         function.Defun(tf.int32, experimental_tag=[1])(lambda i: tf.identity(i)).definition
     with pytest.raises(ValueError, match="Unknown keyword arguments: .'tag'"):
         function.Defun(tf.int32, tag=1)
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("inside_first", [False, True])
+def test_scopes_of_outside_have_their_variables_there(resource, inside_first):
+    got = []
+
+    def dense(x):
+        got.append(tf.get_variable("w", [2], initializer=tf.ones_initializer(), use_resource=resource))
+        return x * got[-1]
+
+    model = tf.make_template("f", dense, create_scope_now_=True)
+    inside = function.Defun(tf.float32)(lambda x: model(x))
+    x = tf.constant([2.0, 3.0])
+    y, z = (inside(x), model(x)) if inside_first else (model(x), inside(x))
+    assert got[0] is got[1] and tf.global_variables() == [got[0]]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        values = session.run([y, z, tf.gradients(inside(x), [got[0]])])
+    assert [v.tolist() for v in values[:2]] == [[2, 3], [2, 3]] and values[2][0].tolist() == [2, 3]

@@ -57,6 +57,10 @@ class FuncGraph(_FunctionGraph):
     external_captures = property(lambda self: self.extra_inputs, doc="The tensors from outside.")
     internal_captures = property(lambda self: self.extra_args, doc="The arguments that stand for them.")
 
+    def _used(self, variable: Any, value: Any) -> Any:
+        del value  # the body reads, and changes, the variable itself
+        return variable
+
     def capture(self, tensor: Any, name: Optional[str] = None) -> Tensor:
         """The argument that stands for a tensor from outside; its own tensors are what they are."""
         del name  # arguments are named by their number

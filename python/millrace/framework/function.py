@@ -94,8 +94,21 @@ class _FunctionGraph(Graph):
         with self._outer.as_default():
             found = self._scope.get_variable(_get_default_variable_store(), name, **{**kwargs, "reuse": kwargs.get("reuse") or None})
             value = found.value() if getattr(found, "_is_resource", False) else found  # of a resource, what is read outside
-        if found not in self.extra_vars:
-            self.extra_vars.append(found)
+        return self._used(found, value)
+
+    def _variable_outside(self, name: str, **kwargs: Any) -> Any:
+        """get_variable of a scope that was made outside: it knows nothing of the function. The name is whole."""
+        from millrace.ops.variable_scope import _true_getter
+
+        with self._outer.as_default():
+            make = self._outer._variable_outside if isinstance(self._outer, _FunctionGraph) else _true_getter
+            found: Any = make(name, **kwargs)
+        return self._used(found, found)
+
+    def _used(self, variable: Any, value: Any) -> Any:
+        """What the body has for a variable: of a resource the value that is read outside."""
+        if variable not in self.extra_vars:
+            self.extra_vars.append(variable)
         return value
 
 

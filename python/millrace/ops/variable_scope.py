@@ -245,11 +245,13 @@ class VariableScope:
             use_resource=use_resource,
             constraint=self._constraint if constraint is None else constraint,
         )
+        graph = get_default_graph()
+        make = graph._variable_outside if graph.building_function else functools.partial(_true_getter, store=var_store)
         with name_scope(None):
             if custom_getter is None:
-                return _true_getter(store=var_store, **arguments)
+                return make(**arguments)
             arguments.pop("name")
-            return custom_getter(functools.partial(_true_getter, store=var_store), full_name, **arguments)
+            return custom_getter(make, full_name, **arguments)
 
 
 def _true_getter(

@@ -449,3 +449,34 @@ def test_outputs_of_predictions_are_tensors_by_name():
         tf.estimator.export.PredictOutput({"sparse": tf.SparseTensor([[0]], [1], [1])})
     with pytest.raises(ValueError, match="key must be a string"):
         tf.estimator.export.PredictOutput({1: tf.constant([0])})
+
+
+def test_warm_starts_from_saved_models(tmp_path):
+    def model_fn(features, mode, params):
+        w = tf.get_variable("w", initializer=params["w"])
+        loss = tf.reduce_sum(features["x"]) * w
+        step = tf.assign_add(tf.train.get_global_step(), 1)
+        return tf.estimator.EstimatorSpec(mode, predictions={"w": w + 0.0 * features["x"]}, loss=loss, train_op=step)
+
+    def input_fn():
+        return {"x": tf.constant([1.0])}
+
+    def receive():
+        x = tf.placeholder(tf.float32, [None])
+        return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
+
+    first = tf.estimator.Estimator(model_fn, params={"w": 42.0}).train(input_fn, steps=1)
+    exported = first.export_saved_model(str(tmp_path / "e"), receive)
+    second = tf.estimator.Estimator(model_fn, params={"w": 52.0}, warm_start_from=exported)
+    assert second.evaluate(input_fn, steps=1)["loss"] == 42.0
+    os.remove(os.path.join(exported.decode(), "variables", "variables.index"))
+    with pytest.raises(ValueError, match="invalid SavedModel format"):
+        tf.estimator.Estimator(model_fn, warm_start_from=exported)
+
+
+def test_tasks_that_do_not_train():
+    class Evaluates(tf.estimator.RunConfig):
+        task_type = "evaluator"
+
+    with pytest.raises(ValueError, match="train_and_evaluate"):
+        tf.estimator.Estimator(lambda features: None, config=Evaluates()).train(lambda: None, steps=1)

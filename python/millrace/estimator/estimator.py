@@ -14,7 +14,7 @@ import numpy as np
 from millrace import gfile, metrics, summary, tf_logging
 from millrace.compat import as_bytes
 from millrace.estimator import export
-from millrace.estimator.run_config import RunConfig
+from millrace.estimator.run_config import RunConfig, TaskType
 from millrace.estimator.reading import input_of
 from millrace.estimator.spec import LOSS_METRIC_KEY, EstimatorSpec, ModeKeys
 from millrace.estimator.util import fn_args
@@ -25,6 +25,7 @@ from millrace.framework.random_seed import set_random_seed
 from millrace.framework.tensor_util import make_tensor_proto
 from millrace.ops import control_flow_ops
 from millrace.protos import definitions
+from millrace.saved_model.reading import maybe_saved_model_directory
 from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.cluster import replica_device_setter
 from millrace.train.evaluation import _evaluate_once, _get_or_create_eval_step, _StopAfterNEvalsHook
@@ -135,6 +136,13 @@ class Estimator:
         for name, value in (("steps", steps), ("max_steps", max_steps)):
             if value is not None and value <= 0:
                 raise at_user_line(ValueError("Must specify %s > 0, given: %s" % (name, value)))
+        if self.config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+            raise at_user_line(
+                ValueError(
+                    "Train has been called wrong configuration. Please use tf.estimator.train_and_evaluate which calls proper API according to given "
+                    "configuration. Current configuration: %s." % self.config
+                )
+            )
         if max_steps is not None and _load_global_step_from_checkpoint_dir(self._model_dir) >= max_steps:
             tf_logging.info("Skipping training since max_steps has already saved.")
             return self
@@ -515,6 +523,14 @@ def _get_replica_device_setter(config: RunConfig) -> Any:
     return replica_device_setter(config.num_ps_replicas, worker_device=worker, cluster=config.cluster_spec)
 
 
+def _variables_of(saved_model_dir: str) -> str:
+    """The checkpoint in a SavedModel."""
+    path = os.path.join(saved_model_dir, "variables", "variables")
+    if not gfile.Exists(path + ".index"):
+        raise at_user_line(ValueError("Directory provided has an invalid SavedModel format: %s" % saved_model_dir))
+    return path
+
+
 def _warm_start_settings(given: Any) -> Any:
     if given is None:
         return None
@@ -523,7 +539,8 @@ def _warm_start_settings(given: Any) -> Any:
     if isinstance(given, WarmStartSettings):
         return given
     if isinstance(given, (str, bytes)):
-        return WarmStartSettings(given if isinstance(given, str) else given.decode())
+        path = given if isinstance(given, str) else given.decode()
+        return WarmStartSettings(_variables_of(path) if maybe_saved_model_directory(path) else path)
     raise at_user_line(ValueError("warm_start_from must be a string or a WarmStartSettings, instead got %s" % type(given)))
 
 

@@ -221,6 +221,7 @@ timeseries = contrib.timeseries
 timeseries.python timeseries.python.timeseries = contrib.timeseries contrib.timeseries.ar_anomalies contrib.timeseries.estimators contrib.timeseries.state_space.estimators contrib.timeseries.head
 timeseries.python.timeseries.feature_keys timeseries.python.timeseries.state_management timeseries.python.timeseries.head = contrib.timeseries.%
 timeseries.python.timeseries.saved_model_utils = contrib.timeseries.%
+timeseries.examples.lstm._LSTMModel = contrib.timeseries.lstm_model:LSTMModel
 timeseries.python.timeseries.model = contrib.timeseries.model contrib.timeseries.sequential_model
 timeseries.python.timeseries.estimators = contrib.timeseries.estimators contrib.timeseries.state_space.estimators
 timeseries.python.timeseries.ar_model = contrib.timeseries.ar_model contrib.timeseries.ar_anomalies contrib.timeseries.prediction_networks

@@ -202,3 +202,25 @@ def test_refusals():
         with pytest.raises(ValueError, match=error):
             call()
     assert feature_keys.SavedModelLabels.COLD_START_FILTER == "cold_start_filter"
+
+
+def test_an_lstm_learns_a_wave(tmp_path):
+    from millrace.contrib.timeseries import state_management
+    from millrace.contrib.timeseries.lstm_model import LSTMModel
+
+    times = np.arange(60)
+    values = np.sin(times * 0.5)[:, np.newaxis] * 3 + 10
+    column = tf.feature_column.numeric_column("even")
+    made = estimators.TimeSeriesRegressor(
+        LSTMModel(8, 1, [column]), optimizer=tf.train.AdamOptimizer(0.02), model_dir=str(tmp_path), state_manager=state_management.ChainingStateManager()
+    )
+    reader = ts.NumpyReader({"times": times, "values": values, "even": (times % 2.0)[:, np.newaxis]})
+    losses = []
+    for steps in (1, 40):
+        made.train(ts.RandomWindowInputFn(reader, 8, 16), steps=steps)
+        found = made.evaluate(ts.WholeDatasetInputFn(reader), steps=1)
+        losses.append(found["loss"])
+    assert losses[1] < 0.5 * losses[0] and found["mean"].shape == (1, 60, 1)
+    ahead = {"even": np.arange(60, 70).reshape(1, 10, 1) % 2.0}
+    (predicted,) = made.predict(ts.predict_continuation_input_fn(found, steps=10, exogenous_features=ahead))
+    assert predicted["mean"].shape == (10, 1) and predicted["times"].tolist() == list(range(60, 70)) and 5 < predicted["mean"].mean() < 15

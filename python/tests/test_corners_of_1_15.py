@@ -276,6 +276,23 @@ def test_numbers_beyond_32_bits_in_ranges():
     assert tf.range(5).dtype == tf.int32 and tf.range(-(2**31), 0).dtype == tf.int32
 
 
+def test_range_is_of_the_widest_type_of_its_bounds():
+    count, start = tf.constant(3), tf.get_variable("start", initializer=1)
+    cases = [
+        ((count, -1, -1.0), tf.float32, [3, 2, 1, 0]),  # as positions of XLNet and Transformer-XL
+        ((np.int64(1), count), tf.int64, [1, 2]),
+        ((0, tf.constant(2, tf.int64)), tf.int64, [0, 1]),
+        ((start, np.float64(3)), tf.float64, [1, 2]),
+        ((tf.zeros([2, 3]).shape[1],), tf.int32, [0, 1, 2]),
+    ]
+    with tf.Session() as session:
+        session.run(start.initializer)
+        for bounds, dtype, wanted in cases:
+            made = tf.range(*bounds)
+            assert made.dtype == dtype and session.run(made).tolist() == wanted
+    assert tf.range(5, 0, -1.0).shape == [5] and tf.range(3, dtype=tf.float64).dtype == tf.float64
+
+
 def test_labels_of_classes_that_are_not_there_are_no_labels():
     predictions = [[0.4, 0.1, 0.5, 0.3]]
     sparse = tf.SparseTensor([[0, 0], [0, 1]], tf.constant([0, 5], tf.int64), [1, 2])

@@ -249,29 +249,25 @@ def round(x: Any, name: Optional[str] = None) -> Tensor:
     return x if x.dtype.is_integer else gen_ops.round(x, name=name)
 
 
+def _type_of_bound(value: Any) -> dtypes.DType:
+    if hasattr(value, "dtype"):
+        return dtypes.as_dtype(value.dtype).base_dtype
+    if isinstance(value, float):
+        return dtypes.float32
+    return dtypes.int64 if isinstance(value, int) and not -(2**31) <= value < 2**31 else dtypes.int32
+
+
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
     """start, start + delta, ... before limit."""
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
-        if dtype is None:
-            known = [v.dtype.base_dtype for v in (start, limit, delta) if isinstance(v, Tensor)]
-            if not known:
-                known = [
-                    dtypes.as_dtype(np.asarray(v).dtype)
-                    if isinstance(v, (np.ndarray, np.generic))
-                    else dtypes.float32
-                    if isinstance(v, float)
-                    else dtypes.int32
-                    if -(2**31) <= v < 2**31
-                    else dtypes.int64
-                    for v in (start, limit, delta)
-                ]
+        if dtype is None:  # of what each of them is by itself, the widest
             order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
-            dtype = builtins.max(known, key=lambda t: order.index(t) if t in order else 0)
+            dtype = builtins.max((_type_of_bound(v) for v in (start, limit, delta)), key=lambda t: order.index(t) if t in order else 0)
         dtype = dtypes.as_dtype(dtype)
         values = [
-            cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))
+            cast(v, dtype) if hasattr(v, "get_shape") else convert_to_tensor(v, dtype, n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))
         ]
         return gen_ops.range(values[0], values[1], values[2], name=scope)
 

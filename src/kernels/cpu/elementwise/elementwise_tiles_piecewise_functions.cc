@@ -9,9 +9,9 @@
 // greater; pi/2 minus that where the angle is steep. erfc: up to 1 as 1 - erf(x); beyond exp(-a^2) erfcx(a) in double,
 // with erfcx by a / (a + 2) and its eight polynomials.
 //
-// atan, asin and acos: of a, up to 1/2, by one series of few terms; it gives so little of the sum that its own rounding
-// hardly shows: at most 0.72 ulp, 0.65 for asin and acos. Beyond, atan(a) = pi/4 + atan((a-1)/(a+1)) and pi/2 -
-// atan(1/a), asin(a) = pi/2 - 2 asin(sqrt((1-a)/2)); quotient and root are two floats.
+// atan is atan2 of the argument or its inverse. asin and acos: of a, up to 1/2, by one series of few terms; it gives so
+// little of the sum that its own rounding hardly shows: at most 0.55 ulp, 0.68 for acos. Beyond, asin(a) = pi/2 - 2
+// asin(sqrt((1-a)/2)). Quotient and root are two floats.
 #include <algorithm>
 #include <cmath>
 
@@ -191,7 +191,7 @@ struct TanhOp {
 
 constexpr float kAtanStep = 33.0f / 1024;
 
-// c[0] z + c[1] z^2 + ..., even and odd powers apart, which do not wait for each other.
+// c[0] + c[1] z + ..., even and odd powers apart, which do not wait for each other.
 template <size_t N>
 HWY_INLINE VF Series(const float (&c)[N], VF z) {
   const VF square = hn::Mul(z, z);
@@ -202,29 +202,16 @@ HWY_INLINE VF Series(const float (&c)[N], VF z) {
     last = other;
     other = p;
   }
-  return hn::Mul(z, hn::MulAdd(last, z, other));
+  return hn::MulAdd(last, z, other);
 }
-// base + (v + v_low) (1 + tail) and no other, for a base of 0, pi/4, pi/2 or pi, which is 0 or not less than |v|.
-HWY_INLINE VF AngleFrom(VF base, VF v, VF v_low, VF tail) {
-  const VF sum = hn::Add(base, v), lost = hn::Add(hn::Sub(base, sum), v);
-  const VF low = hn::MulAdd(base, SetF(kPiHalfLow / kPiHalf), v_low);
-  return hn::Add(sum, hn::Add(lost, hn::MulAdd(v, tail, hn::MulAdd(v_low, tail, low))));
-}
-
 struct AtanOp {
   static HWY_INLINE VF Do(VF x) {
-    constexpr float kSeries[] = {
-        -0.333333284f, 0.199995562f, -0.142731518f, 0.109488651f, -0.0801098719f, 0.0390706994f};
-    const VF a = MagnitudeUpTo(1e30f, x), one = SetF(1.0f);
-    const auto steep = hn::Gt(a, SetF(2.0f)), middle = hn::AndNot(steep, hn::Gt(a, SetF(0.5f)));
-    const VF numerator = hn::IfThenElse(steep, SetF(-1.0f), hn::IfThenElse(middle, hn::Sub(a, one), a));
-    const VF denominator = hn::IfThenElse(steep, a, hn::IfThenElse(middle, hn::Add(a, one), one));
-    const VF denominator_low = hn::IfThenElseZero(middle, hn::Sub(a, hn::Sub(denominator, one)));
-    const VF q = hn::Div(numerator, denominator);
-    const VF rest = hn::NegMulAdd(q, denominator_low, hn::NegMulAdd(q, denominator, numerator));
-    const VF q_low = hn::Mul(rest, VF{_mm512_rcp14_ps(denominator.raw)});
-    const VF base = hn::IfThenElse(steep, SetF(kPiHalf), hn::IfThenElseZero(middle, SetF(kPiHalf / 2)));
-    return hn::CopySign(AngleFrom(base, q, q_low, Series(kSeries, hn::Mul(q, q))), x);
+    const VF a = MagnitudeUpTo(1e30f, x), one = SetF(1.0f), inverse = hn::Div(one, a);
+    const auto steep = hn::Gt(a, one);
+    const VF low = hn::IfThenElseZero(steep, hn::Mul(hn::NegMulAdd(a, inverse, one), inverse));
+    const Place at = Locate(kAtanStep, hn::IfThenElse(steep, inverse, a));
+    const VF base = hn::IfThenElseZero(steep, SetF(kPiHalf)), base_low = hn::IfThenElseZero(steep, SetF(kPiHalfLow));
+    return hn::CopySign(LookupFrom(base, base_low, hn::IfThenElseZero(steep, SetF(-0.0f)), kAtan, at, Low{low}), x);
   }
 };
 
@@ -254,38 +241,57 @@ struct Atan2Op {
   }
 };
 
-// The root of (1 - |x|) / 2 for |x| > 1/2 with the sign of `sign`, what it leaves out, and what its arc sine, else that
-// of x, is beyond it, relatively. NaN where |x| > 1.
+// The root of (1 - |x|) / 2 for |x| > 1/2 with the sign of `sign`, what twice it leaves out, and the square that the
+// arc sine of the root, else of x, is a series in. NaN where |x| > 1.
+template <bool kExact>
 struct HalfAngle {
   HWY_INLINE HalfAngle(VF x, VF sign) {
-    constexpr float kSeries[] = {0.166667536f, 0.0749525204f, 0.0454760417f, 0.0241520926f, 0.0422117971f};
-    const VF a = hn::Abs(x), half = SetF(0.5f), z = hn::NegMulAdd(a, half, half);
+    const VF a = hn::Abs(x), half = SetF(0.5f), outer_z = hn::NegMulAdd(a, half, half);
     // Of 0 too a number, the inverse.
-    const VF inverse = hn::Or(VF{_mm512_rsqrt14_ps(hn::Add(z, SetF(1e-30f)).raw)}, sign);
+    const VF inverse = hn::Or(VF{_mm512_rsqrt14_ps(hn::Add(outer_z, SetF(1e-30f)).raw)}, sign);
     outer = hn::Not(hn::Le(a, half));
-    root = hn::Mul(z, inverse);
-    twice_low = hn::IfThenElseZero(outer, hn::Mul(hn::NegMulAdd(root, root, z), inverse));
-    tail = Series(kSeries, hn::IfThenElse(outer, z, hn::Mul(x, x)));
+    root = kExact ? hn::Or(hn::Sqrt(outer_z), sign) : hn::Mul(outer_z, inverse);
+    twice_low = hn::IfThenElseZero(outer, hn::Mul(hn::NegMulAdd(root, root, outer_z), inverse));
+    z = hn::IfThenElse(outer, outer_z, hn::Mul(x, x));
+  }
+  // base + arc sine of v, z being its square, twice_low what it leaves out; base is 0, pi/2 or pi, and not less than
+  // |v| where it is not 0. The arc sine is v + v z (kLead + rest): the exact one sums the largest part of the product,
+  // that with kLead, without an error of its own.
+  HWY_INLINE VF AngleFrom(VF base, VF v) const {
+    const VF sum = hn::Add(base, v), lost = hn::Add(hn::Sub(base, sum), v);
+    if constexpr (kExact) {
+      constexpr float kSlope = 1.045f, kLead = 0.17578125f,
+                      kSeries[] = {
+                          -0.00911465128f, 0.0750051111f, 0.044515714f, 0.0318176188f, 0.0144025812f, 0.037565235f};
+      const VF low = hn::MulAdd(base, SetF(kPiHalfLow / kPiHalf), hn::MulAdd(twice_low, SetF(kSlope), lost));
+      const VF lead = SetF(kLead), cube = hn::Mul(v, z), z_low = hn::IfThenZeroElse(outer, hn::MulSub(v, v, z));
+      const VF cube_low = hn::MulAdd(v, z_low, hn::MulSub(v, z, cube)), small = hn::MulAdd(cube_low, lead, low);
+      return hn::Add(sum, hn::MulAdd(cube, lead, hn::MulAdd(cube, Series(kSeries, z), small)));
+    } else {
+      constexpr float kSeries[] = {0.166667536f, 0.0749525204f, 0.0454760417f, 0.0241520926f, 0.0422117971f};
+      const VF low = hn::MulAdd(base, SetF(kPiHalfLow / kPiHalf), hn::Add(twice_low, lost));
+      const VF tail = hn::Mul(z, Series(kSeries, z));
+      return hn::Add(sum, hn::MulAdd(v, tail, hn::MulAdd(twice_low, tail, low)));
+    }
   }
   hn::Mask<F> outer;
-  VF root, twice_low, tail;
+  VF root, twice_low, z;
 };
 
 struct AsinOp {
   static HWY_INLINE VF Do(VF x) {
-    const HalfAngle half(x, SetF(-0.0f));
+    const HalfAngle<true> half(x, SetF(-0.0f));
     const VF v = hn::IfThenElse(half.outer, hn::Add(half.root, half.root), hn::Abs(x));
-    const VF base = hn::IfThenElseZero(half.outer, SetF(kPiHalf));
-    return hn::CopySign(AngleFrom(base, v, half.twice_low, half.tail), x);
+    return hn::CopySign(half.AngleFrom(hn::IfThenElseZero(half.outer, SetF(kPiHalf)), v), x);
   }
 };
+// The exact way would take a quarter longer.
 struct AcosOp {
   static HWY_INLINE VF Do(VF x) {
-    const HalfAngle half(x, hn::And(x, SetF(-0.0f)));
+    const HalfAngle<false> half(x, hn::And(x, SetF(-0.0f)));
     const VF v = hn::IfThenElse(half.outer, hn::Add(half.root, half.root), hn::Neg(x));
     const VF turn = hn::IfThenElseZero(hn::Lt(x, ZeroF()), SetF(2 * kPiHalf));
-    const VF base = hn::IfThenElse(half.outer, turn, SetF(kPiHalf));
-    return AngleFrom(base, v, half.twice_low, half.tail);
+    return half.AngleFrom(hn::IfThenElse(half.outer, turn, SetF(kPiHalf)), v);
   }
 };
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops of data sets as graphs of TensorFlow 1.x have them, with what TensorFlow 1.15.5 gives for them."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -214,3 +216,38 @@ def test_matching_files(session, tmp_path):
 
     assert names("*.py", "*.txt") == ["c.py", "a.txt", "b.txt"]
     assert names("*.zip") == ["NotFoundError"] * 3
+
+
+@pytest.mark.parametrize("cycle,block", [(1, 1), (2, 1), (3, 2), (4, 3), (9, 2)])
+def test_interleaving_with_calls_in_parallel_keeps_the_order(session, cycle, block):
+    lengths = tf.constant(np.random.RandomState(cycle).randint(0, 5, 12), tf.int64)
+
+    def inner(x):
+        return Dataset.from_tensors(x).repeat(lengths[x])
+
+    plain = found(session, Dataset.range(12).interleave(inner, cycle, block))
+    assert found(session, Dataset.range(12).interleave(inner, cycle, block, num_parallel_calls=cycle)) == plain
+    over = Dataset.range(12)
+    f = over._function(inner, "f", lambda made: made)
+    settings = (over._variant, f.captured, cycle, block)
+    sloppy = gen_ops.parallel_interleave_dataset_v2(*settings, -1, f.name, *NUMBERS, sloppy=True)
+    assert sorted(found(session, sloppy)) == sorted(plain)
+    for calls in (0, -2, cycle + 1):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_parallel_calls"):
+            session.run(gen_ops.parallel_interleave_dataset_v2(*settings, calls, f.name, *NUMBERS))
+
+
+def test_data_sets_are_read_at_once(session):
+    meeting = threading.Barrier(3)
+
+    def meet(x):
+        meeting.wait(30)  # nobody gets on who reads one after the other
+        return x
+
+    def inner(x):
+        made = tf.py_func(meet, [x], tf.int64)
+        made.set_shape([])
+        return Dataset.from_tensors(made)
+
+    assert found(session, Dataset.range(3).interleave(inner, 3, num_parallel_calls=3)) == [0, 1, 2]
+    assert found(session, Dataset.range(3).apply(tf.data.experimental.parallel_interleave(inner, 3))) == [0, 1, 2]

@@ -303,13 +303,16 @@ class Dataset:
 
     def interleave(self, map_func: Callable[..., Any], cycle_length: Any = -1, block_length: Any = 1, num_parallel_calls: Any = None) -> "Dataset":
         """The elements of the data sets that a function gives: of cycle_length of them in turn (-1: as many as there are processors), block_length
-        at a time."""
-        del num_parallel_calls  # a hint: the order is the same with any
+        at a time. With num_parallel_calls a thread reads each of them, ahead of time; the order is the same."""
         if isinstance(cycle_length, int) and cycle_length == -1:
             cycle_length = os.cpu_count() or 1
         f = self._function(map_func, "Dataset_interleave", _dataset)
         inner: Dataset = f.returned
-        return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, _int64(cycle_length), _int64(block_length), f.name, *inner._spec))
+        cycle, block = _int64(cycle_length), _int64(block_length)
+        if num_parallel_calls is None:
+            return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, cycle, block, f.name, *inner._spec))
+        calls = _int64(num_parallel_calls)
+        return inner._same(gen_ops.parallel_interleave_dataset_v2(self._variant, f.captured, cycle, block, calls, f.name, *inner._spec))
 
     filter_with_legacy_function, map_with_legacy_function = filter, map  # functions are graphs in any case
 

@@ -36,7 +36,7 @@ def _records(filenames: Any, num_parallel_reads: Any, read: Callable[[Tensor], T
     files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(array_ops.reshape(_names(filenames), [-1]))
     if num_parallel_reads is None:
         return files.flat_map(lambda name: _Records(read(name)))._variant
-    return files.interleave(lambda name: _Records(read(name)), num_parallel_reads, 1)._variant
+    return files.interleave(lambda name: _Records(read(name)), num_parallel_reads, 1, num_parallel_calls=num_parallel_reads)._variant
 
 
 class MatchingFilesDataset(_Records):

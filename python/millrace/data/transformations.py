@@ -14,6 +14,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from millrace.ops import gen_ops
 
+_BUFFERED = 64  # fewer of large elements, see the kernel
 _Transformation = Callable[[Dataset], Dataset]
 
 
@@ -46,7 +47,7 @@ def parallel_interleave(
     """interleave, with a thread for each of the data sets that are read at once; each makes up to buffer_output_elements ahead, and
     prefetch_input_elements more of them begin before their turn. `sloppy` takes elements in whatever order they come."""
     cycle, block = _int64(cycle_length), _int64(block_length)
-    buffered = _int64(2 * block if buffer_output_elements is None else buffer_output_elements)
+    buffered = _int64(_BUFFERED if buffer_output_elements is None else buffer_output_elements)
     ahead = _int64(2 * cycle if prefetch_input_elements is None else prefetch_input_elements)
 
     def apply(dataset: Dataset) -> Dataset:

@@ -268,11 +268,12 @@ void AddFunctions(const Declarer& add, OpRegistry& r) {
   add.Over("InterleaveDataset", absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64"),
            "The elements of the data sets that `f` returns: of cycle_length of them in turn, block_length at a time.",
            "", f);
-  add.Over("ParallelInterleaveDatasetV2",
-           absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64, num_parallel_calls:i64"),
-           "InterleaveDataset. Its inputs are read one at a time, in that order, whatever `sloppy` and "
-           "num_parallel_calls say.",
-           "", absl::StrCat(f, "; sloppy:bool=false"));
+  add.Over(
+      "ParallelInterleaveDatasetV2",
+      absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64, num_parallel_calls:i64"),
+      "InterleaveDataset, with a thread for each data set that is read. The order stays, unless `sloppy` says that "
+      "those are passed over which have no element ready. num_parallel_calls is checked, and otherwise ignored.",
+      "", absl::StrCat(f, "; sloppy:bool=false"));
   r.Add(absl::StrCat("ReduceDataset(input_dataset:var, initial_state:[Tstate], other_arguments:[Targuments]) -> ",
                      "(components:[output_types]) | f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
                      "; use_inter_op_parallelism:bool=true | S"))

@@ -202,12 +202,6 @@ class InterleaveKernel final : public FunctionDatasetKernel {
       if (cycle > kMaxCycle) return InvalidArgument("cycle_length is ", cycle, ", more than ", kMaxCycle);
       if (block <= 0) return InvalidArgument("block_length must be greater than zero.");
     }
-    const ArgRange calls = ctx.input_arg("num_parallel_calls");
-    if (calls.end > calls.begin) {
-      MR_ASSIGN_OR_RETURN(const int64_t n, ScalarInput(ctx, calls.begin, "num_parallel_calls"));
-      if (n <= 0 && n != -1) return InvalidArgument("num_parallel_calls must be greater than zero.");
-      if (n > cycle) return InvalidArgument("num_parallel_calls must less than or equal to cycle_length.");
-    }
     return DatasetRef(MakeRef<InterleaveDataset>(spec(), std::move(m), cycle, block));
   }
 };
@@ -263,7 +257,7 @@ class ReduceKernel final : public AsyncKernel, public UsesFunctions {
 void RegisterDatasetFunctionKernels(KernelRegistry& r) {
   for (const char* op : {"MapDataset", "ExperimentalMapDataset"}) r.Add<MappingKernel<MapIterator>>({.op = op});
   r.Add<MappingKernel<FilterIterator>>({.op = "FilterDataset"});
-  for (const char* op : {"FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDatasetV2"}) {
+  for (const char* op : {"FlatMapDataset", "InterleaveDataset"}) {
     r.Add<InterleaveKernel>({.op = op});
   }
   r.Add<ReduceKernel>({.op = "ReduceDataset"});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParallelInterleave: the elements of the data sets that a function makes, read by a thread each.
+// ParallelInterleave, and Interleave with calls in parallel: the elements of the data sets that a function makes, read
+// by a thread each.
 //
 // A cycle of readers is gone around, `block` elements from each; more readers than the cycle has work ahead. Where one
 // has ended, it takes the next element of the input and goes behind those that work ahead, of which the first takes its
@@ -16,6 +17,10 @@ namespace millrace {
 namespace {
 
 constexpr int64_t kMaxReaders = 1024;  // threads
+// What a reader may have ready where nobody says how much: enough that threads need not wait for each other over every
+// small element. Large ones it makes two of.
+constexpr int64_t kBuffered = 64;
+constexpr size_t kMostBytesAhead = 1 << 20;
 
 struct ParallelInterleave {
   DatasetRef input;
@@ -65,10 +70,12 @@ class ParallelInterleaveDataset final : public Dataset {
     struct Made {
       Status status;
       Element element;
+      size_t bytes = 0;
     };
-    // What a thread reads. `made` and `reading` belong to the lock.
+    // What a thread reads. All of it belongs to the lock.
     struct Reader {
       std::deque<Made> made;
+      size_t bytes = 0;      // of what is made
       bool reading = false;  // more may come
     };
     enum class Turn { kMade, kAgain, kEnd };
@@ -144,6 +151,7 @@ class ParallelInterleaveDataset final : public Dataset {
       absl::MutexLock lock(&mu_);
       if (reader.made.empty()) return reader.reading ? Found::kWait : Found::kOver;
       *made = std::move(reader.made.front());
+      reader.bytes -= made->bytes;
       reader.made.pop_front();
       return Found::kMade;
     }
@@ -163,7 +171,7 @@ class ParallelInterleaveDataset final : public Dataset {
       if (!found.ok()) {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
         absl::MutexLock lock(&mu_);
-        reader->made.push_back({found.status(), {}});  // in its place
+        reader->made.push_back({found.status(), {}, 0});  // in its place
         return true;
       }
       if (!*found) {
@@ -181,7 +189,7 @@ class ParallelInterleaveDataset final : public Dataset {
         absl::MutexLock lock(&mu_);
         if (!failed.ok()) {
           WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-            reader->made.push_back({failed, {}});
+            reader->made.push_back({failed, {}, 0});
             return absl::OkStatus();
           }).IgnoreError();
         }
@@ -193,6 +201,16 @@ class ParallelInterleaveDataset final : public Dataset {
       reader->reading = false;
       --running_;
       return s;
+    }
+
+    static size_t BytesOf(const Element& element) {
+      size_t bytes = 0;
+      for (const Tensor& t : element) {
+        bytes += t.TotalBytes();
+        if (t.dtype() != DType::kString) continue;
+        for (const TString& s : t.flat<TString>()) bytes += s.view().size();
+      }
+      return bytes;
     }
 
     // An error of an element need not be the end, as one of the function is.
@@ -207,12 +225,16 @@ class ParallelInterleaveDataset final : public Dataset {
         Element element;
         const StatusOr<bool> found = iterator->Next(ctx, &element);
         if (found.ok() && !*found) break;
+        const size_t bytes = BytesOf(element);
         absl::MutexLock lock(&mu_);
         const auto room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-          return stopped_ || static_cast<int64_t>(reader->made.size()) < dataset_->params_.buffered;
+          const auto ready = static_cast<int64_t>(reader->made.size());
+          return stopped_ || ready < std::min<int64_t>(2, dataset_->params_.buffered) ||
+                 (ready < dataset_->params_.buffered && reader->bytes < kMostBytesAhead);
         };
         env_.Await(mu_, absl::Condition(&room));
-        reader->made.push_back({found.status(), std::move(element)});
+        reader->made.push_back({found.status(), std::move(element), bytes});
+        reader->bytes += bytes;
       }
       return absl::OkStatus();
     }
@@ -234,15 +256,27 @@ class ParallelInterleaveDataset final : public Dataset {
   const ParallelInterleave params_;
 };
 
-class ParallelInterleaveKernel final : public FunctionsKernel {
+class ReadersKernel : public FunctionsKernel {
  public:
-  ParallelInterleaveKernel() : FunctionsKernel({"f"}) {}
+  ReadersKernel() : FunctionsKernel({"f"}) {}
 
- private:
-  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+ protected:
+  StatusOr<ParallelInterleave> Input(KernelContext& ctx) {
     ParallelInterleave p;
     MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(p.function, Bind(ctx, 0, p.input->spec().types, "other_arguments"));
+    return p;
+  }
+  DatasetRef Finish(ParallelInterleave p) const {
+    p.cycle = std::min(p.cycle, kMaxReaders + 1);  // which there cannot be, whatever else it is
+    p.ahead = std::clamp<int64_t>(kMaxReaders - p.cycle, 0, p.ahead);
+    return DatasetRef(MakeRef<ParallelInterleaveDataset>(spec(), std::move(p)));
+  }
+};
+
+class ParallelInterleaveKernel final : public ReadersKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(ParallelInterleave p, Input(ctx));
     const int settings = ctx.num_inputs() - 5;
     MR_ASSIGN_OR_RETURN(p.cycle, ScalarInput(ctx, settings, "cycle_length"));
     if (p.cycle <= 0) return InvalidArgument("`cycle_length` must be > 0");
@@ -253,10 +287,32 @@ class ParallelInterleaveKernel final : public FunctionsKernel {
     if (p.buffered <= 0) return InvalidArgument("`buffer_output_elements` must be > 0");
     MR_ASSIGN_OR_RETURN(p.ahead, ScalarInput(ctx, settings + 4, "prefetch_input_elements"));
     if (p.ahead < 0) return InvalidArgument("`prefetch_input_elements` must be >= 0");
-    p.cycle = std::min(p.cycle, kMaxReaders + 1);  // which there cannot be, whatever else it is
-    p.ahead = std::clamp<int64_t>(kMaxReaders - p.cycle, 0, p.ahead);
-    return DatasetRef(MakeRef<ParallelInterleaveDataset>(spec(), std::move(p)));
+    return Finish(std::move(p));
   }
+};
+
+// All readers of the cycle at once, whatever number of calls is asked for: the elements are the same.
+class ParallelCallsKernel final : public ReadersKernel {
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(sloppy_, init.Attr<bool>("sloppy"));
+    return ReadersKernel::Init(init);
+  }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(ParallelInterleave p, Input(ctx));
+    const int settings = ctx.num_inputs() - 3;
+    MR_ASSIGN_OR_RETURN(p.cycle, ScalarInput(ctx, settings, "cycle_length"));
+    if (p.cycle == kAutotune) p.cycle = kAutotunedCalls;
+    if (p.cycle <= 0) return InvalidArgument("cycle_length must be greater than zero.");
+    MR_ASSIGN_OR_RETURN(p.block, ScalarInput(ctx, settings + 1, "block_length"));
+    if (p.block <= 0) return InvalidArgument("block_length must be greater than zero.");
+    MR_ASSIGN_OR_RETURN(const int64_t calls, ScalarInput(ctx, settings + 2, "num_parallel_calls"));
+    if (calls <= 0 && calls != kAutotune) return InvalidArgument("num_parallel_calls must be greater than zero.");
+    if (calls > p.cycle) return InvalidArgument("num_parallel_calls must less than or equal to cycle_length.");
+    p.sloppy = sloppy_;
+    p.buffered = kBuffered;
+    return Finish(std::move(p));
+  }
+  bool sloppy_ = false;
 };
 
 }  // namespace
@@ -265,6 +321,7 @@ void RegisterDatasetParallelInterleaveKernels(KernelRegistry& r) {
   for (const char* op : {"ParallelInterleaveDataset", "ExperimentalParallelInterleaveDataset"}) {
     r.Add<ParallelInterleaveKernel>({.op = op});
   }
+  r.Add<ParallelCallsKernel>({.op = "ParallelInterleaveDatasetV2"});
 }
 
 }  // namespace millrace

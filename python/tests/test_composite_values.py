@@ -169,3 +169,9 @@ def test_values_of_programs_in_branches_and_loops():
 
 def test_lists_of_tensors_of_another_type_are_cast():
     assert run(tf.concat([tf.constant([[5]], tf.int64), [[tf.constant(1)], [tf.constant(2)]]], 0)).tolist() == [[5], [1], [2]]
+
+
+def test_values_of_sparse_tensors_are_named_tuples():
+    value = tf.SparseTensorValue([[0]], [1.0], [1])
+    assert tf.nest.flatten(value) == [0, 1.0, 1] and tf.nest.is_nested(value)
+    assert tf.nest.map_structure(lambda x: 2 * x, value) == tf.SparseTensorValue([[0]], [2.0], [2])

@@ -8,12 +8,10 @@ import collections.abc
 import importlib
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-from millrace.framework.composite_tensors import SparseTensorValue
-
 
 def is_sequence(seq: Any) -> bool:
     """Whether a value has parts."""
-    if isinstance(seq, (str, bytes, bytearray, SparseTensorValue)):
+    if isinstance(seq, (str, bytes, bytearray)):
         return False
     return isinstance(seq, (list, tuple, dict, collections.abc.Sequence, collections.abc.Mapping, collections.abc.MappingView)) or _is_attrs(seq)
 

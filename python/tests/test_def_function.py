@@ -213,3 +213,30 @@ def test_data_sets_do_what_branches_do():
         sess.run([v.initializer, iterator.initializer])
         assert [sess.run(following) for _ in range(4)] == [0, 1, 2, 3]
         assert sess.run(v) == 22.0
+
+
+def test_functions_in_loops_and_branches():
+    v = tf.get_variable("v", initializer=1.5, use_resource=True)
+    square, scaled = tf.function(lambda x: x * x), tf.function(lambda x: x * v)
+    looped = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, scaled(square(s))), (0, v + 0.0))[1]
+    chosen = tf.cond(v > 1.0, lambda: square(v), lambda: scaled(v))
+
+    @tf.function
+    def power(x):
+        return tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * x), (0, 1.0))[1]
+
+    within = power(v + 0.0)
+    assert scaled(v).shape.as_list() == []
+    values = run([looped, tf.gradients(looped, v)[0], chosen, tf.gradients(chosen, v)[0], within, tf.gradients(within, v)[0]])[0]
+    np.testing.assert_allclose(values, [1.5**15, 15 * 1.5**14, 2.25, 3.0, 1.5**3, 3 * 1.5**2], rtol=1e-5)
+
+
+def test_tables_in_functions():
+    rows = tf.get_variable("rows", initializer=[[1.0, 2.0], [3.0, 4.0]], use_resource=True)
+    found = tf.function(lambda ids: tf.nn.embedding_lookup(rows, ids))(tf.constant([1, 1, 0]))
+    assert found.shape.as_list() == [3, 2]
+    values, gradient = run(found, tf.gradients(tf.reduce_sum(found), rows)[0])
+    assert values.tolist() == [[3, 4], [3, 4], [1, 2]]
+    dense = np.zeros([2, 2])
+    np.add.at(dense, gradient.indices, gradient.values) if hasattr(gradient, "indices") else dense.__iadd__(gradient)
+    assert dense.tolist() == [[1, 1], [2, 2]]

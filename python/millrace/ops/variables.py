@@ -305,7 +305,13 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def _read(self) -> Tensor:
         with self.graph.colocate_with(None, True), self.graph.device(self._variable.device):
-            return gen_ops.read_variable_op(self._variable, self._dtype)
+            return self._shaped(gen_ops.read_variable_op(self._variable, self._dtype), self.get_shape())
+
+    def _shaped(self, value: Tensor, shape: Any) -> Tensor:
+        """A value, in a function with its shape: what stands there for the handle does not say it."""
+        if value.graph is not self._variable.graph:
+            value.set_shape(shape)
+        return value
 
     def _ref(self) -> Tensor:
         return self._variable
@@ -383,7 +389,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
         if not read:
             return operation
         with operation.graph.control_dependencies([operation]):
-            return gen_ops.read_variable_op(self._variable, self._dtype)
+            return self._shaped(gen_ops.read_variable_op(self._variable, self._dtype), self.get_shape())
 
     synchronization = property(lambda self: self._synchronization, doc="How copies of it are kept alike: there is one.")
     aggregation = property(lambda self: self._aggregation, doc="How values of copies of it become one: there is one.")
@@ -395,7 +401,8 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     def sparse_read(self, indices: Any, name: Optional[str] = None) -> Tensor:
         """The rows at some indices."""
         if self._is_resource:
-            return gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
+            rows = gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
+            return self._shaped(rows, convert_to_tensor(indices).get_shape().concatenate(self.get_shape()[1:]))
         return gen_ops.gather(self._snapshot, indices, name=name)
 
     def to_proto(self, export_scope: Optional[str] = None) -> Any:

@@ -279,6 +279,7 @@ learn.estimators = contrib.learn
 estimator.python.estimator.multi_head = contrib.estimator
 estimator.python.estimator.early_stopping estimator.python.estimator.hooks = estimator.experimental
 estimator.python.estimator.rnn = contrib.estimator_rnn
+estimator.python.estimator.boosted_trees = contrib.estimator_trees
 estimator.python.estimator.replicate_model_fn = contrib.replication
 estimator.python.estimator.dnn_with_layer_annotations = contrib.layer_annotations
 estimator.python.estimator.saved_model_estimator = contrib.saved_model_estimator
@@ -697,6 +698,8 @@ inputs inputs.inputs inputs.numpy_io inputs.pandas_io = estimator.inputs
 inputs.queues.feeding_functions = estimator.feeding_functions
 canned.dnn canned.linear canned.dnn_linear_combined canned.baseline = estimator.canned
 canned.head = estimator.heads
+canned.boosted_trees = estimator.boosted_trees
+canned.boosted_trees_utils = estimator.boosted_trees_utils
 canned.metric_keys canned.prediction_keys = estimator.keys
 canned.optimizers canned.parsing_utils = estimator.%
 

@@ -34,6 +34,7 @@ from millrace.estimator.multi_head import _MultiHead
 from millrace.estimator.spec import ModeKeys
 from millrace.contrib.estimator_exporter import StepsExporter  # noqa: F401
 from millrace.contrib.estimator_extenders import clip_gradients_by_norm, forward_features  # noqa: F401
+from millrace.contrib.estimator_trees import boosted_trees_classifier_train_in_memory, boosted_trees_regressor_train_in_memory  # noqa: F401
 from millrace.contrib.estimator_rnn import RNNClassifier, RNNEstimator  # noqa: F401
 from millrace.contrib.layer_annotations import DNNClassifierWithLayerAnnotations, DNNRegressorWithLayerAnnotations  # noqa: F401
 from millrace.contrib.replication import TowerOptimizer, replicate_model_fn  # noqa: F401

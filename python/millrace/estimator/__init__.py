@@ -5,6 +5,7 @@
 from typing import Any as _Any
 
 from millrace.estimator import experimental, export, inputs
+from millrace.estimator.boosted_trees import BoostedTreesClassifier, BoostedTreesEstimator, BoostedTreesRegressor
 from millrace.estimator.canned import (
     BaselineClassifier,
     BaselineEstimator,
@@ -38,7 +39,6 @@ from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
 from millrace.train.warm_starting import VocabInfo, WarmStartSettings
 from millrace import names as _names
-from millrace.framework import missing as _missing
 from millrace.framework import not_provided as _not_provided
 from millrace.train.hooks import (
     CheckpointSaverHook,
@@ -58,12 +58,6 @@ from millrace.train.hooks import (
     StepCounterHook,
     StopAtStepHook,
     SummarySaverHook,
-)
-
-_missing.fill(
-    globals(),
-    "estimator.",
-    {name: "DNNClassifier, DNNRegressor or another library's trees" for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")},
 )
 
 

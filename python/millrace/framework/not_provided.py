@@ -152,7 +152,7 @@ _CONTRIB = {
     "cudnn_rnn": "tf.nn.rnn_cell and tf.nn.dynamic_rnn: cuDNN needs GPUs",
     "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer",
     "eager": "graphs and sessions: there is no eager execution",
-    "boosted_trees": "tf.estimator.DNNClassifier, or another library's trees",
+    "boosted_trees": "tf.estimator.BoostedTreesClassifier or BoostedTreesRegressor",
     "tensor_forest": "tf.estimator.DNNClassifier, or another library's trees",
     "cloud": "files of this machine",
     "bigtable": "tf.data",

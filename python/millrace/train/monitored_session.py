@@ -71,11 +71,7 @@ class Scaffold:
     def finalize(self) -> "Scaffold":
         """Makes what was not given."""
         if self.init_op is None:
-            self.init_op = self.get_or_default(
-                "init_op",
-                GraphKeys.INIT_OP,
-                lambda: control_flow_ops.group(variables.global_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init"),
-            )
+            self.init_op = self.get_or_default("init_op", GraphKeys.INIT_OP, self._default_init_op)
         if self.ready_op is None:
             self.ready_op = self.get_or_default(
                 "ready_op",
@@ -84,7 +80,15 @@ class Scaffold:
             )
         if self.ready_for_local_init_op is None:
             self.ready_for_local_init_op = self.get_or_default(
-                "ready_for_local_init_op", GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda: variables.report_uninitialized_variables(variables.global_variables())
+                "ready_for_local_init_op",
+                GraphKeys.READY_FOR_LOCAL_INIT_OP,
+                lambda: array_ops.concat(
+                    [
+                        variables.report_uninitialized_variables(variables.global_variables()),
+                        resources.report_uninitialized_resources(resources.shared_resources()),
+                    ],
+                    0,
+                ),
             )
         if self.local_init_op is None:
             self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, self._default_local_init_op)
@@ -99,9 +103,16 @@ class Scaffold:
         return self
 
     @staticmethod
+    def _default_init_op() -> Any:
+        """What gives variables, tables and resources that all processes share their first values."""
+        shared = resources.initialize_resources(resources.shared_resources())
+        return control_flow_ops.group(variables.global_variables_initializer(), shared, *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init")
+
+    @staticmethod
     def _default_local_init_op() -> Any:
-        """What gives local variables and tables their first values."""
-        return control_flow_ops.group(variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init")
+        """What gives local variables, tables and resources their first values."""
+        local = resources.initialize_resources(resources.local_resources())
+        return control_flow_ops.group(variables.local_variables_initializer(), local, *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init")
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Any) -> Any:

@@ -207,6 +207,30 @@ def test_experiments(tmp_path):
         learn.learn_runner.run(make, str(tmp_path), schedule="fly")
 
 
+def test_experiments_train_once(tmp_path, monkeypatch):
+    seen = []
+
+    def model(features, labels, mode):
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        return tf.estimator.EstimatorSpec(mode, {"v": v}, v + 1.0, tf.group(v.assign_add(1.0), tf.train.get_global_step().assign_add(1)))
+
+    def watched(method, told):
+        def call(self, **kwargs):
+            seen.append(told(kwargs))
+            return method(self, **kwargs)
+
+        return call
+
+    E = tf.estimator.Estimator
+    monkeypatch.setattr(E, "train", watched(E.train, lambda given: ("train", given["steps"], given["max_steps"])))
+    monkeypatch.setattr(E, "evaluate", watched(E.evaluate, lambda given: given["name"]))
+    config = tf.estimator.RunConfig(str(tmp_path), save_checkpoints_steps=2)
+    made = learn.Experiment(E(model, config=config), lambda: tf.constant(1.0), lambda: tf.constant(1.0), train_steps=4, eval_steps=1)
+    assert made.train_and_evaluate()[0]["global_step"] == 4 and seen[0] == ("train", None, 4) and seen.count(None) >= 2 and len(seen) == 1 + seen.count(None)
+    del seen[:]
+    assert made.test()["global_step"] == 5 and seen == [("train", 1, None), "one_pass"]
+
+
 def test_experiments_obey_delays(tmp_path, monkeypatch):
     def inputs():
         return tf.constant(X, tf.float32), tf.constant(Y)
@@ -219,18 +243,18 @@ def test_experiments_obey_delays(tmp_path, monkeypatch):
     monkeypatch.setattr("time.sleep", slept.append)
     made = make("a", train_steps_per_iteration=15)
     found, _ = made.continuous_train_and_eval(lambda r: results.append(r) or True)
-    assert [r and r["global_step"] for r in results] == [None, 15, 30, 40] and found["global_step"] == 40 and not slept
-    assert made.evaluate()["global_step"] == 40 and slept == [120]
-    assert made.evaluate(delay_secs=3)["global_step"] == 40 and slept == [120, 3]
+    assert [r and r["global_step"] for r in results] == [None, 15, 30, 45] and found["global_step"] == 45 and not slept
+    assert made.evaluate()["global_step"] == 45 and slept == [120]
+    assert made.evaluate(delay_secs=3)["global_step"] == 45 and slept == [120, 3]
 
     del slept[:], results[:]
     made = make("a", eval_delay_secs=7, continuous_eval_throttle_secs=1000)
-    assert made.continuous_eval()["global_step"] == 40
+    assert made.continuous_eval()["global_step"] == 45
     assert slept[0] == 7 and len(slept) == 2 and 900 < slept[1] < 1000
     del slept[:]
     paths = []
     made.continuous_eval(0, 0, False, lambda r, path: paths.append(path) or len(paths) < 3)
-    assert paths[0] is None and not slept and paths[1].endswith("model.ckpt-40")
+    assert paths[0] is None and not slept and paths[1].endswith("model.ckpt-45")
     del slept[:]
     empty = make("b", continuous_eval_throttle_secs=50)
     assert empty.continuous_eval(delay_secs=0, continuous_eval_predicate_fn=lambda r: len(slept) < 2) is None and len(slept) == 2  # waits for a checkpoint

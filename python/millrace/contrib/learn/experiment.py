@@ -6,10 +6,12 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from millrace import tf_logging
 from millrace.contrib.learn.export_strategy import ExportStrategy
+from millrace.contrib.learn.monitors import replace_monitors_with_hooks
+from millrace.contrib.learn.monitors_of_models import ValidationMonitor
 from millrace.contrib.learn.run_config import Environment
 from millrace.framework.errors import at_user_line
 from millrace.train import server as _servers
@@ -19,11 +21,6 @@ from millrace.train.checkpoint_management import latest_checkpoint
 def _sleep(seconds: Any) -> None:
     if seconds and seconds > 0:
         time.sleep(seconds)
-
-
-def _step_of(results: Any, otherwise: int) -> int:
-    """The step of an evaluation, where it tells."""
-    return int(results["global_step"]) if isinstance(results, dict) and "global_step" in results else otherwise
 
 
 def _takes_path(predicate: Callable[..., bool]) -> bool:
@@ -74,7 +71,8 @@ class Experiment:
         self._saving_listeners = saving_listeners
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
         self._train_steps, self._eval_steps, self._eval_hooks = train_steps, eval_steps, list(eval_hooks or [])
-        self._train_monitors, self._every = list(train_monitors or []), int(min_eval_frequency or local_eval_frequency or 0)
+        self._train_monitors = list(train_monitors or [])
+        self._min_eval_frequency, self._local_eval_frequency = 1 if min_eval_frequency is None else int(min_eval_frequency), local_eval_frequency
 
     estimator = property(lambda self: self._estimator, doc="The estimator.")
     train_steps = property(lambda self: self._train_steps, doc="The step at which training ends, or None.")
@@ -110,7 +108,7 @@ class Experiment:
         if config is not None and config.cluster_spec and config.master and getattr(config, "environment", None) == Environment.CLOUD:
             self._start_server()
         _sleep(delay_secs - (time.time() - begun))
-        return self._train(self._train_steps)
+        return self._train(max_steps=self._train_steps)
 
     def _start_server(self) -> Any:
         config = self._estimator.config
@@ -124,22 +122,22 @@ class Experiment:
         """Serves the cluster, and does not end."""
         self._start_server().join()
 
-    def _train(self, max_steps: Optional[int]) -> Any:
+    def _train(self, steps: Optional[int] = None, max_steps: Optional[int] = None, monitors: Sequence[Any] = ()) -> Any:
+        hooks = replace_monitors_with_hooks([*self._train_monitors, *monitors], self._estimator)
         if hasattr(self._estimator, "fit"):
-            return self._estimator.fit(input_fn=self._train_input, max_steps=max_steps, monitors=self._train_monitors)
-        return self._estimator.train(input_fn=self._train_input, hooks=self._train_monitors, max_steps=max_steps, saving_listeners=self._saving_listeners)
+            return self._estimator.fit(input_fn=self._train_input, steps=steps, max_steps=max_steps, monitors=hooks)
+        listeners = self._saving_listeners
+        return self._estimator.train(input_fn=self._train_input, steps=steps, max_steps=max_steps, hooks=hooks, saving_listeners=listeners)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
         """The metrics, delay_secs (without them eval_delay_secs) from now on."""
         _sleep(self._eval_delay if delay_secs is None else delay_secs)
         return self._evaluate(self._eval_input, name)
 
-    def _evaluate(self, input_fn: Any, name: Optional[str] = None, checkpoint_path: Optional[str] = None) -> Any:
-        if hasattr(self._estimator, "fit"):
-            return self._estimator.evaluate(
-                input_fn=input_fn, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks, checkpoint_path=checkpoint_path
-            )
-        return self._estimator.evaluate(input_fn=input_fn, steps=self._eval_steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path)
+    def _evaluate(self, input_fn: Any, name: Optional[str] = None, checkpoint_path: Optional[str] = None, steps: Optional[int] = None) -> Any:
+        more = {"metrics": self._metrics} if hasattr(self._estimator, "fit") else {}
+        steps = self._eval_steps if steps is None else steps
+        return self._estimator.evaluate(input_fn=input_fn, steps=steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path, **more)
 
     def continuous_eval(
         self,
@@ -169,7 +167,7 @@ class Experiment:
         _sleep(self._eval_delay if delay_secs is None else delay_secs)
         results, evaluated = None, None
         while predicate is None or predicate(*((results, evaluated if results is not None else None) if _takes_path(predicate) else (results,))):
-            if results and self._train_steps and results.get("global_step", 0) >= self._train_steps:
+            if self._is_done(results):
                 break
             begun, newest = time.time(), latest_checkpoint(self._estimator.model_dir)
             if newest is None:
@@ -188,38 +186,51 @@ class Experiment:
         if continuous_eval_predicate_fn is not None and not callable(continuous_eval_predicate_fn):
             raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
         each = self._per_iteration if self._per_iteration else max(1, self._train_steps // 10) if self._train_steps else 1000
-        results, step = None, 0
+        results, exported, newest = None, None, None
         while continuous_eval_predicate_fn is None or continuous_eval_predicate_fn(
-            *((results, None) if _takes_path(continuous_eval_predicate_fn) else (results,))
+            *((results, newest if results else None) if _takes_path(continuous_eval_predicate_fn) else (results,))
         ):
-            if self._train_steps and step >= self._train_steps:
+            if self._is_done(results):
                 break
-            self._train(step + each if self._train_steps is None else min(step + each, self._train_steps))
-            results = self.evaluate(delay_secs=0)
-            before, step = step, _step_of(results, step + each)
-            if step == before:
-                break
-        return results, self._exported(results)
+            self._train(steps=each)
+            newest = latest_checkpoint(self._estimator.model_dir)
+            results = self._evaluate(self._eval_input, "one_pass", newest)
+            exported = self._exported(results)
+        return results, exported
+
+    def _is_done(self, results: Any) -> bool:
+        """Whether an evaluation tells of the last step."""
+        return bool(results and self._train_steps and results.get("global_step", 0) >= self._train_steps)
 
     def train_and_evaluate(self) -> Any:
-        """Trains, with an evaluation every min_eval_frequency steps where that is given; (the metrics at the end, what was exported)."""
-        results, step = None, 0
-        if self._every and self._train_steps:
-            while step < self._train_steps:
-                self._train(min(step + self._every, self._train_steps))
-                results = self.evaluate(delay_secs=0)
-                before, step = step, _step_of(results, step + self._every)
-                if step == before:
-                    break
-        else:
-            self.train(delay_secs=0)
-            results = self.evaluate(delay_secs=0)
+        """Trains, with an evaluation of each new checkpoint, min_eval_frequency steps apart at least (1 by default; 0: of none); (the metrics at the end,
+        what was exported)."""
+        return self._train_and_evaluate(self._min_eval_frequency)
+
+    def _train_and_evaluate(self, every: Optional[int]) -> Any:
+        watching = []
+        if every:
+            watching.append(
+                ValidationMonitor(
+                    input_fn=self._eval_input,
+                    eval_steps=self._eval_steps,
+                    every_n_steps=every,
+                    metrics=self._metrics,
+                    hooks=self._eval_hooks,
+                    check_interval_secs=5,
+                )
+            )
+        self._train(max_steps=self._train_steps, monitors=watching)
+        results = self._evaluate(self._eval_input)
         return results, self._exported(results)
 
-    local_run = train_and_evaluate
+    def local_run(self) -> Any:
+        """train_and_evaluate, with evaluations local_eval_frequency steps apart."""
+        return self._train_and_evaluate(self._local_eval_frequency)
 
     def test(self) -> Any:
-        """One step of training and one evaluation."""
-        self._train(1)
-        results = self.evaluate(delay_secs=0)
-        return results, self._exported(results)
+        """One step of training and one of evaluation; the metrics."""
+        self._train(steps=1)
+        results = self._evaluate(self._eval_input, "one_pass", steps=1)
+        self._exported(results)
+        return results

@@ -100,3 +100,22 @@ def test_the_doctor_shows_all_settings():
     assert done.returncode == 1 and "MILLRACE_PORTS is no setting; did you mean MILLRACE_PORT?" in done.stdout
     assert re.search(r"MILLRACE_MAX_STEPS +12 +a number from 1 on +1000", done.stdout), done.stdout
     assert all(name in done.stdout for name in settings.declared())
+
+
+def test_programs_say_how_much_of_the_log_they_want(tmp_path):
+    """Most say so above their imports, in the way of TensorFlow."""
+    program = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "%s"
+import tensorflow as tf
+with tf.device("/gpu:0"):
+    x = tf.Variable(1.0)
+with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+    session.run(x.initializer)
+"""
+    environ = {key: value for key, value in os.environ.items() if "MIN_LOG_LEVEL" not in key}
+    for level, told in (("0", True), ("2", False)):
+        path = tmp_path / "program.py"
+        path.write_text(program % level)
+        ended = subprocess.run([sys.executable, "-m", "millrace.compat", str(path)], capture_output=True, text=True, env=environ, timeout=100)
+        assert ended.returncode == 0 and ("no device matches" in ended.stderr) is told, ended.stderr

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 import types
 from typing import Any, Optional
@@ -23,10 +24,19 @@ def _module_of(path: str) -> Optional[types.ModuleType]:
     return names.module(path)
 
 
+def _take_log_level() -> None:
+    """How much of the library's log a program wants to see, which it says before it imports TensorFlow. The levels mean the same."""
+    wanted = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
+    if wanted.isdigit():
+        os.environ.setdefault("MILLRACE_MIN_LOG_LEVEL", wanted)
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != "tensorflow" and not fullname.startswith("tensorflow."):
             return None
+        if fullname == "tensorflow":
+            _take_log_level()
         if _module_of(fullname[len("tensorflow.") :]) is None:
             raise ModuleNotFoundError("%s is not provided by Millrace" % fullname, name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)

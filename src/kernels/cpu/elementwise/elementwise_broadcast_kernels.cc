@@ -76,11 +76,28 @@ Status BroadcastGradientArgs(KernelContext& ctx) {
   return SetInts(ctx, 1, rb);
 }
 
-void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, DType dtype, const void* in, void* out) {
+// Rows of no more than kPart elements, those of a block in one loop.
+void CopyShortRows(KernelContext& ctx, const BroadcastPlan& plan, DType dtype, const void* in, void* out) {
+  const RunFns runs = RunFunctions(dtype);
+  const RunFn run = plan.Moves(0) ? runs.copy : runs.fill;
+  const int64_t inner = plan.inner(), block = plan.block(), stride = plan.BlockStride(0);
+  ctx.ParallelFor(plan.rows(), static_cast<double>(inner) * 0.5 + 3, [&](int64_t begin, int64_t end) {
+    auto at = BroadcastPlan::Cursor::OverBlocks(plan, begin / block);
+    for (int64_t row = begin % block; begin < end; row = 0, at.Next()) {
+      const int64_t last = std::min(block, row + end - begin);
+      for (; row < last; ++row, ++begin) {
+        run(ElementAt(out, dtype, begin * inner), ElementAt(in, dtype, at.offset(0) + row * stride), inner);
+      }
+    }
+  });
+}
+
+constexpr int64_t kPart = 1 << 16;
+
+void CopyLongRows(KernelContext& ctx, const BroadcastPlan& plan, DType dtype, const void* in, void* out) {
   const RunFns runs = RunFunctions(dtype);
   const int64_t inner = plan.inner();
   const bool moves = plan.Moves(0);
-  constexpr int64_t kPart = 1 << 16;
   const int64_t parts = (inner + kPart - 1) / kPart;
   ctx.ParallelFor(
       plan.rows() * parts, static_cast<double>(std::min(inner, kPart)) * 0.5 + 3, [&](int64_t begin, int64_t end) {
@@ -119,7 +136,8 @@ Status BroadcastTo(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
   const BroadcastPlan plan({&in.shape()}, shape);
-  CopyRows(ctx, plan, in.dtype(), in.raw(), out->mutable_raw());
+  const auto copy = plan.inner() <= kPart ? CopyShortRows : CopyLongRows;
+  copy(ctx, plan, in.dtype(), in.raw(), out->mutable_raw());
   return absl::OkStatus();
 }
 

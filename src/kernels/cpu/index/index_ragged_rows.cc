@@ -43,7 +43,7 @@ StatusOr<int64_t> RangeLength(T start, T limit, T delta) {
     const auto low = static_cast<uint64_t>(delta > 0 ? start : limit);
     const auto high = static_cast<uint64_t>(delta > 0 ? limit : start);
     const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
-    const uint64_t n = (high - low - 1) / step + 1;
+    const uint64_t n = step == 1 ? high - low : (high - low - 1) / step + 1;
     if (n > static_cast<uint64_t>(kMost)) return InvalidArgument("a range would have ", n, " elements");
     return static_cast<int64_t>(n);
   } else {
@@ -93,10 +93,13 @@ Status RaggedRangeOf(KernelContext& ctx) {
   for (size_t r = 0; r + 1 < splits.size(); ++r) {
     T value = static_cast<T>(at(0, static_cast<int64_t>(r)));
     const T delta = static_cast<T>(at(2, static_cast<int64_t>(r)));
-    for (int64_t i = splits[r]; i < splits[r + 1]; ++i) {
+    constexpr int64_t kBetweenPauses = 64;
+    for (int64_t i = splits[r]; i < splits[r + 1];) {
       pause();
-      *to++ = value;
-      CombineInto<RowOp::kAdd>(value, delta);
+      for (const int64_t end = std::min(i + kBetweenPauses, splits[r + 1]); i < end; ++i) {
+        *to++ = value;
+        CombineInto<RowOp::kAdd>(value, delta);
+      }
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "kernels/cpu/text/strings.h"
 
@@ -10,6 +11,16 @@ namespace millrace {
 namespace {
 
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+// Both characters of twelve bits.
+struct CharacterPair {
+  char high, low;
+};
+constexpr std::array<CharacterPair, 4096> kPairs = [] {
+  std::array<CharacterPair, 4096> pairs{};
+  for (size_t k = 0; k < pairs.size(); ++k) pairs[k] = {kAlphabet[k / 64], kAlphabet[k % 64]};
+  return pairs;
+}();
 
 // The digit of each character, or kNoDigit, which has a bit that no digit has.
 constexpr uint32_t kNoDigit = 64;
@@ -36,7 +47,8 @@ void Encode(absl::string_view s, bool pad, std::string* text) {
   size_t i = 0;
   for (; i + 3 <= s.size(); i += 3, to += 4) {
     const uint32_t bits = ByteOf(s[i]) << 16 | ByteOf(s[i + 1]) << 8 | ByteOf(s[i + 2]);
-    for (int k = 0; k < 4; ++k) to[k] = kAlphabet[bits >> (18 - 6 * k) & 63];
+    std::memcpy(to, &kPairs[bits >> 12], 2);
+    std::memcpy(to + 2, &kPairs[bits & 4095], 2);
   }
   const size_t rest = s.size() - i;
   if (rest == 0) return;

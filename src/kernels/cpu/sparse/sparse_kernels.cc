@@ -114,15 +114,19 @@ StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape
   Sequences s;
   s.group.resize(static_cast<size_t>(n));
   StopNowAndThen pause;
-  for (int64_t i = 0; i < n; ++i) {
-    pause();
-    int64_t flat = 0;
-    for (int64_t d = 0; d + 1 < rank; ++d) {
-      const int64_t v = p[i * rank + d], limit = shape.dim(static_cast<int>(d));
-      if (!InRange(v, limit)) return IndexOutOfRange("indices", indices.shape(), i * rank + d, v, limit);
-      flat = flat * limit + v;
+  const std::vector<int64_t> limits(shape.dims().begin(), shape.dims().end());
+  constexpr int64_t kBetweenPauses = 1024;
+  for (int64_t i = 0; i < n;) {
+    StopIfAsked();
+    for (const int64_t end = std::min(i + kBetweenPauses, n); i < end; ++i) {
+      int64_t flat = 0;
+      for (int64_t d = 0; d + 1 < rank; ++d) {
+        const int64_t v = p[i * rank + d], limit = limits[static_cast<size_t>(d)];
+        if (!InRange(v, limit)) return IndexOutOfRange("indices", indices.shape(), i * rank + d, v, limit);
+        flat = flat * limit + v;
+      }
+      s.group[static_cast<size_t>(i)] = flat;
     }
-    s.group[static_cast<size_t>(i)] = flat;
   }
   s.order.resize(s.group.size());
   std::iota(s.order.begin(), s.order.end(), int64_t{0});

@@ -321,3 +321,29 @@ def test_schedules_of_clusters(tmp_path, monkeypatch):
     ):
         with pytest.raises(error, match=message):
             ran(task, **more)
+
+
+def test_files_that_come_late(tmp_path, monkeypatch):
+    from millrace.contrib.learn import base
+
+    slept, fails = [], [TimeoutError(110, "timeout")] * 2
+    (tmp_path / "there").write_text("all of it")
+    fetch = base.urllib.request.urlretrieve
+
+    def late(url, filename=None):
+        if fails:
+            raise fails.pop()
+        return fetch(url, filename)
+
+    monkeypatch.setattr("urllib.request.urlretrieve", late)
+    monkeypatch.setattr("time.sleep", slept.append)
+    path = base.maybe_download("here", str(tmp_path / "data"), (tmp_path / "there").as_uri())
+    with open(path) as file:
+        assert file.read() == "all of it" and len(slept) == 2 and 0.75 <= slept[0] <= 1.25 and 1.5 <= slept[1] <= 2.5
+    fails += [OSError(2, "none")]
+    with pytest.raises(OSError, match="none"):
+        base.urlretrieve_with_retry("http://x/y")
+    fails += [TimeoutError(110, "timeout")] * 9
+    with pytest.raises(TimeoutError):
+        base.urlretrieve_with_retry("http://x/y")
+    assert len(slept) == 7

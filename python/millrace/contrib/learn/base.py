@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import collections
 import csv
+import errno
 import os
-import shutil
+import random
 import tempfile
+import time
 import urllib.request
 from typing import Any
 
 import numpy as np
 
-from millrace import gfile
+from millrace import gfile, tf_logging
 from millrace.contrib.learn import tables
 
 Dataset = collections.namedtuple("Dataset", ["data", "target"])
@@ -67,12 +69,27 @@ def shrink_csv(filename: Any, ratio: int) -> None:
         csv.writer(small).writerows(row for i, row in enumerate(csv.reader(file)) if i % ratio == 0)
 
 
+_DELAYS = (1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+def urlretrieve_with_retry(url: str, filename: Any = None) -> Any:
+    """urllib.request.urlretrieve, again after 1, 2, 4, 8 and 16 seconds, a quarter more or less, where it takes too long."""
+    for delay in _DELAYS:
+        try:
+            return urllib.request.urlretrieve(url, filename)
+        except OSError as error:
+            if error.errno != errno.ETIMEDOUT:
+                raise
+            tf_logging.warn("Retrying %s after %s", url, error)
+            time.sleep(delay * random.uniform(0.75, 1.25))
+    return urllib.request.urlretrieve(url, filename)
+
+
 def maybe_download(filename: str, work_directory: Any, source_url: str) -> str:
     """The path of a file in a folder; it is fetched if it is not there."""
     os.makedirs(work_directory, exist_ok=True)
     path = os.path.join(work_directory, filename)
     if not os.path.exists(path):
-        with tempfile.NamedTemporaryFile(dir=work_directory, delete=False) as part, urllib.request.urlopen(source_url) as source:
-            shutil.copyfileobj(source, part)
-        os.replace(part.name, path)
+        with tempfile.TemporaryDirectory(dir=work_directory) as folder:  # a file that is there is whole
+            os.replace(urlretrieve_with_retry(source_url, os.path.join(folder, "part"))[0], path)
     return path

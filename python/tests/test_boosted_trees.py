@@ -113,7 +113,12 @@ def test_quantile_streams_find_tensorflows_boundaries():
     flush = tf.raw_ops.BoostedTreesQuantileStreamResourceFlush(quantile_stream_resource_handle=handle, num_buckets=6)
     (boundaries,) = tf.raw_ops.BoostedTreesQuantileStreamResourceGetBucketBoundaries(quantile_stream_resource_handle=handle, num_features=1)
     (buckets,) = tf.raw_ops.BoostedTreesBucketize(float_values=[tf.constant([-9.0, 2000.0, 1e9])], bucket_boundaries=[boundaries])
+    column = tf.placeholder(tf.float32)
+    (of_column,) = tf.raw_ops.BoostedTreesBucketize(float_values=[column], bucket_boundaries=[[1.0, 2.0]])
     with tf.Session() as session:
+        assert session.run(of_column, {column: [[0.5], [1.5]]}).tolist() == [0, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="one value of each example, got shape"):
+            session.run(of_column, {column: [[0.5, 1.5]]})
         session.run(create)
         for k in range(7):  # more than a stream keeps
             session.run(add, {value: np.arange(1000) ** 2 % 4099 + k})

@@ -11,8 +11,7 @@ from millrace.feature_column.dense import BucketizedColumn, IndicatorColumn
 from millrace.feature_column.state import _StateManagerImpl
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, math_ops
-from millrace.train import boosted_trees as trees
+from millrace.ops import array_ops, gen_ops, math_ops
 
 # A stream of quantiles gives some more boundaries than it is asked for. TensorFlow counts what is above the last bucket to the next node.
 _SPARE_BUCKETS = 8
@@ -127,7 +126,7 @@ def buckets_of_features(features: Dict[str, Any], columns: List[Any], boundaries
         else:
             width, numbers = _width(column), array_ops.unstack(value, axis=1)
             if column.dtype.is_floating:
-                numbers = list(trees.boosted_trees_bucketize(numbers, boundaries[used : used + width]))
+                numbers = list(gen_ops.boosted_trees_bucketize(numbers, boundaries[used : used + width]))
                 used += width
             buckets += [math_ops.cast(n, dtypes.int32) for n in numbers]
     return buckets

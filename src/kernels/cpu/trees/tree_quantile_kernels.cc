@@ -221,10 +221,13 @@ int32_t BucketOf(float value, absl::Span<const float> boundaries) {
 
 Status Bucketize(KernelContext& ctx) {
   const TreeInput values(ctx, "float_values"), boundaries(ctx, "bucket_boundaries");
-  MR_RETURN_IF_ERROR(values.CheckRank(1));
   MR_RETURN_IF_ERROR(boundaries.CheckRank(1));
   for (int f = 0; f < values.size(); ++f) {
-    const int64_t n = values[f].dim(0);
+    const int64_t n = values[f].num_elements();
+    if (values[f].rank() == 0 || values[f].dim(0) != n) {  // columns are fine
+      return InvalidArgument(
+          "float_values must have one value of each example, got shape ", values[f].shape().ToString());
+    }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(f, Shape::Vector(n)));
     const float* value = values[f].data<float>();
     auto* bucket = out->mutable_data<int32_t>();

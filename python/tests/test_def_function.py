@@ -240,3 +240,66 @@ def test_tables_in_functions():
     dense = np.zeros([2, 2])
     np.add.at(dense, gradient.indices, gradient.values) if hasattr(gradient, "indices") else dense.__iadd__(gradient)
     assert dense.tolist() == [[1, 1], [2, 2]]
+
+
+def steps_of_a_model(make, apply):
+    """The weights of a model and of a table after three steps within a tf.function, or in the graph itself."""
+    values = []
+    for within in (True, False):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            rows = tf.get_variable("rows", initializer=[[1.0, -2.0], [3.0, 0.5], [0.25, 1.0]], use_resource=True)
+            w = tf.get_variable("w", initializer=[[0.5], [-1.0]], use_resource=True)
+            optimizer = make()
+
+            def step(ids, optimizer=optimizer, rows=rows, w=w):
+                loss = tf.reduce_sum(tf.square(tf.matmul(tf.nn.embedding_lookup(rows, ids), w) - 1.0))
+                done = apply(optimizer, tf.gradients(loss, [rows, w]), [rows, w])
+                with tf.control_dependencies([] if within or done is None else [done]):
+                    return tf.identity(loss)
+
+            out = (tf.function(step) if within else step)(tf.constant([0, 1, 1]))
+            sess.run(tf.global_variables_initializer())
+            for _ in range(3):
+                sess.run(out)
+            values.append(sess.run([rows, w]))
+    return values
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.train.GradientDescentOptimizer(0.01),
+        lambda: tf.train.MomentumOptimizer(0.01, 0.9),
+        lambda: tf.train.AdamOptimizer(0.01),
+        lambda: tf.train.RMSPropOptimizer(0.01),
+        lambda: tf.train.AdagradOptimizer(0.01),
+        lambda: tf.keras.optimizers.SGD(0.01, momentum=0.5),
+        lambda: tf.keras.optimizers.Adam(0.01),
+    ],
+)
+def test_optimizers_in_functions(make):
+    within, outside = steps_of_a_model(make, lambda optimizer, g, v: optimizer.apply_gradients(list(zip(g, v))))
+    for mine, expected, start in zip(within, outside, ([[1.0, -2.0], [3.0, 0.5], [0.25, 1.0]], [[0.5], [-1.0]])):
+        np.testing.assert_allclose(mine, expected, rtol=1e-5)
+        assert np.abs(mine - np.array(start)).max() > 1e-3
+
+
+def test_counters_and_averages_in_functions():
+    v = tf.get_variable("v", initializer=2.0, use_resource=True)
+    count = tf.get_variable("count", initializer=0, trainable=False, use_resource=True)
+    optimizer, average = tf.train.GradientDescentOptimizer(0.25), tf.train.ExponentialMovingAverage(0.5)
+
+    @tf.function
+    def step():
+        optimizer.minimize(v * v, global_step=count, var_list=[v])
+        average.apply([v])
+        with tf.init_scope():
+            limit = tf.constant(7.0)
+        assert limit.graph is v.graph
+        return v + limit
+
+    out = step()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert [sess.run(out), sess.run(out)] == [8.0, 7.5]
+        assert sess.run([count, average.average(v)]) == [2, 1.0]

@@ -21,7 +21,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.func_graph import FuncGraph, func_graph_from_py_func
 from millrace.framework.function import _attribute, _Function, _FunctionGraph
-from millrace.framework.graph import Operation, Tensor, get_default_graph
+from millrace.framework.graph import Operation, Tensor, get_default_graph, outermost_graph
 from millrace.framework.type_spec import TensorSpec, TypeSpec, type_spec_from_value
 from millrace.protos import definitions
 
@@ -212,9 +212,7 @@ class Function:
         specs = nest.map_structure(_spec, (arguments, named))
         if self.input_signature is not None:
             specs = ((*self.input_signature, *specs[0][len(self.input_signature) :]), specs[1])
-        outer = get_default_graph()
-        while isinstance(outer, _FunctionGraph):
-            outer = outer._outer
+        outer = outermost_graph()
         key = (id(outer), _key(specs))
         if key not in self._made:
             self._made[key] = self._build(specs)

@@ -12,7 +12,7 @@ from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.function import _FunctionGraph
-from millrace.framework.graph import Graph, Operation, Tensor, control_dependencies, get_default_graph
+from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph, outermost_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import TensorSpec, TypeSpec
 
@@ -33,11 +33,6 @@ class FuncGraph(_FunctionGraph):
         self.variables: Any = ()
         for key, values in (collections or {}).items():
             self._collections[key] = values
-
-    @property
-    def outer_graph(self) -> Graph:
-        """The graph in which it was made."""
-        return self._outer
 
     @property
     def inputs(self) -> List[Tensor]:
@@ -127,9 +122,7 @@ def _variables_outside(graph: FuncGraph, make: Callable[..., Any]) -> Iterator[N
     from millrace.ops.variables import variable_creator_scope
 
     def creator(next_creator: Any, **kwargs: Any) -> Any:
-        outer: Any = graph
-        while isinstance(outer, _FunctionGraph):
-            outer = outer._outer
+        outer = outermost_graph()
         with outer.as_default(), outer.control_dependencies(None):
             return make(next_creator, {key: True if key == "use_resource" else value for key, value in kwargs.items()})
 
@@ -137,9 +130,7 @@ def _variables_outside(graph: FuncGraph, make: Callable[..., Any]) -> Iterator[N
         del getter  # it looks into the store of the body
         from millrace.ops.variable_scope import _get_default_variable_store
 
-        outer: Any = graph
-        while isinstance(outer, _FunctionGraph):
-            outer = outer._outer
+        outer = outermost_graph()
 
         def get() -> Any:
             with outer.as_default():

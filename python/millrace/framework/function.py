@@ -55,6 +55,11 @@ class _FunctionGraph(Graph):
         return True
 
     @property
+    def outer_graph(self) -> Graph:
+        """The graph in which it was made."""
+        return self._outer
+
+    @property
     def extra_inputs(self) -> List[Tensor]:
         """The tensors from outside."""
         return list(self._captured)

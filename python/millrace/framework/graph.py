@@ -566,6 +566,14 @@ def get_default_graph() -> Graph:
     return _core.current_graph()
 
 
+def outermost_graph() -> Graph:
+    """The graph that ops are added to, or that around the function which is being built: where variables are."""
+    graph = get_default_graph()
+    while graph.building_function:
+        graph = graph.outer_graph  # type: ignore[attr-defined]
+    return graph
+
+
 def reset_default_graph() -> None:
     """A new, empty default graph for this thread."""
     if _core.stack_depth() > 0:
@@ -642,10 +650,10 @@ def container(container_name: str) -> Any:
 
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
-    """A context outside the control dependencies and the control flow around it, for variables' first values."""
-    graph = get_default_graph()
-    scope = graph.get_name_scope()
-    with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+    """A context outside the functions, the control dependencies and the control flow around it, for variables' first values."""
+    scope, outer = get_default_graph().get_name_scope(), outermost_graph()
+    entered = outer.as_default() if outer is not get_default_graph() else contextlib.nullcontext()
+    with entered, outer.control_dependencies(None), outer.name_scope(scope + "/" if scope else None):
         yield
 
 

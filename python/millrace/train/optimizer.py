@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, init_scope, name_scope
+from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, init_scope, name_scope, outermost_graph
 from millrace.framework.graph import colocate_with as graph_colocate_with
 from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.ops import gradients as gradients_module
@@ -181,7 +182,7 @@ class Optimizer:
         return self._non_slots[key]
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
-        return self._non_slots.get((name, graph or get_default_graph()))
+        return self._non_slots.get((name, graph or outermost_graph()))
 
     def _non_slot_variables(self) -> Any:
         return self._non_slots.values()
@@ -247,11 +248,12 @@ class Optimizer:
             self._prepare()
             updates = []
             for grad, var in pairs:
-                with name_scope("update_" + var.op.name), graph_colocate_with(var.op):
+                beside = graph_colocate_with(var.op) if var.op.graph is get_default_graph() else contextlib.nullcontext()
+                with name_scope("update_" + var.op.name), beside:
                     updates.append(self._update(grad, var))
             if global_step is None:
                 return self._finish(updates, scope)
-            with var.graph.control_dependencies([self._finish(updates, "update")]):
+            with get_default_graph().control_dependencies([self._finish(updates, "update")]):
                 result = global_step.assign_add(math_ops.cast(1, global_step.dtype.base_dtype), name=scope)
                 return getattr(result, "op", result)
 
@@ -268,7 +270,7 @@ class Optimizer:
         update = self._resource_apply_dense(grad, var) if var._is_resource else self._apply_dense(grad, var)
         if constraint is None:
             return update
-        with var.graph.control_dependencies([update]):
+        with get_default_graph().control_dependencies([update]):
             return var.assign(constraint(var.read_value()))
 
 

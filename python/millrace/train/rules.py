@@ -50,7 +50,7 @@ class RuleOptimizer(Optimizer):
 
     def _apply(self, pairs: List[Tuple[Any, Any]], global_step: Any, name: Optional[str]) -> Operation:
         own_powers = self._powers and any(v.dtype.base_dtype != dtypes.float32 for _, v in pairs)
-        if self._is_rule_as_it_is() and not own_powers:
+        if self._is_rule_as_it_is() and not own_powers and not get_default_graph().building_function:  # the library works where the variables are
             return self._apply_in_library(pairs, global_step, name)
         return super()._apply(pairs, global_step, name)
 

@@ -311,3 +311,18 @@ def test_scaled_initializers_of_parts_count_the_part(sess):
     first, second, value = sess.run([*parts, wanted])
     np.testing.assert_allclose(first, value, rtol=1e-6)
     np.testing.assert_allclose(second, value, rtol=1e-6)
+
+
+def test_convolutions_of_images_take_sequences_as_before_1_5():
+    """As adversarial_crypto of TensorFlow's models has it."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        given = np.random.RandomState(0).rand(2, 6, 3).astype(np.float32)
+        one = tf.contrib.layers.conv2d(given, 4, 2, 2, "SAME", activation_fn=None, weights_initializer=tf.constant_initializer(0.5), scope="a")
+        other = tf.contrib.layers.conv1d(given, 4, 2, 2, "SAME", activation_fn=None, weights_initializer=tf.constant_initializer(0.5), scope="b")
+        session.run(tf.global_variables_initializer())
+        made, wanted = session.run([one, other])
+        assert made.shape == (2, 3, 4)
+        np.testing.assert_array_equal(made, wanted)
+        for convolve, shape, message in ((tf.contrib.layers.conv2d, [2, 3, 3, 3, 3], "rank 4, got 5"), (tf.contrib.layers.conv3d, [2, 3, 3], "rank 5, got 3")):
+            with pytest.raises(ValueError, match=message):
+                convolve(tf.zeros(shape), 4, 2)

@@ -295,14 +295,16 @@ def _convolve(
 
 
 def _convolution(name: str, dimensions: Optional[int] = None) -> Any:
-    """The layer under a name, which scopes of arguments know it by, for images of so many dimensions."""
+    """The layer under a name, which scopes of arguments know it by, for images of so many dimensions. That for two takes sequences as well, as it
+    did before 1.5, whose programs expect it."""
+    ranks = None if dimensions is None else {2: (4, 3)}.get(dimensions, (dimensions + 2,))
 
     @functools.wraps(_convolve)
     def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
         inputs = convert_to_tensor(inputs)
         rank = inputs.get_shape().ndims
-        if dimensions is not None and rank is not None and rank != dimensions + 2:
-            raise at_user_line(ValueError("Convolution expects input with rank %d, got %d" % (dimensions + 2, rank)))
+        if ranks is not None and rank is not None and rank not in ranks:
+            raise at_user_line(ValueError("Convolution expects input with rank %d, got %d" % (ranks[0], rank)))
         return _convolve(inputs, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name

@@ -129,14 +129,13 @@ struct Rotation {
     c = std::abs(x) / size;
     s = x / std::abs(x) * std::conj(y) / size;
   }
-  void Apply(C& x, C& y) const {
-    const C first = c * x + s * y;
-    y = -std::conj(s) * x + c * y;
-    x = first;
-  }
-  void ApplyAdjoint(C& x, C& y) const {  // to columns
-    const C first = c * x + std::conj(s) * y;
-    y = -s * x + c * y;
+  void Apply(C& x, C& y) const { Turn(s, x, y); }
+  void ApplyAdjoint(C& x, C& y) const { Turn(std::conj(s), x, y); }  // to columns
+
+ private:
+  void Turn(C by, C& x, C& y) const {
+    const C first = c * x + dense::Times(by, y);
+    y = c * y - dense::Times(std::conj(by), x);
     x = first;
   }
 };
@@ -148,9 +147,9 @@ void RotateColumns(Square<C>& a, int64_t j, const Rotation& r, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) r.ApplyAdjoint(a(i, j), a(i, j + 1));
 }
 
-// A = Q T Q^H with T triangular: rotations to Hessenberg's form, then QR steps with Wilkinson's shift. False when they
-// do not converge.
-bool Schur(Square<C>& t, Square<C>& q) {
+// A = Q T Q^H with T triangular: rotations to Hessenberg's form, then QR steps with Wilkinson's shift, which turn the
+// rows of Q^H. False when they do not converge.
+bool Schur(Square<C>& t, Square<C>& adjoint) {
   const int64_t n = t.n();
   for (int64_t j = 0; j + 2 < n; ++j) {
     StopIfAsked();
@@ -158,7 +157,7 @@ bool Schur(Square<C>& t, Square<C>& q) {
       const Rotation r(t(i - 1, j), t(i, j));
       RotateRows(t, i - 1, r, j);
       RotateColumns(t, i - 1, r, n);
-      RotateColumns(q, i - 1, r, n);
+      RotateRows(adjoint, i - 1, r, 0);
       t(i, j) = 0;
     }
   }
@@ -194,7 +193,7 @@ bool Schur(Square<C>& t, Square<C>& q) {
     for (int64_t i = begin; i < end; ++i) {
       const Rotation& r = rotations[static_cast<size_t>(i - begin)];
       RotateColumns(t, i, r, std::min(i + 2, end + 1));
-      RotateColumns(q, i, r, n);
+      RotateRows(adjoint, i, r, 0);
     }
     for (int64_t i = begin; i <= end; ++i) t(i, i) += shift;
   }
@@ -210,7 +209,7 @@ Square<C> TriangularRoot(const Square<C>& t) {
     r(j, j) = std::sqrt(t(j, j));
     for (int64_t i = j - 1; i >= 0; --i) {
       C rest = t(i, j);
-      for (int64_t k = i + 1; k < j; ++k) rest -= r(i, k) * r(k, j);
+      for (int64_t k = i + 1; k < j; ++k) rest -= dense::Times(r(i, k), r(k, j));
       const C sum = r(i, i) + r(j, j);
       r(i, j) = rest == C(0) ? C(0) : rest / sum;
     }
@@ -252,14 +251,13 @@ Square<C> TriangularLogarithm(Square<C> t) {
 template <typename F>
 Square<C> ThroughSchur(const KernelContext* ctx, Square<C> a, const F& of_triangle) {
   const int64_t n = a.n();
-  Square<C> q = Square<C>::One(n);
-  if (!std::isfinite(a.Norm1()) || !Schur(a, q)) {
+  Square<C> adjoint = Square<C>::One(n), q(n);
+  if (!std::isfinite(a.Norm1()) || !Schur(a, adjoint)) {
     std::fill_n(q.data(), n * n, C(std::numeric_limits<double>::quiet_NaN()));
     return q;
   }
   for (int64_t i = 0; i < n; ++i) std::fill_n(a.data() + i * n, i, C(0));
-  Square<C> adjoint(n);
-  dense::CopyMatrix(q.data(), n, true, adjoint.data());
+  dense::CopyMatrix(adjoint.data(), n, true, q.data());
   return Product(ctx, Product(ctx, q, of_triangle(a)), adjoint);
 }
 

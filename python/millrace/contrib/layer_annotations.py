@@ -8,9 +8,9 @@ import pickle
 from typing import Any, Dict, Optional, Sequence
 
 from millrace import losses
-from millrace.estimator.canned import _columns, _dnn_model_fn, class_head
+from millrace.estimator.canned import _columns, _dnn_model_fn
 from millrace.estimator.estimator import Estimator
-from millrace.estimator.heads import _Head, _regression_head_with_mean_squared_error_loss
+from millrace.estimator.heads import _Head, _regression_head_with_mean_squared_error_loss, class_head
 from millrace.estimator.spec import EstimatorSpec
 from millrace.feature_column import make_parse_example_spec
 from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
@@ -42,7 +42,7 @@ _Names = LayerAnnotationsCollectionNames
 
 
 def _annotate(collection_name: str, key: str, tensor: Any) -> None:
-    packed = definitions.Any()  # type: ignore[attr-defined]
+    packed: Any = definitions.Any()  # type: ignore[attr-defined]
     packed.Pack(build_tensor_info(tensor))
     add_to_collection(_Names.keys(collection_name), key)
     add_to_collection(_Names.values(collection_name), packed)

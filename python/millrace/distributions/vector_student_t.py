@@ -34,9 +34,9 @@ class VectorStudentT(TransformedDistribution):
         allow_nan_stats: bool = True,
         name: str = "VectorStudentT",
     ) -> None:
-        given = [loc, scale_identity_multiplier, scale_diag, scale_tril, scale_perturb_factor, scale_perturb_diag]
-        with name_scope(name, values=[df, *given]) as scope:
-            affine = Affine(*given, validate_args=validate_args)
+        scale = (scale_identity_multiplier, scale_diag, scale_tril, scale_perturb_factor, scale_perturb_diag)
+        with name_scope(name, values=[df, loc, *scale]) as scope:
+            affine = Affine(loc, *scale, validate_args=validate_args)
             matrix = affine.scale
             vectors = [v for v in (affine.shift, affine._diagonal, None if matrix is None else gen_ops.matrix_diag_part(matrix)) if v is not None]
             if not vectors:

@@ -171,7 +171,7 @@ class GANHead(_Head):
     ) -> None:
         check_arguments(use_loss_summaries, get_hooks_fn, generator_loss_fn=generator_loss_fn, discriminator_loss_fn=discriminator_loss_fn)
         told = {} if use_loss_summaries is None else {"add_summaries": use_loss_summaries}
-        self._losses = [functools.partial(fn, **told) for fn in (generator_loss_fn, discriminator_loss_fn)]
+        self._loss_fns = [functools.partial(fn, **told) for fn in (generator_loss_fn, discriminator_loss_fn)]
         self._optimizers = [generator_optimizer, discriminator_optimizer]
         self._hooks_of, self._measures, self._own_name = get_hooks_fn, get_eval_metric_ops_fn, name
 
@@ -191,7 +191,7 @@ class GANHead(_Head):
         """The GANLoss of a GANModel."""
         del features, mode  # the model has been made of them
         self._check(logits, labels)
-        return GANLoss(*(loss(logits) for loss in self._losses))
+        return GANLoss(*(loss(logits) for loss in self._loss_fns))
 
     def create_estimator_spec(  # type: ignore[override]
         self, features: Any, mode: str, logits: Any, labels: Any = None, train_op_fn: Any = gan_train.gan_train_ops

@@ -207,7 +207,7 @@ def stargan_model(
     labels.get_shape().assert_is_fully_defined()
     batch, domains = labels.get_shape().as_list()
     with variable_scope(generator_scope) as generator:
-        target = _generate_stargan_random_domain_target(batch, domains)
+        target = _generate_stargan_random_domain_target(int(batch), int(domains))  # type: ignore[arg-type]
         made = generator_fn(data, target)
     with variable_scope(generator, reuse=True):
         back = generator_fn(made, labels)

@@ -194,6 +194,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 factorization.python.ops.gmm_ops factorization.python.ops.gmm = contrib.factorization_gmm
+factorization.python.ops.clustering_ops = contrib.factorization ops.gen_ops
 factorization.python.ops.factorization_ops = contrib.factorization_wals
 factorization.python.ops.wals = contrib.factorization_wals_estimator
 factorization.python.ops.gen_factorization_ops = ops.gen_ops
@@ -485,6 +486,8 @@ partitioned_variables = ops.partitioned_variables ops.partitions .
 random_ops = ops.random_ops . ops.gen_ops
 stateless_random_ops = ops.stateless_random_ops . ops.gen_ops
 stateful_random_ops = ops.stateful_random_ops
+clustering_ops gen_clustering_ops = ops.gen_ops ops.raw_ops
+clustering_ops.KMeans = contrib.factorization:KMeans
 batch_ops = ops.batch_ops
 gen_batch_ops gen_stateful_random_ops = ops.gen_ops ops.raw_ops
 gen_batch_ops.batch_function = ops.batch_ops:called_in_batches

@@ -122,11 +122,7 @@ def test_what_is_not_provided_is_refused():
 
     import millrace as tf
 
-    for make in [
-        lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2),
-        lambda: tf.contrib.factorization.KMeans([[1.0]], 1, kmc2_chain_length=3),
-        lambda: tf.data.experimental.ignore_errors(log_warning=True),
-    ]:
+    for make in [lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2), lambda: tf.data.experimental.ignore_errors(log_warning=True)]:
         with pytest.raises(NotImplementedError, match="is not provided: leave it out"):
             make()
     assert tf.nn.rnn_cell.LSTMCell(3, num_unit_shards=1, dtype=tf.float64).dtype == tf.float64

@@ -149,6 +149,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS),
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",
     "Timestamp": "the time of the day: python/tests/test_strings.py",
+    **dict.fromkeys("KmeansPlusPlusInitialization KMC2ChainInitialization NearestNeighbors".split(), "python/tests/test_clustering.py, beside NumPy"),
     "HostConst": "Const under another name",
     "ImmutableConst": "of a file: python/tests/test_session_tensors.py",
     "DebugGradientRefIdentity": "RefIdentity under another name",

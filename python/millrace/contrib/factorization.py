@@ -11,13 +11,14 @@ from millrace.contrib.factorization_hooks import InitializeClustersHook, LossRel
 from millrace.contrib.factorization_wals import WALSModel  # noqa: F401
 from millrace.contrib.factorization_wals_estimator import WALSMatrixFactorization  # noqa: F401
 from millrace.estimator.export_output import PredictOutput
-from millrace.framework.arguments import only
 from millrace.framework.errors import at_user_line
+from millrace.ops import gen_ops
 
 SQUARED_EUCLIDEAN_DISTANCE = "squared_euclidean"
 COSINE_DISTANCE = "cosine"
 RANDOM_INIT = "random"
 KMEANS_PLUS_PLUS_INIT = "kmeans_plus_plus"
+KMC2_INIT = "kmc2"
 
 
 class StepOfEstimator(NamedTuple):
@@ -48,17 +49,16 @@ class KMeans:
         kmeans_plus_plus_num_retries: int = 2,
         kmc2_chain_length: int = 200,
     ) -> None:
-        only(2, kmeans_plus_plus_num_retries=kmeans_plus_plus_num_retries)
-        only(200, kmc2_chain_length=kmc2_chain_length)
         if use_mini_batch and mini_batch_steps_per_iteration != 1:
             raise at_user_line(NotImplementedError("KMeans moves its centres at every step: leave mini_batch_steps_per_iteration at 1."))
         if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):
             raise at_user_line(ValueError("Unsupported distance metric passed to Kmeans %s" % distance_metric))
-        if isinstance(initial_clusters, str) and initial_clusters not in (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT):
+        if isinstance(initial_clusters, str) and initial_clusters not in (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT, KMC2_INIT):
             raise at_user_line(ValueError("Unsupported initialization algorithm passed to Kmeans %s" % initial_clusters))
         self._inputs = [tf.convert_to_tensor(x) for x in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         self._count, self._start, self._metric = num_clusters, initial_clusters, distance_metric
         self._mini_batch, self._seed = use_mini_batch, random_seed
+        self._retries, self._chain_length = kmeans_plus_plus_num_retries, kmc2_chain_length
 
     def training_graph(self) -> Tuple[Any, ...]:
         """(all distances, nearest clusters, distances to them, whether there are centres, what makes them, what moves them).
@@ -71,7 +71,7 @@ class KMeans:
         ready = tf.Variable(False, trainable=False, name="initialized")
         counts = tf.Variable(tf.ones([self._count], inputs[0].dtype), trainable=False, name="counts")
         everything = inputs[0] if len(inputs) == 1 else tf.concat(inputs, 0)
-        first = self._first(everything, cosine)
+        first = self._first(everything)
         first = tf.nn.l2_normalize(first, 1) if cosine else first
         with tf.control_dependencies([centres.assign(first), counts.assign(tf.ones_like(counts))]):
             init_op = ready.assign(True).op
@@ -102,22 +102,37 @@ class KMeans:
         squares = tf.reduce_sum(tf.square(x), 1, keepdims=True) - 2 * product + tf.reduce_sum(tf.square(centres), 1)
         return tf.maximum(squares, tf.zeros_like(squares))
 
-    def _first(self, data: Any, cosine: bool) -> Any:
+    def _first(self, data: Any) -> Any:
         if callable(self._start):
             return self._start(self._inputs, self._count)
         if not isinstance(self._start, str):
             return self._start
-        if self._start == RANDOM_INIT:
-            rows, known = tf.shape(data)[0], data.get_shape()[0].value
-            if known is not None and known < self._count:
-                raise at_user_line(ValueError("%d clusters need as many rows; the first batch has %d" % (self._count, known)))
-            with tf.control_dependencies([tf.Assert(rows >= self._count, ["%d clusters need as many rows; the first batch has" % self._count, rows])]):
+        rows, known = tf.shape(data)[0], data.get_shape()[0].value
+        if known is not None and known < self._count:
+            raise at_user_line(ValueError("%d clusters need as many rows; the first batch has %d" % (self._count, known)))
+        with tf.control_dependencies([tf.Assert(rows >= self._count, ["%d clusters need as many rows; the first batch has" % self._count, rows])]):
+            if self._start == RANDOM_INIT:
                 return tf.gather(data, tf.random_shuffle(tf.range(rows), seed=self._seed)[: self._count])
-        chosen = tf.gather(data, tf.random_uniform([1], 0, tf.shape(data)[0], tf.int32, seed=self._seed))
-        for i in range(1, self._count):  # the next is drawn by its distance to the nearest one so far
-            far = tf.reduce_min(self._distances(data, chosen, cosine), 1)
-            drawn = tf.multinomial(tf.log([far + 1e-12]), 1, seed=self._seed + i)[0]
-            chosen = tf.concat([chosen, tf.gather(data, drawn)], 0)
+            points = tf.cast(data, tf.float32)
+        if self._start == KMEANS_PLUS_PLUS_INIT:
+            first = gen_ops.kmeans_plus_plus_initialization(points, self._count, self._seed or 0, self._retries)
+        else:
+            first = self._by_chains(points)
+        return tf.cast(first, data.dtype)
+
+    def _by_chains(self, points: Any) -> Any:
+        """Centres of which each is the end of a Markov chain along points that are drawn, by their distances from those before it."""
+        rows, seed = tf.shape(points)[0], self._seed or 0
+
+        def drawn(count: int, i: int) -> Any:
+            return tf.gather(points, tf.random_uniform([count], 0, rows, tf.int32, seed=seed + i))
+
+        chosen = drawn(1, 0)
+        for i in range(1, self._count):
+            candidates = drawn(self._chain_length, i)
+            _indices, distances = gen_ops.nearest_neighbors(candidates, chosen, 1)
+            end = gen_ops.kmc2_chain_initialization(distances[:, 0], seed + i)
+            chosen = tf.concat([chosen, candidates[end : end + 1]], 0)
         return chosen
 
     def _train(self, data: Any, nearest: Any, centres: Any, counts: Any) -> Any:

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "tensor/half.h"
 
@@ -71,6 +72,23 @@ class PhiloxWords {
   Philox::Block block_{};
   int used_ = 4;
 };
+
+// Uniform integers of [0, n), without bias; n > 0.
+inline uint64_t Below32(PhiloxWords& words, uint32_t n) {
+  if ((n & (n - 1)) == 0) return words() & (n - 1);
+  const uint32_t rest = std::numeric_limits<uint32_t>::max() % n + 1;
+  for (;;) {
+    const uint32_t x = words();
+    if (x >= rest) return x % n;
+  }
+}
+inline uint64_t Below64(PhiloxWords& words, uint64_t n) {
+  const uint64_t rest = (n & (n - 1)) == 0 ? 0 : std::numeric_limits<uint64_t>::max() % n + 1;
+  for (;;) {
+    const uint64_t low = words(), x = uint64_t{words()} << 32 | low;
+    if (x >= rest) return x % n;
+  }
+}
 
 // Bits to a number in [0, 1): the mantissa of a number in [1, 2), minus 1.
 inline float UnitFloat(uint32_t x) { return std::bit_cast<float>(0x3f800000u | (x & 0x7fffffu)) - 1.0f; }

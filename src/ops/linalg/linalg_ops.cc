@@ -11,6 +11,7 @@ void RegisterLinalgOps(OpRegistry& registry) {
   RegisterLeastSquaresOps(registry);
   RegisterEinsumOps(registry);
   RegisterMatrixFunctionOps(registry);
+  RegisterClusteringOps(registry);
   RegisterWalsOps(registry);
 }
 

@@ -15,6 +15,7 @@ void RegisterLeastSquaresOps(OpRegistry& registry);
 void RegisterEinsumOps(OpRegistry& registry);
 void RegisterMatrixFunctionOps(OpRegistry& registry);
 void RegisterWalsOps(OpRegistry& registry);
+void RegisterClusteringOps(OpRegistry& registry);
 
 // Input i as a stack of square matrices; its last two dimensions merged.
 StatusOr<PartialShape> SquareMatrices(ShapeContext& c, int i);

@@ -14,5 +14,6 @@ void RegisterEinsumKernels(KernelRegistry& registry);
 void RegisterMatrixFunctionKernels(KernelRegistry& registry);
 void RegisterTridiagonalKernels(KernelRegistry& registry);
 void RegisterWalsKernels(KernelRegistry& registry);
+void RegisterClusteringKernels(KernelRegistry& registry);
 
 }  // namespace millrace

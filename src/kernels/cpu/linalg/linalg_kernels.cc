@@ -13,6 +13,7 @@ void RegisterLinalgKernels(KernelRegistry& registry) {
   RegisterMatrixFunctionKernels(registry);
   RegisterTridiagonalKernels(registry);
   RegisterWalsKernels(registry);
+  RegisterClusteringKernels(registry);
 }
 
 }  // namespace millrace

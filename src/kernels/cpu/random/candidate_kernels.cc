@@ -18,23 +18,6 @@
 namespace millrace {
 namespace {
 
-// Uniform integers of [0, n), without bias; n > 0.
-uint64_t Below32(PhiloxWords& words, uint32_t n) {
-  if ((n & (n - 1)) == 0) return words() & (n - 1);
-  const uint32_t rest = std::numeric_limits<uint32_t>::max() % n + 1;
-  for (;;) {
-    const uint32_t x = words();
-    if (x >= rest) return x % n;
-  }
-}
-uint64_t Below64(PhiloxWords& words, uint64_t n) {
-  const uint64_t rest = (n & (n - 1)) == 0 ? 0 : std::numeric_limits<uint64_t>::max() % n + 1;
-  for (;;) {
-    const uint64_t low = words(), x = uint64_t{words()} << 32 | low;
-    if (x >= rest) return x % n;
-  }
-}
-
 class UniformSampler {
  public:
   Status Init(const KernelInit& init) {

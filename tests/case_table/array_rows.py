@@ -297,6 +297,15 @@ def tensor_scatters(distinct: bool) -> Any:
     return cases
 
 
+def extreme_scatters(d: Draw) -> Iterator[Case]:
+    """All numbers are far from each other."""
+    for shape, lead, depth in _SPREAD:
+        update = (*lead, *shape[depth:])
+        size = int(np.prod(shape, dtype=np.int64))
+        values = d.apart((size + int(np.prod(update, dtype=np.int64)),), -90, 90)
+        yield Case([values[:size].reshape(shape), _points(d, shape, lead, depth, False), values[size:].reshape(update)])
+
+
 _PADDED: tuple[tuple[tuple[int, ...], list[list[int]]], ...] = (
     ((), []),
     ((3,), [[0, 0]]),
@@ -475,6 +484,8 @@ def add_to(table: Table) -> None:
     table.add("GatherNd", point_gathers, _gather_points, gradient=(0,))
     table.add("ScatterNd", point_scatters(repeats=True), _scatter_points, gradient=(1,), tolerance=8)
     table.add("TensorScatterUpdate", tensor_scatters(distinct=True), lambda x, i, u: spread(x, i, u, lambda a, b: b), gradient=(0, 2))
+    for name, extreme in (("Max", np.maximum), ("Min", np.minimum)):
+        table.add("TensorScatter" + name, extreme_scatters, lambda x, i, u, extreme=extreme: spread(x, i, u, extreme), gradient=(0, 2))
     table.add("TensorScatterAdd", tensor_scatters(distinct=False), lambda x, i, u: spread(x, i, u, lambda a, b: a + b), gradient=(0, 2), tolerance=8)
     table.add("TensorScatterSub", tensor_scatters(distinct=False), lambda x, i, u: spread(x, i, u, lambda a, b: a - b), gradient=(0, 2), tolerance=16)
     table.add("Pad", pads, _pad, gradient=(0,))

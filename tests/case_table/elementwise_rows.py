@@ -201,6 +201,7 @@ BINARY: list[tuple[str, Callable[..., Any], Any, dict[str, Any]]] = [
     ("Pow", _power, powers, dict(tolerance=4)),
     ("Xdivy", lambda x, y: np.where(x == 0, 0, x / y), positive_second, {}),
     ("Xlogy", lambda x, y: np.where(x == 0, 0, x * np.log(y)), positive_second, {}),
+    ("Xlog1py", lambda x, y: np.where(x == 0, 0, x * np.log1p(y)), positive_second, {}),
 ]
 COMPARISONS: list[tuple[str, Callable[..., Any]]] = [
     ("Greater", np.greater),

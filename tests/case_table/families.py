@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array_rows
 import arrangement_rows
+import bessel_rows
 import ctc_rows
 import elementwise_rows
 import image_file_rows
@@ -62,6 +63,7 @@ def add_to(table: Table) -> None:
         signal_rows,
         nn_window_rows,
         special_rows,
+        bessel_rows,
         quantize_rows,
         matrix_function_rows,
     ):

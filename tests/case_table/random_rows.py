@@ -112,6 +112,24 @@ def poisson(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> No
     assert np.array_equal(got[0], np.round(got[0])), "Poisson: fractions"
 
 
+def of_all(cases: Any) -> Any:
+    """The cases with the shape of all samples."""
+
+    def whole(d: Draw) -> Iterator[Case]:
+        for case in cases(d):
+            shape = np.concatenate([case.inputs[0].ravel(), np.shape(case.inputs[-1])]).astype(np.int64)
+            yield Case([shape, *case.inputs[1:]], case.attrs, gradient=False)
+
+    return whole
+
+
+def samples_of_all(check: Any) -> Any:
+    def of_front(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+        check(Case([case.inputs[0][:-1], *case.inputs[1:]], case.attrs), got, types)
+
+    return of_front
+
+
 def logits(d: Draw) -> Iterator[Case]:
     for rows, classes, count in ((1, 1, 17), (2, 5, 0), (0, 3, 4), (2, 3, _MANY)):
         yield Case([d.uniform((rows, classes), 0, 3), np.array(count)], {"seed": 3, "seed2": 5}, gradient=False)
@@ -310,6 +328,10 @@ def add_to(table: Table) -> None:
     table.add("RandomUniformInt", bounded, check=integers, main="Tout")
     table.add("RandomGamma", gammas, check=gamma, main="T")
     table.add("RandomPoissonV2", poissons, check=poisson, main="dtype")
+    table.add("StatelessRandomGammaV2", with_seed(of_all(gammas), 1), check=samples_of_all(gamma), main="dtype")
+    table.add("StatelessRandomGammaV3", with_key(with_seed(of_all(gammas), 1)), check=samples_of_all(gamma), main="dtype")
+    table.add("StatelessRandomPoisson", with_seed(of_all(poissons), 1), check=samples_of_all(poisson), main="dtype")
+    table.add("StatelessShuffle", with_key(with_seed(shuffled, 1)), check=shuffle)
     table.add("Multinomial", logits, check=multinomial)
     table.add("RandomPoisson", older_poissons, check=poisson, main="dtype")
     table.add("StatelessMultinomial", with_seed(logits, -1), check=multinomial)

@@ -150,6 +150,7 @@ REASONS: dict[str, str] = {
     "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",
     "Timestamp": "the time of the day: python/tests/test_strings.py",
     **dict.fromkeys("KmeansPlusPlusInitialization KMC2ChainInitialization NearestNeighbors".split(), "python/tests/test_clustering.py, beside NumPy"),
+    **dict.fromkeys("StatelessRandomBinomial StatefulRandomBinomial BatchMatMulV3".split(), "of two types: python/tests/test_ops_of_later_releases.py"),
     "HostConst": "Const under another name",
     "ImmutableConst": "of a file: python/tests/test_session_tensors.py",
     "DebugGradientRefIdentity": "RefIdentity under another name",

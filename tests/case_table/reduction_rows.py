@@ -332,6 +332,10 @@ def add_to(table: Table) -> None:
     table.add("UnsortedSegmentProd", unsorted_segments(0.8, 1.25), _segments(np.prod, 1), gradient=(0,), tolerance=64)
     table.add("UnsortedSegmentMax", full_segments, _segments(np.max, 0), gradient=(0,))
     table.add("UnsortedSegmentMin", full_segments, _segments(np.min, 0), gradient=(0,))
+    table.add("SegmentSumV2", unsorted_segments(1, 4), _segments(np.sum, 0), gradient=(0,), tolerance=8)
+    table.add("SegmentProdV2", unsorted_segments(0.8, 1.25), _segments(np.prod, 1), gradient=(0,), tolerance=64)
+    table.add("SegmentMaxV2", full_segments, _segments(np.max, 0), gradient=(0,))
+    table.add("SegmentMinV2", full_segments, _segments(np.min, 0), gradient=(0,))
     for suffix, power in (("Sum", 0.0), ("Mean", 1.0), ("SqrtN", 0.5)):
         table.add(f"SparseSegment{suffix}", sparse_segments, _sparse(power), gradient=(0,), tolerance=8)
         table.add(f"SparseSegment{suffix}WithNumSegments", with_segments(sparse_segments), _sparse(power), gradient=(0,), tolerance=8)

@@ -165,7 +165,13 @@ def add_to(table: Table) -> None:
     for name, (combine, cases) in _COMBINE.items():
         table.add(f"Scatter{name}", cases, _to_rows(combine), **loose)
         table.add(f"ResourceScatter{name}", cases, _to_rows(combine), main="dtype", **loose)
-    for op, values, combine in (("Update", "any", _keep_second), ("Add", "numbers", lambda a, b: a + b), ("Sub", "numbers", lambda a, b: a - b)):
+    for op, values, combine in (
+        ("Update", "any", _keep_second),
+        ("Add", "numbers", lambda a, b: a + b),
+        ("Sub", "numbers", lambda a, b: a - b),
+        ("Max", "numbers", np.maximum),
+        ("Min", "numbers", np.minimum),
+    ):
         table.add(f"ScatterNd{op}", point_updates(values), _point(combine), mutates=True)
         table.add(
             f"ResourceScatterNd{op}",

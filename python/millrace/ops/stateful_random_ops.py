@@ -181,6 +181,11 @@ class Generator(AutoTrackable):
         with name_scope(name, "stateful_uniform_full_int", [shape]) as scope:
             return self._draw(gen_ops.stateful_uniform_full_int, shape, dtype=dtype, name=scope)
 
+    def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
+        """How many of `counts` trials succeed, each with a chance of `probs`; the shape ends with that of both."""
+        with name_scope(name, "binomial", [shape, counts, probs]) as scope:
+            return self._draw(gen_ops.stateful_random_binomial, shape, counts=counts, probs=convert_to_tensor(probs), dtype=dtype, name=scope)
+
     def _make_int64_keys(self, shape: Any = ()) -> Tensor:
         _state_size(self.algorithm)
         return self.uniform_full_int(shape, dtypes.int64)

@@ -86,6 +86,14 @@ Status XlogyGrad(GradContext& c) {
   const Output by_y = b.Op("Xdivy", {x, y});
   return SetBoth(c, b.Mul(c.dy(), by_x), b.Mul(c.dy(), by_y));
 }
+Status Xlog1pyGrad(GradContext& c) {
+  const GraphBuilder& b = c.b();
+  const Output x = b.Conj(c.x(0));
+  const Output y = b.Conj(c.x(1));
+  const Output by_x = b.Op("Xlog1py", {NotZero(b, x), y});
+  const Output by_y = b.Op("Xdivy", {x, b.Add(y, Number(b, y, 1))});
+  return SetBoth(c, b.Mul(c.dy(), by_x), b.Mul(c.dy(), by_y));
+}
 // Inputs in the order y, x.
 Status Atan2Grad(GradContext& c) {
   const GraphBuilder& b = c.b();
@@ -233,6 +241,11 @@ void RegisterArithmetic(OpRegistry& r) {
       .Doc("x * log(y), but 0 where x is 0.")
       .Shape(BroadcastShape)
       .Gradient(XlogyGrad)
+      .Example("f32[2,3]~, f32[3]+");
+  r.Add("Xlog1py(x:T, y:T) -> (z:T) | T in FC")
+      .Doc("x * log(1 + y), but 0 where x is 0.")
+      .Shape(BroadcastShape)
+      .Gradient(Xlog1pyGrad)
       .Example("f32[2,3]~, f32[3]+");
   r.Add("Atan2(y:T, x:T) -> (z:T) | T in FLT")
       .Doc("The angle of the point (x, y) in radians, in (-pi, pi].")

@@ -13,6 +13,7 @@ void RegisterElementwiseOps(OpRegistry& registry) {
   RegisterActivationOps(registry);
   RegisterSelectionOps(registry);
   RegisterSpecialMathOps(registry);
+  RegisterBesselOps(registry);
 }
 
 }  // namespace millrace

@@ -13,5 +13,6 @@ void RegisterComparisonOps(OpRegistry& r);
 void RegisterActivationOps(OpRegistry& r);
 void RegisterSelectionOps(OpRegistry& r);
 void RegisterSpecialMathOps(OpRegistry& r);
+void RegisterBesselOps(OpRegistry& r);
 
 }  // namespace millrace

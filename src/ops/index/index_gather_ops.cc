@@ -156,6 +156,18 @@ Status TensorScatterSubGrad(GradContext& g) {
   g.set_dx(2, g.b().Neg(g.b().Op("GatherNd", {g.dy(), g.x(1)})));
   return g.status();
 }
+// Elements and updates that tie share the gradient.
+Status TensorScatterExtremeGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  const DType dtype = g.dy().dtype();
+  const Output indices = g.x(1), shape = b.Cast(b.Shape(g.x(0)), indices.dtype());
+  const Output kept = b.Cast(b.Op("Equal", {g.x(0), g.y()}), dtype);
+  const Output taken = b.Cast(b.Op("Equal", {g.x(2), b.Op("GatherNd", {g.y(), indices})}), dtype);
+  const Output share = b.Div(g.dy(), b.Add(kept, b.Op("ScatterNd", {indices, taken, shape})));
+  g.set_dx(0, b.Mul(share, kept));
+  g.set_dx(2, b.Mul(b.Op("GatherNd", {share, indices}), taken));
+  return g.status();
+}
 Status TensorScatterUpdateGrad(GradContext& g) {
   g.set_dx(0, g.b().Op("TensorScatterUpdate", {g.dy(), g.x(1), g.b().ZerosLike(g.x(2))}));
   g.set_dx(2, g.b().Op("GatherNd", {g.dy(), g.x(1)}));
@@ -249,6 +261,16 @@ void RegisterGatherOps(OpRegistry& registry) {
       .Shape(TensorScatterShape)
       .Gradient(TensorScatterSubGrad)
       .Example("f32[4,2]~, i32[2,2]{1 0 3 1}, f32[2]~");
+  for (const auto& [name, which] : {std::pair{"Max", "larger"}, std::pair{"Min", "smaller"}}) {
+    registry
+        .Add(absl::StrCat(
+            "TensorScatter", name, "(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX"))
+        .Doc(absl::StrCat("`tensor`, at the coordinates in the last dimension of `indices` the ", which,
+                          " of its elements and the updates."))
+        .Shape(TensorScatterShape)
+        .Gradient(TensorScatterExtremeGrad)
+        .Example("f32[4,2]~, i32[3,1]{1 0 1}, f32[3,2]~");
+  }
   registry.Add("TensorScatterUpdate(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
       .Doc(
           "`tensor` with the updates written at the coordinates in the last dimension of `indices`; of several updates "

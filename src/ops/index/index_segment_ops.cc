@@ -209,6 +209,23 @@ void RegisterSegmentOps(OpRegistry& registry) {
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentExtremeGrad)
       .Example("f32[4,3]~, i32[4]{1 0 -1 1}, i32[]{2}");
+  struct Counted {
+    const char* name;
+    const char* types;
+    GradientFn gradient;
+  };
+  for (const Counted& op :
+       {Counted{"Sum", "NUM", UnsortedSegmentSumGrad}, Counted{"Prod", "NUM", UnsortedSegmentProdGrad},
+        Counted{"Max", "REAL", UnsortedSegmentExtremeGrad}, Counted{"Min", "REAL", UnsortedSegmentExtremeGrad}}) {
+    registry
+        .Add(absl::StrCat(
+            "Segment", op.name, "V2(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in ",
+            op.types, "; Tindices in IDX; Tnumsegments in IDX=i32"))
+        .Doc(absl::StrCat("UnsortedSegment", op.name, ", as newer TensorFlow calls it where ids are sorted."))
+        .Shape(UnsortedSegmentShape)
+        .Gradient(op.gradient)
+        .Example("f32[4,3]+, i32[4]{0 0 -1 1}, i32[]{2}");
+  }
 }
 
 }  // namespace millrace

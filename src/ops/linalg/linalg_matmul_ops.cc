@@ -117,6 +117,22 @@ Status BatchMatMulV2Grad(GradContext& c) {
   return c.status();
 }
 
+// Each gradient has the type of its factor.
+Status BatchMatMulV3Grad(GradContext& c) {
+  const GraphBuilder& b = c.b();
+  Flags t;
+  MR_ASSIGN_OR_RETURN(t.x, c.Attr<bool>("adj_x"));
+  MR_ASSIGN_OR_RETURN(t.y, c.Attr<bool>("adj_y"));
+  const Output x = c.x(0), y = c.x(1);
+  const DType type = c.dy().dtype();
+  const auto product = [&](Output l, Output r, bool tl, bool tr) { return BatchMatMul(b, l, r, tl, tr); };
+  const auto [by_x, by_y] = ProductGrads(b.Cast(x, type), b.Cast(y, type), c.dy(), t, product);
+  const auto [gx, gy] = UnbroadcastBatches(b, x, y, by_x, by_y);
+  c.set_dx(0, b.Cast(gx, x.dtype()));
+  c.set_dx(1, b.Cast(gy, y.dtype()));
+  return c.status();
+}
+
 bool SameKnownBatch(const PartialShape& x, const PartialShape& y) {
   if (!x.has_rank() || !y.has_rank() || x.rank() != y.rank()) return false;
   for (int i = 0; i < x.rank() - 2; ++i) {
@@ -215,6 +231,19 @@ void RegisterMatMulOps(OpRegistry& registry) {
       .Gradient(BatchMatMulV2Grad)
       .Example("f32[2,2,3]~, f32[3,4]~")
       .Example("f64[2,1,3,2]~, f64[3,4,3]~ | adj_x=true; adj_y=true");
+  registry
+      .Add(
+          "BatchMatMulV3(x:Ta, y:Tb) -> (output:Tout) | Ta in bf16|f16|f32|f64|u8|i8|i16|i32|i64|c64|c128; "
+          "Tb in bf16|f16|f32|f64|u8|i8|i16|i32|i64|c64|c128; Tout in bf16|f16|f32|f64|i16|i32|i64|c64|c128; "
+          "adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false")
+      .Doc(
+          "BatchMatMulV2 of matrices of one type, or of bytes, signed or not, with sums of int32. grad_x and grad_y "
+          "are "
+          "for readers of the graph.")
+      .Shape(BatchMatMulV2Shape)
+      .Gradient(BatchMatMulV3Grad)
+      .Example("f32[2,2,3]~, f32[3,4]~ | Tout=f32")
+      .Example("i8[2,3]#, u8[3,4]# | Tout=i32");
 }
 
 }  // namespace millrace

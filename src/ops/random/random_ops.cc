@@ -4,6 +4,7 @@
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
+#include "ops/random/random_sampler_ops.h"
 
 namespace millrace {
 namespace {
@@ -109,6 +110,7 @@ Status KeyCounterShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterRandomOps(OpRegistry& r) {
+  RegisterStatelessSamplerOps(r);
   struct Filled {
     const char* name;
     const char* doc;

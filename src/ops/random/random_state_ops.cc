@@ -25,6 +25,11 @@ Status StatefulShape(ShapeContext& c) {
   return FilledShape<2>(c);
 }
 
+Status StatefulBinomialShape(ShapeContext& c) {
+  for (const int scalar : {0, 1}) MR_RETURN_IF_ERROR(c.RequireScalar(scalar));
+  return FilledShape<2>(c);
+}
+
 Status OlderShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   return FilledShape<1>(c);
@@ -67,6 +72,16 @@ void RegisterRandomStateOps(OpRegistry& r) {
       .Deprecated("use StatefulStandardNormalV2 instead")
       .Doc("StatefulStandardNormalV2 with the algorithm before the position in the variable.")
       .Shape(OlderShape)
+      .NotDifferentiable(kRandom)
+      .NoExample(kNoExample);
+  r.Add(
+       "StatefulRandomBinomial(resource:res, algorithm:i64, shape:S, counts:T, probs:T) -> (output:dtype) | S in IDX; "
+       "T in HFD|IDX=f64; dtype in HFD|IDX=i64 | S")
+      .Doc(
+          "Binomial numbers of a stream whose position is in a variable: of `counts` trials, which succeed with a "
+          "chance "
+          "of `probs`. These are scalars, or vectors with one element for each row of the shape.")
+      .Shape(StatefulBinomialShape)
       .NotDifferentiable(kRandom)
       .NoExample(kNoExample);
   r.Add("RngSkip(resource:res, algorithm:i64, delta:i64) -> () | S")

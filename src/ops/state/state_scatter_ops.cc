@@ -131,6 +131,8 @@ constexpr NdUpdate kNdUpdates[] = {
     {"Update", "Overwrites", "T:type", true},
     {"Add", "Adds to", "T in NUM", false},
     {"Sub", "Subtracts from", "T in NUM", false},
+    {"Max", "Raises to the updates, where these are larger,", "T in NUM", false},
+    {"Min", "Lowers to the updates, where these are smaller,", "T in NUM", false},
 };
 
 void AddNdUpdates(OpRegistry& registry) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bessel functions: the power series up to |x| = 20, whose terms are all positive, and Hankel's asymptotic series
-// beyond (Abramowitz and Stegun 9.6.10, 9.7.1). Incomplete gamma function: the series below x = a + 1 and Lentz's form
-// of the continued fraction above (6.5.29, 6.5.31). Incomplete beta function: the continued fraction 26.5.8 on that
-// side of its mean where it converges fast. The factor in front of them would lose its digits for large arguments if it
-// were formed from logarithms of gamma functions: beyond 10 it is written with Stirling's series and log(1 + t) - t.
+// Incomplete gamma function: the series below x = a + 1 and Lentz's form of the continued fraction above (Abramowitz
+// and Stegun 6.5.29, 6.5.31). Incomplete beta function: the continued fraction 26.5.8 on that side of its mean where it
+// converges fast. The factor in front of them would lose its digits for large arguments if it were formed from
+// logarithms of gamma functions: beyond 10 it is written with Stirling's series and log(1 + t) - t.
 #include "kernels/cpu/elementwise/elementwise_special.h"
 
 #include <cmath>
@@ -154,31 +153,7 @@ double BetaFraction(double a, double b, double x) {
   return h;
 }
 
-// exp(-x) I_order(x) for x >= 0 and order 0 or 1.
-double BesselScaled(int order, double x) {
-  if (x <= 20) {
-    const double q = x * x / 4;
-    double term = order == 0 ? 1 : x / 2, sum = term;
-    for (int k = 1; k < 200 && term > sum * kEpsilon / 4; ++k) {
-      term *= q / (static_cast<double>(k) * (k + order));
-      sum += term;
-    }
-    return sum * std::exp(-x);
-  }
-  const double mu = 4.0 * order * order;
-  double term = 1, sum = 1;
-  for (int k = 1; k < 30 && std::abs(term) > kEpsilon / 4; ++k) {
-    const double odd = 2 * k - 1;
-    term *= (odd * odd - mu) / (8 * x * k);
-    sum += term;
-  }
-  return sum / std::sqrt(2 * kPi * x);
-}
-
 }  // namespace
-
-double BesselI0Scaled(double x) { return std::isnan(x) ? x : BesselScaled(0, std::abs(x)); }
-double BesselI1Scaled(double x) { return std::isnan(x) ? x : std::copysign(BesselScaled(1, std::abs(x)), x); }
 
 double IncompleteGammaP(double a, double x) {
   if (std::isnan(a) || std::isnan(x) || x < 0 || a <= 0) return kNan;

@@ -17,9 +17,25 @@ inline constexpr double kEulerMaclaurin[] = {
     1.0 / 74724249600.0,
     -3617.0 / 10670622842880000.0};
 
-// Modified Bessel functions of the first kind, scaled: exp(-|x|) I_0(x) and exp(-|x|) I_1(x).
+// Modified Bessel functions of the first kind, and scaled by exp(-|x|).
+double BesselI0(double x);
+double BesselI1(double x);
 double BesselI0Scaled(double x);
 double BesselI1Scaled(double x);
+// Of the second kind, and scaled by exp(x); infinite where x is not positive.
+double BesselK0(double x);
+double BesselK1(double x);
+double BesselK0Scaled(double x);
+double BesselK1Scaled(double x);
+// Bessel functions of the first and of the second kind; the latter are -infinity where x is not positive.
+double BesselJ0(double x);
+double BesselJ1(double x);
+double BesselY0(double x);
+double BesselY1(double x);
+
+// The inverse of the error function, and that of the normal distribution function. NaN outside of their ranges.
+double InverseErf(double x);
+double NormalQuantile(double p);
 
 // The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x), and the derivative of P by a.
 double IncompleteGammaP(double a, double x);

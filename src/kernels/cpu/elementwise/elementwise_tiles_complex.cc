@@ -83,6 +83,7 @@ MR_BINARY_OP(DivNoNanOp, C, b == C(0) ? C(0) : a / b)
 MR_BINARY_OP(MulNoNanOp, C, b == C(0) ? C(0) : Times(a, b))
 MR_BINARY_OP(XdivyOp, C, a == C(0) ? C(0) : a / b)
 MR_BINARY_OP(XlogyOp, C, a == C(0) ? C(0) : Times(a, std::log(b)))
+MR_BINARY_OP(Xlog1pyOp, C, a == C(0) ? C(0) : Times(a, Log1pOp::Do(b)))
 MR_BINARY_OP(PowOp, C, std::pow(a, b))
 MR_BINARY_OP(SquaredDifferenceOp, C, C(std::norm(a - b)))
 MR_BINARY_OP(EqualOp, bool, a == b)
@@ -152,6 +153,7 @@ void AddComplexTiles(TileTable& t) {
   AddBinary<MulNoNanOp, C>(t, "MulNoNan", 3);
   AddBinary<XdivyOp, C>(t, "Xdivy", 6);
   AddBinary<XlogyOp, C>(t, "Xlogy", 30);
+  AddBinary<Xlog1pyOp, C>(t, "Xlog1py", 40);
   AddBinary<PowOp, C>(t, "Pow", 80);
   AddBinary<SquaredDifferenceOp, C>(t, "SquaredDifference", 2);
   AddBinary<InvGradOp, C>(t, "ReciprocalGrad", 3);

@@ -116,6 +116,8 @@ void RegisterScatterKernels(KernelRegistry& r) {
   r.AddFn({.op = "ScatterNd", .types = {{"T", Types("NUM|bool|str")}}}, ScatterNd);
   r.AddFn({.op = "TensorScatterAdd", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kAdd>);
   r.AddFn({.op = "TensorScatterSub", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kSub>);
+  r.AddFn({.op = "TensorScatterMax", .types = {{"T", Types("REAL")}}}, TensorScatter<RowOp::kMax>);
+  r.AddFn({.op = "TensorScatterMin", .types = {{"T", Types("REAL")}}}, TensorScatter<RowOp::kMin>);
   r.AddFn({.op = "TensorScatterUpdate"}, TensorScatter<RowOp::kAssign>);
   r.AddFn({.op = "ScatterNdNonAliasingAdd", .types = {{"T", Types("REAL|CPX|bool")}}}, TensorScatter<RowOp::kAdd>);
   r.AddFn({.op = "InplaceUpdate"}, Inplace<RowOp::kAssign>);

@@ -237,10 +237,13 @@ void RegisterSegmentKernels(KernelRegistry& r) {
   r.AddFn(spec("SegmentProd", numbers), SegmentKernel<RowOp::kMul, SegmentFinish::kNone>);
   r.AddFn(spec("SegmentMax", reals), SegmentKernel<RowOp::kMax, SegmentFinish::kNone>);
   r.AddFn(spec("SegmentMin", reals), SegmentKernel<RowOp::kMin, SegmentFinish::kNone>);
-  r.AddFn(spec("UnsortedSegmentSum", numbers), UnsortedSegment<RowOp::kAdd>);
-  r.AddFn(spec("UnsortedSegmentProd", numbers), UnsortedSegment<RowOp::kMul>);
-  r.AddFn(spec("UnsortedSegmentMax", reals), UnsortedSegment<RowOp::kMax>);
-  r.AddFn(spec("UnsortedSegmentMin", reals), UnsortedSegment<RowOp::kMin>);
+  for (const char* op : {"UnsortedSegmentSum", "SegmentSumV2"})
+    r.AddFn(spec(op, numbers), UnsortedSegment<RowOp::kAdd>);
+  for (const char* op : {"UnsortedSegmentProd", "SegmentProdV2"}) {
+    r.AddFn(spec(op, numbers), UnsortedSegment<RowOp::kMul>);
+  }
+  for (const char* op : {"UnsortedSegmentMax", "SegmentMaxV2"}) r.AddFn(spec(op, reals), UnsortedSegment<RowOp::kMax>);
+  for (const char* op : {"UnsortedSegmentMin", "SegmentMinV2"}) r.AddFn(spec(op, reals), UnsortedSegment<RowOp::kMin>);
 }
 
 void RegisterSparseSegmentKernels(KernelRegistry& r) {

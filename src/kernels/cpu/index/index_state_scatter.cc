@@ -116,6 +116,8 @@ void RegisterStateScatterKernels(KernelRegistry& r) {
   AddSlices<RowOp::kAssign>(r, "Update", "NUM|QNT|bool|str|res|var");
   AddSlices<RowOp::kAdd>(r, "Add", "REAL|CPX|bool");
   AddSlices<RowOp::kSub>(r, "Sub", "REAL|CPX|bool");
+  AddSlices<RowOp::kMax>(r, "Max", "REAL");
+  AddSlices<RowOp::kMin>(r, "Min", "REAL");
 }
 
 }  // namespace millrace

@@ -126,9 +126,10 @@ class BatchMatMulKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(adj_y_, init.Attr<bool>("adj_y"));
     return absl::OkStatus();
   }
-  Status Compute(KernelContext& ctx) override {
-    const Tensor& x = ctx.input(0);
-    const Tensor& y = ctx.input(1);
+  Status Compute(KernelContext& ctx) override { return Multiply(ctx, ctx.input(0), ctx.input(1)); }
+
+ protected:
+  Status Multiply(KernelContext& ctx, const Tensor& x, const Tensor& y) {
     MR_RETURN_IF_ERROR(CheckRanks(x, y));
     Products p;
     const int xr = x.rank(), yr = y.rank();
@@ -149,14 +150,14 @@ class BatchMatMulKernel : public Kernel {
     p.transpose_y = p.conjugate_y = adj_y_;
     p.x = x.raw();
     p.y = y.raw();
-    p.y_value = &y;
+    p.y_value = &y == &ctx.input(1) ? &y : nullptr;
     p.result = out->mutable_raw();
     p.x_count = batch.x_count();
     p.y_count = batch.y_count();
     p.count = batch.count();
     p.x_index = batch.x_index();
     p.y_index = batch.y_index();
-    return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
+    return MultiplyMatrices(ctx, x.dtype(), p);
   }
 
  private:
@@ -184,6 +185,33 @@ class BatchMatMulKernel : public Kernel {
   bool adj_x_ = false, adj_y_ = false;
 };
 
+// Of one type, or of bytes, which become int32.
+class MixedBatchMatMulKernel final : public BatchMatMulKernel<true> {
+ public:
+  Status Init(const KernelInit& init) override {
+    const DType x = init.input_type(0), y = init.input_type(1), out = init.output_type(0);
+    const auto is_byte = [](DType t) { return t == DType::kInt8 || t == DType::kUInt8; };
+    if (!(x == y && y == out) && !(is_byte(x) && is_byte(y) && out == DType::kInt32)) {
+      return Unimplemented("no products of ", DTypeName(x), " and ", DTypeName(y), " as ", DTypeName(out),
+                           ": factors and product have one type, or are bytes with sums of int32");
+    }
+    return BatchMatMulKernel::Init(init);
+  }
+  Status Compute(KernelContext& ctx) override {
+    if (ctx.input_dtype(0) == ctx.output_dtype(0)) return BatchMatMulKernel::Compute(ctx);
+    MR_ASSIGN_OR_RETURN(const Tensor x, Widened(ctx, ctx.input(0)));
+    MR_ASSIGN_OR_RETURN(const Tensor y, Widened(ctx, ctx.input(1)));
+    return Multiply(ctx, x, y);
+  }
+
+ private:
+  static StatusOr<Tensor> Widened(KernelContext& ctx, const Tensor& t) {
+    MR_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(DType::kInt32, t.shape()));
+    FindConvert(t.dtype(), DType::kInt32).Run(t.raw(), wide.mutable_raw(), t.num_elements());
+    return wide;
+  }
+};
+
 }  // namespace
 
 void RegisterMatMulKernels(KernelRegistry& registry) {
@@ -192,6 +220,9 @@ void RegisterMatMulKernels(KernelRegistry& registry) {
   registry.Add<FusedMatMulKernel>({.op = "_FusedMatMul", .types = {{"T", Types("f32")}}, .cost = ProductCost});
   registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}, .cost = ProductCost});
   registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}, .cost = ProductCost});
+  const std::vector<DType> mixed = Types("FC|IDX|i16|i8|u8");
+  registry.Add<MixedBatchMatMulKernel>(
+      {.op = "BatchMatMulV3", .types = {{"Ta", mixed}, {"Tb", mixed}, {"Tout", types}}, .cost = ProductCost});
   registry.Add<SparseMatMulKernel>(
       {.op = "SparseMatMul", .types = {{"Ta", Types("f32|bf16")}, {"Tb", Types("f32|bf16")}}, .cost = ProductCost});
 }

@@ -43,7 +43,19 @@ StatusOr<Philox> KeyedStream(const KernelContext& ctx, int key);
 // piece of it that nobody else gets, long enough for `outputs` numbers. The algorithm is in input 1, or first in the
 // state where there is no such input.
 StatusOr<Philox> ReserveState(const KernelContext& ctx, int64_t outputs);
+
+// Where the numbers of an op come from: a stream of the kernel's own; a seed, or a key and a counter, in the inputs
+// behind the shape; a variable's state, in the inputs before it; what nobody can tell beforehand.
+enum class Source : uint8_t { kOwn, kSeed, kKey, kState, kUnknown };
+// Which input is the first behind those, of an op whose first inputs they and the shape are.
+constexpr int InputsOf(Source source) {
+  return source == Source::kOwn ? 1 : source == Source::kSeed ? 2 : source == Source::kKey ? 4 : 3;
+}
+// The stream of an op that has none of its own; of a state's, a piece for so many numbers.
+StatusOr<Philox> StreamOf(const KernelContext& ctx, Source source, int64_t outputs);
+
 void RegisterRandomState(KernelRegistry& registry);  // RngSkip
+void RegisterRandomBinomial(KernelRegistry& registry);
 
 void RegisterRandomSamplers(KernelRegistry& registry);   // shuffle, multinomial, gamma, Poisson
 void RegisterTruncatedNormal(KernelRegistry& registry);  // with parameters

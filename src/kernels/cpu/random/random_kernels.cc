@@ -82,6 +82,15 @@ StatusOr<Philox> KeyedStream(const KernelContext& ctx, int key_input) {
   return Philox({low(c[0]), high(c[0]), low(c[1]), high(c[1])}, {low(k), high(k)});
 }
 
+StatusOr<Philox> StreamOf(const KernelContext& ctx, Source source, int64_t outputs) {
+  switch (source) {
+    case Source::kSeed: return StatelessStream(ctx, 1);
+    case Source::kKey: return KeyedStream(ctx, 1);
+    case Source::kState: return ReserveState(ctx, outputs);
+    default: return Philox(EnvOf(ctx.device()).Random64(), EnvOf(ctx.device()).Random64());
+  }
+}
+
 namespace {
 
 // Calls make(start, first, count, numbers) for batches of groups of numbers: `count` of them from group `first` on.
@@ -232,19 +241,6 @@ class FillKernel : public RandomKernel {
   }
 };
 
-// Where the numbers of an op come from: a stream of the kernel's own; a seed, or a key and a counter, in the inputs
-// behind the shape; a variable's state, in the inputs before it; what nobody can tell beforehand.
-enum class Source : uint8_t { kOwn, kSeed, kKey, kState, kUnknown };
-template <Source kSource>
-StatusOr<Philox> StreamOf(const KernelContext& ctx, int64_t outputs) {
-  switch (kSource) {
-    case Source::kSeed: return StatelessStream(ctx, 1);
-    case Source::kKey: return KeyedStream(ctx, 1);
-    case Source::kState: return ReserveState(ctx, outputs);
-    default: return Philox(EnvOf(ctx.device()).Random64(), EnvOf(ctx.device()).Random64());
-  }
-}
-
 template <Source kSource>
 StatusOr<Shape> OutputShape(const KernelContext& ctx) {
   return ShapeInput(ctx, kSource == Source::kState ? ctx.input_arg("shape").begin : 0);
@@ -253,7 +249,7 @@ StatusOr<Shape> OutputShape(const KernelContext& ctx) {
 template <template <typename> class D, Source kSource>
 Status FillFrom(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
-  MR_ASSIGN_OR_RETURN(const Philox stream, StreamOf<kSource>(ctx, shape.num_elements()));
+  MR_ASSIGN_OR_RETURN(const Philox stream, StreamOf(ctx, kSource, shape.num_elements()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return FillOutput<D>(ctx, stream, out);
 }
@@ -279,7 +275,7 @@ class UniformIntKernel : public RandomKernel {
   }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
-    constexpr int kLow = kSource == Source::kOwn ? 1 : kSource == Source::kSeed ? 2 : kSource == Source::kKey ? 4 : 3;
+    constexpr int kLow = InputsOf(kSource);
     for (int i : {kLow, kLow + 1}) {
       if (!ctx.input(i).shape().IsScalar()) {
         return InvalidArgument(
@@ -288,7 +284,7 @@ class UniformIntKernel : public RandomKernel {
     }
     Philox start;
     if constexpr (kSource != Source::kOwn) {
-      MR_ASSIGN_OR_RETURN(start, StreamOf<kSource>(ctx, shape.num_elements()));
+      MR_ASSIGN_OR_RETURN(start, StreamOf(ctx, kSource, shape.num_elements()));
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
@@ -320,7 +316,7 @@ class UniformIntKernel : public RandomKernel {
 template <Source kSource>
 Status FullIntegers(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape<kSource>(ctx));
-  MR_ASSIGN_OR_RETURN(const Philox start, StreamOf<kSource>(ctx, shape.num_elements()));
+  MR_ASSIGN_OR_RETURN(const Philox start, StreamOf(ctx, kSource, shape.num_elements()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   VisitTypes<int32_t, int64_t, uint32_t, uint64_t>(out->dtype(), [&]<typename T>() {
     FillIntegers<T>(ctx, start, *out, [](const uint32_t* x) {
@@ -390,6 +386,7 @@ void RegisterRandomKernels(KernelRegistry& r) {
   r.AddFn({.op = "StatelessRandomGetKeyCounterAlg"}, KeyCounterAlgorithm);
   RegisterRandomState(r);
   RegisterRandomSamplers(r);
+  RegisterRandomBinomial(r);
   RegisterTruncatedNormal(r);
 }
 

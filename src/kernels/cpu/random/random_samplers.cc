@@ -10,77 +10,19 @@
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/random/random.h"
+#include "kernels/cpu/random/random_draws.h"
 #include "kernels/cpu/random/random_tiles.h"
 
 namespace millrace {
 namespace {
 
-constexpr uint64_t kBlocksPerSample = 256;
-
-// The numbers of one sample, which has a region of the stream to itself. TensorFlow's order: a block gives two numbers,
-// of which the second is used first, and uniform and normal ones take blocks in the order in which they run out.
-class Draws {
- public:
-  Draws(Philox start, int64_t sample) : generator_(start) {
-    generator_.Skip(static_cast<uint64_t>(sample) * kBlocksPerSample);
-  }
-  double Uniform() {
-    if (uniform_left_ == 0) {
-      const Philox::Block x = generator_();
-      uniform_[0] = UnitDouble(x[0], x[1]);
-      uniform_[1] = UnitDouble(x[2], x[3]);
-      uniform_left_ = 2;
-    }
-    return uniform_[--uniform_left_];
-  }
-  double Normal() {
-    if (normal_left_ == 0) {
-      const Philox::Block x = generator_();
-      BoxMuller(x[0], x[1], x[2], x[3], &normal_[0], &normal_[1]);
-      normal_left_ = 2;
-    }
-    return normal_[--normal_left_];
-  }
-
- private:
-  Philox generator_;
-  double uniform_[2] = {}, normal_[2] = {};
-  int uniform_left_ = 0, normal_left_ = 0;
-};
-
-// Reads a number of any of the types that parameters have.
-double ValueAt(const Tensor& t, int64_t i) {
-  switch (t.dtype()) {
-    case DType::kFloat: return static_cast<double>(t.data<float>()[i]);
-    case DType::kDouble: return t.data<double>()[i];
-    case DType::kHalf: return static_cast<double>(static_cast<float>(t.data<Half>()[i]));
-    case DType::kBFloat16: return static_cast<double>(static_cast<float>(t.data<BFloat16>()[i]));
-    case DType::kInt8: return static_cast<double>(t.data<int8_t>()[i]);
-    case DType::kInt16: return static_cast<double>(t.data<int16_t>()[i]);
-    case DType::kInt32: return static_cast<double>(t.data<int32_t>()[i]);
-    case DType::kInt64: return static_cast<double>(t.data<int64_t>()[i]);
-    case DType::kUInt8: return static_cast<double>(t.data<uint8_t>()[i]);
-    case DType::kUInt16: return static_cast<double>(t.data<uint16_t>()[i]);
-    case DType::kUInt32: return static_cast<double>(t.data<uint32_t>()[i]);
-    case DType::kUInt64: return static_cast<double>(t.data<uint64_t>()[i]);
-    default: return 0;
-  }
-}
-
-void StoreAt(Tensor& t, int64_t i, double v) {
-  switch (t.dtype()) {
-    case DType::kFloat: t.mutable_data<float>()[i] = static_cast<float>(v); break;
-    case DType::kDouble: t.mutable_data<double>()[i] = v; break;
-    case DType::kHalf: t.mutable_data<Half>()[i] = Half(static_cast<float>(v)); break;
-    case DType::kBFloat16: t.mutable_data<BFloat16>()[i] = BFloat16(static_cast<float>(v)); break;
-    case DType::kInt32: t.mutable_data<int32_t>()[i] = static_cast<int32_t>(std::clamp(v, 0.0, 2147483647.0)); break;
-    case DType::kInt64: t.mutable_data<int64_t>()[i] = static_cast<int64_t>(std::clamp(v, 0.0, 9.2e18)); break;
-    default: break;
-  }
-}
-
+// RandomShuffle and, with a key and a counter, StatelessShuffle.
+template <Source kSource>
 class ShuffleKernel : public RandomKernel {
  public:
+  Status Init(const KernelInit& init) override {
+    return kSource == Source::kOwn ? RandomKernel::Init(init) : absl::OkStatus();
+  }
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     if (value.rank() == 0 || value.num_elements() == 0 || value.dim(0) <= 1) {
@@ -89,7 +31,12 @@ class ShuffleKernel : public RandomKernel {
     }
     const int64_t rows = value.dim(0);
     const int64_t row = value.num_elements() / rows;
-    const Philox words = ReserveBlocks((static_cast<uint64_t>(rows) + 2) / 4);  // a word for each row but the last
+    Philox words;
+    if constexpr (kSource == Source::kOwn) {
+      words = ReserveBlocks((static_cast<uint64_t>(rows) + 2) / 4);  // a word for each row but the last
+    } else {
+      MR_ASSIGN_OR_RETURN(words, StreamOf(ctx, kSource, rows));
+    }
     const size_t bytes = IsPlain(value.dtype()) ? static_cast<size_t>(row) * DTypeSize(value.dtype()) : 0;
     switch (bytes) {
       case 1: return ShuffleInPlace<uint8_t>(ctx, words);
@@ -252,18 +199,31 @@ double SamplePoisson(double rate, Draws& draws) {
   }
 }
 
-// `shape` samples for each element of the parameter: output [shape, parameter's shape].
-template <double (*kSample)(double, Draws&)>
+// Samples for each element of the parameter. The shape is that of these, before the parameter's; where the stream is
+// not the kernel's own, that of all.
+template <double (*kSample)(double, Draws&), Source kSource = Source::kOwn>
 class PerParameterKernel : public RandomKernel {
  public:
+  Status Init(const KernelInit& init) override {
+    return kSource == Source::kOwn ? RandomKernel::Init(init) : absl::OkStatus();
+  }
   Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(const Shape prefix, ShapeInput(ctx, 0));
-    const Tensor& parameter = ctx.input(1);
-    MR_ASSIGN_OR_RETURN(const Shape shape, prefix.Concatenate(parameter.shape()));
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    MR_ASSIGN_OR_RETURN(Shape shape, ShapeInput(ctx, 0));
+    const Tensor& parameter = ctx.input(InputsOf(kSource));
+    if constexpr (kSource == Source::kOwn) {
+      MR_ASSIGN_OR_RETURN(shape, shape.Concatenate(parameter.shape()));
+    } else {
+      MR_RETURN_IF_ERROR(CheckEnd(shape, parameter.shape()));
+    }
     const int64_t n = shape.num_elements(), width = parameter.num_elements();
+    Philox start;
+    if constexpr (kSource == Source::kOwn) {
+      if (n > 0) start = Reserve(n);
+    } else {
+      MR_ASSIGN_OR_RETURN(start, StreamOf(ctx, kSource, n));
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (n == 0) return absl::OkStatus();
-    const Philox start = Reserve(n);
     ctx.ParallelFor(n, 200.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {  // regions go parameter by parameter
         Draws draws(start, i % width * (n / width) + i / width);
@@ -277,13 +237,19 @@ class PerParameterKernel : public RandomKernel {
 }  // namespace
 
 void RegisterRandomSamplers(KernelRegistry& r) {
-  r.Add<ShuffleKernel>({.op = "RandomShuffle"});
+  r.Add<ShuffleKernel<Source::kOwn>>({.op = "RandomShuffle"});
+  r.Add<ShuffleKernel<Source::kKey>>({.op = "StatelessShuffle"});
   r.Add<MultinomialKernel<false>>({.op = "Multinomial", .types = {{"T", Types("REAL")}}});
   r.Add<MultinomialKernel<true>>({.op = "StatelessMultinomial", .types = {{"T", Types("REAL")}}});
   r.Add<PerParameterKernel<SamplePoisson>>({.op = "RandomPoisson", .types = {{"dtype", Types("HFD")}}});
   r.Add<PerParameterKernel<SampleGamma>>({.op = "RandomGamma", .types = {{"T", Types("HFD")}}});
   r.Add<PerParameterKernel<SamplePoisson>>(
       {.op = "RandomPoissonV2", .types = {{"R", Types("HFD|IDX")}, {"dtype", Types("HFD|IDX")}}});
+  r.Add<PerParameterKernel<SampleGamma, Source::kSeed>>(
+      {.op = "StatelessRandomGammaV2", .types = {{"dtype", Types("HFD")}}});
+  r.Add<PerParameterKernel<SampleGamma, Source::kKey>>(
+      {.op = "StatelessRandomGammaV3", .types = {{"dtype", Types("HFD")}}});
+  r.Add<PerParameterKernel<SamplePoisson, Source::kSeed>>({.op = "StatelessRandomPoisson"});
 }
 
 }  // namespace millrace

@@ -104,8 +104,9 @@ def test_function_of_variables_and_tables():
         session.run(tf.global_variables_initializer())
         session.run(iterator.initializer)
         assert [session.run(element), session.run(element)] == [3.0, 6.0]
-    with pytest.raises(ValueError, match="make_initializable_iterator"):
+    with pytest.raises(ValueError, match=r"make_one_shot_iterator\(\)` does not support .* capture stateful .* `Dataset.make_initializable_iterator"):
         dataset.make_one_shot_iterator()
+    assert iterator.string_handle() is iterator.string_handle() and iterator.string_handle("named").op.name == "named"
 
 
 def test_errors_in_functions_go_by():

@@ -121,3 +121,16 @@ def test_what_is_refused(session, op, change):
     given.update(change, select_cols=np.array(change.get("select_cols", []), np.int64))
     with pytest.raises(tf.errors.InvalidArgumentError):
         session.run(op(**given, output_shapes=[[], []]))
+
+
+def test_names_and_types_are_guessed_of_gzip_files(session, tmp_path):
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"x,y\n1,2.5\n3,a\n"))
+    make = tf.data.experimental.make_csv_dataset
+    made = make(str(tmp_path / "a.csv"), 2, num_epochs=1, shuffle=False, compression_type="GZIP")
+    assert made.output_types == {"x": tf.int32, "y": tf.string}
+    (row,) = [session.run(made.make_one_shot_iterator().get_next())]
+    assert row["x"].tolist() == [1, 3] and row["y"].tolist() == [b"2.5", b"a"]
+    with pytest.raises(ValueError, match="neither is guessed"):
+        make(str(tmp_path / "a.csv"), 2, compression_type="ZLIB")
+    with pytest.raises(ValueError, match="2 column_defaults for 1 columns"):
+        make(str(tmp_path / "a.csv"), 2, column_defaults=[tf.int32, tf.int32], column_names=["x", "y", "z"], select_columns=["x"])

@@ -11,6 +11,7 @@ from millrace.framework import dtypes
 from millrace.ops import gen_ops
 
 Dataset = tf.data.Dataset
+WRONG = "InvalidArgumentError"
 NUMBERS = ([tf.int64], [tf.TensorShape(None)])
 
 
@@ -56,6 +57,8 @@ def test_rows(session):
         assert found(session, unbatch(Dataset.from_tensor_slices(np.arange(6).reshape(2, 3))._variant, *NUMBERS)) == list(range(6))
         assert found(session, unbatch(Dataset.range(2)._variant, *NUMBERS)) == ["InvalidArgumentError"] * 2
     uneven = Dataset.from_tensors((np.arange(3), np.arange(2)))
+    with pytest.raises(ValueError):
+        uneven.unbatch()
     two = Dataset(gen_ops.unbatch_dataset(uneven._variant, [tf.int64] * 2, [tf.TensorShape(None)] * 2), (tf.TensorSpec(None, tf.int64),) * 2)
     assert found(session, two) == ["InvalidArgumentError"]
 
@@ -72,6 +75,22 @@ def test_windows_that_fail_are_followed_by_the_next(session):
     for sizes in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (2**62, 1, 4)]:
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.run(gen_ops.sliding_window_dataset(Dataset.range(2)._variant, *sizes, *NUMBERS))
+
+
+@pytest.mark.parametrize(
+    "bad,size,shift,stride,drop,wanted",
+    [
+        ([2], 2, 1, 1, True, [[0, 1], WRONG, WRONG, [3, 4], [4, 5], [5, 6], [6, 7]]),
+        ([2], 2, 2, 1, False, [[0, 1], WRONG, [4, 5], [6, 7]]),
+        ([1], 2, 2, 2, True, [[0, 2], [2, 4], [4, 6]]),
+        ([7], 3, 3, 1, False, [[0, 1, 2], [3, 4, 5], WRONG]),
+        ([6, 7], 3, 3, 1, False, [[0, 1, 2], [3, 4, 5], WRONG]),
+        ([2, 7], 2, 3, 1, False, [[0, 1], [3, 4], WRONG]),
+    ],
+)
+def test_an_error_is_one_of_the_windows_that_hold_it(session, bad, size, shift, stride, drop, wanted):
+    windows = Dataset.range(8).map(failing(*bad)).window(size, shift, stride, drop)
+    assert found(session, windows.flat_map(lambda window: window.batch(size))) == wanted
 
 
 def test_dense_rows_as_sparse_batches(session):

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import itertools
 from typing import Any, Iterator, List, Optional
 
@@ -98,9 +100,16 @@ def _guessed_defaults(rows: Iterator[List[str]], columns: List[int], na_value: s
     return [constant([""] if kind in (None, dtypes.string) else [0], kind or dtypes.string) for kind in found]
 
 
-def _rows(files: List[str], delimiter: str, use_quote_delim: bool, header: bool) -> Iterator[List[str]]:
+def _opened(name: str, compression: Optional[str]) -> Any:
+    if compression != "GZIP":
+        return gfile.GFile(name, "r")
+    with gfile.GFile(name, "rb") as packed:
+        return io.StringIO(gzip.decompress(packed.read()).decode(), newline="")
+
+
+def _rows(files: List[str], delimiter: str, use_quote_delim: bool, header: bool, compression: Optional[str] = None) -> Iterator[List[str]]:
     for name in files:
-        with gfile.GFile(name, "r") as opened:
+        with _opened(name, compression) as opened:
             found = csv.reader(opened, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE)
             yield from itertools.islice(found, 1 if header else 0, None)
 
@@ -131,20 +140,20 @@ def make_csv_dataset(
 
     Types come from column_defaults, or else from the first num_rows_for_inference lines (all of them: None). num_parallel_reads files are
     read in turns, always in the same order: `sloppy` would allow others. With ignore_errors, lines that cannot be read are left out.
-    Raises: ValueError where no files match, names are repeated or unknown, or compressed files leave types or names to be guessed.
+    Raises: ValueError where no files match, names are repeated or unknown, or files that zlib compressed leave types or names to be guessed.
     """
     del sloppy  # it allows another order, which no value asks for
     files = sorted(f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p))
     if not files:
         raise at_user_line(ValueError("No files match `file_pattern` %s." % (file_pattern,)))
-    if compression_type and (column_names is None or column_defaults is None):
+    if compression_type not in (None, "", "GZIP") and (column_names is None or column_defaults is None):
         raise at_user_line(ValueError("compression_type=%r needs column_names and column_defaults: neither is guessed." % compression_type))
     if column_names is None:
         if not header:
             raise at_user_line(ValueError("Cannot infer column names without a header line."))
-        column_names = next(_rows(files[:1], field_delim, use_quote_delim, False), [])
+        column_names = next(_rows(files[:1], field_delim, use_quote_delim, False, compression_type), [])
         for name in files[1:]:
-            if next(_rows([name], field_delim, use_quote_delim, False), []) != column_names:
+            if next(_rows([name], field_delim, use_quote_delim, False, compression_type), []) != column_names:
                 raise at_user_line(ValueError("All CSV files must have the same column names in their first lines: %s and %s differ." % (files[0], name)))
     if len(set(column_names)) != len(column_names):
         raise at_user_line(ValueError("Cannot have duplicate column names."))
@@ -153,10 +162,10 @@ def make_csv_dataset(
         columns = sorted(c if isinstance(c, int) else column_names.index(c) for c in select_columns)
     names = [column_names[c] for c in columns]
     if column_defaults is None:
-        seen = itertools.islice(_rows(files, field_delim, use_quote_delim, header), num_rows_for_inference)
+        seen = itertools.islice(_rows(files, field_delim, use_quote_delim, header, compression_type), num_rows_for_inference)
         defaults = _guessed_defaults(seen, columns, na_value)
     else:
-        defaults = list(column_defaults) if len(column_defaults) == len(names) else [column_defaults[c] for c in columns]
+        defaults = list(column_defaults)
     if len(defaults) != len(names):
         raise at_user_line(ValueError("There are %d column_defaults for %d columns." % (len(defaults), len(names))))
     if label_name is not None and label_name not in names:

@@ -326,6 +326,10 @@ class Dataset:
         for part in parts:
             if isinstance(part, DatasetSpec):
                 raise at_user_line(TypeError("A data set has no rows: use flat_map."))
+        count = TensorShape([None])
+        for part in parts:
+            if part.shape.ndims:
+                count = count.merge_with(part.shape[:1])
         rows = self
         if not all(isinstance(part, TensorSpec) for part in parts):
             rows = self.map(lambda *element: tuple(components.encoded_rows(part) for part in structure.flatten(element)))

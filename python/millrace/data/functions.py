@@ -138,8 +138,9 @@ def factory(variant: Tensor) -> str:
         if operation.type in _STATE:
             raise at_user_line(
                 ValueError(
-                    "Failed to create a one-shot iterator for a dataset. `Dataset.make_initializable_iterator()` is more appropriate: the dataset needs '%s' (%s), "
-                    "which is state or is fed." % (operation.name, operation.type)
+                    "Failed to create a one-shot iterator for a dataset. `Dataset.make_one_shot_iterator()` does not support datasets that capture stateful "
+                    "objects or what is fed, as this one does with '%s' (%s). `Dataset.make_initializable_iterator()` is more appropriate."
+                    % (operation.name, operation.type)
                 )
             )
     return _define(variant.graph, "Dataset_factory", [], [variant], body)

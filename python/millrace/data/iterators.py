@@ -19,6 +19,7 @@ class Iterator:
 
     def __init__(self, iterator_resource: Tensor, initializer: Optional[Operation], element_spec: Any) -> None:
         self._iterator_resource, self._initializer, self._element_spec = iterator_resource, initializer, element_spec
+        self._string_handle: Optional[Tensor] = None
 
     def __repr__(self) -> str:
         return "<Iterator shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
@@ -69,7 +70,11 @@ class Iterator:
 
     def string_handle(self, name: Optional[str] = None) -> Tensor:
         """A string that names it in its session."""
-        return gen_ops.iterator_to_string_handle(self._iterator_resource, name=name)
+        if name is not None:
+            return gen_ops.iterator_to_string_handle(self._iterator_resource, name=name)
+        if self._string_handle is None:
+            self._string_handle = gen_ops.iterator_to_string_handle(self._iterator_resource)
+        return self._string_handle
 
     output_types = property(lambda self: components.types_of(self._element_spec), doc="The types of an element's components.")
     output_shapes = property(lambda self: components.shapes_of(self._element_spec), doc="The shapes of an element's components.")

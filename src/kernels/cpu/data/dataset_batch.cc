@@ -256,9 +256,11 @@ class WindowDataset final : public Dataset {
       const Windows& w = dataset_->windows_;
       while (input_ && (to_skip_ > 0 || static_cast<int64_t>(buffer_.size()) < w.span())) {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
-        Element next;
-        MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, &next));
-        if (!found) {
+        Slot next;
+        const StatusOr<bool> found = input_->Next(ctx, &next.element);
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        next.status = found.status();
+        if (found.ok() && !*found) {
           input_.reset();
         } else if (to_skip_ > 0) {
           --to_skip_;
@@ -269,12 +271,16 @@ class WindowDataset final : public Dataset {
       const int64_t have = static_cast<int64_t>(buffer_.size());
       if (have == 0 || (w.drop_remainder && have < w.span())) return false;
       std::vector<Element> window;
+      Status failed;  // of the first element that failed
       for (int64_t i = 0; i < std::min(have, w.span()); i += w.stride) {
-        window.push_back(buffer_[static_cast<size_t>(i)]);
+        const Slot& slot = buffer_[static_cast<size_t>(i)];
+        failed.Update(slot.status);
+        window.push_back(slot.element);
       }
       const int64_t drop = std::min(have, w.shift);
       buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(drop));
       to_skip_ = w.shift - drop;
+      MR_RETURN_IF_ERROR(failed);
       if (w.stacked) {
         MR_ASSIGN_OR_RETURN(*element, StackElementRows(window, dataset_->input_->spec().types));
         return true;
@@ -284,6 +290,11 @@ class WindowDataset final : public Dataset {
     }
 
    private:
+    // What the input gave. An error is one of the windows that hold it; one that lies in none is passed over.
+    struct Slot {
+      Status status;
+      Element element;
+    };
     // Each component as a data set of its own.
     Status ListComponents(const std::vector<Element>& window, Element* lists) const {
       const ElementSpec& inner = dataset_->input_->spec();
@@ -303,7 +314,7 @@ class WindowDataset final : public Dataset {
 
     const RefPtr<const WindowDataset> dataset_;
     DataIteratorPtr input_;  // null: it has ended
-    std::vector<Element> buffer_;
+    std::vector<Slot> buffer_;
     int64_t to_skip_ = 0;
   };
 

@@ -128,3 +128,28 @@ def test_mixtures_are_of_one_type():
         experimental.sample_from_datasets([Dataset.from_tensors(0), Dataset.from_tensors(0.0)])
     with pytest.raises(TypeError, match="must return a `Dataset`"):
         experimental.make_batched_features_dataset("a", 2, {"x": tf.FixedLenFeature([], tf.int64)}, reader=lambda name: name)
+
+
+def test_records_are_written(session, tmp_path):
+    path = str(tmp_path / "a")
+    texts = Dataset.from_tensor_slices(["a", "", "ccc"])
+    for write, kind in [(gen_ops.dataset_to_tf_record, "GZIP"), (gen_ops.experimental_dataset_to_tf_record, "")]:
+        session.run(write(texts._variant, path, kind))
+        assert found(session, tf.data.TFRecordDataset(path, kind)) == [b"a", b"", b"ccc"]
+    for dataset, file, kind in [(Dataset.range(2), path, ""), (texts.batch(2), path, ""), (texts, path, "BZ"), (texts, "/no/such/folder/a", "")]:
+        with pytest.raises(tf.errors.OpError):
+            session.run(gen_ops.dataset_to_tf_record(dataset._variant, file, kind))
+
+
+def test_data_sets_of_graphs(session):
+    graph = session.run(gen_ops.dataset_to_graph(Dataset.range(4).map(lambda x: x * x)._variant))
+    fed = tf.placeholder(tf.string, [])
+    iterator = Dataset(gen_ops.dataset_from_graph(fed), tf.TensorSpec([], tf.int64)).make_initializable_iterator()
+    following = iterator.get_next()
+    session.run(iterator.initializer, {fed: graph})
+    assert [session.run(following) for _ in range(4)] == [0, 1, 4, 9]
+    for broken in (b"", b"nonsense", graph[:-20]):
+        with pytest.raises(tf.errors.OpError):
+            session.run(iterator.initializer, {fed: broken})
+    for name in (gen_ops.iterator_get_device, gen_ops.experimental_iterator_get_device):
+        assert session.run(name(iterator._iterator_resource)).endswith(b"CPU:0")

@@ -132,8 +132,12 @@ REASONS: dict[str, str] = {
     **{before + name + "Dataset": _PIPELINE_OPS for name in _OF_TWO_NAMES.split() for before in ("", "Experimental")},
     **{"Experimental" + name + "Dataset": _PIPELINE_OPS for name in _OF_A_SECOND_NAME.split()},
     **dict.fromkeys("RaggedTensorToVariant RaggedTensorFromVariant".split(), "variants: python/tests/test_data_components.py"),
-    **{before + name: _PIPELINE_OPS for name in "ThreadPoolHandle StatsAggregatorHandle StatsAggregatorSummary".split() for before in ("", "Experimental")},
-    **dict.fromkeys("SamplingDataset SnapshotDataset".split(), _PIPELINE_OPS),
+    **{
+        before + name: _PIPELINE_OPS
+        for name in "ThreadPoolHandle StatsAggregatorHandle StatsAggregatorSummary DatasetToTFRecord IteratorGetDevice".split()
+        for before in ("", "Experimental")
+    },
+    **dict.fromkeys("SamplingDataset SnapshotDataset DatasetFromGraph".split(), _PIPELINE_OPS),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
     **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),
     **dict.fromkeys(_QUEUE_OPS, _QUEUES),

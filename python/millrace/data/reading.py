@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from typing import Any, Dict, Iterator as Values, Optional
+from typing import Any, Iterator as Values, Optional
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, control_dependencies, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops
-from millrace.ops.script_ops import py_func
-from millrace.python_io import TFRecordOptions, TFRecordWriter as Writer
+from millrace.python_io import TFRecordOptions
 from millrace.train.checkpoint_management import get_checkpoint_state
 from millrace.train.hooks import CheckpointSaverHook, SessionRunHook
 from millrace.train.saveable import SaveableObject, SaveSpec
@@ -72,30 +71,7 @@ class TFRecordWriter:
                     % (dataset.output_shapes, dataset.output_types)
                 )
             )
-        open_files: Dict[int, Any] = {}
-        numbers = itertools.count(1)
-
-        def begin(path: bytes) -> np.int64:
-            number = next(numbers)
-            open_files[number] = Writer(path.decode(), TFRecordOptions(self._compression))  # type: ignore[arg-type]
-            return np.int64(number)
-
-        def add(number: Any, record: bytes) -> np.int64:
-            open_files[int(number)].write(record)
-            return np.int64(number)
-
-        def end(number: Any) -> np.bool_:
-            open_files.pop(int(number)).close()
-            return np.bool_(True)
-
-        def added(number: Any, record: Any) -> Any:
-            made = py_func(add, [number, record], dtypes.int64)
-            made.set_shape([])
-            return made
-
-        first = py_func(begin, [self._filename], dtypes.int64)
-        first.set_shape([])
-        return py_func(end, [dataset.reduce(first, added)], dtypes.bool).op
+        return gen_ops.dataset_to_tf_record(dataset._variant, self._filename, self._compression)  # type: ignore[no-any-return]
 
 
 _numbers = itertools.count()

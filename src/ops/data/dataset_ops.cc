@@ -326,6 +326,9 @@ void AddIterators(const Declarer& add) {
   add("DatasetToGraph(input_dataset:var) -> (graph:str) | +stateful_whitelist:list(string)>=0=[]",
       "The nodes that made the data set, as a GraphDef that ends with a _Retval of it; what they took are constants. "
       "Unimplemented where they took resources.");
+  add("DatasetFromGraph(graph_def:str) -> (handle:var)",
+      "The data set whose graph DatasetToGraph has given. InvalidArgument where it is none.")
+      .Traits({OpTrait::kWaits, OpTrait::kNeverFolds});
   add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),
       "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape)
       .Traits({OpTrait::kWaits});

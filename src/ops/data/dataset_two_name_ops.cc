@@ -13,6 +13,11 @@ Status VectorBesideShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
+Status ScalarsShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return absl::OkStatus();
+}
+
 Status PatternsShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
   return ScalarShape(c);
@@ -171,6 +176,13 @@ void AddFiles(const Declarer& add) {
       "field that is empty, or na_value, gets its default; InvalidArgument where that is empty. With `header`, the "
       "first record of each file is left out.",
       CsvShape);
+  for (const char* op : {"DatasetToTFRecord", "ExperimentalDatasetToTFRecord"}) {
+    add(absl::StrCat(op, "(input_dataset:var, filename:str, compression_type:str) -> () | | S"),
+        "Writes the elements, scalar strings, to a record file. `compression_type` is \"\", \"ZLIB\" or \"GZIP\".",
+        ScalarsShape)
+        .Traits({OpTrait::kWaits});
+  }
+  add.ByTwoNames("IteratorGetDevice(resource:res) -> (device:str) | | S", "The name of the device of an iterator.");
   add.ByTwoNames(absl::StrCat("LMDBDataset(filenames:str) -> (handle:var) | ", kOut, " | S"),
                  "Unimplemented: LMDB files cannot be read.", PatternsShape);
   add.ByTwoNames(

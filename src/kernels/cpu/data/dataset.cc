@@ -282,6 +282,7 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetRowKernels(registry);
   RegisterDatasetReducerKernels(registry);
   RegisterDatasetHintKernels(registry);
+  RegisterDatasetFileKernels(registry);
   RegisterDatasetStatsKernels(registry);
   RegisterDatasetCsvKernels(registry);
   RegisterDatasetMapAndBatchKernels(registry);

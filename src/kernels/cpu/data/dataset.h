@@ -182,6 +182,7 @@ void RegisterDatasetStatefulKernels(KernelRegistry& registry);
 void RegisterDatasetRowKernels(KernelRegistry& registry);
 void RegisterDatasetReducerKernels(KernelRegistry& registry);
 void RegisterDatasetHintKernels(KernelRegistry& registry);
+void RegisterDatasetFileKernels(KernelRegistry& registry);
 void RegisterDatasetStatsKernels(KernelRegistry& registry);
 void RegisterDatasetCsvKernels(KernelRegistry& registry);
 void RegisterDatasetMapAndBatchKernels(KernelRegistry& registry);

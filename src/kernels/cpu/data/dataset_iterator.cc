@@ -262,6 +262,13 @@ void RegisterDatasetIteratorKernels(KernelRegistry& r) {
   for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
     r.Add<FromStringHandleKernel>({.op = op});
   }
+  for (const char* op : {"IteratorGetDevice", "ExperimentalIteratorGetDevice"}) {
+    r.AddFn({.op = op}, [](KernelContext& ctx) -> Status {
+      MR_RETURN_IF_ERROR(FindResource<IteratorResource>(ctx, 0).status());
+      ctx.set_output(0, Tensor::Scalar(TString(ctx.device().name())));
+      return absl::OkStatus();
+    });
+  }
   // The iterator goes with its last handle.
   r.AddFn({.op = "DeleteIterator"}, [](KernelContext&) -> Status { return absl::OkStatus(); });
   for (const char* op : {"WrapDatasetVariant", "UnwrapDatasetVariant"}) r.AddFn({.op = op}, PassOn);

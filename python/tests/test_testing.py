@@ -88,6 +88,8 @@ CLOSE = [
     (lambda t: t.assertStartsWith("abc", "b"), False),
     (lambda t: t.assertProtoEquals("name: 'a' op: 'B'", tf.NodeDef(name="a", op="B")), True),
     (lambda t: t.assertProtoEquals("name: 'a' op: 'C'", tf.NodeDef(name="a", op="B")), False),
+    (lambda t: t.assertProtoEquals("value: 0.0987604", tf.train.FloatList(value=[0.0987601])), True),  # to six decimals
+    (lambda t: t.assertProtoEquals("value: 0.098761", tf.train.FloatList(value=[0.0987604])), False),
     (lambda t: t.assertProtoEqualsVersion("", tf.Graph().as_graph_def()), True),
 ]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-_FLOATS = ("float", "double")
+_DECIMALS = {"float": 6, "double": 7}
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -15,21 +15,18 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def normalize(message: Any) -> Any:
-    """Rounds floating point fields to six digits, so that text and computed numbers compare; the message."""
+    """Rounds floating point fields to six or seven decimals, so that text and computed numbers compare; the message."""
     for field, value in message.ListFields():
         if field.message is not None:
             for part in value.values() if field.key_kind else value if field.repeated else (value,):
                 normalize(part)
-        elif field.kind in _FLOATS and not field.key_kind:
+        elif field.kind in _DECIMALS and not field.key_kind:
+            decimals = _DECIMALS[field.kind]
             if field.repeated:
-                value[:] = [_rounded(v) for v in value]
+                value[:] = [round(v, decimals) for v in value]
             else:
-                setattr(message, field.name, _rounded(value))
+                setattr(message, field.name, round(value, decimals))
     return message
-
-
-def _rounded(value: float) -> float:
-    return float("%.6g" % value)
 
 
 def assert_equal(test: Any, a: Any, b: Any, check_initialized: bool = True, normalize_numbers: bool = False, msg: Any = None) -> None:

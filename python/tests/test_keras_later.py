@@ -359,3 +359,7 @@ def test_a_layers_config_names_glorots_initializers():
     assert config == {"class_name": "GlorotUniform", "config": {"seed": None, "dtype": "float32"}}
     assert isinstance(tf.keras.initializers.get(config), tf.keras.initializers.glorot_uniform)
     assert tf.glorot_normal_initializer(3).get_config() == {"seed": 3, "dtype": "float32"}
+
+
+def test_programs_print_the_version():
+    assert tf.keras.__version__ == "2.2.4-tf"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # at run time __getattr__ finds them
     from millrace.keras.models import Model, Sequential
 del TYPE_CHECKING
 
+__version__ = "2.2.4-tf"  # whose interface this is: that of TensorFlow 1.15
+
 
 def __getattr__(name: str) -> _Any:
     if name.startswith("__"):

@@ -109,16 +109,34 @@ void Variable::Assign(Tensor value) {
   ReleasePrepared(value.buffer());
 }
 
-StatusOr<Tensor*> Variable::ExclusiveLocked() {
+StatusOr<bool> Variable::MayChangeInPlace() {
   CloseGate();  // until somebody reads under the lock
   if (!value_.IsInitialized()) return FailedPrecondition("the variable has no value yet");
   ReleasePrepared(value_.buffer());
-  const bool is_alone = value_.OwnsBufferAlone();
-  if (is_alone && !SharedMemory::Instance().WantsToMove(value_)) return &value_;
-  if (!SharedMemory::Instance().CopyOf(value_, &value_) && !is_alone) {
+  return value_.OwnsBufferAlone() && !SharedMemory::Instance().WantsToMove(value_);
+}
+
+StatusOr<Tensor*> Variable::ExclusiveLocked() {
+  MR_ASSIGN_OR_RETURN(const bool in_place, MayChangeInPlace());
+  if (in_place) return &value_;
+  if (!SharedMemory::Instance().CopyOf(value_, &value_) && !value_.OwnsBufferAlone()) {
     MR_ASSIGN_OR_RETURN(value_, value_.Clone());
   }
   return &value_;
+}
+
+Status Variable::Rewrite(absl::FunctionRef<Status(const Tensor& before, Tensor* after)> fn) {
+  absl::MutexLock lock(&mu_);
+  MR_ASSIGN_OR_RETURN(const bool in_place, MayChangeInPlace());
+  if (in_place) return fn(value_, &value_);
+  Tensor after;
+  if (!SharedMemory::Instance().MakeRoomFor(value_, &after)) {
+    if (value_.OwnsBufferAlone()) return fn(value_, &value_);
+    MR_ASSIGN_OR_RETURN(after, Tensor::Make(value_.dtype(), value_.shape()));
+  }
+  MR_RETURN_IF_ERROR(fn(value_, &after));
+  value_ = std::move(after);
+  return absl::OkStatus();
 }
 
 Status Variable::Update(absl::FunctionRef<Status(Tensor* value)> fn) {

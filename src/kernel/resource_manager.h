@@ -104,6 +104,9 @@ class Variable : public Resource {
   // `fn` may change *value in place (its buffer is held by nobody else) or replace it. Runs under the lock.
   // FailedPrecondition when there is no value yet.
   Status Update(absl::FunctionRef<Status(Tensor* value)> fn);
+  // The same for a change of all elements: `fn` makes `*after` of `before`. Both are the value, unless others hold
+  // that: then nothing is copied first, and `*after` is memory that is to be filled. Of plain types.
+  Status Rewrite(absl::FunctionRef<Status(const Tensor& before, Tensor* after)> fn);
   absl::Mutex& mu() const ABSL_LOCK_RETURNED(mu_) { return mu_; }
   // For updates of several variables at once: lock mu() in address order, then use this.
   StatusOr<Tensor*> ExclusiveLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -120,6 +123,8 @@ class Variable : public Resource {
     std::atomic<uint32_t>& gate;
   };
   void ReadUnderLock(Tensor* value) const;
+  // Whether the value may be changed where it is. FailedPrecondition when there is none yet.
+  StatusOr<bool> MayChangeInPlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseGate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const DType dtype_;

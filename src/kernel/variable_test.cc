@@ -47,6 +47,32 @@ TEST(Variable, AValueReadDoesNotChange) {
   EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
 }
 
+// Where others hold the value, what comes of it goes at once to where it is to be.
+TEST(Variable, ARewriteCopiesNothing) {
+  Variable v(DType::kInt32, PartialShape::Unknown());
+  EXPECT_TRUE(absl::IsFailedPrecondition(v.Rewrite([](const Tensor&, Tensor*) { return absl::OkStatus(); })));
+  v.Assign(Filled(1));
+  bool was_in_place = false;
+  const auto add_one = [&was_in_place](const Tensor& before, Tensor* after) {
+    was_in_place = before.raw() == after->raw();
+    for (int64_t i = 0; i < kElements; ++i) after->mutable_data<int32_t>()[i] = before.data<int32_t>()[i] + 1;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(v.Rewrite(add_one).ok());
+  EXPECT_TRUE(was_in_place);
+  const Tensor held = v.ReadOrEmpty();
+  ASSERT_TRUE(v.Rewrite(add_one).ok());
+  EXPECT_FALSE(was_in_place);
+  EXPECT_EQ(*held.data<int32_t>(), 2);
+  const Tensor still_held = v.ReadOrEmpty();
+  EXPECT_EQ(*still_held.data<int32_t>(), 3);
+  EXPECT_TRUE(absl::IsUnknown(v.Rewrite([](const Tensor&, Tensor* after) {
+    *after->mutable_data<int32_t>() = 7;
+    return absl::UnknownError("it did not work");
+  }))) << "of memory that nobody sees";
+  EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 3);
+}
+
 // So that it need not be copied when it is sent again.
 TEST(Variable, WhatIsSentToOtherProcessesMovesWhereTheyCanReadIt) {
   SharedMemory::Instance().BeginToServe();

@@ -192,13 +192,16 @@ bool SharedMemory::WantsToMove(const Tensor& t) const {
          IsLarge(t.dtype(), t.shape(), &bytes) && WasSent(*t.buffer());
 }
 
-bool SharedMemory::CopyOf(const Tensor& t, Tensor* copy) {
+bool SharedMemory::MakeRoomFor(const Tensor& t, Tensor* out) {
   size_t bytes = 0;
   if (!is_serving_.load(std::memory_order_relaxed) || !IsLarge(t.dtype(), t.shape(), &bytes)) return false;
-  if (!WantsToMove(t) && !Find(BytesOf(t))) return false;
+  return (WantsToMove(t) || Find(BytesOf(t))) && MakeTensor(t.dtype(), t.shape(), out);
+}
+
+bool SharedMemory::CopyOf(const Tensor& t, Tensor* copy) {
   Tensor made;
-  if (!MakeTensor(t.dtype(), t.shape(), &made)) return false;
-  std::memcpy(made.mutable_raw(), t.raw(), bytes);
+  if (!MakeRoomFor(t, &made)) return false;
+  std::memcpy(made.mutable_raw(), t.raw(), t.TotalBytes());
   *copy = std::move(made);
   return true;
 }

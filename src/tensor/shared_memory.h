@@ -73,7 +73,9 @@ class SharedMemory {
   bool MakeTensor(DType dtype, const Shape& shape, Tensor* out);
   // Whether `t`, which lies elsewhere, would better be here: it has been sent to other processes.
   bool WantsToMove(const Tensor& t) const;
-  // A copy of `t` here, if that is here or wants to be and there is room. False: `copy` is as it was.
+  // Memory here for another value of `t`, if that is here or wants to be and there is room. False: `out` is as it was.
+  bool MakeRoomFor(const Tensor& t, Tensor* out);
+  // The same, with what `t` has.
   bool CopyOf(const Tensor& t, Tensor* copy);
 
  private:

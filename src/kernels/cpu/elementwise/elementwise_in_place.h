@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An element-wise op of two operands as an update of memory, for kernels that collect sums: to[i] = to[i] op by[i],
+// An element-wise op of two operands as an update of memory, for kernels that collect sums: to[i] = from[i] op by[i],
 // with the tile functions and so the arithmetic of the op itself.
 #pragma once
 
@@ -15,7 +15,10 @@ class InPlaceOp {
     if (IsNumber(dtype)) tile_ = ResolveTile(op, dtype);
   }
   explicit operator bool() const { return static_cast<bool>(tile_); }
-  void operator()(void* to, const void* by, int64_t n) const { RunBinary(tile_, BinaryForm::kVV, to, by, to, n); }
+  void operator()(void* to, const void* by, int64_t n) const { (*this)(to, to, by, n); }
+  void operator()(void* to, const void* from, const void* by, int64_t n) const {
+    RunBinary(tile_, BinaryForm::kVV, from, by, to, n);
+  }
   double cost() const { return static_cast<double>(tile_.fn->cost); }  // about nanoseconds per element
 
  private:

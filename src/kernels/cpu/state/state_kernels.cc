@@ -136,16 +136,17 @@ template <bool kAdd>
 Status AddTo(const KernelContext& ctx, Variable& v, const Tensor& by) {
   const InPlaceOp change(kAdd ? "Add" : "Sub", by.dtype());
   if (!change) return Unimplemented("no addition for ", DTypeName(by.dtype()));
-  return v.Update([&](Tensor* value) -> Status {
-    if (value->dtype() != by.dtype() || value->shape() != by.shape()) {
-      return InvalidArgument("node '", ctx.node_name(), "' changes a variable of ", DTypeName(value->dtype()),
-                             value->shape().ToString(), " by ", DTypeName(by.dtype()), by.shape().ToString());
+  return v.Rewrite([&](const Tensor& before, Tensor* after) -> Status {
+    if (before.dtype() != by.dtype() || before.shape() != by.shape()) {
+      return InvalidArgument("node '", ctx.node_name(), "' changes a variable of ", DTypeName(before.dtype()),
+                             before.shape().ToString(), " by ", DTypeName(by.dtype()), by.shape().ToString());
     }
-    char* to = static_cast<char*>(value->mutable_raw());
-    const char* from = static_cast<const char*>(by.raw());
+    char* const to = static_cast<char*>(after->mutable_raw());
+    const auto *from = static_cast<const char*>(before.raw()), *change_by = static_cast<const char*>(by.raw());
     const auto bytes = static_cast<int64_t>(DTypeSize(by.dtype()));
     ctx.ParallelFor(by.num_elements(), change.cost(), [&](int64_t begin, int64_t end) {
-      change(to + begin * bytes, from + begin * bytes, end - begin);
+      const int64_t at = begin * bytes;
+      change(to + at, from + at, change_by + at, end - begin);
     });
     return absl::OkStatus();
   });

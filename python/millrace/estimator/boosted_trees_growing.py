@@ -165,10 +165,15 @@ class Grower:
             )
             for all_features, of_group in zip(lists, found):
                 all_features.extend(of_group)
+        node_ids, gains, thresholds, left, right = lists
         return trees.update_ensemble(  # type: ignore[return-value]
             self._ensemble.resource_handle,
             [feature for members in self._groups for feature in members.features],
-            *lists,
+            node_ids,
+            gains,
+            thresholds,
+            left,
+            right,
             max_depth=self._hparams.max_depth,
             learning_rate=self._hparams.learning_rate,
             pruning_mode=self._pruning,

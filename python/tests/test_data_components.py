@@ -167,6 +167,7 @@ def test_a_list_is_one_component_of_an_element():
 def test_options_that_contradict_each_other_are_refused():
     one, other = tf.data.Options(), tf.data.Options()
     one.experimental_optimization.autotune = True
+    one.experimental_optimization.map_vectorization.enabled = True
     other.experimental_deterministic = False
     both = Dataset.range(1).with_options(one).with_options(other).options()
     assert both.experimental_optimization.autotune and both.experimental_deterministic is False

@@ -55,27 +55,29 @@ class MapVectorizationOptions(_Hints):
 class OptimizationOptions(_Hints):
     """Which rewritings of pipelines are wanted; none are made."""
 
-    _names = dict.fromkeys(
-        [
-            "apply_default_optimizations",
-            "autotune",
-            "autotune_algorithm",
-            "autotune_buffers",
-            "autotune_cpu_budget",
-            "filter_fusion",
-            "filter_with_random_uniform_fusion",
-            "hoist_random_uniform",
-            "map_and_batch_fusion",
-            "map_and_filter_fusion",
-            "map_fusion",
-            "map_parallelization",
-            "map_vectorization",
-            "noop_elimination",
-            "parallel_batch",
-            "prefetch_to_device",
-            "shuffle_and_repeat_fusion",
-        ]
-    )
+    _names = {
+        **dict.fromkeys(
+            [
+                "apply_default_optimizations",
+                "autotune",
+                "autotune_algorithm",
+                "autotune_buffers",
+                "autotune_cpu_budget",
+                "filter_fusion",
+                "filter_with_random_uniform_fusion",
+                "hoist_random_uniform",
+                "map_and_batch_fusion",
+                "map_and_filter_fusion",
+                "map_fusion",
+                "map_parallelization",
+                "noop_elimination",
+                "parallel_batch",
+                "prefetch_to_device",
+                "shuffle_and_repeat_fusion",
+            ]
+        ),
+        "map_vectorization": MapVectorizationOptions,
+    }
 
 
 class ThreadingOptions(_Hints):

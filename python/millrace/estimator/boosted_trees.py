@@ -147,7 +147,7 @@ class _Training:
         else:
             update = grow()
         with control_dependencies([update]):
-            ops += [update, get_or_create_global_step().assign_add(1).op]
+            ops += [update, get_or_create_global_step().assign_add(1).op]  # type: ignore[no-untyped-call]
         return group(*ops, name="grow_op")
 
     def _add_quantiles(self, weight_column: Any) -> Any:

@@ -148,8 +148,8 @@ class Grower:
             return are_ready.assign(True).op  # type: ignore[no-any-return]
 
     def _center(self, is_needed: Variable, gradient: Any, hessian: Any) -> Operation:
-        handle, means = self._ensemble.resource_handle, [array_ops.expand_dims(mean, 0) for mean in (gradient, hessian)]
-        return is_needed.assign(trees.center_bias(handle, *means, l1=self._hparams.l1, l2=self._hparams.l2)).op  # type: ignore[no-any-return]
+        gradients, hessians = (array_ops.expand_dims(mean, 0) for mean in (gradient, hessian))
+        return is_needed.assign(trees.center_bias(self._ensemble.resource_handle, gradients, hessians, l1=self._hparams.l1, l2=self._hparams.l2)).op  # type: ignore[no-any-return]
 
     def _add_layer(self, summaries: List[Any], nodes_range: Any) -> Operation:
         lists: List[List[Any]] = [[], [], [], [], []]

@@ -82,7 +82,7 @@ class QuantileAccumulator(_Resource):
 
     def __init__(self, epsilon: float, num_streams: int, num_quantiles: int, name: Optional[str] = None, max_elements: Optional[int] = None) -> None:
         self._eps, self._num_streams, self._num_quantiles = epsilon, num_streams, num_quantiles
-        options = {} if max_elements is None else {"max_elements": max_elements}
+        options: Dict[str, Any] = {} if max_elements is None else {"max_elements": max_elements}
         with name_scope(name, "QuantileAccumulator") as scope:
             handle = quantile_resource_handle_op(container="", shared_name=scope, name=scope)
             super().__init__(handle, create_quantile_stream_resource(handle, epsilon, num_streams, **options))
@@ -124,7 +124,8 @@ class _TreeEnsembleSaveable(SaveableObject):
     def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
         del restored_shapes  # both are scalars
         with control_dependencies([self._create]):
-            return gen_ops.boosted_trees_deserialize_ensemble(self._handle, *restored_tensors)  # type: ignore[return-value]
+            stamp, serialized = restored_tensors
+            return gen_ops.boosted_trees_deserialize_ensemble(self._handle, stamp, serialized)  # type: ignore[return-value]
 
 
 class TreeEnsemble(_Resource):

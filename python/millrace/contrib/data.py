@@ -75,8 +75,9 @@ def sliding_window_batch(window_size: Any, stride: Any = None, window_shift: Any
 
     def apply(dataset: Dataset) -> Dataset:
         specs = _structure.mapped(lambda spec: _components.batched(spec, None), dataset.element_spec)
-        sizes = [_int64(size) for size in (window_size, shift, window_stride)]
-        return Dataset(_gen_ops.sliding_window_dataset(dataset._variant, *sizes, *_components.flat(specs)), specs)
+        types, shapes = _components.flat(specs)
+        size, by, step = (_int64(number) for number in (window_size, shift, window_stride))
+        return Dataset(_gen_ops.sliding_window_dataset(dataset._variant, size, by, step, types, shapes), specs)
 
     return apply
 

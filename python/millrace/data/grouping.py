@@ -75,7 +75,8 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
         final = Function(reducer.finalize_func, "Dataset_finalize", state, _converted)
         made = components.specs_of(final.returned)
         functions = (key, init, reduced, final)
-        variant = gen_ops.group_by_reducer_dataset(dataset._variant, *(f.captured for f in functions), *(f.name for f in functions), *components.flat(made))
+        given = [f.captured for f in functions] + [f.name for f in functions]
+        variant = gen_ops.group_by_reducer_dataset(dataset._variant, *given, *components.flat(made))  # type: ignore[arg-type,call-arg]
         return Dataset(variant, made)
 
     return apply

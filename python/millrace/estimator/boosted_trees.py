@@ -34,7 +34,7 @@ from millrace.feature_column import numeric_column
 from millrace.framework import dtypes
 from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies, device, name_scope
+from millrace.framework.graph import Operation, control_dependencies, device, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.control_flow_ops import group, no_op
 from millrace.ops.gradients import gradients
@@ -140,7 +140,10 @@ class _Training:
             ops.append(_when(self._is_bias_needed.read_value(), no_op, insert))
         gradients, hessians = derivatives()
         sums, nodes_range = self._sums(gradients, hessians), self.states[4]
-        grow = lambda: self.grower.grow_tree(sums, nodes_range)
+
+        def grow() -> Operation:
+            return self.grower.grow_tree(sums, nodes_range)
+
         if self._hparams.center_bias:
             center = lambda: self.grower.center_bias(self._is_bias_needed, gradients, hessians)
             update = _when(self._is_bias_needed.read_value(), center, grow)

@@ -77,7 +77,7 @@ class _RowsFeedFn:
 _ArrayFeedFn = _OrderedDictNumpyFeedFn = _PandasFeedFn = _RowsFeedFn
 
 
-def _fill_array(arr: np.ndarray, seq: Any, fillvalue: Any = 0) -> None:
+def _fill_array(arr: Any, seq: Any, fillvalue: Any = 0) -> None:
     """Sets an array to what lies in sequences, each at the start of its axis, and a value behind."""
     if arr.ndim == 1:
         arr[: len(seq)] = seq

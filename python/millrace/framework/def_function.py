@@ -229,7 +229,7 @@ class Function:
             return made[-1]
 
         parameters = [p.name for p in self._signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        graph = func_graph_from_py_func(self._name, self._python_function, *specs, arg_names=parameters, make_variable=make)
+        graph = func_graph_from_py_func(self._name, self._python_function, *specs, arg_names=parameters, make_variable=make)  # type: ignore[misc]
         if made:
             self._has_variables = True
             self._kept = [*getattr(self, "_kept", ()), *made]  # variables that nothing else holds
@@ -318,5 +318,5 @@ class WrappedFunction(ConcreteFunction):
 
 def wrap_function(fn: Callable[..., Any], signature: Any, name: Optional[str] = None) -> WrappedFunction:
     """A function of the graph that runs the Python function once, for tensors of a signature; its variables are made once too."""
-    graph = func_graph_from_py_func(name or getattr(fn, "__name__", "wrapped"), fn, tuple(signature), {})
+    graph = func_graph_from_py_func(str(name or getattr(fn, "__name__", "wrapped")), fn, tuple(signature), {})
     return WrappedFunction(graph)

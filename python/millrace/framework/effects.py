@@ -93,7 +93,8 @@ def put_in_order(made: List[Operation]) -> None:
 
     for operation in made:
         if operation.type in (*_GATES, "Identity") and resources(operation):
-            roots.update((t, *resources(operation)) for t in operation.outputs)
+            (root,) = resources(operation)
+            roots.update((t, root) for t in operation.outputs)
     outside = set(_initializers(get_default_graph()))
     changed = {resource for operation in made if has_effect(operation) and operation not in outside for resource in resources(operation)}
     latest: Dict[Tuple[Any, Tensor], Set[Operation]] = {}

@@ -268,7 +268,7 @@ def rnn(
     form = inputs
     flat = [convert_to_tensor(x) for x in nest.flatten(inputs)]
     for x in flat:
-        if x.get_shape().ndims < 3:
+        if (x.get_shape().ndims or 3) < 3:
             raise at_user_line(ValueError("Input should be at least 3D."))
 
     def swapped(x: Any) -> Any:
@@ -304,8 +304,8 @@ def rnn(
         if not steps:
             raise at_user_line(ValueError("Unrolling requires a fixed number of timesteps."))
         made: List[Any] = []
-        for i, x in enumerate(zip(*(array_ops.unstack(values) for values in along))):
-            output, new = step(x, states)
+        for i, now in enumerate(zip(*(array_ops.unstack(values) for values in along))):
+            output, new = step(now, states)
             if flags is not None:
                 output = chosen(flags[i], output, made[-1] if made and not zero_output_for_mask else [array_ops.zeros_like(o) for o in output])
                 new = chosen(flags[i], new, states)

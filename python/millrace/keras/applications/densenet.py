@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
@@ -15,7 +15,7 @@ from millrace.keras.models import Model
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="torch")
 
 _ADDRESS = "https://github.com/keras-team/keras-applications/releases/download/densenet/"
-_FILES = {
+_FILES: Dict[Tuple[int, ...], Files] = {
     (6, 12, 24, 16): Files.of(_ADDRESS, "densenet121", "9d60b8095a5708f2dcce2bca79d332c7", "30ee3e1110167f948a6b9946edeeb738"),
     (6, 12, 32, 32): Files.of(_ADDRESS, "densenet169", "d699b8f76981ab1b30698df4c175e90b", "b8c4d4c20dd625c148057b9ff1c1176b"),
     (6, 12, 48, 32): Files.of(_ADDRESS, "densenet201", "1ceb130c1ea1b78c3bf6114dbdfd8807", "c13680b51ded0fb44dff2d8f86ac8bb1"),

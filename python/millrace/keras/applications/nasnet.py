@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
@@ -97,13 +97,14 @@ def _normal(x: Any, past: Any, width: int, name: str) -> Tuple[Any, Any]:
     past = _fitted(past, x, width, name)
     h = _begun(x, width, "normal", name)
     sums = []
-    for number, left, right in (
+    pairs: List[Tuple[int, Callable[[], Any], Callable[[], Any]]] = [
         (1, lambda: _separable(h, width, 5, part("left", 1)), lambda: _separable(past, width, 3, part("right", 1))),
         (2, lambda: _separable(past, width, 5, part("left", 2)), lambda: _separable(past, width, 3, part("right", 2))),
         (3, lambda: averages(h, "left", 3), lambda: past),
         (4, lambda: averages(past, "left", 4), lambda: averages(past, "right", 4)),
         (5, lambda: _separable(h, width, 3, part("left", 5)), lambda: h),
-    ):
+    ]
+    for number, left, right in pairs:
         sums.append(layers.add([left(), right()], name="normal_add_%d_%s" % (number, name)))
     return layers.concatenate([past, *sums], axis=-1, name="normal_concat_" + name), x
 

@@ -276,6 +276,8 @@ def test_types_of_columns_are_guessed(tmp_path):
         kept = tf.data.experimental.make_csv_dataset(str(tmp_path / "1.csv"), 1, column_defaults=[0] * 5, shuffle=False, num_epochs=1, ignore_errors=True)
         assert len(records_of(kept)) == 1
         with pytest.raises(ValueError, match="neither is guessed"):
+            tf.data.experimental.make_csv_dataset(str(tmp_path / "1.csv"), 1, compression_type="ZLIB")
+        with pytest.raises(ValueError, match="1.csv is no text that gzip packed"):
             tf.data.experimental.make_csv_dataset(str(tmp_path / "1.csv"), 1, compression_type="GZIP")
 
 

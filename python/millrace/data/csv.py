@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import itertools
+import zlib
 from typing import Any, Iterator, List, Optional
 
 import numpy as np
@@ -104,7 +105,11 @@ def _opened(name: str, compression: Optional[str]) -> Any:
     if compression != "GZIP":
         return gfile.GFile(name, "r")
     with gfile.GFile(name, "rb") as packed:
-        return io.StringIO(gzip.decompress(packed.read()).decode(), newline="")
+        data = packed.read()
+    try:
+        return io.StringIO(gzip.decompress(data).decode(), newline="")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise at_user_line(ValueError("compression_type is GZIP, but %s is no text that gzip packed: %s." % (name, error))) from None
 
 
 def _rows(files: List[str], delimiter: str, use_quote_delim: bool, header: bool, compression: Optional[str] = None) -> Iterator[List[str]]:

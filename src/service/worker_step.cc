@@ -75,8 +75,8 @@ Status WorkerStep::Push(const EdgeKey& key, ReceivedTensor tensor) {
 
 void WorkerStep::ForgetPushed(int64_t values, int64_t bytes) {
   {
-    absl::MutexLock lock(
-        &mu_);  // what was fed may come over an edge on which values are pushed, too: it was not counted
+    // What was fed may come over an edge on which values are pushed, too: it was not counted.
+    absl::MutexLock lock(&mu_);
     values = std::min(values, pushed_values_);
     bytes = std::min(bytes, pushed_bytes_);
     pushed_values_ -= values;

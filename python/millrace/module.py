@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
+from millrace import names
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
+from millrace.structures import Container, NoDependency, TrackableReference, wrapped
 
 
 def inside(value: Any) -> Iterator[Any]:
@@ -22,6 +24,8 @@ def _with_paths(value: Any, path: Tuple[Any, ...] = ()) -> Iterator[Tuple[Tuple[
         items: Any = ((key, value[key]) for key in sorted(value, key=str))
     elif isinstance(value, (list, tuple)):
         items = zip(getattr(value, "_fields", range(len(value))), value)
+    elif isinstance(value, Container):
+        items = enumerate(value._values)
     else:
         yield path, value
         return
@@ -42,8 +46,33 @@ def _is_module(value: Any) -> bool:
 class Submodules:
     """What modules and layers have in common: whatever they hold of their kind, and methods that run in their scope."""
 
+    _is_trackable = True  # by checkpoints of objects
     # The names of attributes that are not looked into. The calls of layers lead to their neighbours.
     _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_inbound_nodes", "_outbound_nodes"))
+
+    def _wraps(self, name: str) -> bool:
+        """Whether a list or dictionary that becomes an attribute is wrapped for checkpoints: those of classes that are not of this package."""
+        return not type(self).__module__.startswith("millrace.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, NoDependency):
+            self.__dict__.setdefault("_self_untracked", set()).add(name)
+        elif name in self.__dict__.get("_self_untracked", ()):
+            self.__dict__["_self_untracked"].discard(name)
+        if isinstance(value, NoDependency) or type(value) in (list, dict) and self.__dict__.get("_self_setattr_tracking", True) and self._wraps(name):
+            value = wrapped(value)
+        super().__setattr__(name, value)
+
+    def _maybe_initialize_trackable(self) -> None:
+        """Nothing: what it has is found out when a checkpoint asks for it."""
+
+    @property
+    def _checkpoint_dependencies(self) -> List[TrackableReference]:
+        """What checkpoints keep of it, and the names that it has there."""
+        return [TrackableReference(name, value) for name, value in names.find("python.training.tracking.util").children_of(self).items()]
+
+    def _lookup_dependency(self, name: str) -> Any:
+        return dict(self._checkpoint_dependencies).get(name)
 
     def _held(self) -> Iterator[Any]:
         """Its attributes by name, and what lists among them hold."""

@@ -559,13 +559,13 @@ checkpoint_utils = train.checkpoint_utils
 tracking.util = train.checkpoint train.tracking train.object_names
 tracking.base tracking.tracking tracking.python_state = train.tracking
 tracking.util.CheckpointV1 = train.checkpoint:Checkpoint
-tracking.data_structures.NoDependency = train.tracking:NoDependency
-tracking.graph_view tracking.data_structures = @
+tracking.data_structures = structures
+tracking.graph_view = @
 checkpointable.util = train.checkpoint train.tracking train.object_names
 checkpointable.base checkpointable.tracking = train.tracking
 checkpointable.tracking.Checkpointable = train.tracking:AutoTrackable
 checkpointable.base.CheckpointableBase = train.tracking:Trackable
-checkpointable.data_structures.NoDependency = train.tracking:NoDependency
+checkpointable.data_structures = structures
 checkpointable.util.CheckpointV1 = train.checkpoint:Checkpoint
 saving.saveable_object saving.saveable_object_util = train.saveable
 experimental.loss_scale experimental.loss_scale_optimizer experimental.mixed_precision = train.experimental
@@ -709,9 +709,11 @@ canned.optimizers canned.parsing_utils = estimator.%
 [python.keras]
 _impl.keras = keras
 
-mixed_precision.experimental.policy mixed_precision.experimental.loss_scale_optimizer mixed_precision.experimental.autocast_variable = @
+mixed_precision.experimental.loss_scale_optimizer = keras.loss_scale_optimizer
+mixed_precision.experimental.policy mixed_precision.experimental.autocast_variable = layers.policies
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
-premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load saving.saving_utils = @
+premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load = @
+saving.saving_utils = keras.engine.saving_utils
 saving.saved_model_experimental = keras.exporting
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
@@ -738,8 +740,15 @@ applications.densenet applications.imagenet_utils applications.inception_resnet_
 applications.nasnet applications.resnet applications.resnet_v2 applications.vgg16 applications.vgg19 applications.xception = %
 applications.resnet50 = keras.applications.resnet
 engine.input_layer = keras.engine.inputs
-engine.data_adapter engine.training_utils engine.base_preprocessing_layer engine.base_preprocessing_layer_v1 = @
-utils.kernelized_utils utils.vis_utils utils.multi_gpu_utils = @
+engine.data_adapter = %
+engine.training_utils = keras.engine.training_utils keras.engine.training_data
+engine.base_preprocessing_layer engine.base_preprocessing_layer_v1 = layers.preprocessing
+utils.kernelized_utils utils.vis_utils = %
+utils.multi_gpu_utils = @
+mixed_precision.experimental.Policy = layers.policies:Policy
+mixed_precision.experimental.global_policy = layers.policies:global_policy
+mixed_precision.experimental.set_policy = layers.policies:set_policy
+mixed_precision.experimental.LossScaleOptimizer = keras.loss_scale_optimizer:LossScaleOptimizer
 datasets = keras_datasets
 Input = keras.engine.inputs:Input
 Model Sequential = keras.models:
@@ -748,7 +757,8 @@ Model Sequential = keras.models:
 keras_style_scope set_keras_style = layers.scoped:
 
 [keras.layers]
-preprocessing.normalization preprocessing.normalization_v1 kernelized = @
+preprocessing.normalization preprocessing.normalization_v1 = layers.preprocessing
+kernelized = layers.kernelized
 normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
 rnn_cell_wrapper_v2 = ops.rnn_wrappers
 dense_attention = layers.attention

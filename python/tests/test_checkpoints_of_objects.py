@@ -383,8 +383,6 @@ def test_names_with_numbers_and_pictures(tmp_path):
             C.object_metadata(saver)
     with pytest.raises(ValueError, match="trackable"):
         tracker.track(object(), "x")
-    with pytest.raises(NotImplementedError, match="attributes that hold them"):
-        C.List([])
 
 
 def test_without_a_session_it_is_that_of_keras(tmp_path):

@@ -262,12 +262,8 @@ def test_mixed_precision_scales_losses():
     session.run(tf.global_variables_initializer())
     session.run(train)
     assert session.run(v).tolist() == [0, 0]
-    for wrong, kind, text in (
-        (made, ValueError, "must not already"),
-        (3, ValueError, "must be an instance"),
-        (keras.optimizers.SGD(), NotImplementedError, "Keras"),
-    ):
-        with pytest.raises(kind, match=text):
+    for wrong, text in ((made, "must not already"), (3, "must be an instance")):
+        with pytest.raises(ValueError, match=text):
             E.enable_mixed_precision_graph_rewrite(wrong)
     E.disable_mixed_precision_graph_rewrite()
 

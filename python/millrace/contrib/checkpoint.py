@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.checkpoint: what object-based checkpoints keep, and pictures of it. Lists and dicts need nothing: attributes that hold them are kept."""
+"""tf.contrib.checkpoint: what object-based checkpoints keep, and pictures of it. Attributes that hold lists and dicts are kept too."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from millrace.framework import not_provided
 from millrace.framework.errors import at_user_line
 from millrace.layers.base import Layer
 from millrace.protos.definitions import TrackableObjectGraph as CheckpointableObjectGraph  # type: ignore[attr-defined]  # noqa: F401
+from millrace.structures import List, Mapping, NoDependency  # noqa: F401
 from millrace.train.checkpoint import is_trackable
 from millrace.train.checkpoint_manager import CheckpointManager  # noqa: F401
 from millrace.train.object_names import object_metadata
 from millrace.train.saver import NewCheckpointReader
 from millrace.train.tracking import AutoTrackable as Checkpointable  # noqa: F401
-from millrace.train.tracking import NoDependency, capture_dependencies, list_objects  # noqa: F401
+from millrace.train.tracking import capture_dependencies, list_objects  # noqa: F401
 from millrace.train.tracking import PythonState as PythonStateWrapper  # noqa: F401
 from millrace.train.tracking import Trackable
 from millrace.train.tracking import Trackable as CheckpointableBase  # noqa: F401

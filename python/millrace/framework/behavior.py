@@ -42,6 +42,9 @@ enable_tensor_equality = _refused("enable_tensor_equality")
 enable_v2_tensorshape = _refused("enable_v2_tensorshape")
 
 
+mixed_precision_rewrite = False  # whether enable_mixed_precision_graph_rewrite was called last
+
+
 def control_flow_v2_enabled() -> bool:
     """False."""
     return False

@@ -43,6 +43,7 @@ class _FunctionGraph(Graph):
         from millrace.ops.variable_scope import get_variable_scope
 
         self._outer, self._by_value, self._stateful_too = outer, by_value, stateful_too
+        self._auto_cast_variable_read_dtype = outer._auto_cast_variable_read_dtype
         with outer.as_default():
             self._scope = get_variable_scope()
         self._copied: Dict[Any, Any] = {}  # operations from outside

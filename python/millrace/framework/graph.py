@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import millrace._core as _core
 from millrace.framework.default_session import leave_interactive
 from millrace.framework.device import DeviceSpec, merge_device
-from millrace.framework.dtypes import resource
+from millrace.framework.dtypes import as_dtype, resource
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
 
@@ -390,6 +390,18 @@ class Graph(_core.Graph):
         for op in self.get_operations():
             found.setdefault(op._get_control_flow_context(), []).append(op)
         return found
+
+    _auto_cast_variable_read_dtype: Any = None  # what variables of layers that cast are read in
+
+    @contextlib.contextmanager
+    def _enable_auto_casting_variables(self, dtype: Any) -> Iterator[None]:
+        """A context in which variables of layers that cast are read in another type; in their own for None."""
+        outer = self._auto_cast_variable_read_dtype
+        self._auto_cast_variable_read_dtype = None if dtype is None else as_dtype(dtype)
+        try:
+            yield
+        finally:
+            self._auto_cast_variable_read_dtype = outer
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:

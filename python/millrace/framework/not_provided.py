@@ -47,8 +47,6 @@ python.distribute:
     one process with several CPU devices and tf.device: strategies need servers
 python.keras.distribute:
     one process with several CPU devices and tf.device: strategies need servers
-python.keras.mixed_precision:
-    tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
 tpu:
     tf.estimator.tpu.TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs
 lite:
@@ -87,12 +85,8 @@ data.experimental: assert_cardinality snapshot service
     tf.raw_ops
 estimator.experimental: KMeans
     tf.contrib.factorization.KMeansClustering
-keras: mixed_precision
-    tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
-keras.utils: model_to_dot plot_model
-    Model.summary
 keras.utils: multi_gpu_model
     the model itself: there are no GPUs
 keras.utils: convert_all_kernels_in_model
@@ -137,8 +131,6 @@ saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
     what TensorFlow 1.x has: this came with 2.x
 sparse: bincount
     tf.bincount
-contrib.checkpoint: List Mapping
-    lists and dicts: attributes that hold them are kept as they are
 contrib.checkpoint: NumpyState split_dependency
     tf.contrib.checkpoint.PythonStateWrapper, or a tf.Variable
 """

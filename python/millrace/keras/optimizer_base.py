@@ -27,6 +27,9 @@ class Optimizer:
     """Base. A subclass names its settings by _set_hyper, makes what it keeps for each variable in _create_slots, and steps in
     _resource_apply_dense and _resource_apply_sparse."""
 
+    _is_trackable = True  # by checkpoints of objects
+    _has_slots = True  # its own, not those of another optimizer
+
     def __init__(self, name: Optional[str] = None, **kwargs: Any) -> None:
         for what, value in kwargs.items():
             if what not in ("clipnorm", "clipvalue", "lr", "decay"):
@@ -241,9 +244,12 @@ class Optimizer:
         """An operation that changes variables so that a loss, or what a function gives, gets less."""
         loss, var_list = (value() if callable(value) else value for value in (loss, var_list))
         var_list = list(var_list) if isinstance(var_list, (list, tuple)) else [var_list]
+        return self.apply_gradients(list(zip(self._gradients_of(loss, var_list, grad_loss), var_list)), name)
+
+    def _gradients_of(self, loss: Any, var_list: List[Any], grad_loss: Any) -> List[Any]:
+        """The gradients that minimize goes by."""
         with name_scope(self._name + "/gradients"):
-            found = self._clipped(gradients(loss, var_list, grad_loss))
-        return self.apply_gradients(list(zip(found, var_list)), name)
+            return self._clipped(gradients(loss, var_list, grad_loss))
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
         """An operation that changes variables by (gradient, variable) pairs."""
@@ -255,10 +261,7 @@ class Optimizer:
             tf_logging.warning("Gradients do not exist for variables %s when minimizing the loss.", [v.name for g, v in given if g is None])
         variables = [v for _, v in pairs]
         with name_scope(self._name):
-            with init_scope():
-                self.iterations  # noqa: B018 - the first of its variables
-                self._create_hypers()
-                self._create_slots(variables)
+            self._make_variables(variables)
             state = self._prepare(variables)
             done = []
             with name_scope(name or self._name):
@@ -267,6 +270,13 @@ class Optimizer:
                         done.append(self._applied(gradient, v, state))
                 with control_dependencies(done):
                     return self.iterations.assign_add(np.int64(1), read_value=False)
+
+    def _make_variables(self, variables: List[Any]) -> None:
+        """What it keeps for some variables, and its settings."""
+        with init_scope():
+            self.iterations  # noqa: B018 - the first of its variables
+            self._create_hypers()
+            self._create_slots(variables)
 
     def _applied(self, gradient: Any, var: Any, state: Any) -> Any:
         if isinstance(gradient, IndexedSlices):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from typing import Any, Dict, List, Optional
@@ -20,7 +21,7 @@ from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.keras.utils.generic_utils import custom_object_scope
-from millrace.layers import casting
+from millrace.layers import casting, policies
 from millrace.layers.nodes import History, Node, Places, arranged, is_deep, listed, one_or_all
 from millrace.layers.parts import Parts, calls
 from millrace.ops import array_ops, math_ops
@@ -72,6 +73,7 @@ class Layer(Parts):
     _mean_of_batches: Any = None  # the metric that add_metric makes: metric_base.py, whose metrics are layers themselves, sets it
     _name: Any = ""
     _dtype: Any = None
+    _dtype_policy = policies.Policy("infer")
     built = False
     _keeps_tuples = False  # inputs in a tuple are one structure, not several inputs
     _casts = False  # inputs of other floating types to its own
@@ -109,8 +111,9 @@ class Layer(Parts):
         self._outbound_nodes: List[Node] = []
         self._init_set_name(name)
         self._graph = get_default_graph()
-        self._dtype: Any = casting.first_type(dtype)
-        self._casts, self._warns_of_casts = autocast and casting.v2_dtype_behavior_enabled(), dtype is None
+        self._set_policy(policies.policy_of(dtype))
+        self._casts = autocast and (casting.v2_dtype_behavior_enabled() or self._dtype_policy.should_cast_variables)
+        self._warns_of_casts = dtype is None and policies.policy_defaults_to_floatx()
         self.activity_regularizer = regularizers.get(activity_regularizer)
         if batch_input_shape is None and input_shape is not None:
             batch_input_shape = (batch_size, *input_shape)
@@ -181,10 +184,11 @@ class Layer(Parts):
         constraint: Any = None,
         *,
         use_resource: Optional[bool] = None,
+        experimental_autocast: bool = True,
         **unused: Any,
     ) -> Any:
         """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call. It is a resource variable unless
-        use_resource=False."""
+        use_resource=False. In a layer that computes in another type than its variables have it is read in that one, unless experimental_autocast=False."""
         name, shape = name or "weight", () if shape is None else shape
         for size in listed(shape):
             if isinstance(size, (int, np.integer)) and size < 0:
@@ -200,11 +204,13 @@ class Layer(Parts):
             made = Variable(
                 lambda: _started(start, sizes, kind), trainable, name=name, constraint=constraints.get(constraint), use_resource=use_resource is not False
             )
+        if experimental_autocast and self._dtype_policy.should_cast_variables and kind.is_floating and made._is_resource:
+            made = policies.AutoCastVariable(made)
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
         self._named_weights[name] = made
         penalty = regularizers.get(regularizer)
         if penalty is not None:
-            with init_scope(), name_scope(name + "/Regularizer"):
+            with init_scope(), name_scope(name + "/Regularizer"), get_default_graph()._enable_auto_casting_variables(None):
                 self.add_loss(penalty(made))
         return made
 
@@ -264,6 +270,27 @@ class Layer(Parts):
         """The type of its variables, by name; None before it is known."""
         return None if self._dtype is None else self._dtype.name
 
+    def _set_policy(self, policy: policies.Policy) -> None:
+        self._dtype_policy = policy
+        self._dtype = None if policy.variable_dtype is None else dtypes.as_dtype(policy.variable_dtype)
+
+    @property
+    def _compute_type(self) -> Any:
+        name = self._dtype_policy.compute_dtype
+        return self._dtype if name is None else dtypes.as_dtype(name)
+
+    @property
+    def _compute_dtype(self) -> Any:
+        """The name of the type that it computes in; None before it is known."""
+        kind = self._compute_type
+        return None if kind is None else kind.name
+
+    def _reading_variables(self) -> Any:
+        """A context in which variables that are cast have the type that the layer computes in."""
+        graph, kind = get_default_graph(), self._compute_type
+        casts = self._dtype_policy.should_cast_variables or graph._auto_cast_variable_read_dtype is not None
+        return graph._enable_auto_casting_variables(kind) if casts and kind is not None and kind.is_floating else contextlib.nullcontext()
+
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""
         del input_shape  # it changes nothing
@@ -297,7 +324,6 @@ class Layer(Parts):
             kwargs.update(self._training_of_parent())
         with self._around_call():
             calls.inputs = tensors = [as_tensor(x) for x in listed(inputs)]
-            tensors = casting.cast_inputs(self, tensors) if self._casts else tensors
             given = arranged(tensors, form)
             masks = [getattr(x, "_keras_mask", None) for x in tensors]
             masked = any(m is not None for m in masks)
@@ -312,7 +338,7 @@ class Layer(Parts):
             if not self.built:
                 self._build_once(tensors, form)
             asked = K.phase_requests()
-            made = self.call(given, *args, **kwargs)
+            made = self._computed_from(tensors, form, *args, **kwargs)
             if made is None:
                 raise at_user_line(ValueError("A layer's `call` method should return a Tensor or a list of Tensors, not None (layer: %s)." % self.name))
             outputs = nest.flatten(made)
@@ -329,6 +355,12 @@ class Layer(Parts):
                 self._connect(tensors, outputs, arguments, form)
                 return nest.pack_sequence_as(made, outputs)
         return made
+
+    def _computed_from(self, tensors: List[Any], form: Any, *args: Any, **kwargs: Any) -> Any:
+        """What call makes of inputs, of the types that the layer computes in."""
+        given = casting.cast_inputs(self, tensors) if self._casts else tensors
+        with self._reading_variables():
+            return self.call(arranged(given, form), *args, **kwargs)
 
     def _training_of_parent(self) -> Dict[str, Any]:
         """The argument `training` of a call that was not given one: what a layer around was told; if nothing and call must have it, the phase."""
@@ -354,8 +386,9 @@ class Layer(Parts):
 
     def _build_once(self, tensors: List[Any], form: Any) -> None:
         self._input_dtypes = [x.dtype.base_dtype for x in tensors if _is_tensor(x)]
-        if self._dtype is None and self._input_dtypes:
-            self._dtype = self._input_dtypes[0]
+        if self._dtype_policy.compute_dtype is None and self._input_dtypes:
+            if self._dtype is None or self._dtype_policy.variable_dtype is not None:
+                self._set_policy(policies.with_input_dtype(self._dtype_policy, self._input_dtypes[0]))
         shapes = [x.get_shape() if _is_tensor(x) else None for x in tensors]
         self.build(arranged(shapes, form))
         self.built = True

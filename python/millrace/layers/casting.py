@@ -10,7 +10,6 @@ from millrace import tf_logging
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.graph import Tensor
-from millrace.keras import backend as K
 from millrace.ops import math_ops
 from millrace.ops.ragged.tensor import RaggedTensor
 
@@ -34,16 +33,10 @@ def v2_dtype_behavior_enabled() -> bool:
     return V2_DTYPE_BEHAVIOR
 
 
-def first_type(dtype: Any) -> Any:
-    """The type that a new layer has: None where its inputs are to say it."""
-    if dtype is not None:
-        return dtypes.as_dtype(dtype)
-    return dtypes.as_dtype(K.floatx()) if V2_DTYPE_BEHAVIOR else None
-
-
 def cast_inputs(layer: Any, tensors: List[Any]) -> List[Any]:
     """The inputs of a layer that casts, those of floating types in the layer's; one that was told no type says so, once."""
-    wanted = layer._dtype
+    name = layer._dtype_policy.compute_dtype
+    wanted = None if name is None else dtypes.as_dtype(name)
     if wanted is None or not wanted.is_floating:
         return tensors
 

@@ -86,6 +86,9 @@ class Parts(Submodules):
             if isinstance(part, Parts) and not part._is_metric:
                 part._trainable = value
 
+    def _wraps(self, name: str) -> bool:
+        return not name.startswith("_") and super()._wraps(name)
+
     def _attributes(self, kind: type) -> List[Any]:
         """Its attributes of a kind, and those in lists and dictionaries, in the order in which it got them."""
         held = [x for name, value in vars(self).items() if name not in _NEIGHBOURS for x in inside(value)]

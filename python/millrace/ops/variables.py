@@ -52,7 +52,7 @@ class _ByCreators(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         creators = get_default_graph().__dict__.get("_variable_creators")
         make: Any = super().__call__
-        if not creators or kwargs.get("variable_def") is not None:
+        if not creators or kwargs.get("variable_def") is not None or not cls._by_creators:  # type: ignore[attr-defined]
             return make(*args, **kwargs)
         given = inspect.signature(cls.__init__).bind(None, *args, **kwargs)  # type: ignore[misc]
         given.apply_defaults()
@@ -79,6 +79,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     _snapshot: Any
     _initial_value: Any
+    _by_creators = True  # the functions of variable_creator_scope are asked
 
     class SaveSliceInfo:
         """Which part of a partitioned variable this one is."""

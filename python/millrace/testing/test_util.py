@@ -207,7 +207,7 @@ run_v1_only = run_deprecated_v1 = deprecated_graph_mode_only = run_all_in_deprec
 enable_control_flow_v2 = with_control_flow_v2 = with_forward_compatibility_horizons = disable_xla = disable_all_xla = _as_it_is
 enable_tf_xla_constant_folding = xla_allow_fallback = assert_no_new_pyobjects_executing_eagerly = _as_it_is
 run_all_without_tensor_float_32 = run_without_tensor_float_32 = disable_control_flow_v2 = assert_no_garbage_created = _as_it_is
-enable_output_all_intermediates = disable_cudnn_autotune = enable_c_shapes = with_c_shapes = no_xla_auto_jit = _as_it_is
+enable_output_all_intermediates = disable_cudnn_autotune = use_deterministic_cudnn = enable_c_shapes = with_c_shapes = no_xla_auto_jit = _as_it_is
 
 
 def _skipped(reason: str) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from millrace.module import Module
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
+from millrace.structures import TrackableDataStructure, TrackedByName
 from millrace.train.checkpoint_management import checkpoint_exists, update_checkpoint_state
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.optimizer import Optimizer
@@ -37,20 +38,15 @@ _restores = itertools.count()
 # ---- objects and what is in them ----
 
 
-class TrackedByName:
-    """The base of objects that tell themselves what they have (train/tracking.py)."""
-
-    def _children(self) -> Dict[str, Any]:
-        raise NotImplementedError
-
-
 def is_trackable(value: Any) -> bool:
     """Whether an object-based checkpoint can keep a value."""
+    if isinstance(value, TrackedByName):
+        return True
     if isinstance(value, (list, tuple)):
         return all(is_trackable(v) for v in value) and bool(value)
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
-    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer, Module, TrackedByName)) or _is_of_keras(value) or bool(parts_saved_by(value))
+    return isinstance(value, (Variable, Checkpoint, Optimizer, Layer, Module)) or _is_of_keras(value) or bool(parts_saved_by(value))
 
 
 def _is_of_keras(value: Any) -> bool:
@@ -64,14 +60,15 @@ _OWN = ("_trainable_weights", "_non_trainable_weights", "_named_weights", "_save
 
 def _is_kept(name: str, value: Any) -> bool:
     """Whether an attribute is kept: private ones too, but for what is the library's own, as lists of layers are."""
-    if name in _OWN or not is_trackable(value):
+    if name in _OWN or name.startswith("_self_") or not is_trackable(value):
         return False
     held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return not name.startswith("_") or not any(isinstance(v, Layer) for v in held)
 
 
 def _attributes(value: Any) -> Dict[str, Any]:
-    return {name: v for name, v in vars(value).items() if _is_kept(name, v)}
+    untracked = vars(value).get("_self_untracked", ())
+    return {name: v for name, v in vars(value).items() if name not in untracked and _is_kept(name, v)}
 
 
 def children_of(value: Any) -> Dict[str, Any]:
@@ -168,7 +165,7 @@ class _Tree:
     def _add_slots(self) -> None:
         variables = [o.value for o in self.objects if isinstance(o.value, Variable)]
         for number, made in enumerate(list(self.objects)):
-            if not isinstance(made.value, Optimizer) and not _is_of_keras(made.value):
+            if not isinstance(made.value, Optimizer) and not (_is_of_keras(made.value) and made.value._has_slots):
                 continue
             for v, name, slot in slots_of(made.value, variables):
                 of = self._numbers[id(v)]
@@ -197,6 +194,11 @@ class _Tree:
         for optimizer, of, name, number in self.slots:
             made.nodes[optimizer].slot_variables.add(original_variable_node_id=of, slot_name=name, slot_variable_node_id=number)
         return made
+
+
+def _must_be_met(o: _Object) -> bool:
+    """Whether an object must be one of the checkpoint's, though it has no values of its own. Lists and dictionaries of nothing that is kept need not be."""
+    return isinstance(o.value, TrackedByName) and not (isinstance(o.value, TrackableDataStructure) and not o.children)
 
 
 class _Matched(NamedTuple):
@@ -238,7 +240,7 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
     there, known = {id(v) for v in found.values()}, {part.identity for part in parts.values()}
     not_found = [k for k, v in tree.variables().items() if id(v) not in there] + [k for k, p in tree.parts().items() if p.identity not in known]
     met = set(numbers.values())
-    not_found += ["/".join(o.path) for i, o in enumerate(tree.objects) if i not in met and isinstance(o.value, TrackedByName)]
+    not_found += ["/".join(o.path) for i, o in enumerate(tree.objects) if i not in met and _must_be_met(o)]
     return _Matched(found, parts, not_found, unused)
 
 
@@ -386,6 +388,8 @@ class Checkpoint:
 
     They are given by name, or set as attributes later. Of optimizers of
     tf.keras it keeps rate, decay, steps and slots, once the first training step has been built."""
+
+    _is_trackable = True
 
     def __init__(self, **kwargs: Any) -> None:
         self._save_counter: Optional[Variable] = None

@@ -8,21 +8,25 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from millrace import tf_logging
-from millrace.framework import dtypes, nest, not_provided
+from millrace import names, tf_logging
+from millrace.framework import behavior, dtypes, nest, not_provided
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.variables import Variable
+from millrace.structures import TrackedByName
 from millrace.train.optimizer import Optimizer
 
 
-class LossScale:
+class LossScale(TrackedByName):
     """Base of scales: a call gives the number, update(gradients) an operation that changes it, and whether the gradients are to be used."""
 
     def __init__(self) -> None:
         self._weights: Dict[str, Any] = {}
+
+    def _children(self) -> Dict[str, Any]:
+        return dict(self._weights)
 
     def __call__(self) -> Tensor:
         raise NotImplementedError("LossScale.__call__")
@@ -87,7 +91,7 @@ class DynamicLossScale(LossScale):
         super().__init__()
         self.initial_loss_scale, self.increment_period, self.multiplier = float(initial_loss_scale), int(increment_period), float(multiplier)
         self._scale = self._add_weight("current_loss_scale", self.initial_loss_scale, dtypes.float32)
-        self._good = self._add_weight("good_steps", 0, dtypes.int64)
+        self._num_good_steps = self._add_weight("good_steps", 0, dtypes.int64)
 
     def __call__(self) -> Tensor:
         return self._scale.read_value()
@@ -95,14 +99,14 @@ class DynamicLossScale(LossScale):
     def update(self, grads: Any) -> Tuple[Any, Tensor]:
         """(an operation that changes the scale, whether all gradients are finite)."""
         finite = _all_finite(grads)
-        scale, good = self._scale.read_value(), self._good.read_value() + 1
+        scale, good = self._scale.read_value(), self._num_good_steps.read_value() + 1
         due = good >= self.increment_period
         more = scale * self.multiplier
         grown = array_ops.where(gen_ops.logical_and(due, gen_ops.is_finite(more)), more, scale)
         shrunk = gen_ops.maximum(scale / self.multiplier, 1.0)
         zero = array_ops.zeros_like(good)
         steps = array_ops.where(gen_ops.logical_and(finite, gen_ops.logical_not(due)), good, zero)
-        return control_flow_ops.group(self._scale.assign(array_ops.where(finite, grown, shrunk)).op, self._good.assign(steps).op), finite
+        return control_flow_ops.group(self._scale.assign(array_ops.where(finite, grown, shrunk)).op, self._num_good_steps.assign(steps).op), finite
 
     def __repr__(self) -> str:
         given = (self.initial_loss_scale, self.increment_period, self.multiplier)
@@ -118,6 +122,11 @@ def loss_scale_of(given: Any) -> LossScale:
     if given == "dynamic":
         return DynamicLossScale()
     return given if isinstance(given, LossScale) else FixedLossScale(given)
+
+
+def get_loss_scale_weights(loss_scale: LossScale) -> List[Any]:
+    """The variables of a scale."""
+    return list(loss_scale._weights.values())
 
 
 class MixedPrecisionLossScaleOptimizer(Optimizer):
@@ -167,20 +176,26 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return self._optimizer.variables()
 
 
-def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> MixedPrecisionLossScaleOptimizer:
-    """The optimizer with a scaled loss. No graph is rewritten: operations compute in the types that they say, as those of TensorFlow do on processors."""
-    if isinstance(opt, MixedPrecisionLossScaleOptimizer):
-        raise at_user_line(ValueError('"opt" must not already be an instance of a MixedPrecisionLossScaleOptimizer.'))
-    if hasattr(opt, "get_updates"):
-        raise at_user_line(NotImplementedError("Losses of Keras' optimizers are not scaled: train with an optimizer of tf.train"))
-    if not isinstance(opt, Optimizer):
+def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") -> Any:
+    """The optimizer, of tf.train or tf.keras, with a scaled loss. No graph is rewritten: operations compute in the types that they say, as those of
+    TensorFlow do on processors."""
+    of_keras = hasattr(opt, "get_updates")
+    kind: Any = MixedPrecisionLossScaleOptimizer
+    if of_keras:
+        kind = names.find("python.keras.mixed_precision.experimental.loss_scale_optimizer").LossScaleOptimizer
+    if isinstance(opt, kind):
+        raise at_user_line(ValueError('"opt" must not already be an instance of a %s.' % kind.__name__))
+    if not of_keras and not isinstance(opt, Optimizer):
         raise at_user_line(ValueError('"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but got: %s' % (opt,)))
     tf_logging.warn("The loss is scaled, but no graph is rewritten: tf.cast says where a model computes in half precision.")
-    return MixedPrecisionLossScaleOptimizer(opt, loss_scale)
+    made = kind(opt, loss_scale)
+    behavior.mixed_precision_rewrite = True
+    return made
 
 
 def disable_mixed_precision_graph_rewrite() -> None:
-    """Changes nothing: no graph is rewritten."""
+    """Lets policies of layers be set again: no graph was rewritten."""
+    behavior.mixed_precision_rewrite = False
 
 
 __getattr__ = not_provided.getter("train.experimental")

@@ -23,6 +23,7 @@ class Optimizer:
     """Base of optimizers. One that is written in Python has _apply_dense and its kin, as in TensorFlow."""
 
     GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2
+    _is_trackable = True  # by checkpoints of objects
 
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 from typing import Any, Callable, Dict, Iterator, List
 
@@ -11,11 +10,11 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
+from millrace.structures import NoDependency, TrackableReference, TrackedByName, wrapped  # noqa: F401
 from millrace.train import checkpoint
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.saveable import PythonStringStateSaveable
 
-TrackableReference = collections.namedtuple("TrackableReference", ["name", "ref"])
 VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", OBJECT_GRAPH
 
 
@@ -23,25 +22,11 @@ class NotTrackable:
     """The base of what checkpoints are never to keep."""
 
 
-class NoDependency:
-    """Around a value that is set as an attribute: checkpoints do not keep it."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class Trackable(checkpoint.TrackedByName):
+class Trackable(TrackedByName):
     """The base of objects that have values in checkpoints: those that _track_trackable names."""
 
     def _dependencies(self) -> Dict[str, Any]:
         return self.__dict__.setdefault("_self_dependencies", {})
-
-    @property
-    def _checkpoint_dependencies(self) -> List[TrackableReference]:
-        return [TrackableReference(name, value) for name, value in self._children().items()]
-
-    def _lookup_dependency(self, name: str) -> Any:
-        return self._children().get(name)
 
     def _children(self) -> Dict[str, Any]:
         return dict(self._dependencies())
@@ -78,6 +63,7 @@ class AutoTrackable(Trackable):
             value = value.value
         else:
             untracked.discard(name)
+            value = wrapped(value) if self.__dict__.get("_self_setattr_tracking", True) else value
         self._dependencies().pop(name, None)
         super().__setattr__(name, value)
 
@@ -115,10 +101,12 @@ def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[...
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
+        before, tracked = dict(vars(self)), self.__dict__.get("_self_setattr_tracking", True)
+        self.__dict__["_self_setattr_tracking"] = False
         try:
             return method(self, *args, **kwargs)
         finally:
+            self.__dict__["_self_setattr_tracking"] = tracked
             untracked = self.__dict__.setdefault("_self_untracked", set())
             untracked.update(name for name, value in vars(self).items() if name not in before or before[name] is not value)
 

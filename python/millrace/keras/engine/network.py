@@ -61,6 +61,12 @@ def _own_nodes(layer: Any) -> int:
     return int(isinstance(layer, Network) and bool(layer._inbound_nodes) and not layer._inbound_nodes[0].inbound_layers)
 
 
+_ITS_OWN = frozenset(  # attributes that a model sets itself
+    "inputs outputs input_names output_names layers history optimizer loss loss_weights loss_functions metrics_names sample_weight_mode sample_weight_modes "
+    "sample_weights targets input_spec batch_input_shape".split()
+)
+
+
 class Network(Layer):
     """What leads from inputs to outputs, which may lie in lists and dictionaries."""
 
@@ -133,6 +139,9 @@ class Network(Layer):
                 )
             )
         super().__setattr__(name, value)
+
+    def _wraps(self, name: str) -> bool:
+        return not name.startswith("_") and name not in _ITS_OWN
 
     # ---- the graph of layers ----
 
@@ -305,7 +314,7 @@ class Network(Layer):
                 arguments.update({"training": training} if training is not None else layer._training_of_parent())
             asked = K.phase_requests()
             with get_default_graph().name_scope(layer.name), calls.with_inputs(tensors):
-                made = nest.flatten(layer.call(arranged(tensors, node.form), **arguments))
+                made = nest.flatten(layer._computed_from(tensors, node.form, **arguments))
                 after = layer._masks_behind(arranged(tensors, node.form), mask)
                 layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)

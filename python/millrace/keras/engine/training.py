@@ -17,7 +17,9 @@ from millrace.keras import losses, optimizers
 from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
 from millrace.keras.engine.composites import fed_as
+from millrace.keras.loss_scale_optimizer import LossScaleOptimizer
 from millrace.keras.metric_base import MeanMetricWrapper
+from millrace.keras.optimizer_base import Optimizer
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer, is_keras_tensor, needed_arguments
 from millrace.keras.engine.inputs import Input, input_like
@@ -182,7 +184,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         **unused: Any,
     ) -> None:
         """Chooses how it is trained."""
-        self.optimizer = optimizers.get(optimizer)
+        self.optimizer = self._scaled(optimizers.get(optimizer))
         self._compiled_trainability = {id(part): part._trainable for part in self._all_layers()}
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
         self._compile_metrics, self._compile_weighted_metrics, self._given_targets = metrics, weighted_metrics, target_tensors
@@ -190,6 +192,27 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         if getattr(self, "outputs", None):
             self._make_losses()
+
+    def _scaled(self, optimizer: Any) -> Any:
+        """An optimizer that scales the loss as the model's policy says."""
+        scale = self._dtype_policy.loss_scale
+        if scale is None:
+            return optimizer
+        if not isinstance(optimizer, LossScaleOptimizer):
+            if not isinstance(optimizer, Optimizer):
+                raise at_user_line(
+                    ValueError(
+                        '"optimizer" must be an instance of tf.keras.optimizers.Optimizer when a dype policy with a loss scale  used, but got: %s. '
+                        "Using policy: %s" % (optimizer, self._dtype_policy)
+                    )
+                )
+            return LossScaleOptimizer(optimizer, scale)
+        if optimizer.loss_scale is not scale:
+            tf_logging.warning(
+                "LossScale of LossScaleOptimizer passed to compile (%s) is not the same as the dtype policy's loss scale (%s). Because the dtype policy has a "
+                "loss scale, you should pass an optimizer that is not wrapped with a LossScaleOptimizer," % (optimizer.loss_scale, scale)
+            )
+        return optimizer
 
     def _make_losses(self) -> None:
         names, outputs = self.output_names, self.outputs

@@ -23,9 +23,10 @@ def _later(name: str) -> _Any:
         from millrace.keras.engine.network import get_source_inputs
 
         return get_source_inputs
-    if name in ("HDF5Matrix", "io_utils", "conv_utils", "losses_utils", "metrics_utils", "tf_utils"):  # loaded when they are used
-        module = _importlib.import_module("millrace.keras.utils." + name.replace("HDF5Matrix", "io_utils"))
-        return module.HDF5Matrix if name == "HDF5Matrix" else module
+    home = {"HDF5Matrix": "io_utils", "model_to_dot": "vis_utils", "plot_model": "vis_utils"}.get(name, name)
+    if home in ("io_utils", "conv_utils", "losses_utils", "metrics_utils", "tf_utils", "vis_utils"):  # loaded when they are used
+        module = _importlib.import_module("millrace.keras.utils." + home)
+        return module if home == name else getattr(module, name)
     raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)
 
 

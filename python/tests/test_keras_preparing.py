@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that adapt to data, layers that come near kernels, calls of models as functions, and pictures of models."""
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.keras.engine import saving_utils
+from millrace.keras.utils import kernelized_utils, vis_utils
+from millrace.layers import preprocessing
+from millrace.layers.kernelized import RandomFourierFeatures
+
+keras, K = tf.keras, tf.keras.backend
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default(), tf.Session():
+        yield
+
+
+def applied(layer, x):
+    inputs = keras.Input(x.shape[1:])
+    return keras.Model(inputs, layer(inputs)).predict(x)
+
+
+@pytest.mark.parametrize("axis", [-1, 1, (1, 2)])
+def test_normalization_by_data(axis):
+    data = np.random.RandomState(0).randn(6, 3, 2)
+    layer = preprocessing.Normalization(axis)
+    layer.adapt(data[:4])
+    layer.adapt(data[4:], reset_state=False)
+    along = {-1: (0, 1), 1: (0, 2), (1, 2): 0}[axis]
+    mean, variance = data.mean(along, keepdims=True), data.var(along, keepdims=True)
+    np.testing.assert_allclose(applied(layer, data), (data - mean) / variance, rtol=1e-4, atol=1e-5)
+    assert K.get_value(layer.count) == data.size // variance.size
+    other = preprocessing.Normalization.from_config(layer.get_config())
+    other.adapt(tf.data.Dataset.from_tensor_slices(data).batch(4))
+    for a, b in zip(layer.get_weights(), other.get_weights()):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    combiner = layer._combiner
+    kept = combiner.compute(data)
+    again = combiner.deserialize(combiner.serialize(kept))
+    assert all(np.array_equal(a, b) for a, b in zip(kept, again)) and combiner.extract(kept)["count"] == kept.count
+
+
+def test_data_that_no_layer_adapts_to():
+    layer = preprocessing.Normalization()
+    with pytest.raises(ValueError, match="a Dataset or a Numpy array"):
+        layer.adapt([1, 2])
+    with pytest.raises(ValueError, match="infinite number of elements"):
+        layer.adapt(tf.data.Dataset.range(3).repeat())
+    with pytest.raises(RuntimeError, match="must be called after build"):
+        layer._set_state_variables({"mean": 0})
+    layer.build((2,))
+    layer.set_weights([np.array([1.5, 2.0]), np.zeros(2)])
+    with pytest.raises(RuntimeError, match="without also setting 'count'"):
+        layer.adapt(np.array([[1, 2]]), reset_state=False)
+    with pytest.raises(ValueError, match="'axis' may not be 0"):
+        preprocessing.Normalization(0)
+
+
+@pytest.mark.parametrize("kernel, exact", [("gaussian", kernelized_utils.exact_gaussian_kernel), ("Laplacian", kernelized_utils.exact_laplacian_kernel)])
+def test_features_come_near_kernels(kernel, exact):
+    np.random.seed(3)
+    tf.set_random_seed(3)
+    x, y = (tf.constant(np.random.RandomState(i).rand(n, 3), tf.float32) for i, n in ((1, 2), (2, 3)))
+    layer = RandomFourierFeatures(20000, kernel, scale=2.0, trainable=True, name="rff")
+    near = kernelized_utils.inner_product(layer(x), layer(y)) * (2.0 / 20000)
+    K.get_session()
+    session = tf.get_default_session()
+    np.testing.assert_allclose(*session.run([near, exact(x, y, 2.0)]), atol=0.04)
+    u, v = session.run([x, y])
+    apart = u[:, None] - v[None]
+    wanted = np.exp(-(apart**2).sum(2) / 8) if kernel == "gaussian" else np.exp(-np.abs(apart).sum(2) / 2)
+    np.testing.assert_allclose(session.run(exact(x, y, 2.0)), wanted, rtol=1e-5)
+    assert [w.name for w in layer.trainable_weights] == ["rff/random_features_scale:0"] and len(layer.non_trainable_weights) == 2
+    assert RandomFourierFeatures.from_config(layer.get_config()).kernel_initializer == kernel
+    assert layer.compute_output_shape((None, 3)).as_list() == [None, 20000]
+
+
+def test_features_that_cannot_be():
+    for wrong, text in (
+        ((-3,), "`output_dim` should be a positive integer"),
+        ((3, "x"), "Unsupported kernel type: 'x'"),
+        ((3, "gaussian", 0.0), "positive float"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            RandomFourierFeatures(*wrong)
+    with pytest.raises(ValueError, match="The rank of the input tensor should be 2. Got 3 instead"):
+        RandomFourierFeatures(3)(tf.zeros((1, 2, 3)))
+    with pytest.raises(ValueError, match="should be defined. Found `None`"):
+        RandomFourierFeatures(3)(tf.placeholder(tf.float32, [None, None]))
+    default = RandomFourierFeatures(3)
+    default(tf.zeros((1, 8)))
+    assert default.scale == 2.0
+    with pytest.raises(ValueError, match="Given: 2 vs 3"):
+        kernelized_utils.exact_gaussian_kernel(tf.zeros((1, 3)), tf.zeros((1, 2)), 1.0)
+
+
+def test_calls_of_models_as_functions():
+    a, b = keras.Input((3,), name="a"), keras.Input((3,), name="b")
+    dense = keras.layers.Dense(2, name="d")
+    model = keras.Model([a, b], [dense(a), keras.layers.Dropout(0.5, name="e")(dense(b))])
+    assert saving_utils.extract_model_metrics(model) is None
+    model.compile("sgd", "mse", metrics=["mae"])
+    assert sorted(saving_utils.extract_model_metrics(model)) == ["d_mean_absolute_error", "e_mean_absolute_error"]
+    (specs,) = saving_utils.model_input_signature(model)
+    assert [(s.name, s.shape.as_list()) for s in specs] == [("a", [None, 3]), ("b", [None, 3])]
+    values = [np.ones((4, 3), "f"), np.full((4, 3), 2, "f")]
+    made = saving_utils.trace_model_call(model)([tf.constant(v) for v in values])
+    wanted = model.predict(values)
+    np.testing.assert_allclose(tf.get_default_session().run([made["d"], made["e"]]), wanted, rtol=1e-5)
+    with pytest.raises(ValueError, match="the input shapes have not been set"):
+        saving_utils.trace_model_call(keras.Sequential([keras.layers.Dense(1)]))
+
+
+def test_pictures_of_models(tmp_path, monkeypatch):
+    inner = keras.Sequential([keras.layers.Dense(4, name="inside", input_shape=(3,))], name="inner")
+    x = keras.Input((3,), name="x")
+    model = keras.Model(x, keras.layers.Dense(1, name="last")(inner(x)))
+    text = vis_utils.model_to_dot(model, show_shapes=True).to_string()
+    assert '[label="last: Dense\\n|{input:|output:}|{{(?, 4)}|{(?, 1)}}"]' in text and text.count(" -> ") == 2 and "subgraph" not in text
+    text = vis_utils.model_to_dot(model, expand_nested=True, show_layer_names=False, rankdir="LR").to_string()
+    assert 'subgraph "cluster_inner" {' in text and '[label="Dense"]' in text and "rankdir=LR;" in text
+    numbers = {name: str(id(layer)) for name, layer in (("x", model.layers[0]), ("inside", inner.layers[0]), ("last", model.layers[-1]))}
+    assert "%(x)s -> %(inside)s;" % numbers in text and "%(inside)s -> %(last)s;" % numbers in text
+    keras.utils.plot_model(model, str(tmp_path / "model.dot"))
+    assert (tmp_path / "model.dot").read_text().startswith("digraph G {")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ImportError, match="needs Graphviz: the program dot is not on the path"):
+        keras.utils.plot_model(model, str(tmp_path / "model.png"))
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\nprintf %s drawn$1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    keras.utils.plot_model(model, str(tmp_path / "model.png"))
+    assert (tmp_path / "model.png").read_bytes() == b"drawn-Tpng"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists and dictionaries that attributes become, whose contents checkpoints keep. What is asked was asked of TensorFlow 1.15."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.structures import DictWrapper, List, ListWrapper, Mapping
+from millrace.train import tracking
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default(), tf.Session():
+        yield
+
+
+def names(value):
+    return [name for name, _ in value._checkpoint_dependencies]
+
+
+def test_lists_and_dictionaries_of_attributes():
+    root, given = tracking.AutoTrackable(), [1, {"a": [2]}]
+    root.a, root.b = given, (1, [2])
+    assert isinstance(root.a, ListWrapper) and isinstance(root.a[1], DictWrapper) and type(root.b) is tuple
+    assert root.a == [1, {"a": [2]}] and root.a is not given and names(root.a) == ["1"] and names(root) == ["a"]
+    given.append(3)
+    assert root.a == [1, {"a": [2]}, 3] and len(root.a) == 3 and 3 in root.a
+    with pytest.raises(ValueError, match="Unable to save the object ListWrapper.*outside the wrapper"):
+        names(root.a)
+    assert json.dumps(root.a) == '[1, {"a": [2]}, 3]' and np.array(ListWrapper([1.0, 2.0])).tolist() == [1, 2]
+    assert pickle.loads(pickle.dumps(root.a)) == given and dict(**DictWrapper({"x": 1})) == {"x": 1}
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(root.a)
+
+
+def test_only_appending_can_be_saved():
+    v = tf.Variable(1.0)
+    values = ListWrapper([1, v])
+    values.append(2)
+    values += [v]
+    values[0] = 5
+    assert values == [5, v, 2, v] and names(values) == ["1", "3"] and values[1:] == [v, 2, v] and values + [1] == [5, v, 2, v, 1]
+    for change in (
+        lambda x: x.sort(),
+        lambda x: x.pop(),
+        lambda x: x.insert(0, 3),
+        lambda x: x.__delitem__(0),
+        lambda x: x.reverse(),
+        lambda x: x.__imul__(-1),
+    ):
+        changed = ListWrapper([3, 4, 1])
+        change(changed)
+        assert list.__len__(changed) == len(changed._storage)
+        with pytest.raises(ValueError, match="Unable to save"):
+            names(changed)
+        with pytest.raises(ValueError, match="Unable to save"):
+            names(copy.deepcopy(changed))
+    values[1] = 7
+    with pytest.raises(ValueError, match="Unable to save .*__setslice__"):
+        names(values)
+    entries = DictWrapper({"a": v, 1: 2})
+    assert names(entries) == ["a"] and entries.pop(1) == 2
+    with pytest.raises(ValueError, match="Unable to save"):
+        names(entries)
+    entries = DictWrapper({})
+    entries[1] = [v]
+    with pytest.raises(ValueError, match="non-string key"):
+        names(entries)
+
+
+def test_containers_of_objects_that_grow():
+    v, w = tf.Variable(1.0, name="v"), tf.Variable(2.0, trainable=False)
+    values = List([v])
+    values.append(w)
+    assert values.variables == [v, w] and values.trainable_weights == [v] and values.non_trainable_weights == [w] and names(values) == ["0", "1"]
+    values.trainable = False
+    assert values.trainable_weights == [] and values.weights == [v, w] and list(values * 2) == [v, w, v, w] and values[-1] is w
+    with pytest.raises(ValueError, match="Only trackable objects"):
+        values.append(3)
+    with pytest.raises(ValueError, match="only supports append"):
+        values *= 0
+    entries = Mapping(a=v)
+    entries.update(b=values)
+    assert names(entries) == ["a", "b"] and len({Mapping(), Mapping()}) == 2
+    with pytest.raises(ValueError, match="append-only"):
+        entries["a"] = w
+    with pytest.raises(TypeError, match="only string keys"):
+        entries[1] = v
+
+
+def test_layers_in_containers_belong_to_the_model(tmp_path):
+    class Deep(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.parts = List([tf.keras.layers.Dense(3)])
+            self.named = {"last": tf.keras.layers.Dense(2)}
+            self.ignored = tf.contrib.checkpoint.NoDependency({"other": [tf.Variable(1.0)]})
+
+        def call(self, x):
+            for layer in self.parts:
+                x = layer(x)
+            return self.named["last"](x)
+
+    model = Deep()
+    model.parts.append(tf.keras.layers.Dense(4))
+    made = model(tf.ones([1, 2]))
+    assert made.shape == [1, 2] and len(model.layers) == 3 and len(model.trainable_weights) == 7  # the ignored variable is the model's
+    assert names(model) == ["parts", "named"] and type(model.ignored) is dict and [type(x) for x in (model.parts, model.named)] == [List, DictWrapper]
+    tf.keras.backend.get_session()
+    before = model.parts[1].get_weights()[0]
+    model.save_weights(str(tmp_path / "w"), save_format="tf")
+    keys = {name.split("/.ATTRIBUTES")[0] for name, _ in tf.train.list_variables(str(tmp_path / "w"))}
+    assert {"parts/0/kernel", "parts/1/bias", "named/last/kernel"} <= keys and not any(k.startswith("ignored") for k in keys)
+    model.parts[1].set_weights([before * 0, np.ones(4)])
+    model.load_weights(str(tmp_path / "w"))
+    np.testing.assert_array_equal(model.parts[1].get_weights()[0], before)
+    model.named.pop("last")
+    with pytest.raises(ValueError, match="Unable to save"):
+        model.save_weights(str(tmp_path / "w"), save_format="tf")
+
+
+def test_dependencies_of_layers():
+    dense = tf.keras.layers.Dense(2)
+    assert names(dense) == []
+    model = tf.keras.Sequential([dense, tf.keras.layers.ReLU()])
+    model.build((None, 3))
+    assert names(dense) == ["kernel", "bias"] and dense._lookup_dependency("bias") is dense.bias
+    assert set(names(model)) == {"layer_with_weights-0", "layer-0", "layer-1"}

@@ -6,7 +6,7 @@ import pytest
 
 import millrace as tf
 from millrace.contrib import layers, learn
-from millrace.contrib.learn import composable_model, debug, dynamic_rnn, rnn_common
+from millrace.contrib.learn import composable_model, debug, dynamic_rnn, rnn_common, state_saving_rnn
 
 
 def test_baselines_tell_what_was_most_frequent_and_the_mean(tmp_path):
@@ -103,3 +103,43 @@ def test_models_that_are_put_together_train_their_own_variables(tmp_path):
     wide = composable_model.LinearComposableModel(1, scope="wide")
     np.testing.assert_array_equal(deep[0], composable_model.DNNComposableModel(1, [3], scope="deep").get_weights(str(tmp_path))[0])
     assert wide.get_weights(str(tmp_path)).shape == (1, 1) and abs(wide.get_bias(str(tmp_path))[0]) > 0.1
+
+
+def test_segments_of_sequences_hand_their_state_on(tmp_path):
+    def input_fn():
+        start = tf.random_uniform([], 0, 2, dtype=tf.int32, seed=1)
+        steps = (tf.range(13) + start) % 2
+        return {"inputs": tf.cast(steps[:12], tf.float32)}, steps[1:]
+
+    estimator = state_saving_rnn.StateSavingRnnEstimator(
+        learn.ProblemType.CLASSIFICATION,
+        num_unroll=4,
+        batch_size=4,
+        sequence_feature_columns=[layers.real_valued_column("inputs", dimension=1)],
+        num_classes=2,
+        num_units=[3],
+        cell_type="lstm",
+        learning_rate=1.0,
+        predict_probabilities=True,
+        queue_capacity=10,
+        seed=3,
+        config=learn.RunConfig(tf_random_seed=5),
+        model_dir=str(tmp_path),
+    )
+    estimator.fit(input_fn=input_fn, steps=60)
+    assert estimator.evaluate(input_fn=input_fn, steps=5)["accuracy"] > 0.95
+    answer = estimator.predict(input_fn=input_fn, as_iterable=False)
+    assert {key: value.shape for key, value in answer.items()} == {"classes": (4, 4), "probabilities": (4, 4, 2), "rnn_cell_state_0": (2, 4, 3)}
+
+
+def test_what_segments_are_made_of():
+    with tf.Graph().as_default():
+        names = state_saving_rnn._get_state_names
+        cell = tf.nn.rnn_cell
+        assert names(cell.GRUCell(2)) == "rnn_cell_state_0" and names(cell.LSTMCell(2)) == ["rnn_cell_state_0_c", "rnn_cell_state_0_h"]
+        assert names(cell.MultiRNNCell([cell.GRUCell(2)] * 2)) == ["rnn_cell_state_0", "rnn_cell_state_1"]
+        column = layers.real_valued_column("x")
+        with pytest.raises(ValueError, match="No key in features for context feature: y"):
+            state_saving_rnn._prepare_features_for_sqss({"x": tf.ones([3])}, None, learn.ModeKeys.INFER, [column], [layers.real_valued_column("y")])
+        with pytest.raises(ValueError, match="not currently supported for sequence data"):
+            state_saving_rnn._prepare_features_for_sqss({}, None, learn.ModeKeys.INFER, [layers.bucketized_column(column, [0.0])], None)

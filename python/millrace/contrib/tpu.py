@@ -19,20 +19,38 @@ from millrace.ops import array_ops, math_ops, variable_scope
 from millrace.train.optimizer import Optimizer
 
 
-class _TpuContext:
-    """What is known of the TPUs that a graph is built for: nothing."""
+class TpuContext:
+    """What is known of the TPUs that a graph is built for: number_of_shards is None outside of tpu_shard_context."""
 
-    number_of_shards: Optional[int] = None
+    def __init__(self) -> None:
+        self.number_of_shards: Optional[int] = None
+
+
+_context = TpuContext()
 
 
 def get_tpu_context() -> Any:
-    """The TPUs that the graph is built for: number_of_shards is None, as outside of a TPU."""
-    return _TpuContext()
+    """The TPUs that the graph is built for."""
+    return _context
+
+
+@contextlib.contextmanager
+def tpu_shard_context(number_of_shards: int) -> Iterator[None]:
+    """Within it get_tpu_context() has a number of replicas."""
+    if _context.number_of_shards is not None:
+        raise at_user_line(NotImplementedError("tpu_shard_context cannot be nested."))
+    _context.number_of_shards = number_of_shards
+    try:
+        yield
+    finally:
+        _context.number_of_shards = None
 
 
 def cross_replica_sum(x: Any, group_assignment: Any = None, name: Optional[str] = None) -> Any:
     """The sum over replicas, of which there is one."""
     del group_assignment  # all of them
+    if (_context.number_of_shards or 1) > 1:
+        raise at_user_line(NotImplementedError("cross_replica_sum over %d replicas is not provided: there are no TPUs." % _context.number_of_shards))
     return array_ops.identity(x, name or "CrossReplicaSum")
 
 

@@ -171,6 +171,21 @@ class Repeated(List[Any]):
         for value in values:
             self.append(value)
 
+    def _scalars(self) -> None:
+        if self._field.message is not None:
+            raise TypeError("'Repeated' object of messages does not support item assignment")
+        self._owner._touch(self._field)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._scalars()
+        check = self._field.check
+        super().__setitem__(key, [check(one) for one in value] if isinstance(key, slice) else check(value))
+
+    def insert(self, index: Any, value: Any) -> None:
+        """Puts a value, which is no message, before another."""
+        self._scalars()
+        super().insert(index, self._field.check(value))
+
     def MergeFrom(self, other: Iterable[Any]) -> None:
         """Appends all of another field."""
         self.extend(other)

@@ -33,7 +33,15 @@ _FORCED_DEVICE = "/device:GPU:0"
 
 
 def _array(value: Any) -> np.ndarray:
-    return value if isinstance(value, np.ndarray) else np.array(value)
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        return np.array(value)
+    except NotImplementedError:  # tensors, which are compared as they are
+        made = np.empty(len(value), object)
+        for i, one in enumerate(value):
+            made[i] = one
+        return made
 
 
 def _is_sequence(value: Any) -> bool:

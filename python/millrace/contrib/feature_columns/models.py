@@ -79,11 +79,8 @@ def input_from_feature_columns(
 _OF_SEQUENCES = (_OneHotColumn, _EmbeddingColumn, _RealValuedColumn, _RealValuedVarLenColumn)
 
 
-def sequence_input_from_feature_columns(
-    columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, scope: Any = None
-) -> Tensor:
-    """The columns beside each other, [examples, steps, numbers]."""
-    columns = check_feature_columns(feature_columns)
+def check_sequence_columns(columns: Any) -> None:
+    """ValueError where a column cannot be of sequences."""
     for column in columns:
         if not isinstance(column, _OF_SEQUENCES):
             raise at_user_line(ValueError("FeatureColumn type %s is not currently supported for sequence data." % type(column).__name__))
@@ -94,6 +91,14 @@ def sequence_input_from_feature_columns(
                     "Column %s which %s needs is of type %s, which is not currently supported for sequence data." % (of.name, column.name, type(of).__name__)  # type: ignore[union-attr]
                 )
             )
+
+
+def sequence_input_from_feature_columns(
+    columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+) -> Tensor:
+    """The columns beside each other, [examples, steps, numbers]."""
+    columns = check_feature_columns(feature_columns)
+    check_sequence_columns(columns)
     return _input(columns_to_tensors, columns, weight_collections, trainable, scope, "sequence_input_from_feature_columns", 3)
 
 

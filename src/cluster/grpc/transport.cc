@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport, and the function by which it leaves this library.
+#include "absl/base/internal/cycleclock.h"
 #include "absl/strings/string_view.h"
 #include "cluster/grpc/channel.h"
 #include "cluster/grpc/credentials.h"
@@ -45,6 +46,10 @@ extern "C" __attribute__((visibility("default"))) const char* MR_NewGrpcTranspor
     millrace::RpcTransport** transport, millrace::Status* status) {
   using namespace millrace;  // NOLINT: the function is outside of every namespace
   if (absl::string_view(version) != kTransportLibraryVersion) return kTransportLibraryVersion;
+  // gRPC looks at errno some time after connect(), and may wait for one of Abseil's locks in between. The first in the
+  // process that finds another waiting there reads the clock's rate, from a file that most machines do not have: errno
+  // is ENOENT, and the connection that was being made is given up. So the rate is read before there are connections.
+  absl::base_internal::CycleClock::Frequency();
   auto credentials = grpc_transport::Credentials::Make(*env, *options);
   *status = credentials.status();
   if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options, *std::move(credentials));

@@ -59,6 +59,11 @@ def test_rows_of_different_lengths_are_saved(tmp_path):
     assert [len(row) for row in np.load(tmp_path / "a.npy", allow_pickle=True)] == [2, 3]
 
 
+def test_numpy_lib_has_functions(tmp_path):
+    made = run_program(tmp_path, "import numpy as np\nprint(np.lib.pad([3], [1, 2], 'constant'), np.lib.median([1, 2, 6]), hasattr(np.lib, 'add'))\n")
+    assert (made.returncode, made.stdout) == (0, "[0 3 0 0] 2.0 False\n"), made.stderr
+
+
 def test_meta_graph_of_the_same_graph(sess, tmp_path):
     total = tf.Variable([1.0], name="a") + tf.Variable([2.0], name="b")
     sess.run(tf.global_variables_initializer())

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 metrics, losses = tf.contrib.metrics, tf.contrib.losses
 
@@ -48,6 +49,18 @@ def test_rates_of_errors():
     at = [0.3, 0.7]
     np.testing.assert_allclose(after(lambda p, y: metrics.streaming_false_positive_rate_at_thresholds(p, y, at), BATCHES)[0], [2 / 3, 1 / 3], rtol=1e-5)
     np.testing.assert_allclose(after(lambda p, y: metrics.streaming_false_negative_rate_at_thresholds(p, y, at), BATCHES)[0], [0, 2 / 3], rtol=1e-5)
+
+
+def test_counts_by_class_for_metrics_of_a_program():
+    impl = names.find("python.ops.metrics_impl")
+    batches = [([[0, 1], [2, 2]], [[0, 2], [2, 2]], [[1.0, 2.0], [1.0, 0.0]]), ([[1, 1]], [[1, 0]], [[3.0, 1.0]])]
+    value, last = after(lambda y, p, w: impl._streaming_confusion_matrix(y, p, 3, w), batches)
+    np.testing.assert_equal(value, [[1, 0, 0], [1, 3, 2], [0, 0, 1]])
+    np.testing.assert_equal(last, value)
+    assert value.dtype == np.float64
+    made = impl.metric_variable([2], tf.int32, name="seen")
+    assert made in tf.get_collection("metric_variables") and made in tf.get_collection("local_variables") and made not in tf.trainable_variables()
+    assert (made.op.name, made.dtype.base_dtype, made.shape.as_list()) == ("seen", tf.int32, [2])
 
 
 def best_over_thresholds(of):

@@ -150,6 +150,10 @@ def install() -> None:
         for name, value in _names().items():
             if not hasattr(np, name):
                 setattr(np, name, value)
+        for name in np.__all__:  # np.lib had most of the functions
+            value = getattr(np, name)
+            if callable(value) and not isinstance(value, (np.ufunc, type)) and not hasattr(np.lib, name):
+                setattr(np.lib, name, value)
         if not hasattr(np.testing, "utils"):
             np.testing.utils = np.testing  # type: ignore[attr-defined]
         np.random.random_integers = _random_integers  # type: ignore[assignment]

@@ -18,6 +18,11 @@ def local(name: str, shape: Any, dtype: Any = dtypes.float32) -> Variable:
     return Variable(array_ops.zeros(shape, dtype), trainable=False, collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES], name=name)
 
 
+def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: Optional[str] = None) -> Variable:
+    """A variable of zeros for a metric of a program's own."""
+    return Variable(array_ops.zeros(shape, dtype), False, [GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES], validate_shape=validate_shape, name=name)
+
+
 def ratio(a: Any, b: Any, name: Optional[str] = None) -> Tensor:
     """a / b; 0 where b is not positive."""
     positive = gen_ops.greater(b, array_ops.zeros_like(b))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -221,6 +221,16 @@ def _mean_iou(matrix: Any) -> Tensor:
     return ratio(math_ops.reduce_sum(both / safe, name="mean_iou"), present)
 
 
+def streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: int, weights: Any = None) -> Tuple[Any, Tensor]:
+    """Counts by class and predicted class over many steps, and the operation that adds to them."""
+    table = local("total_confusion_matrix", [num_classes, num_classes], dtypes.float64)
+    if weights is not None:
+        weights = convert_to_tensor(weights)
+        weights = weights if weights.get_shape().ndims == 1 else array_ops.reshape(weights, [-1])
+    labels, predictions = (_flat(convert_to_tensor(x)) for x in (labels, predictions))
+    return table, table.assign_add(confusion_matrix(labels, predictions, num_classes, dtypes.float64, weights=weights))
+
+
 def mean_iou(
     labels: Any,
     predictions: Any,
@@ -234,9 +244,5 @@ def mean_iou(
     with variable_scope(name, "mean_iou", [predictions, labels, weights]):
         labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
         predictions.get_shape().assert_is_compatible_with(labels.get_shape())
-        table = local("total_confusion_matrix", [num_classes, num_classes], dtypes.float64)
-        if weights is not None:
-            weights = convert_to_tensor(weights)
-            weights = weights if weights.get_shape().ndims == 1 else array_ops.reshape(weights, [-1])
-        update = table.assign_add(confusion_matrix(_flat(labels), _flat(predictions), num_classes, dtypes.float64, weights=weights))
+        table, update = streaming_confusion_matrix(labels, predictions, num_classes, weights)
         return done(_mean_iou(table.value()), update, metrics_collections, updates_collections)

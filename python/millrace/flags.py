@@ -418,3 +418,30 @@ def mark_flags_as_required(flag_names: Any, flag_values: Any = None) -> None:
     """mark_flag_as_required of several."""
     for name in flag_names:
         mark_flag_as_required(name, flag_values)
+
+
+def _mark_exclusive(flag_names: Any, required: bool, flag_values: Any, given: Callable[[Any], bool], what: str) -> None:
+    message = "%s one of (%s) must %s." % ("Exactly" if required else "At most", ", ".join(flag_names), what)
+
+    def fits(values: Dict[str, Any]) -> bool:
+        count = sum(given(value) for value in values.values())
+        return count == 1 or not required and count == 0
+
+    register_multi_flags_validator(flag_names, fits, message, flag_values)
+
+
+def mark_flags_as_mutual_exclusive(flag_names: Any, required: bool = False, flag_values: Any = None) -> None:
+    """Makes it an error to give more than one of several flags, and where one is required, none of them."""
+    _mark_exclusive(flag_names, required, flag_values, lambda value: value is not None, "have a value other than None")
+
+
+def mark_bool_flags_as_mutual_exclusive(flag_names: Any, required: bool = False, flag_values: Any = None) -> None:
+    """Makes it an error that more than one of several flags is true, and where one is required, none of them."""
+    _mark_exclusive(flag_names, required, flag_values, bool, "be True")
+
+
+def DEFINE_alias(name: str, original_name: str, flag_values: Any = None, module_name: Optional[str] = None) -> None:
+    """Another name of a flag."""
+    del module_name  # there is one help for all modules
+    flags = FLAGS if flag_values is None else flag_values
+    flags._flags[name] = flags._flags[original_name]

@@ -43,6 +43,26 @@ def test_flags_that_are_lists_numbers_in_bounds_and_checked():
         flags.FLAGS = before
 
 
+def test_flags_that_exclude_each_other_and_other_names():
+    flags = tf.flags
+    values = type(flags.FLAGS)()
+    for name in ("a", "b"):
+        flags.DEFINE_string(name, None, "help", flag_values=values)
+    for name in ("c", "d"):
+        flags.DEFINE_boolean(name, False, "help", flag_values=values)
+    flags.DEFINE_alias("e", "a", flag_values=values)
+    flags.mark_flags_as_mutual_exclusive(["a", "b"], required=True, flag_values=values)
+    flags.mark_bool_flags_as_mutual_exclusive(["c", "d"], flag_values=values)
+    with pytest.raises(flags.Error, match=r"flag --a=None, flag --b=None: Exactly one of \(a, b\) must have a value other than None\."):
+        values(["p"])
+    values(["p", "--e=1", "--c"])
+    assert (values.a, values.e, values.c) == ("1", "1", True)
+    with pytest.raises(flags.Error, match=r"At most one of \(c, d\) must be True\."):
+        values(["p", "--d"])
+    with pytest.raises(flags.Error, match="Exactly one of"):
+        values(["p", "--nod", "--b=2"])
+
+
 def test_flags_of_absl_are_read_with_those_of_tensorflow(tmp_path):
     """As in XLNet: the flags are absl's, and tf.app.run runs the program."""
     pytest.importorskip("absl.flags")

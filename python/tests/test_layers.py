@@ -132,6 +132,24 @@ def test_a_fused_lstm_is_the_lstm(peepholes):
                     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_fused_lstms_are_layers():
+    x, lengths = np.random.RandomState(4).randn(5, 3, 2).astype(np.float32), [5, 0, 3]
+    with tf.Graph().as_default():
+        forwards, backwards = (tf.contrib.rnn.LSTMBlockFusedCell(4, use_peephole=True) for _ in range(2))
+        turned = tf.contrib.rnn.TimeReversedFusedRNN(backwards)
+        first, again = (forwards(x, dtype=tf.float32, sequence_length=lengths)[0] for _ in range(2))
+        last = turned(x, dtype=tf.float32, sequence_length=lengths)[0]
+        names = ["kernel", "bias", "w_i_diag", "w_f_diag", "w_o_diag"]
+        assert [v.op.name for v in tf.trainable_variables()] == ["%s/%s" % (cell, n) for cell in ("lstm_fused_cell", "lstm_fused_cell_1") for n in names]
+        assert backwards.variables == tf.trainable_variables()[5:] and forwards.num_units == 4
+        by_steps = turned(tf.unstack(tf.constant(x)), dtype=tf.float32)[0]
+        assert [step.shape.as_list() for step in by_steps] == [[3, 4]] * 5
+        one, same, other = run(first, again, last)
+        assert (one == same).all() and np.abs(one - other).max() > 0.01
+        with pytest.raises(ValueError, match="Either initial_state or dtype"):
+            forwards(x)
+
+
 @pytest.mark.parametrize("format", ["NHWC", "NCHW"])
 def test_instances_normalised_by_channel(format):
     x = np.random.RandomState(6).randn(2, 4, 5, 3).astype(np.float32) * 3 + 1

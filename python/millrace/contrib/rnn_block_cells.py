@@ -8,9 +8,9 @@ from typing import Any, Optional, Tuple
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
+from millrace.layers.scoped import Layer
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops
-from millrace.ops.rnn_cell import LSTMCell, LSTMStateTuple, _depth
-from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.ops.rnn_cell import LSTMCell, LSTMStateTuple
 
 
 def _block_lstm(
@@ -78,8 +78,8 @@ class LSTMBlockCell(LSTMCell):
         super().__init__(num_units, use_peepholes=use_peephole, cell_clip=_bound(cell_clip), forget_bias=forget_bias, reuse=reuse, name=name, dtype=dtype)
 
 
-class LSTMBlockFusedCell:
-    """An LSTM that runs a whole sequence [time, batch, depth], or a list of steps."""
+class LSTMBlockFusedCell(Layer):
+    """An LSTM that runs a whole sequence [time, batch, depth], or a list of steps. A layer: two of them have variables of their own."""
 
     def __init__(
         self,
@@ -91,43 +91,51 @@ class LSTMBlockFusedCell:
         dtype: Any = None,
         name: str = "lstm_fused_cell",
     ) -> None:
+        super().__init__(name=name, dtype=dtype, _reuse=reuse)
         self._num_units, self._forget_bias, self._cell_clip, self._use_peephole = num_units, forget_bias, _bound(cell_clip), use_peephole
-        self._reuse, self._dtype, self._name = reuse, dtype, name
 
     num_units = property(lambda self: self._num_units, doc="The number of units.")
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables."""
+        n, depth = self._num_units, input_shape[-1]
+        self._kernel = self.add_variable("kernel", [int(depth) + n, 4 * n])
+        self._bias = self.add_variable("bias", [4 * n], initializer=init_ops.zeros_initializer())
+        if self._use_peephole:
+            self._w_i_diag, self._w_f_diag, self._w_o_diag = (self.add_variable(name, [n]) for name in ("w_i_diag", "w_f_diag", "w_o_diag"))
+        self.built = True
 
     def __call__(self, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None) -> Any:
         """(outputs, last state)."""
         listed = isinstance(inputs, (list, tuple))
-        with variable_scope(scope or self._name, reuse=self._reuse):
-            x = array_ops.stack(inputs) if listed else convert_to_tensor(inputs)
-            if x.get_shape().ndims != 3:
-                raise at_user_line(ValueError("inputs must be [time, batch, depth], got shape %s" % x.get_shape()))
-            batch = array_ops.shape(x)[1]
-            if initial_state is None:
-                dtype = dtype or self._dtype
-                if dtype is None:
-                    raise at_user_line(ValueError("Either initial_state or dtype needs to be specified"))
-                zeros = array_ops.zeros(array_ops.stack([batch, self._num_units]), dtype)
-                zeros.set_shape([x.get_shape()[1], self._num_units])
-                initial_state = (zeros, zeros)
-            if len(initial_state) != 2:
-                raise at_user_line(ValueError("Expecting initial_state to be a tuple with length 2 or None"))
-            c, h = (convert_to_tensor(part) for part in initial_state)
-            memories, outputs = self._run(x, c, h, sequence_length)
-            if sequence_length is None:
-                state = LSTMStateTuple(memories[-1], outputs[-1])
-            else:
-                state = LSTMStateTuple(*(self._at(sequence_length, first, values, batch) for first, values in ((c, memories), (h, outputs))))
-            return array_ops.unstack(outputs, x.get_shape()[0].value) if listed else outputs, state
+        x = array_ops.stack(inputs) if listed else convert_to_tensor(inputs)
+        if x.get_shape().ndims != 3:
+            raise at_user_line(ValueError("inputs must be [time, batch, depth], got shape %s" % x.get_shape()))
+        outputs, state = super().__call__(x, initial_state=initial_state, dtype=dtype, sequence_length=sequence_length, scope=scope)
+        return array_ops.unstack(outputs, x.get_shape()[0].value) if listed else outputs, state
+
+    def call(self, inputs: Tensor, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None) -> Any:
+        """(outputs, last state)."""
+        batch = array_ops.shape(inputs)[1]
+        if initial_state is None:
+            if dtype is None:
+                raise at_user_line(ValueError("Either initial_state or dtype needs to be specified"))
+            zeros = array_ops.zeros(array_ops.stack([batch, self._num_units]), dtype)
+            zeros.set_shape([inputs.get_shape()[1], self._num_units])
+            initial_state = (zeros, zeros)
+        if len(initial_state) != 2:
+            raise at_user_line(ValueError("Expecting initial_state to be a tuple with length 2 or None"))
+        c, h = (convert_to_tensor(part) for part in initial_state)
+        memories, outputs = self._run(inputs, c, h, sequence_length)
+        if sequence_length is None:
+            return outputs, LSTMStateTuple(memories[-1], outputs[-1])
+        return outputs, LSTMStateTuple(*(self._at(sequence_length, first, values, batch) for first, values in ((c, memories), (h, outputs))))
 
     def _run(self, x: Tensor, c: Tensor, h: Tensor, lengths: Any) -> Tuple[Tensor, Tensor]:
         """Memories and outputs of all steps; outputs behind the end of a sequence are zero."""
         n, dtype = self._num_units, x.dtype.base_dtype
-        kernel = get_variable("kernel", [_depth(x) + n, 4 * n], dtype)
-        bias = get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())
         if self._use_peephole:
-            wci, wcf, wco = (get_variable(name, [n], dtype) for name in ("w_i_diag", "w_f_diag", "w_o_diag"))
+            wci, wcf, wco = self._w_i_diag, self._w_f_diag, self._w_o_diag
         else:
             wci = wcf = wco = array_ops.zeros([n], dtype)
         steps = array_ops.shape(x)[0]
@@ -137,11 +145,11 @@ class LSTMBlockFusedCell:
             x,
             c,
             h,
-            kernel,
+            self._kernel,
             wci,
             wcf,
             wco,
-            bias,
+            self._bias,
             forget_bias=float(self._forget_bias),
             cell_clip=-1.0 if self._cell_clip is None else float(self._cell_clip),
             use_peephole=bool(self._use_peephole),

@@ -410,7 +410,9 @@ class TimeReversedFusedRNN:
         self._cell = cell
 
     @staticmethod
-    def _turned(value: Any, lengths: Any) -> Tensor:
+    def _turned(value: Any, lengths: Any) -> Any:
+        if isinstance(value, list):
+            return value[::-1]
         return array_ops.reverse(value, [0]) if lengths is None else array_ops.reverse_sequence(value, lengths, 0, 1)
 
     def __call__(self, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None) -> Any:

@@ -4,7 +4,8 @@ module paths inside TensorFlow that programs import.
 
 A section is a prefix in brackets; a row is `names = targets`. A target is a module of this package (`.` is the package itself); where
 there are several, a name is looked for in each, in that order. `module:attribute` is one object. Rows of a namespace are `: names`, each
-a name of the package or `new=old`. `@` is a package that only has others inside. python/tests/test_name_table.py resolves every row.
+a name of the package or `new=old`. `@` is a package that only has others inside. python/tests/test_name_table.py resolves every row. Those of
+tf.compat.v2 are in names_of_2.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import types
 from typing import Any, Dict, List, Optional
 
+from millrace import names_of_2
 from millrace.framework import not_provided
 
 _TEXT = """
@@ -112,14 +114,6 @@ stateless_categorical stateless_multinomial stateless_normal stateless_truncated
 
 [random.experimental]
 Generator create_rng_state get_global_generator set_global_generator = ops.stateful_random_ops:
-
-[compat.v2.summary.experimental]
-get_step set_step summary_scope write_raw_pb = ops.summary_writers:
-
-[compat.v2.summary]
-SummaryWriter create_noop_writer flush record_if trace_export trace_off trace_on write = ops.summary_writers:
-create_file_writer = ops.summary_writers:create_file_writer_v2
-audio histogram image scalar text = summary_of_2:
 
 [io]
 gfile = gfile_names
@@ -445,8 +439,8 @@ gen_boosted_trees_ops gen_parsing_ops gen_random_ops gen_resource_variable_ops g
 gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops ops.raw_ops
 gradient_checker = testing.gradient_checker
 gradient_checker_v2 = testing.gradient_checker_v2
-gradients gradients_impl custom_gradient = ops.gradients .
-control_flow_ops = ops.control_flow_ops . ops.gen_ops
+gradients gradients_impl custom_gradient = ops.gradients . ops.arguments_of_2
+control_flow_ops = ops.control_flow_ops . ops.gen_ops ops.arguments_of_2
 control_flow_util = ops.control_flow_util framework.behavior
 control_flow_v2_toggles = framework.behavior
 op_selector = contrib.graph_editor.util contrib.graph_editor.select
@@ -460,7 +454,7 @@ candidate_sampling_ops = ops.candidate_sampling nn
 ctc_ops = ops.ctc_ops nn
 data_flow_ops = ops.queues ops.accumulators ops.staging ops.map_staging ops.barriers ops.record_input . ops.gen_ops
 embedding_ops = nn . ops.sparse_lookup ops.arguments_of_2
-image_ops image_ops_impl = image ops.image_resize ops.image_boxes ops.image_files . ops.gen_ops
+image_ops image_ops_impl = image ops.image_resize ops.image_boxes ops.image_files . ops.gen_ops ops.arguments_of_2
 image_ops.ResizeMethod image_ops_impl.ResizeMethod = ops.image_resize:ResizeMethodV2
 image_ops.ResizeMethodV1 image_ops_impl.ResizeMethodV1 = ops.image_resize:ResizeMethod
 image_ops._verify_compatible_image_shapes image_ops_impl._verify_compatible_image_shapes = ops.image_similarity:verify_compatible
@@ -501,7 +495,7 @@ nn = nn
 nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops ops.arguments_of_2 ops.pool_ops
 nn_impl.normalize = ops.lu_ops:normalize
 nn_impl_distribute = nn
-parsing_ops = ops.parsing_ops . ops.gen_ops
+parsing_ops = ops.parsing_ops . ops.gen_ops ops.arguments_of_2
 parsing_ops.decode_raw_v1 = ops.string_ops:decode_raw
 partitioned_variables = ops.partitioned_variables ops.partitions .
 random_ops = ops.random_ops . ops.gen_ops
@@ -525,8 +519,8 @@ script_ops.eager_py_func = ops.script_ops:py_function
 seq2seq = contrib.legacy_seq2seq
 
 sets sets_impl = sets
-sparse_ops = ops.sparse_ops ops.sparse_math_ops . ops.gen_ops
-string_ops = ops.string_ops . ops.gen_ops
+sparse_ops = ops.sparse_ops ops.sparse_math_ops . ops.gen_ops ops.arguments_of_2
+string_ops = ops.string_ops . ops.gen_ops ops.arguments_of_2
 summary_ops summary_op_util = summary ops.gen_ops
 template = ops.template
 variable_scope = ops.variable_scope ops.variables framework.replication
@@ -616,7 +610,7 @@ sync_replicas_optimizer = train.sync_replicas_optimizer
 [python.util]
 all_util keyword_args tf_contextlib tf_should_use = compat.util
 decorator_utils tf_decorator = compat.decorators
-deprecation = compat.%
+deprecation lazy_loader = compat.%
 object_identity = framework.object_identity
 function_utils tf_inspect = compat.inspecting
 tf_export = compat.exports
@@ -703,6 +697,10 @@ data.ops.multi_device_iterator_ops = data.iterators data.experimental
 compat.compat = compat
 compat.v2_compat tf2 = framework.behavior
 autograph.core.ag_ctx = framework.autograph_status
+autograph.core.converter autograph.core.naming autograph.pyct.anno autograph.pyct.compiler autograph.pyct.inspect_utils autograph.pyct.parser = @
+autograph.converters.break_statements autograph.converters.continue_statements autograph.converters.return_statements = @
+autograph.pyct.qual_names autograph.pyct.templates autograph.pyct.transformer autograph.pyct.common_transformers.anf = @
+autograph.pyct.transformer.Base = framework.autograph_status:
 module.module = module
 tools.freeze_graph tools.inspect_checkpoint = tools.%
 tools.saved_model_cli = tools.%
@@ -912,7 +910,7 @@ def _rows() -> Dict[str, str]:
     """{path below tensorflow: target}."""
     found: Dict[str, str] = {}
     prefix = ""
-    for line in _TEXT.splitlines():
+    for line in (_TEXT + names_of_2.TEXT).splitlines():
         if line.startswith("["):
             prefix = line[1:-1] + "." if line != "[]" else ""
         elif line.startswith(":"):
@@ -932,13 +930,16 @@ def _row(prefix: str, name: str, target: str) -> str:
     last = name.rpartition(".")[2]
     if target == "%":  # the module of the same path
         return prefix + name
+    if target == "^":  # what tf has under this name
+        return ":" + (prefix + name)[len(_OF_2) :]
     if target.endswith(":"):
-        return target + name
+        return target + last
     if target == "examples.tutorials.%":
         return "examples.tutorials." + name
     return target.replace("%", last)
 
 
+_OF_2 = "compat.v2."
 TABLE = _rows()
 _KERAS = ("python.keras._impl.keras.", "python.keras.", "contrib.keras.python.keras.", "contrib.keras.api.keras.")  # where its modules also are
 _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
@@ -1003,7 +1004,10 @@ class Joined(types.ModuleType):
 
 
 def _absent(path: str) -> AttributeError:
-    return not_provided.error(path) or AttributeError("tf.%s is not provided by Millrace" % path)
+    known = not_provided.error(path)
+    if known is None and path.startswith(_OF_2):
+        return AttributeError("tf.%s is not provided by Millrace: look for tf.compat.v1.%s" % (path, path[len(_OF_2) :]))
+    return known or AttributeError("tf.%s is not provided by Millrace" % path)
 
 
 def _module(name: str) -> Any:
@@ -1060,6 +1064,8 @@ def module(path: str) -> Optional[types.ModuleType]:
     if path in TABLE or path in _PACKAGES:
         found = find(path)
         return found if isinstance(found, types.ModuleType) else None
+    if path.startswith(_OF_2) and ".".join(path.split(".")[:3]) in TABLE:  # a module inside of one that both have
+        return module(path[len(_OF_2) :])
     alias = next((a for a in _KERAS if path.startswith(a)), None)
     if alias is not None:
         return module("keras." + path[len(alias) :])

@@ -5,12 +5,13 @@ import functools
 import gc
 import json
 import threading
+import types
 
 import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.compat import decorators, deprecation, exports, group_lock, inspecting, json_types, stacks
+from millrace.compat import decorators, deprecation, exports, group_lock, inspecting, json_types, lazy_loader, stacks
 from millrace.framework import object_identity
 
 
@@ -47,6 +48,25 @@ def test_signatures():
 
     assert inspecting.fn_args(Called()) == ("x",) and inspecting.has_kwargs(Called()) and not inspecting.has_kwargs(add)
     assert inspecting.fn_args(functools.partial(add, 1)) == ("b",) and inspecting.get_func_name(add) == "add"
+
+
+def test_functions_show_the_arguments_of_tensorflow():
+    """Programs compare them with those of functions of their own."""
+    for function, other in (
+        (tf.concat, lambda values, axis, name="concat": 0),
+        (tf.compat.v2.reduce_sum, lambda input_tensor, axis=None, keepdims=False, name=None: 0),
+    ):
+        assert inspecting.getfullargspec(function) == inspecting.getfullargspec(other)
+    assert inspecting.getfullargspec(tf.cast) == inspecting.getfullargspec(lambda x, dtype, name=None: 0)
+
+
+def test_modules_that_are_loaded_late():
+    used = {}
+    used["late"] = lazy_loader.LazyLoader("late", used, "colorsys")
+    assert used["late"].rgb_to_hsv(0, 0, 1) == (2 / 3, 1, 1) and isinstance(used["late"], types.ModuleType)
+    assert not isinstance(used["late"], lazy_loader.LazyLoader) and "rgb_to_hsv" in dir(lazy_loader.LazyLoader("x", {}, "colorsys"))
+    with pytest.raises(ImportError, match="no_such_module"):
+        lazy_loader.LazyLoader("x", {}, "no_such_module").name
 
 
 def test_deprecation_is_said_once(monkeypatch):

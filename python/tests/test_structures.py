@@ -6,6 +6,7 @@ import collections
 import pytest
 
 import millrace as tf
+from millrace.framework import nest
 from millrace.protos import definitions
 from millrace.saved_model import structures
 
@@ -25,6 +26,19 @@ def test_structures_come_back(structure):
     encoded = definitions.StructuredValue.FromString(structures.encode(structure).SerializeToString())
     assert structures.decode(encoded) == structure
     assert structures.decode(structures.encode(tf.TensorShape(None))).ndims is None
+
+
+def test_what_programs_take_from_nest():
+    class Below(Pair):
+        pass
+
+    class Numbered(tuple):
+        _fields = (1,)
+
+    assert [nest._is_namedtuple(v) for v in (Pair(1, 2), Below(1, 2), Numbered([1]), (1,))] == [True, True, False, False]
+    assert [nest._is_namedtuple(v, True) for v in (Pair(1, 2), Below(1, 2))] == [True, False]
+    assert nest._sequence_like(Pair(1, 2), [3, 4]) == Pair(3, 4) and nest._sequence_like({"b": 1, "a": 2}, [5, 6]) == {"a": 5, "b": 6}
+    assert nest._is_mapping({}) and not nest._is_mapping([])
 
 
 def test_named_tuples_and_what_has_no_place():

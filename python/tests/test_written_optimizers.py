@@ -26,6 +26,12 @@ def trained(make, resource=False, sparse=False, steps=3):
             return session.run(v), sorted(kept.op.name for kept in optimizer.variables())
 
 
+def test_optimizers_stand_right_below_their_base():
+    stems = "Adadelta AdagradDA Adagrad Adam Ftrl GradientDescent Momentum ProximalAdagrad ProximalGradientDescent RMSProp SyncReplicas".split()
+    assert {getattr(tf.train, stem + "Optimizer").__base__ for stem in stems} == {tf.train.Optimizer}
+    assert isinstance(tf.train.AdamOptimizer(0.1), tf.train.Optimizer)
+
+
 RULES = {
     "sgd": (tf.train.GradientDescentOptimizer, {"learning_rate": 0.1}),
     "nesterov": (tf.train.MomentumOptimizer, {"learning_rate": 0.1, "momentum": 0.9, "use_nesterov": True}),

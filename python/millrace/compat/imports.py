@@ -13,15 +13,14 @@ from typing import Any, Optional
 
 from millrace import names
 
-_NEWER = "compat.v1."  # the names of 1.x, as TensorFlow 1.13 and later has them
+_OUTER = ("compat.v1.", "compat.v2.compat.")  # the names of 1.x, as TensorFlow 1.13 and later has them, also within those of 2
 
 
 def _module_of(path: str) -> Optional[types.ModuleType]:
     """The module that a path below `tensorflow` means, or None."""
-    if path in ("", "compat.v1"):
-        return importlib.import_module("millrace")
-    path = path[len(_NEWER) :] if path.startswith(_NEWER) else path
-    return names.module(path)
+    while path.startswith(_OUTER):
+        path = path[len("compat.vN.") :]
+    return importlib.import_module("millrace") if path in ("", "compat.v1") else names.module(path)
 
 
 def _take_log_level() -> None:

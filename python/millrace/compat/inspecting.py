@@ -29,8 +29,15 @@ def _shown(decorators: Any) -> Any:
     return next((d.decorator_argspec for d in decorators if d.decorator_argspec is not None), None)
 
 
+def _written(target: Any) -> Any:
+    """How a function is written; one of this package as TensorFlow writes it: without annotations."""
+    if str(getattr(target, "__module__", "")).partition(".")[0] != "millrace":
+        return inspect.getfullargspec(target)
+    return inspect.getfullargspec(inspect.unwrap(target))._replace(annotations={})
+
+
 def _plain(target: Any) -> ArgSpec:
-    spec = inspect.getfullargspec(target)
+    spec = _written(target)
     return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
 
 
@@ -72,7 +79,7 @@ def getfullargspec(obj: Any) -> Any:
     decorators, target = unwrap(obj)
     spec = _shown(decorators)
     if spec is None:
-        return inspect.getfullargspec(target)
+        return _written(target)
     return spec if isinstance(spec, FullArgSpec) else FullArgSpec(spec.args, spec.varargs, spec.keywords, spec.defaults, [], None, {})  # type: ignore[misc]
 
 

@@ -10,10 +10,11 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation
 from millrace.ops import array_ops, gen_ops, math_ops
-from millrace.train.rules import RuleOptimizer
+from millrace.train.rules import Ruled, by_rule
 
 
-class _SignOptimizer(RuleOptimizer):
+@by_rule
+class _SignOptimizer(Ruled):
     _slot_names = ("m",)
 
     def __init__(self, learning_rate: Any, beta: Any, sign_decay_fn: Optional[Callable[[Any], Any]], use_locking: bool, name: str) -> None:

@@ -12,7 +12,7 @@ import functools
 import threading
 from typing import Any, Callable, List, Optional
 
-from millrace.framework.errors import OperatorNotAllowedInGraphError
+from millrace.framework.errors import OperatorNotAllowedInGraphError, at_user_line
 
 _threads = threading.local()
 
@@ -75,3 +75,11 @@ def refusal(task: str, instead: str) -> TypeError:
         Status.UNSPECIFIED: "is not allowed in Graph execution",
     }
     return OperatorNotAllowedInGraphError("%s %s. %s" % (task, reasons[control_status_ctx().status], instead))
+
+
+class Base:
+    """tensorflow.python.autograph.pyct.transformer.Base, so that classes of this kind can be stated; NotImplementedError: one is made."""
+
+    def __init__(self, *unused: Any, **kwargs: Any) -> None:
+        del kwargs  # whatever they are
+        raise at_user_line(NotImplementedError("%s: Millrace has no AutoGraph. Use tf.cond and tf.while_loop." % type(self).__name__))

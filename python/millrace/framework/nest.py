@@ -28,6 +28,17 @@ def _is_attrs(value: Any) -> bool:
     return hasattr(type(value), "__attrs_attrs__")
 
 
+def _is_namedtuple(instance: Any, strict: bool = False) -> bool:
+    """Whether it is a named tuple; with strict, of a class right below tuple. Programs take it from tensorflow.python.util.nest."""
+    fields = getattr(instance, "_fields", None)
+    named = isinstance(instance, tuple) and isinstance(fields, collections.abc.Sequence) and all(isinstance(name, str) for name in fields)
+    return named and (not strict or type(instance).__base__ is tuple)
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, collections.abc.Mapping)
+
+
 def _keys(structure: Any) -> List[Any]:
     try:
         return sorted(structure)
@@ -95,6 +106,9 @@ def _like(structure: Any, parts: List[Any]) -> Any:
     if hasattr(structure, "_fields") or _is_attrs(structure):
         return type(structure)(*parts)
     return type(structure)(parts) if isinstance(structure, (list, tuple)) else parts
+
+
+_sequence_like = _like  # as tensorflow.python.util.nest calls it
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:

@@ -172,7 +172,7 @@ TABLE = _rows()
 
 def error(path: str) -> Optional[NotProvidedError]:
     """What to raise for a path below `tf`: None unless the table has it, or a namespace that it is in."""
-    parts = path.split(".")
+    parts = path[len("compat.v2.") :].split(".") if path.startswith("compat.v2.") else path.split(".")
     for n in range(1, len(parts) + 1):
         instead = TABLE.get(".".join(parts[:n]))
         if instead is None and n == len(parts):

@@ -288,7 +288,7 @@ def concat(values: Any, axis: Any, name: Optional[str] = None) -> Tensor: ...
 def concat(concat_dim: int, values: Any, name: Optional[str] = None) -> Tensor: ...
 
 
-@_shown_as(lambda values, axis, name=None: None)
+@_shown_as(lambda values, axis, name="concat": None)
 def concat(*args: Any, **kwargs: Any) -> Tensor:
     """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x.
 
@@ -380,7 +380,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Optional[int]
 def split(split_dim: int, num_split: int, value: Any, name: Optional[str] = None) -> List[Tensor]: ...
 
 
-@_shown_as(lambda value, num_or_size_splits, axis=0, num=None, name=None: None)
+@_shown_as(lambda value, num_or_size_splits, axis=0, num=None, name="split": None)
 def split(*args: Any, **kwargs: Any) -> List[Tensor]:
     """Pieces along an axis: split(value, num_or_size_splits, axis, num, name), or split(split_dim, num_split, value, name) as in 0.x.
 

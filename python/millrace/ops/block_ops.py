@@ -37,6 +37,13 @@ def batch_to_space(input: Any, crops: Any, block_size: Optional[int] = None, nam
     return gen_ops.batch_to_space(input, crops, given("batch_to_space", block_size=block_size, block_shape=block_shape), name=name)
 
 
+def batch_to_space_v2(input: Any, block_shape: Any, crops: Any, name: Optional[str] = None) -> Tensor:
+    """batch_to_space_nd, where one number is the size of both sides of a block of images."""
+    if isinstance(block_shape, int):
+        block_shape = convert_to_tensor([block_shape, block_shape], dtypes.int64)
+    return gen_ops.batch_to_space_nd(input, block_shape, crops, name=name)
+
+
 def space_to_depth(input: Any, block_size: int, name: Optional[str] = None, data_format: str = "NHWC") -> Tensor:
     """The cells of blocks of images as channels: [b, h, w, c] -> [b, h / size, w / size, c size^2]."""
     return gen_ops.space_to_depth(input, block_size, data_format=data_format, name=name)

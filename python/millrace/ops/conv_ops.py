@@ -86,7 +86,7 @@ def conv2d(
         explicit_paddings=explicit,
         use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
         data_format=layout,
-        dilations=_window(dilations, layout),
+        dilations=_window(1 if dilations is None else dilations, layout),
         name=name,
     )
 
@@ -103,7 +103,7 @@ def conv3d(
 ) -> Tensor:
     """A 3-D convolution."""
     filter = given("conv3d", filter=filter, filters=filters)
-    return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations, name=name)
+    return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations or (1, 1, 1, 1, 1), name=name)
 
 
 def conv2d_transpose(

@@ -11,6 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import name_scope
 from millrace.framework.graph import Tensor
+from millrace.framework.random_seed import get_seed
 from millrace.ops import dialects, gen_ops
 
 
@@ -61,6 +62,24 @@ def sample_distorted_bounding_box(
     }
     covered = 0.1 if min_object_covered is None else min_object_covered
     return gen_ops.sample_distorted_bounding_box_v2(image_size, bounding_boxes, covered, name=name, **{k: v for k, v in given.items() if v is not None})
+
+
+def sample_distorted_bounding_box_v2(
+    image_size: Any,
+    bounding_boxes: Any,
+    seed: Optional[int] = 0,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: Optional[int] = None,
+    use_image_if_no_bounding_boxes: Optional[bool] = None,
+    name: Optional[str] = None,
+) -> Any:
+    """sample_distorted_bounding_box with one seed, which the seed of the graph goes with; 0 is another one in each session."""
+    seeds = get_seed(seed) if seed else (0, 0)
+    return sample_distorted_bounding_box(
+        image_size, bounding_boxes, *seeds, min_object_covered, aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes, name
+    )
 
 
 def extract_glimpse(

@@ -590,15 +590,21 @@ def angle(input: Any, name: Optional[str] = None) -> Tensor:
 
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32) -> Tensor:
     """How often each number occurs; with weights, their sum for each number."""
-    arr = convert_to_tensor(arr, dtypes.int32, "arr")
-    some = gen_ops.cast(gen_ops.greater(array_ops.size(arr), 0), dtypes.int32)
-    size = some * (reduce_max(arr) + 1)
-    if minlength is not None:
-        size = gen_ops.maximum(convert_to_tensor(minlength, dtypes.int32), size)
-    if maxlength is not None:
-        size = gen_ops.minimum(convert_to_tensor(maxlength, dtypes.int32), size)
-    if weights is None:
-        return gen_ops.bincount(arr, size, constant([], dtype))
-    if maxlength is not None:
-        arr = array_ops.where(gen_ops.less(arr, size), arr, -array_ops.ones_like(arr))  # left out
-    return gen_ops.unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, size)
+    return bincount_v2(arr, weights, minlength, maxlength, dtype)
+
+
+def bincount_v2(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
+    """bincount, with a name for the scope of its operations."""
+    with name_scope("bincount" if name is None else name):
+        arr = convert_to_tensor(arr, dtypes.int32, "arr")
+        some = gen_ops.cast(gen_ops.greater(array_ops.size(arr), 0), dtypes.int32)
+        size = some * (reduce_max(arr) + 1)
+        if minlength is not None:
+            size = gen_ops.maximum(convert_to_tensor(minlength, dtypes.int32), size)
+        if maxlength is not None:
+            size = gen_ops.minimum(convert_to_tensor(maxlength, dtypes.int32), size)
+        if weights is None:
+            return gen_ops.bincount(arr, size, constant([], dtype))
+        if maxlength is not None:
+            arr = array_ops.where(gen_ops.less(arr, size), arr, -array_ops.ones_like(arr))  # left out
+        return gen_ops.unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, size)

@@ -203,19 +203,23 @@ def sparse_split(*args: Any, **kwargs: Any) -> List[SparseTensor]:
         return [SparseTensor(*parts) for parts in zip(*made)]
 
 
+def _reduce(op: Any, is_sparse: bool, sp_input: Any, axis: Any, keep: bool, name: Optional[str] = None) -> Any:
+    sparse = _sparse(sp_input)
+    axes = convert_to_tensor(list(range(_rank(sparse))) if axis is None else axis, dtypes.int32)
+    made = op(*_parts(sparse), axes, keep_dims=keep, name=name)
+    if is_sparse:
+        return SparseTensor(*made)
+    static, known = sparse.get_shape(), constant_value(axes)
+    if static.ndims is not None and known is not None:
+        gone = {int(a) % max(1, static.ndims) for a in known.reshape(-1)}
+        made.set_shape([1 if d in gone else static[d] for d in range(static.ndims) if keep or d not in gone])
+    return made
+
+
 def _reduced(name: str, op: Any, is_sparse: bool) -> Any:
     def function(sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None) -> Any:
-        sparse = _sparse(sp_input)
         axis, keep = either("axis", axis, "reduction_axes", reduction_axes), bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-        axes = convert_to_tensor(list(range(_rank(sparse))) if axis is None else axis, dtypes.int32)
-        made = op(*_parts(sparse), axes, keep_dims=keep)
-        if is_sparse:
-            return SparseTensor(*made)
-        static, known = sparse.get_shape(), constant_value(axes)
-        if static.ndims is not None and known is not None:
-            gone = {int(a) % max(1, static.ndims) for a in known.reshape(-1)}
-            made.set_shape([1 if d in gone else static[d] for d in range(static.ndims) if keep or d not in gone])
-        return made
+        return _reduce(op, is_sparse, sp_input, axis, keep)
 
     function.__name__, function.__doc__ = (
         snake(name[len("Sparse") :]),
@@ -228,6 +232,18 @@ sparse_reduce_sum = _reduced("sparse_reduce_sum", gen_ops.sparse_reduce_sum, Fal
 sparse_reduce_max = _reduced("sparse_reduce_max", gen_ops.sparse_reduce_max, False)
 sparse_reduce_sum_sparse = _reduced("sparse_reduce_sum_sparse", gen_ops.sparse_reduce_sum_sparse, True)
 sparse_reduce_max_sparse = _reduced("sparse_reduce_max_sparse", gen_ops.sparse_reduce_max_sparse, True)
+
+
+def sparse_reduce_max_v2(sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: Optional[str] = None) -> Any:
+    """sparse_reduce_max, or with output_is_sparse sparse_reduce_max_sparse."""
+    op = gen_ops.sparse_reduce_max_sparse if output_is_sparse else gen_ops.sparse_reduce_max
+    return _reduce(op, output_is_sparse, sp_input, axis, bool(keepdims), name)
+
+
+def sparse_reduce_sum_v2(sp_input: Any, axis: Any = None, keepdims: Any = None, output_is_sparse: bool = False, name: Optional[str] = None) -> Any:
+    """sparse_reduce_sum, or with output_is_sparse sparse_reduce_sum_sparse."""
+    op = gen_ops.sparse_reduce_sum_sparse if output_is_sparse else gen_ops.sparse_reduce_sum
+    return _reduce(op, output_is_sparse, sp_input, axis, bool(keepdims), name)
 
 
 def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: Optional[str] = None) -> Tuple[SparseTensor, Tensor]:

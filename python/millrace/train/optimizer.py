@@ -31,6 +31,8 @@ class Optimizer:
         self._use_locking, self._name = use_locking, name
         self._slots: Dict[str, Dict[Any, Any]] = {}  # by slot's name and _var_key
         self._non_slots: Dict[Tuple[str, Any], Any] = {}  # variables that belong to no other, by name and graph
+        self._cores: Dict[Any, Any] = {}  # by graph: the library's optimizer, of those that name a rule (rules.py)
+        self._kept: Dict[Any, List[Any]] = {}  # by graph: the variables that it made
 
     def _hyper(self) -> Dict[str, Any]:
         """Hyper-parameters by their names: numbers, tensors or functions of no arguments that give one."""

@@ -8,10 +8,11 @@ from typing import Any, Dict
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.ops import math_ops
-from millrace.train.rules import RuleOptimizer
+from millrace.train.rules import Ruled, by_rule
 
 
-class AdagradDAOptimizer(RuleOptimizer):
+@by_rule
+class AdagradDAOptimizer(Ruled):
     """Adagrad by dual averaging."""
 
     _rule, _op = "AdagradDA", "adagrad_da"
@@ -41,7 +42,8 @@ class AdagradDAOptimizer(RuleOptimizer):
         return {1: self._initial}
 
 
-class ProximalAdagradOptimizer(RuleOptimizer):
+@by_rule
+class ProximalAdagradOptimizer(Ruled):
     """Adagrad with a proximal step."""
 
     _rule, _op = "ProximalAdagrad", "proximal_adagrad"
@@ -69,7 +71,8 @@ class ProximalAdagradOptimizer(RuleOptimizer):
         return {0: self._initial}
 
 
-class ProximalGradientDescentOptimizer(RuleOptimizer):
+@by_rule
+class ProximalGradientDescentOptimizer(Ruled):
     """Gradient descent with a proximal step."""
 
     _rule, _op = "ProximalGradientDescent", "proximal_gradient_descent"

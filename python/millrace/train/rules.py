@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, TypeVar
 
 import millrace._core as _core
 from millrace.framework import dtypes
@@ -26,9 +26,11 @@ _WRITTEN = (
 
 
 class RuleOptimizer(Optimizer):
-    """Base of those that name a rule of the library. The library makes their slots and updates, unless a subclass changes a part
+    """What those do that name a rule of the library. The library makes their slots and updates, unless a subclass changes a part
     (_apply_sparse, _prepare ...): then the rule's update ops are put together here, around that part. So they are where powers are kept for variables that
-    are not of float32: the library keeps them in the variables' types, TensorFlow always in float32."""
+    are not of float32: the library keeps them in the variables' types, TensorFlow always in float32.
+
+    `by_rule` puts its methods into each of these classes, whose base is Optimizer: programs tell optimizers by that."""
 
     _rule = ""
     _op = ""  # the update op: apply_<it>
@@ -39,11 +41,6 @@ class RuleOptimizer(Optimizer):
     _powers: Tuple[str, ...] = ()  # hyper-parameters of which powers are kept
     _use_nesterov: Optional[bool] = None  # None: the rule has none
 
-    def __init__(self, use_locking: bool, name: str) -> None:
-        super().__init__(use_locking, name)
-        self._cores: Dict[Any, Any] = {}  # by graph: the library's optimizer
-        self._kept: Dict[Any, List[Variable]] = {}  # by graph: the variables that the library made
-
     def _slot_values(self) -> Dict[int, float]:
         """First values of slots, by number, that are not the rule's."""
         return {}
@@ -52,7 +49,7 @@ class RuleOptimizer(Optimizer):
         own_powers = self._powers and any(v.dtype.base_dtype != dtypes.float32 for _, v in pairs)
         if self._is_rule_as_it_is() and not own_powers and not get_default_graph().building_function:  # the library works where the variables are
             return self._apply_in_library(pairs, global_step, name)
-        return super()._apply(pairs, global_step, name)
+        return Optimizer._apply(self, pairs, global_step, name)
 
     def _is_rule_as_it_is(self) -> bool:
         return all(getattr(getattr(self, n), "__module__", None) in (__name__, Optimizer.__module__) for n in _WRITTEN)
@@ -124,7 +121,7 @@ class RuleOptimizer(Optimizer):
     def _non_slots_of(self, graph: Any) -> Dict[str, Any]:
         slots = {id(self._slot_in_library(v, n)) for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES) for n in self._slot_names}
         made = {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v for v in self._kept.get(graph, []) if id(v) not in slots}
-        return {**made, **super()._non_slots_of(graph)}
+        return {**made, **Optimizer._non_slots_of(self, graph)}
 
     def get_slot_names(self) -> List[str]:
         """The names of its slots."""
@@ -132,7 +129,7 @@ class RuleOptimizer(Optimizer):
 
     def get_slot(self, var: Any, name: str) -> Any:
         """The variable that it keeps for a variable under a name, or None."""
-        return super().get_slot(var, name) or self._slot_in_library(var, name)
+        return Optimizer.get_slot(self, var, name) or self._slot_in_library(var, name)
 
     def _slot_in_library(self, var: Any, name: str) -> Any:
         core = self._cores.get(var.graph)
@@ -143,7 +140,7 @@ class RuleOptimizer(Optimizer):
 
     def variables(self) -> List[Variable]:
         """All variables that it has made in the current graph, by name."""
-        return sorted([*super().variables(), *self._kept.get(get_default_graph(), [])], key=lambda v: v.name)
+        return sorted([*Optimizer.variables(self), *self._kept.get(get_default_graph(), [])], key=lambda v: v.name)
 
     # ---- the rule around what a subclass changes ----
 
@@ -203,7 +200,7 @@ class RuleOptimizer(Optimizer):
 
     def _finish(self, update_ops: Any, name_scope: str) -> Operation:
         if not self._powers:
-            return super()._finish(update_ops, name_scope)
+            return Optimizer._finish(self, update_ops, name_scope)
         hyper = self._hyper_in(dtypes.float32)
         with get_default_graph().control_dependencies(update_ops):
             powers = [self._get_non_slot_variable(p + "_power") for p in self._powers]
@@ -211,7 +208,25 @@ class RuleOptimizer(Optimizer):
         return control_flow_ops.group(*update_ops, *moved, name=name_scope)
 
 
-class GradientDescentOptimizer(RuleOptimizer):
+_Class = TypeVar("_Class", bound=type)
+
+
+def by_rule(cls: _Class) -> _Class:
+    """Gives an optimizer that names a rule the methods of RuleOptimizer that it does not write itself."""
+    for name, member in vars(RuleOptimizer).items():
+        if not name.startswith("__") and not any(name in vars(base) for base in cls.__mro__ if base is not Optimizer and base is not object):
+            setattr(cls, name, member)
+    return cls
+
+
+if TYPE_CHECKING:
+    Ruled = RuleOptimizer
+else:
+    Ruled = Optimizer
+
+
+@by_rule
+class GradientDescentOptimizer(Ruled):
     """var -= learning_rate grad."""
 
     _rule, _op = "GradientDescent", "gradient_descent"
@@ -232,7 +247,8 @@ class GradientDescentOptimizer(RuleOptimizer):
         return self._apply_sparse_duplicate_indices(IndexedSlices(grad, indices), handle)
 
 
-class MomentumOptimizer(RuleOptimizer):
+@by_rule
+class MomentumOptimizer(Ruled):
     """Gradient descent with momentum, or Nesterov's."""
 
     _rule, _op = "Momentum", "momentum"
@@ -246,7 +262,8 @@ class MomentumOptimizer(RuleOptimizer):
         return {"learning_rate": self._learning_rate, "momentum": self._momentum}
 
 
-class AdagradOptimizer(RuleOptimizer):
+@by_rule
+class AdagradOptimizer(Ruled):
     """Adagrad."""
 
     _rule, _op = "Adagrad", "adagrad"
@@ -265,7 +282,8 @@ class AdagradOptimizer(RuleOptimizer):
         return {0: self._initial}
 
 
-class AdadeltaOptimizer(RuleOptimizer):
+@by_rule
+class AdadeltaOptimizer(Ruled):
     """Adadelta."""
 
     _rule, _op = "Adadelta", "adadelta"
@@ -280,7 +298,8 @@ class AdadeltaOptimizer(RuleOptimizer):
         return {"learning_rate": self._lr, "rho": self._rho, "epsilon": self._epsilon}
 
 
-class AdamOptimizer(RuleOptimizer):
+@by_rule
+class AdamOptimizer(Ruled):
     """Adam (Kingma and Ba, 2014): steps scaled by running means of the gradient and of its square."""
 
     _rule, _op = "Adam", "adam"
@@ -303,7 +322,8 @@ class AdamOptimizer(RuleOptimizer):
         return kept.get("beta1_power"), kept.get("beta2_power")
 
 
-class RMSPropOptimizer(RuleOptimizer):
+@by_rule
+class RMSPropOptimizer(Ruled):
     """RMSProp (Tieleman and Hinton, 2012): steps divided by a running root mean square of the gradient."""
 
     _tensor_names = {"rho": "_decay_tensor"}
@@ -331,7 +351,8 @@ class RMSPropOptimizer(RuleOptimizer):
         return {self._slot_names.index("rms"): 1.0}
 
 
-class FtrlOptimizer(RuleOptimizer):
+@by_rule
+class FtrlOptimizer(Ruled):
     """FTRL-proximal."""
 
     _slot_names = ("accum", "linear")
@@ -371,7 +392,7 @@ class FtrlOptimizer(RuleOptimizer):
         return {**made, "l2_shrinkage": self._l2_shrinkage} if self._rule == "FtrlV2" else made
 
     def _is_rule_as_it_is(self) -> bool:  # the library names slots after the optimizer
-        return super()._is_rule_as_it_is() and self._accum_name == self._linear_name == self._name
+        return RuleOptimizer._is_rule_as_it_is(self) and self._accum_name == self._linear_name == self._name
 
     def _slot_label(self, slot: str) -> str:
         return self._accum_name if slot == "accum" else self._linear_name

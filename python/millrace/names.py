@@ -728,8 +728,6 @@ canned.optimizers canned.parsing_utils = estimator.%
 [python.keras]
 _impl.keras = keras
 
-mixed_precision.experimental.loss_scale_optimizer = keras.loss_scale_optimizer
-mixed_precision.experimental.policy mixed_precision.experimental.autocast_variable = layers.policies
 distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
 premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load = @
 saving.saving_utils = keras.engine.saving_utils
@@ -764,6 +762,8 @@ engine.training_utils = keras.engine.training_utils keras.engine.training_data
 engine.base_preprocessing_layer engine.base_preprocessing_layer_v1 = layers.preprocessing
 utils.kernelized_utils utils.vis_utils = %
 utils.multi_gpu_utils = @
+mixed_precision.experimental.loss_scale_optimizer = keras.loss_scale_optimizer
+mixed_precision.experimental.policy mixed_precision.experimental.autocast_variable = layers.policies
 mixed_precision.experimental.Policy = layers.policies:Policy
 mixed_precision.experimental.global_policy = layers.policies:global_policy
 mixed_precision.experimental.set_policy = layers.policies:set_policy

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Union
 
 from millrace import _core
 from millrace.framework.errors import at_user_line
+from millrace.framework.tensor_shape import TensorShape
 
 _KINDS = {"string": "s", "int": "i", "float": "f", "bool": "b", "type": "t", "shape": "h", "tensor": "n", "func": "u"}
 _modules: Dict[bytes, types.ModuleType] = {}
@@ -64,7 +65,8 @@ def _default(attr: Any) -> Any:
     return value if isinstance(value, (int, float, bool)) or attr.type == "type" else None
 
 
-def _function(op: Any) -> Callable[..., Any]:
+def op_function(op: Any) -> Callable[..., Any]:
+    """The function that makes operations of an op, by its OpDef."""
     made = _core.Op(op.name, " ".join(map(_arg_code, op.input_arg)), " ".join(map(_arg_code, op.output_arg)), " ".join(map(_attr_code, op.attr)))
     inferred = {n for a in op.input_arg for n in (a.type_attr, a.number_attr, a.type_list_attr) if n}
     inputs = [_identifier(a.name) for a in op.input_arg]
@@ -80,7 +82,8 @@ def _function(op: Any) -> Callable[..., Any]:
         else:
             required.append(inspect.Parameter(name, either))
     signature = inspect.Signature(required + optional + [inspect.Parameter("name", either, default=None)])
-    # What a caller leaves out is left to the op, whose defaults are exact.
+    # What a caller leaves out is left to the op, whose defaults are exact. No shape is one that is not known, so that is said.
+    shapes = {_identifier(a.name): TensorShape(a.default_value.shape) for a in op.attr if a.type == "shape" and a.HasField("default_value")}
     function_name = snake_case(op.name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -88,7 +91,9 @@ def _function(op: Any) -> Callable[..., Any]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise at_user_line(TypeError("%s() %s" % (function_name, error))) from None
-        return made(tuple(given[n] for n in inputs), tuple(None if n is None else given.get(n) for n in attrs), given.get("name"))
+        return made(
+            tuple(given[n] for n in inputs), tuple(None if n is None else shapes.get(n) if given.get(n) is None else given[n] for n in attrs), given.get("name")
+        )
 
     function.__name__ = function.__qualname__ = function_name
     function.__doc__ = op.summary or "The op %s." % op.name
@@ -111,7 +116,7 @@ def load_op_library(library_filename: Union[str, bytes, "os.PathLike[Any]"]) -> 
 
     op_list = definitions.OpList.FromString(encoded)
     for op in op_list.op:
-        setattr(module, snake_case(op.name), _function(op))
+        setattr(module, snake_case(op.name), op_function(op))
     module.OP_LIST = op_list  # type: ignore[attr-defined]
     _modules[key] = module
     return module

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from millrace.framework.errors import NotFoundError, at_user_line
+from millrace.framework.graph import Graph
+from millrace.framework.load_library import op_function
 from millrace.ops import raw_ops
+from millrace.protos import definitions
 
 
 class OpDefLibrary:
@@ -19,7 +23,13 @@ class OpDefLibrary:
 
     def apply_op(self, op_type_name: str, name: Optional[str] = None, **keywords: Any) -> Any:
         """The outputs of a new operation; inputs and attributes by their names."""
-        return getattr(raw_ops, op_type_name)(name=name, **keywords)
+        if op_type_name in dir(raw_ops):
+            return getattr(raw_ops, op_type_name)(name=name, **keywords)
+        try:
+            encoded = Graph()._op_def(op_type_name)
+        except NotFoundError:
+            raise at_user_line(RuntimeError("Unrecognized Op name " + op_type_name)) from None
+        return op_function(definitions.OpDef.FromString(encoded))(name=name, **keywords)
 
 
 _op_def_lib = OpDefLibrary()

@@ -29,6 +29,10 @@ class Container:
     _values: Any = ()
 
 
+class NotTrackable:
+    """The base of objects that checkpoints cannot keep: one that leads to such an object is an error."""
+
+
 class TrackedByName:
     """The base of objects that tell themselves what they have."""
 
@@ -279,6 +283,7 @@ class ListWrapper(_Changes, List, list):  # type: ignore[misc]
     It is a list of the same contents for whoever looks past its methods, as they were when it last changed them itself."""
 
     _what = "list"
+    _kind = list  # whose structure it is of
 
     def __init__(self, wrapped_list: _List[Any]) -> None:
         _Changes.__init__(self)

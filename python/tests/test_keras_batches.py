@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.keras.engine import data_adapter, training_utils
+from millrace.keras.engine import data_adapter, training_generator, training_utils
 from millrace.ops.ragged.value import RaggedTensorValue
 
 DATA = np.arange(60).reshape(6, 10)
@@ -144,3 +144,29 @@ def test_what_gives_batches_as_data_sets():
     assert [b[1][0] for b in batches(data_adapter.DatasetAdapter(ahead.get_dataset().take(5)))] == [0, 1, 2, 0, 1]
     with pytest.raises(ValueError, match="No data adapter can handle the input"):
         data_adapter.select_data_adapter(object(), None)
+
+
+def test_batches_one_after_the_other():
+    x, y = np.arange(5), (np.arange(5) * 2, None)
+    made, count = training_generator.convert_to_generator_like((x, y, None), 2, epochs=2)
+    first = list(made)
+    assert count == 3 and len(first) == 6 and first[3][0].tolist() == [0, 1] and first[2][1][0].tolist() == [8]
+    mixed, _ = training_generator.convert_to_generator_like(x, 5, shuffle=True)
+    assert sorted(next(mixed)) == x.tolist()
+    given = iter(first)
+    assert training_generator.convert_to_generator_like(given, steps_per_epoch=4) == (given, 4)
+    with pytest.raises(ValueError, match="Please use `batch_size` instead"):
+        training_generator.convert_to_generator_like(x)
+
+
+def test_what_generators_may_give():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, activity_regularizer="l2", input_shape=(3,))])
+    model.compile("sgd")
+    data = np.ones((4, 3))
+    losses = model.fit_generator(iter([(data,), data]), 2, verbose=0).history["loss"]
+    assert len(losses) == 1 and losses[0] > 0
+    with pytest.raises(ValueError, match="a tuple of 1 or 2 or 3 elements"):
+        model.fit_generator(iter([(data, data, data, data)]), 1, verbose=0)
+    for wrong, text in (({"y": data}, "`y` argument is not supported"), ({"validation_split": 0.5}, "you cannot use `validation_split`")):
+        with pytest.raises(ValueError, match=text):
+            model.fit(iter([data]), steps_per_epoch=1, verbose=0, **wrong)

@@ -136,3 +136,54 @@ def test_pictures_of_models(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     keras.utils.plot_model(model, str(tmp_path / "model.png"))
     assert (tmp_path / "model.png").read_bytes() == b"drawn-Tpng"
+
+
+def test_the_learning_phase_is_that_of_the_graph_around_a_function():
+    class Told(keras.layers.Layer):
+        @tf.function
+        def call(self, x, training=None):
+            return tf.cond(K.learning_phase() if training is None else training, lambda: tf.ones_like(x), lambda: tf.zeros_like(x))
+
+    layer = Told()
+    assert layer._call_fn_args == ["x", "training"]
+    model = keras.Sequential([layer])
+    model.compile("sgd", "mae")
+    x = np.zeros((1, 1))
+    assert model.fit(x, x, verbose=0).history["loss"] == [1] and model.evaluate(x, x, verbose=0) == 0
+
+
+def test_when_batch_normalization_is_fused():
+    v2 = __import__("millrace.layers.normalization", fromlist=["BatchNormalizationV2"]).BatchNormalizationV2
+    norms = [keras.layers.BatchNormalization(), keras.layers.BatchNormalization(virtual_batch_size=2), v2(), v2(axis=2)]
+    assert [norm.fused for norm in norms] == [True, True, None, False]
+    for norm in norms:
+        norm(tf.zeros((2, 4, 4, 4)))
+    assert [norm.fused for norm in norms] == [True, False, True, False]
+    flat = v2()
+    flat(tf.zeros((2, 4)))
+    assert flat.fused is False
+    with pytest.raises(ValueError, match="only support 4D input"):
+        v2(fused=True)(tf.zeros((2, 4)))
+    with pytest.raises(ValueError, match="axis is 1 or 3"):
+        v2(axis=2, fused=True)
+
+
+def test_weights_without_names_and_inputs_that_are_no_tensors():
+    class Own(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.plain, self.shaped = self.add_weight(), self.add_weight(shape=(3, 4), regularizer="l2")
+
+        def call(self, x):
+            return x
+
+    layer, thing = Own(), object()
+    assert layer.plain.name == "Variable:0" and layer.losses[0].op.name.startswith("Variable_1/Regularizer") and layer(thing) is thing
+    assert [name for name, _ in layer._checkpoint_dependencies] == ["Variable", "Variable_1", "plain", "shaped"]
+
+    class Decides(keras.layers.Layer):
+        def call(self, x):
+            return x if tf.reduce_sum(x) > 0 else -x
+
+    with pytest.raises(TypeError, match="attempting to use Python control flow in a layer"):
+        Decides()(tf.ones((1,)))

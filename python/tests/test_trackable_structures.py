@@ -131,3 +131,81 @@ def test_dependencies_of_layers():
     model.build((None, 3))
     assert names(dense) == ["kernel", "bias"] and dense._lookup_dependency("bias") is dense.bias
     assert set(names(model)) == {"layer_with_weights-0", "layer-0", "layer-1"}
+
+
+def test_the_graph_of_objects_below_a_root(tmp_path):
+    from millrace.train.object_graph import ObjectGraphView, TrackableSaver, frozen_saver
+
+    root = tracking.AutoTrackable()
+    root.leaf, root.values = tracking.AutoTrackable(), [tf.Variable(2.0, name="in_list")]
+    v = tracking.add_variable(root.leaf, "a/b", shape=[2])
+    view = ObjectGraphView(root)
+    assert view.list_objects() == [root, root.leaf, root.values, v, root.values[0]]
+    assert [name for name, _ in view.list_dependencies(root)] == ["leaf", "values"]
+    saveables, graph, feeds = view.serialize_object_graph()
+    assert [(s.name, s.full_name) for s in saveables] == [
+        ("leaf/a.Sb/.ATTRIBUTES/VARIABLE_VALUE", v.op.name),
+        ("values/0/.ATTRIBUTES/VARIABLE_VALUE", "in_list"),
+    ]
+    assert [child.local_name for child in graph.nodes[0].children] == ["leaf", "values"] and not feeds
+    session, prefix = tf.get_default_session(), str(tmp_path / "at")
+    session.run(tf.global_variables_initializer())
+    saver = frozen_saver(root)
+    assert session.run(saver.save(tf.constant(prefix))) == prefix.encode()
+    session.run(root.values[0].assign(5.0))
+    session.run(saver.restore(prefix))
+    assert session.run(root.values[0]) == 2
+    session.run(root.values[0].assign(5.0))
+    objects = TrackableSaver(view)
+    objects.restore(prefix).assert_existing_objects_matched().run_restore_ops()
+    assert session.run(root.values[0]) == 2 and objects.save(prefix, 3) == prefix + "-3"
+
+
+def test_what_checkpoints_cannot_keep(tmp_path):
+    class Neither(tracking.NotTrackable, tracking.AutoTrackable):
+        pass
+
+    root = tracking.AutoTrackable()
+    root.x = Neither()
+    with pytest.raises(NotImplementedError, match="Checkpoints cannot keep"):
+        tf.train.Checkpoint(root=root).save(str(tmp_path / "at"))
+
+
+def test_resources_of_a_scope_and_values_of_an_object():
+    class Numbered(tracking.TrackableResource):
+        def _create_resource(self):
+            return tf.constant(7)
+
+    outer, inner = tracking.ResourceTracker(), tracking.ResourceTracker()
+    with tracking.resource_tracker_scope(outer):
+        first = Numbered()
+        with tracking.resource_tracker_scope(inner):
+            second = Numbered("/cpu:0")
+    Numbered()
+    assert outer.resources == [first, second] and inner.resources == [second]
+    assert second.resource_handle is second.resource_handle and "cpu" in second.resource_handle.device.lower()
+
+    asked = []
+
+    class Kept(tracking.AutoTrackable):
+        @property
+        @tracking.cached_per_instance
+        def value(self):
+            asked.append(self)
+            return len(asked)
+
+    a, b = Kept(), Kept()
+    assert (a.value, b.value, a.value, b.value) == (1, 2, 1, 2) and asked == [a, b]
+
+
+def test_structures_of_wrapped_lists_are_those_of_lists():
+    wrapped = ListWrapper([tf.constant(1.0)])
+    tf.nest.assert_same_structure([0], wrapped)
+    traced = []
+
+    @tf.function
+    def first(values):
+        traced.append(values)
+        return values[0] + 1.0
+
+    assert first.get_concrete_function([tf.constant(2.0)]) is first.get_concrete_function(wrapped) and len(traced) == 1

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 from millrace import gfile, tf_logging
 from millrace.compat import as_bytes
 from millrace.estimator.export_output import ClassificationOutput, EvalOutput, ExportOutput, PredictOutput, RegressionOutput, TrainOutput  # noqa: F401
+from millrace.estimator.mode_keys import ModeKeyMap
 from millrace.estimator.reading import input_of
 from millrace.estimator.spec import ModeKeys
 from millrace.framework import dtypes
@@ -24,7 +25,12 @@ from millrace.saved_model import signature_constants, signature_def_utils, tag_c
 
 _FEATURE, _RECEIVER, _LABEL = "feature", "input", "label"  # the names of single ones
 _SINGLE = {"feature": _FEATURE, "label": _LABEL, "receiver_tensor": _RECEIVER, "receiver_tensors_alternative": _RECEIVER}
-EXPORT_TAG_MAP = {ModeKeys.PREDICT: [tag_constants.SERVING], ModeKeys.TRAIN: [tag_constants.TRAINING], ModeKeys.EVAL: [tag_constants.EVAL]}
+EXPORT_TAG_MAP = ModeKeyMap(predict=[tag_constants.SERVING], train=[tag_constants.TRAINING], test=[tag_constants.EVAL])
+SIGNATURE_KEY_MAP = ModeKeyMap(
+    predict=signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY,
+    train=signature_constants.DEFAULT_TRAIN_SIGNATURE_DEF_KEY,
+    test=signature_constants.DEFAULT_EVAL_SIGNATURE_DEF_KEY,
+)
 MAX_DIRECTORY_CREATION_ATTEMPTS = 10
 
 

@@ -255,7 +255,7 @@ def _key(specs: Any) -> Any:
     def of(x: Any) -> Any:
         if isinstance(x, dict):
             return ("dict", *((k, of(x[k])) for k in sorted(x)))
-        return (type(x).__name__, *(of(v) for v in x)) if isinstance(x, (list, tuple)) else leaf(x)
+        return (nest.kind_of(x).__name__, *(of(v) for v in x)) if isinstance(x, (list, tuple)) else leaf(x)
 
     return of(specs)
 

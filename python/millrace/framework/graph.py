@@ -578,6 +578,11 @@ def get_default_graph() -> Graph:
     return _core.current_graph()
 
 
+def get_name_scope() -> str:
+    """The scope of names that the default graph is in, without a slash behind it."""
+    return get_default_graph().get_name_scope()
+
+
 def outermost_graph() -> Graph:
     """The graph that ops are added to, or that around the function which is being built: where variables are."""
     graph = get_default_graph()

@@ -192,8 +192,13 @@ def _assert_same_composites(first: Any, second: Any) -> None:
         raise ValueError("Incompatible CompositeTensor TypeSpecs: %s vs. %s -- %s" % (*specs, error)) from None
 
 
+def kind_of(structure: Any) -> Any:
+    """The type of a structure; list for the lists that attributes of models become."""
+    return getattr(type(structure), "_kind", type(structure))
+
+
 def _same_kind(nest1: Any, nest2: Any) -> bool:
-    if type(nest1) is type(nest2) or isinstance(nest1, collections.abc.Mapping) and isinstance(nest2, collections.abc.Mapping):
+    if kind_of(nest1) is kind_of(nest2) or isinstance(nest1, collections.abc.Mapping) and isinstance(nest2, collections.abc.Mapping):
         return True
     fields = getattr(nest1, "_fields", None)
     return fields is not None and getattr(nest2, "_fields", None) == fields and type(nest1).__name__ == type(nest2).__name__

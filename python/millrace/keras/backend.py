@@ -15,7 +15,7 @@ from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, get_default_graph, name_scope, reset_default_graph  # noqa: F401
+from millrace.framework.graph import Tensor, get_default_graph, init_scope, name_scope, outermost_graph, reset_default_graph  # noqa: F401
 from millrace.framework.default_session import get_default_session
 from millrace.framework.session import Session
 from millrace.keras.backend_windows import (  # noqa: F401
@@ -73,7 +73,8 @@ _state: Dict[str, Any] = {"session": None}
 
 
 def _of_graph() -> Dict[str, Any]:
-    return get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
+    """What is kept for a graph; for the body of a function what the graph around it has."""
+    return outermost_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
 
 
 def get_session(op_input_list: Any = ()) -> Any:
@@ -111,6 +112,9 @@ def initialize(session: Any) -> None:
     known.update((session, made) for made in [*new, *tables])
 
 
+_initialize_variables = initialize  # the name that programs of 1.13 to 1.15 say
+
+
 def clear_session() -> None:
     """A new default graph, and no session on the old one."""
     reset_default_graph()
@@ -142,7 +146,7 @@ def learning_phase() -> Any:
     """Whether models train: a placeholder that is False unless it is fed, or what set_learning_phase has set."""
     state = _of_graph()
     if state["phase"] is None:
-        with get_default_graph().name_scope(""):
+        with init_scope(), outermost_graph().name_scope(""):
             state["phase"] = array_ops.placeholder_with_default(False, [], name="keras_learning_phase")
     if not isinstance(state["phase"], (bool, int)):
         state["requests"] = state.get("requests", 0) + 1
@@ -157,7 +161,7 @@ def learning_phase_scope(value: int) -> Iterator[None]:
     """A context in which models train (1) or do not (0)."""
     if value not in (0, 1):
         raise at_user_line(ValueError("Expected learning phase to be 0 or 1."))
-    state = get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
+    state = _of_graph()
     before = state["phase"]
     set_learning_phase(value)
     try:

@@ -11,6 +11,7 @@ from millrace.layers.columns import SequenceFeatures  # noqa: F401
 from millrace.layers.core import Dense
 from millrace.layers.recurrent import PeepholeLSTMCell  # noqa: F401
 from millrace.keras.models import Model
+from millrace.keras.utils.data_utils import terminate_keras_multiprocessing_pools  # noqa: F401
 from millrace.keras.schedules import CosineDecay, CosineDecayRestarts, LinearCosineDecay, NoisyLinearCosineDecay  # noqa: F401
 
 
@@ -43,11 +44,6 @@ class LinearModel(Model):
             made = layer(x)
             total = made if total is None else total + made
         return self.activation(total)
-
-
-def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill: bool = False) -> None:
-    """Does nothing: batches are made by threads, which end with their models."""
-    del grace_period, use_sigkill  # there are no processes to end
 
 
 _missing = _not_provided.getter("keras.experimental")

@@ -57,23 +57,30 @@ class _State:
 
     def __init__(self, model: Any) -> None:
         self._weights, optimizer = model.get_weights(), model.optimizer
-        self._kept = K.batch_get_value(_kept_by(optimizer))
+        self._kept = K.batch_get_value(_kept_by(model))
         self._steps = None if optimizer is None or isinstance(optimizer, TFOptimizer) else K.get_value(optimizer.iterations)
 
     def give(self, model: Any) -> None:
         """Sets those of a model of the same kind; what its optimizer keeps only where it trains."""
         model.set_weights(self._weights)
-        kept = _kept_by(model.optimizer)
+        kept = _kept_by(model)
         if len(kept) == len(self._kept):
             K.batch_set_value(list(zip(kept, self._kept)))
         if model.optimizer is not None and self._steps is not None:
             K.set_value(model.optimizer.iterations, self._steps)
 
 
-def _kept_by(optimizer: Any) -> List[Any]:
+def _kept_by(model: Any) -> List[Any]:
+    """The variables of a model's optimizer, in an order that the names of its own variables do not change."""
+    optimizer = model.optimizer
     if optimizer is None:
         return []
-    return list(optimizer.optimizer.variables() if isinstance(optimizer, TFOptimizer) else optimizer.weights)
+    if not isinstance(optimizer, TFOptimizer):
+        return list(optimizer.weights)
+    inner = optimizer.optimizer
+    slots = [inner.get_slot(v, name) for v in model.weights for name in inner.get_slot_names()]
+    found = [slot for slot in slots if slot is not None]
+    return found + [v for v in inner.variables() if not any(v is slot for slot in found)]
 
 
 def _add_graph(builder: Any, model: Any, recipe: Recipe, state: _State, mode: str, input_signature: Any) -> None:

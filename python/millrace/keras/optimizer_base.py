@@ -167,8 +167,11 @@ class Optimizer:
         return kept[slot_name]
 
     def get_slot(self, var: Any, slot_name: str) -> Any:
-        """What it keeps for a parameter under a name; None before the first step was built."""
-        return self._slots.get(var, {}).get(slot_name)
+        """What it keeps for a parameter under a name; KeyError before the first step was built."""
+        kept = self._slots.get(var, {})
+        if slot_name not in kept:
+            raise at_user_line(KeyError("%s: %s keeps nothing under this name for %s yet" % (slot_name, self._name, var.name)))
+        return kept[slot_name]
 
     def get_slot_names(self) -> List[str]:
         """The names of what it keeps for each parameter."""

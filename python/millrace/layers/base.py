@@ -13,7 +13,7 @@ import numpy as np
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import OperatorNotAllowedInGraphError, at_user_line
 from millrace.framework.graph import Graph, Tensor, get_default_graph, init_scope, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import TensorSpec
@@ -59,8 +59,13 @@ def _is_tensor(x: Any) -> bool:
 
 
 def as_tensor(x: Any) -> Any:
-    """An input of a layer: a tensor; what has parts stays as it is."""
-    return x if isinstance(x, (Tensor, CompositeTensor, tuple, list, dict)) else convert_to_tensor(x)
+    """An input of a layer: a tensor; what has parts, and what cannot be one, stays as it is."""
+    if isinstance(x, (Tensor, CompositeTensor, tuple, list, dict)):
+        return x
+    try:
+        return convert_to_tensor(x)
+    except TypeError:
+        return x
 
 
 class Layer(Parts):
@@ -77,6 +82,7 @@ class Layer(Parts):
     built = False
     _keeps_tuples = False  # inputs in a tuple are one structure, not several inputs
     _casts = False  # inputs of other floating types to its own
+    _reads_in_its_type = True  # variables, where they have another one
     dynamic = False  # its call makes operations
     activity_regularizer: Any = None
 
@@ -189,7 +195,7 @@ class Layer(Parts):
     ) -> Any:
         """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call. It is a resource variable unless
         use_resource=False. In a layer that computes in another type than its variables have it is read in that one, unless experimental_autocast=False."""
-        name, shape = name or "weight", () if shape is None else shape
+        shape = () if shape is None else shape
         for size in listed(shape):
             if isinstance(size, (int, np.integer)) and size < 0:
                 raise at_user_line(ValueError("Dimension %d must be >= 0" % size))
@@ -204,13 +210,13 @@ class Layer(Parts):
             made = Variable(
                 lambda: _started(start, sizes, kind), trainable, name=name, constraint=constraints.get(constraint), use_resource=use_resource is not False
             )
-        if experimental_autocast and self._dtype_policy.should_cast_variables and kind.is_floating and made._is_resource:
+        if experimental_autocast and self._reads_in_its_type and self._dtype_policy.should_cast_variables and kind.is_floating and made._is_resource:
             made = policies.AutoCastVariable(made)
         (self._trainable_weights if trainable else self._non_trainable_weights).append(made)
-        self._named_weights[name] = made
+        self._named_weights[made.op.name if name is None else name] = made
         penalty = regularizers.get(regularizer)
         if penalty is not None:
-            with init_scope(), name_scope(name + "/Regularizer"), get_default_graph()._enable_auto_casting_variables(None):
+            with init_scope(), name_scope((name or made.op.name) + "/Regularizer"), get_default_graph()._enable_auto_casting_variables(None):
                 self.add_loss(penalty(made))
         return made
 
@@ -359,8 +365,16 @@ class Layer(Parts):
     def _computed_from(self, tensors: List[Any], form: Any, *args: Any, **kwargs: Any) -> Any:
         """What call makes of inputs, of the types that the layer computes in."""
         given = casting.cast_inputs(self, tensors) if self._casts else tensors
-        with self._reading_variables():
-            return self.call(arranged(given, form), *args, **kwargs)
+        try:
+            with self._reading_variables():
+                return self.call(arranged(given, form), *args, **kwargs)
+        except OperatorNotAllowedInGraphError as error:
+            raise at_user_line(
+                TypeError(
+                    "You are attempting to use Python control flow in a layer that was not declared to be dynamic. Let call make operations, with tf.cond and "
+                    "tf.while_loop. Encountered error: %s" % error
+                )
+            ) from error
 
     def _training_of_parent(self) -> Dict[str, Any]:
         """The argument `training` of a call that was not given one: what a layer around was told; if nothing and call must have it, the phase."""
@@ -405,6 +419,11 @@ class Layer(Parts):
         says = self.supports_masking or type(self).compute_mask is not Layer.compute_mask
         return listed(self.compute_mask(inputs, mask)) if says else []
 
+    @property
+    def _call_fn_args(self) -> List[str]:
+        """The names of the arguments of its call."""
+        return [name for name in arguments_of(self.call) if name != "self"]
+
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the outputs: that of the inputs where the layer carries masks on."""
         if not self.supports_masking:
@@ -436,7 +455,7 @@ class Layer(Parts):
         """The TensorSpecs of the outputs for TensorSpecs of inputs."""
         given = listed(input_signature)
         shapes = self.compute_output_shape([s.shape for s in given] if isinstance(input_signature, list) else input_signature.shape)
-        kind = dtypes.as_dtype(getattr(self, "dtype", None) or given[0].dtype)
+        kind = self._compute_type or dtypes.as_dtype(given[0].dtype)
         if isinstance(shapes, list) and (not shapes or isinstance(shapes[0], (tuple, list, TensorShape))):
             return [TensorSpec(TensorShape(s), kind) for s in shapes]
         return TensorSpec(TensorShape(shapes), kind)

@@ -50,6 +50,6 @@ def cast_inputs(layer: Any, tensors: List[Any]) -> List[Any]:
                 "no dtype was given: give the layer dtype=%r to keep the input as it is, or autocast=False."
                 % (layer.name, x.dtype.base_dtype.name, wanted.name, wanted.name, x.dtype.base_dtype.name)
             )
-        return math_ops.cast(x, wanted)
+        return x.with_flat_values(math_ops.cast(x.flat_values, wanted)) if isinstance(x, RaggedTensor) else math_ops.cast(x, wanted)
 
     return [cast(x) for x in tensors]

@@ -39,6 +39,7 @@ class BatchNormalization(SettingsLayer):
         "gamma_constraint",
     )
     supports_masking = True
+    _reads_in_its_type = False  # what it computes in half precision is computed in float32
 
     def __init__(
         self,
@@ -76,8 +77,7 @@ class BatchNormalization(SettingsLayer):
         self.axis = list(axis) if isinstance(axis, (list, tuple)) else axis
         self.momentum, self.epsilon, self.center, self.scale = momentum, epsilon, center, scale
         self.renorm, self.renorm_momentum, self.renorm_clipping, self.fused = renorm, renorm_momentum, dict(renorm_clipping or {}), fused
-        if fused is None:
-            self.fused = not renorm and virtual_batch_size is None and adjustment is None
+        self._choose_fused()
         if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
             raise at_user_line(ValueError("renorm_clipping %s contains keys not in rmax, rmin, dmax" % renorm_clipping))
         self._set(
@@ -91,6 +91,18 @@ class BatchNormalization(SettingsLayer):
             gamma_constraint=gamma_constraint,
         )
         self._bessels_correction_test_only = True  # False: fused layers too keep the variance of the batch itself
+
+    @property
+    def _can_be_fused(self) -> bool:
+        axes = listed(self.axis)
+        return not self.renorm and len(axes) == 1 and axes[0] in (-3, -1, 1, 3) and self.virtual_batch_size is None and self.adjustment is None
+
+    def _choose_fused(self, ndims: Optional[int] = None) -> None:
+        """Whether the fused kernel serves, as far as it is known: the number of dimensions of the inputs is when they are."""
+        if ndims is None:
+            self.fused = True if self.fused is None else self.fused
+        else:
+            self.fused = bool(self.fused and ndims == 4 and self._can_be_fused)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer; `adjustment` is a function and none of them."""
@@ -118,7 +130,7 @@ class BatchNormalization(SettingsLayer):
                     ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
                 )
         self.input_spec = InputSpec(ndim=shape.ndims, axes=known)
-        self.fused = self.fused and shape.ndims == 4
+        self._choose_fused(shape.ndims)
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else None
         if self.virtual_batch_size is not None and 0 in axes:
             raise at_user_line(ValueError("When using virtual_batch_size, the batch dimension must be 0 and thus axis cannot include 0"))
@@ -286,6 +298,18 @@ def _composed(scale: Any, offset: Any, beta: Any, gamma: Any) -> Tuple[Any, Any]
 
 class BatchNormalizationV2(BatchNormalization):
     """As TensorFlow 2 has it: a layer that is not trained goes by its moving averages, while its model trains too."""
+
+    def _choose_fused(self, ndims: Optional[int] = None) -> None:
+        if ndims is None:
+            if self.fused and not self._can_be_fused:
+                raise at_user_line(
+                    ValueError("Passing fused=True is only supported when axis is 1 or 3, and unsupported with renorm=True, virtual_batch_size or adjustment")
+                )
+            self.fused = False if self.fused is None and not self._can_be_fused else self.fused
+        elif self.fused and ndims != 4:
+            raise at_user_line(ValueError("Batch normalization layers with fused=True only support 4D input tensors, got %d dimensions" % ndims))
+        else:
+            self.fused = ndims == 4 if self.fused is None else self.fused
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""

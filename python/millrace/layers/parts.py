@@ -56,8 +56,24 @@ class _Calls(threading.local):
         finally:
             self.inputs = around
 
+    @contextlib.contextmanager
+    def enter(self, layer: Any, inputs: Any, build_graph: bool, training: Any) -> Iterator[None]:
+        """As if a layer were called with some inputs."""
+        del layer, build_graph  # it is the inputs that updates go by, and there is always a graph
+        around = self.inside, self.training, self.inputs
+        self.inside, self.training, self.inputs = True, training, nest.flatten(inputs)
+        try:
+            yield
+        finally:
+            self.inside, self.training, self.inputs = around
+
 
 calls = _Calls()
+
+
+def call_context() -> _Calls:
+    """What there is to know of the layers that are being called."""
+    return calls
 
 
 class Parts(Submodules):

@@ -24,7 +24,7 @@ from millrace.module import Module
 from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
-from millrace.structures import TrackableDataStructure, TrackedByName
+from millrace.structures import NotTrackable, TrackableDataStructure, TrackedByName
 from millrace.train.checkpoint_management import checkpoint_exists, update_checkpoint_state
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.optimizer import Optimizer
@@ -75,6 +75,8 @@ def children_of(value: Any) -> Dict[str, Any]:
     """What is directly in an object, by local names."""
     if isinstance(value, Variable):
         return {}
+    if isinstance(value, NotTrackable):
+        raise at_user_line(NotImplementedError("Checkpoints cannot keep %s, a %s, and it is set on an object that is saved" % (value, type(value).__name__)))
     if isinstance(value, TrackedByName):
         return value._children()
     if parts_saved_by(value):
@@ -105,7 +107,7 @@ def slots_of(optimizer: Any, variables: Optional[List[Variable]]) -> Iterator[Tu
         variables = [v for v in graph.get_collection("variables") if isinstance(v, Variable)]
     for name in optimizer.get_slot_names():
         for v in variables:
-            slot = optimizer.get_slot(v, name)
+            slot = optimizer._slots.get(v, {}).get(name) if _is_of_keras(optimizer) else optimizer.get_slot(v, name)
             if slot is not None:
                 yield v, name, slot
 

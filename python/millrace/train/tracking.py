@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import weakref
 from typing import Any, Callable, Dict, Iterator, List
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import device as graph_device
 from millrace.ops import array_ops
 from millrace.ops.variables import Variable
-from millrace.structures import NoDependency, TrackableReference, TrackedByName, wrapped  # noqa: F401
+from millrace.structures import NoDependency, NotTrackable, TrackableReference, TrackedByName, wrapped  # noqa: F401
 from millrace.train import checkpoint
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.saveable import PythonStringStateSaveable
 
 VARIABLE_VALUE_KEY, OBJECT_GRAPH_PROTO_KEY = "VARIABLE_VALUE", OBJECT_GRAPH
-
-
-class NotTrackable:
-    """The base of what checkpoints are never to keep."""
 
 
 class Trackable(TrackedByName):
@@ -30,6 +29,10 @@ class Trackable(TrackedByName):
 
     def _children(self) -> Dict[str, Any]:
         return dict(self._dependencies())
+
+    @property
+    def _unconditional_checkpoint_dependencies(self) -> List[TrackableReference]:
+        return self._checkpoint_dependencies
 
     def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
         if not checkpoint.is_trackable(trackable):
@@ -74,9 +77,7 @@ class AutoTrackable(Trackable):
     def _children(self) -> Dict[str, Any]:
         untracked = self.__dict__.get("_self_untracked", ())
         found = {
-            name: value
-            for name, value in vars(self).items()
-            if not name.startswith("_self_") and name not in untracked and not isinstance(value, NotTrackable) and checkpoint.is_trackable(value)
+            name: value for name, value in vars(self).items() if not name.startswith("_self_") and name not in untracked and checkpoint.is_trackable(value)
         }
         return {**found, **self._dependencies()}
 
@@ -111,6 +112,79 @@ def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[...
             untracked.update(name for name, value in vars(self).items() if name not in before or before[name] is not value)
 
     return call
+
+
+def cached_per_instance(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A decorator of functions of an object: what they give is kept for as long as the object lives, and computed once."""
+    cache: Any = weakref.WeakKeyDictionary()
+
+    @functools.wraps(f)
+    def kept(item: Any) -> Any:
+        if item not in cache:
+            cache[item] = f(item)
+        return cache[item]
+
+    kept.cache = cache  # type: ignore[attr-defined]
+    return kept
+
+
+# ---- resources ----
+
+_trackers: List["ResourceTracker"] = []
+
+
+class ResourceTracker:
+    """Gathers the resources that are made in its scope."""
+
+    def __init__(self) -> None:
+        self._resources: List[Any] = []
+
+    resources = property(lambda self: self._resources, doc="The resources.")
+
+    def add_resource(self, resource: Any) -> None:
+        """Adds one."""
+        self._resources.append(resource)
+
+
+@contextlib.contextmanager
+def resource_tracker_scope(resource_tracker: ResourceTracker) -> Iterator[None]:
+    """A context whose resources a tracker gathers, and those around it."""
+    _trackers.append(resource_tracker)
+    try:
+        yield
+    finally:
+        _trackers.remove(resource_tracker)
+
+
+class CapturableResource(Trackable):
+    """The base of objects that have a resource: `_create_resource` makes its handle when that is first asked for."""
+
+    def __init__(self, device: str = "") -> None:
+        self._resource_handle: Any = None
+        self._resource_device = device
+
+    def _create_resource(self) -> Any:
+        raise NotImplementedError("%s._create_resource" % type(self).__name__)
+
+    def _initialize(self) -> None:
+        """What initializes the resource: nothing."""
+
+    @property
+    def resource_handle(self) -> Any:
+        """Its handle."""
+        if self._resource_handle is None:
+            with graph_device(self._resource_device):
+                self._resource_handle = self._create_resource()
+        return self._resource_handle
+
+
+class TrackableResource(CapturableResource):
+    """A resource that the trackers around it gather."""
+
+    def __init__(self, device: str = "") -> None:
+        for tracker in _trackers:
+            tracker.add_resource(self)
+        super().__init__(device)
 
 
 def list_objects(root_trackable: Any) -> List[Any]:

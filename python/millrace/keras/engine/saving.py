@@ -226,7 +226,7 @@ class SavedWeights:
     def save_weights(self: Any, filepath: str, overwrite: bool = True, save_format: Optional[str] = None) -> None:
         """Writes the weights: an HDF5 file where the name ends in .h5, else a checkpoint of TensorFlow's form."""
         hdf5 = is_hdf5(filepath, save_format)
-        if not self._has_weights():
+        if not self._has_weights() and (hdf5 or self._waits_for_inputs()):
             raise at_user_line(ValueError("Model %s has no weights yet: call it, or build it with the shape of its input, before they are saved." % self.name))
         if not may_write(str(filepath) if hdf5 else "%s.index" % filepath, overwrite):
             return
@@ -261,6 +261,10 @@ class SavedWeights:
             group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
             (load_weights_from_hdf5_group_by_name if by_name else load_weights_from_hdf5_group)(group, self.layers)
         return None
+
+    def _waits_for_inputs(self: Any) -> bool:
+        """Whether weights are made when it is called: there are layers, or its class makes them."""
+        return bool(self.layers) or "build" in vars(type(self))
 
     def _has_weights(self: Any) -> bool:
         return bool(self.built or self.trainable_weights or self.non_trainable_weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from millrace import tf_logging
 from millrace.framework import nest
+from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -125,6 +126,8 @@ class Model(TrainingLoops, SavedWeights, Network):
     optimizer: Any = None
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
+        if outputs is None and inputs is not None and not any(isinstance(x, (Tensor, CompositeTensor)) for x in nest.flatten(inputs)):
+            inputs, name = None, inputs if isinstance(inputs, str) else name  # of a subclass the first argument is its name, as in 1.15
         super().__init__(inputs, outputs, name, **kwargs)
         self.history: Any = None
         self.stop_training = False

@@ -276,14 +276,20 @@ def is_missing(values: Any) -> bool:
 
 def check_stream(x: Any, y: Any = None, sample_weight: Any = None, validation_split: float = 0.0, batch_size: Any = None) -> None:
     """ValueError where arguments are given beside what gives batches that are for arrays alone."""
-    what = (
-        "input `x` is a dataset or a dataset iterator" if hasattr(x, "make_one_shot_iterator") or hasattr(x, "get_next") else "data is a generator or Sequence"
-    )
-    if y is not None:
+    of_tensors, of_data_set = isinstance(x, SymbolicBatches), hasattr(x, "make_one_shot_iterator") or hasattr(x, "get_next")
+    what = "input `x` is a dataset or a dataset iterator" if of_data_set else "data is a generator or Sequence instance"
+    if y is not None and of_data_set:
         raise at_user_line(ValueError("When %s, you should not specify a target (`y`) argument: it gives the targets too. Received: %s" % (what, str(y)[:100])))
-    for name, value in (("sample_weight", sample_weight), ("validation_split", validation_split or None)):
+    if validation_split and (of_tensors or not of_data_set):
+        form = "symbolic tensors" if of_tensors else "a Python generator"
+        raise at_user_line(ValueError("If your data is in the form of %s, you cannot use `validation_split`." % form))
+    for name, value, instead in (
+        ("y", y, " Instead pass targets as the second element of each batch."),
+        ("sample_weight", sample_weight, " Instead pass weights as the third element of each batch."),
+        ("validation_split", validation_split or None, ""),
+    ):
         if value is not None:
-            raise at_user_line(ValueError("`%s` argument is not supported when %s." % (name, what)))
+            raise at_user_line(ValueError("`%s` argument is not supported when %s.%s" % (name, what, instead)))
     if batch_size is not None:
         raise at_user_line(
             ValueError("The `batch_size` argument must not be specified for the given input type. Received input: %s, batch_size: %s" % (x, batch_size))

@@ -116,9 +116,14 @@ class StreamLoops:
     def _taken_apart(self: Any, item: Any) -> Any:
         if not self.loss and (is_composite(item) or not isinstance(item, tuple)):  # what it loses comes from layers alone
             return item, None, None
-        if isinstance(item, tuple) and len(item) in (2, 3) and not is_composite(item):
-            return (*item, None) if len(item) == 2 else item
-        raise at_user_line(ValueError("Output of generator should be a tuple `(x, y, sample_weight)` or `(x, y)`. Found: %s" % str(item)[:200]))
+        if isinstance(item, tuple) and len(item) in (1, 2, 3) and not is_composite(item):
+            return (*item, None, None)[:3]
+        raise at_user_line(
+            ValueError(
+                "Output of generator should be a tuple of 1 or 2 or 3 elements: (input,) or (input, target) or (input, target, sample_weights). Received %s"
+                % str(item)[:200]
+            )
+        )
 
     def _steps_of(self: Any, source: Any, steps: Optional[int], what: str) -> Optional[int]:
         """How many batches are taken: `steps`, or as many as a data set tells that it has; None where it does not tell. ValueError where it has no end, and

@@ -62,9 +62,91 @@ def test_devices_are_merged_and_functions_called():
 
     with tf.device(choose):
         x = tf.constant(2)
-    assert x.device == "/device:CPU:0" and seen == ["Const"]
+    assert x.device == "/cpu:0" and seen == ["Const"]  # what a function says stands as it is
+    with tf.device(lambda op: "/job:overwrite"), tf.device("/job:ps/cpu:0"):
+        assert tf.constant(1).device == "/job:overwrite"
+    with tf.device("/job:worker"), tf.device(choose):
+        assert tf.constant(1).device == "/job:worker/device:CPU:0"
+    scope = tf.device("/job:ps")
+    scope.__enter__()
+    with tf.device("/job:worker"), pytest.raises(RuntimeError, match="Exiting device scope without proper scope nesting."):
+        scope.__exit__(None, None, None)
     with tf.colocate_with(x):
         assert tf.constant(1).op.colocation_groups() == [b"loc:@" + x.op.name.encode()]
+
+
+def test_operations_tell_which_scopes_placed_them():
+    before = tf.constant(0)
+    with tf.device("/cpu"):
+        with tf.device("/cpu:0"):
+            two = tf.constant(2)
+        with tf.colocate_with(before):
+            three = tf.constant(3)
+        one = tf.constant(1)
+    with tf.device(lambda op: "/cpu:0"):
+        chosen = tf.constant(4)
+    after = tf.constant(5)
+    assert [[entry.obj for entry in t.op._device_assignments] for t in (before, one, two, three, after)] == [[], ["/cpu"], ["/cpu:0", "/cpu"], [], []]
+    assert chosen.op._device_assignments[0].obj.startswith("<lambda><") and list(three.op._colocation_dict) == ["Const"]
+    assert not one.op._colocation_dict and not after.op._colocation_dict
+
+
+def test_operations_by_their_node_def():
+    graph = tf.Graph()
+    with graph.as_default(), tf.name_scope("s"), tf.device("/cpu:0"):
+        given = tf.constant(1)
+        with tf.control_dependencies([tf.no_op()]):
+            made = tf.Operation(tf.NodeDef(name="a", op="Identity", device="/gpu:0"), graph, [given], [tf.int32], control_inputs=[given.op])
+        assert (made.name, made.device, made.inputs, made.control_inputs) == ("a", "/gpu:0", [given], [given.op])
+        assert str(made) == str(graph.get_operation_by_name("a").node_def) and made.outputs[0].dtype == tf.int32
+    with graph.as_default():
+        assert tf.constant(1, name="a").op.name == "a_1"
+    for arguments, error, text in (
+        ((1, graph), TypeError, "node_def needs to be a NodeDef: 1"),
+        ((tf.NodeDef(name="_a", op="NoOp"), graph), ValueError, "'_a' is not a valid node name"),
+        ((tf.NodeDef(name="b", op="NoOp"), 3), TypeError, "g needs to be a Graph: 3"),
+        ((tf.NodeDef(name="b", op="NoOp"), graph, 3), TypeError, "inputs needs to be a list of Tensors: 3"),
+        ((tf.NodeDef(name="b", op="NoOp"), graph, [3]), TypeError, "input needs to be a Tensor: 3"),
+        ((tf.NodeDef(name="a", op="NoOp"), graph), ValueError, "Duplicate node name in graph: 'a'"),
+    ):
+        with pytest.raises(error, match=text):
+            tf.Operation(*arguments)
+
+
+def test_scopes_count_for_operations_by_the_name_of_their_type():
+    graph = tf.Graph()
+    with graph.as_default():
+        first = graph.create_op("NoOp", [], [])
+        with tf.colocate_with(first), graph.gradient_override_map({"NoOp": "Mine"}), graph._kernel_label_map({"NoOp": "fast"}):
+            second = graph.create_op("NoOp", [], [])
+    assert second.colocation_groups() == [b"loc:@NoOp"] and second.get_attr("_gradient_op_type") == b"Mine" and second.get_attr("_kernel") == b"fast"
+
+
+def test_init_scope_leaves_graphs_of_functions():
+    outer, body, inner = tf.Graph(), tf.Graph(), tf.Graph()
+    body._building_function = inner._building_function = True
+    with outer.as_default(), tf.device("/cpu:1"):
+        with body.as_default(), tf.device("/cpu:2"), inner.as_default(), tf.init_scope():
+            assert tf.get_default_graph() is outer and tf.constant(1).device == "/device:CPU:2"
+        assert tf.constant(1).device == "/device:CPU:1"
+    assert not body.get_operations() and not inner.get_operations()
+
+
+def test_name_scopes_take_the_graph_of_their_values():
+    graph = tf.Graph()
+    with graph.as_default():
+        values = [tf.Variable(1.0, use_resource=False), tf.no_op(), tf.SparseTensor([[0]], [1.0], [1])]
+    with tf.Graph().as_default():
+        for value in values:
+            with tf.name_scope("s", values=[value]):
+                assert tf.get_default_graph() is graph
+        with pytest.raises(ValueError, match="must be from the same graph as"):
+            with tf.name_scope("s", values=[values[1], tf.no_op()]):
+                pass
+        with pytest.raises(TypeError, match="`default_name` type (.*) is not a string type"):
+            tf.name_scope("s", values)
+        with tf.name_scope("a"), tf.name_scope("/") as root:
+            assert root == "/"
 
 
 def test_control_dependencies():
@@ -335,9 +417,14 @@ def test_inputs_are_changed_within_a_graph():
     total = tf.constant(2) + tf.constant(3)
     with pytest.raises(ValueError, match="must be from the same graph"):
         total.op._update_input(0, elsewhere)
-    with pytest.raises(tf.errors.OutOfRangeError, match="does not have input 2"):
+    with pytest.raises(tf.errors.OutOfRangeError, match=r"Input index \[2\] is greater than the number of total inputs \[2\]"):
         total.op._update_input(2, total)
-    with pytest.raises(ValueError, match="No attr named '_class'"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Cannot update edge, incompatible shapes: \[2,1\] and \[\]"):
+        total.op._update_input(0, tf.constant([[1], [2]]))
+    read = total.op.inputs[1]
+    total.op._update_input(0, read)
+    assert read.consumers() == [total.op, total.op] and total._as_node_def_input() == "add"
+    with pytest.raises(ValueError, match="Operation 'add' has no attr named '_class'."):
         total.op.get_attr("_class")
 
 

@@ -3,24 +3,12 @@
 
 from __future__ import annotations
 
-import collections
 import linecache
-import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from millrace.framework.places import StackFrame, TraceableObject, extract_stack
+
 TB_FILENAME, TB_LINENO, TB_FUNCNAME, TB_CODEDICT = range(4)
-StackFrame = collections.namedtuple("StackFrame", ["filename", "lineno", "name", "globals", "func_start_lineno"])
-
-
-def extract_stack(limit: Optional[int] = -1) -> List[StackFrame]:
-    """The frames of the program, the outermost first, the caller's last; at most `limit` of them."""
-    frames: List[StackFrame] = []
-    frame: Any = sys._getframe(1)
-    while frame is not None and (limit is None or limit < 0 or len(frames) < limit):
-        code = frame.f_code
-        frames.append(StackFrame(code.co_filename, frame.f_lineno, code.co_name, frame.f_globals, code.co_firstlineno))
-        frame = frame.f_back
-    return frames[::-1]
 
 
 def convert_stack(stack: Any, include_func_start_lineno: bool = False) -> Tuple[Any, ...]:
@@ -31,28 +19,6 @@ def convert_stack(stack: Any, include_func_start_lineno: bool = False) -> Tuple[
         line = linecache.getline(frame.filename, frame.lineno, frame.globals).strip() or None
         made.append((frame.filename, frame.lineno, frame.name, line) + ((frame.func_start_lineno,) if include_func_start_lineno else ()))
     return tuple(made)
-
-
-class TraceableObject:
-    """An object with the place where it came from."""
-
-    SUCCESS, HEURISTIC_USED, FAILURE = range(3)
-
-    def __init__(self, obj: Any, filename: Optional[str] = None, lineno: Optional[int] = None) -> None:
-        self.obj, self.filename, self.lineno = obj, filename, lineno
-
-    def set_filename_and_line_from_caller(self, offset: int = 0) -> int:
-        """Takes the place of the caller's line, or of one `offset` calls further out; the outermost where there are fewer."""
-        frames = extract_stack()[:-1]
-        if not frames:
-            return self.FAILURE
-        frame = frames[max(len(frames) - 1 - offset, 0)]
-        self.filename, self.lineno = frame.filename, frame.lineno
-        return self.SUCCESS if offset < len(frames) else self.HEURISTIC_USED
-
-    def copy_metadata(self) -> "TraceableObject":
-        """The place without the object."""
-        return type(self)(None, self.filename, self.lineno)
 
 
 class TraceableStack:

@@ -15,6 +15,7 @@ from millrace.framework.device import DeviceSpec, merge_device
 from millrace.framework.dtypes import as_dtype, resource
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
+from millrace.framework.places import Places
 
 
 class GraphKeys:
@@ -70,6 +71,7 @@ class Graph(_core.Graph):
         super().__init__()
         self._collections: Dict[Any, List[Any]] = {}
         self._device_stack: List[Union[str, DeviceFunction]] = []
+        self._places = {"device": Places(), "colocation": Places()}  # where the program says where operations are to lie
         self._seed: Optional[int] = None
         self._last_seed = 0
         self._lock = threading.RLock()
@@ -77,6 +79,7 @@ class Graph(_core.Graph):
         self._unfetchable: set[Any] = set()
         self._functions: Dict[str, Any] = {}
         self._py_functions: List[Any] = []  # that its operations call
+        self._new_c_ops: List[Operation] = []  # that _create_c_op made
         self._flow_marks: List[Tuple[int, Any]] = []  # (number of operations before, the innermost branch or loop from there on)
 
     # ---- what is in it ----
@@ -196,11 +199,15 @@ class Graph(_core.Graph):
     @property
     def building_function(self) -> bool:
         """Whether it is the body of a function."""
-        return False
+        return self.__dict__.get("_says_function", False)
 
     @property
     def _building_function(self) -> bool:  # the name that programs of 1.12 to 1.15 ask
         return self.building_function
+
+    @_building_function.setter
+    def _building_function(self, value: bool) -> None:
+        self.__dict__["_says_function"] = value
 
     def prevent_feeding(self, tensor: Tensor) -> None:
         """Makes feeding the tensor an error."""
@@ -240,7 +247,40 @@ class Graph(_core.Graph):
         """Adds a node of any op. Attributes are AttrValue messages. Types, shapes and devices follow from the op."""
         del dtypes, input_types, op_def, compute_shapes, compute_device  # the library finds all of these out by the type
         encoded = {key: value.SerializeToString() for key, value in (attrs or {}).items()}
+        encoded.update((key, value) for key, value in self._scoped_choices(op_type).items() if key not in encoded)
         return self._place(_core.make_node(self, op_type, name or op_type, list(inputs), encoded))
+
+    def _scoped_choices(self, op_type: str) -> Dict[str, bytes]:
+        """The attributes, encoded, that the scopes around give a new operation of a type: its mates, its kernel, its gradient."""
+        from millrace.protos.definitions import AttrValue
+
+        mates = self._take_colocation()
+        for mate in mates:
+            self._push_colocation(mate)
+        made = {}
+        if mates:
+            made["_class"] = AttrValue(list=AttrValue.ListValue(s=sorted({b"loc:@" + mate.name.encode() for mate in mates})))
+        for key, chosen in ("_kernel", self._kernel_labels), ("_gradient_op_type", self._gradient_overrides):
+            if dict(chosen).get(op_type):
+                made[key] = AttrValue(s=dict(chosen)[op_type].encode())
+        return {key: value.SerializeToString() for key, value in made.items()}
+
+    def _create_op_from_tf_operation(self, c_op: Operation, compute_device: bool = True) -> Operation:
+        """An operation that _create_c_op made, with the device of the scopes around."""
+        self._new_c_ops.remove(c_op)
+        if compute_device:
+            device = _merged([d for d in self._device_stack if not callable(d)])
+            if device:
+                c_op._set_device(merge_device(device, c_op.device))
+            self._place(c_op)
+        return c_op
+
+    def _add_new_tf_operations(self, compute_devices: bool = True) -> List[Operation]:
+        """The operations that _create_c_op has made since the last call; they wait for what the scopes around say."""
+        made = [self._create_op_from_tf_operation(op, compute_devices) for op in list(self._new_c_ops)]
+        for op in made:
+            op._add_control_inputs(mate for mate in self._control_inputs() if mate not in op.control_inputs)
+        return made
 
     # ---- collections ----
 
@@ -308,7 +348,7 @@ class Graph(_core.Graph):
             new = self.unique_name(name)
         self._name_stack = new
         try:
-            yield new + "/" if new else ""
+            yield new + "/" if name else ""
         finally:
             self._name_stack = old
 
@@ -327,12 +367,18 @@ class Graph(_core.Graph):
             self._device, self._device_stack = "", []
         else:
             self._device_stack = old_stack + [given]
-        functions = any(callable(d) for d in self._device_stack)
+        stack = self._device_stack
+        functions = any(callable(d) for d in stack)
         self._has_device_functions = functions
-        self._device = "" if functions else _merged(self._device_stack)
+        self._device = "" if functions else _merged(stack)
+        places = self._places["device"]
+        outer = places.enter(self._last_id, _shown_device(given))
         try:
             yield
         finally:
+            if self._device_stack is not stack:
+                raise at_user_line(RuntimeError("Exiting device scope without proper scope nesting."))
+            places.leave(self._last_id, outer)
             self._device, self._device_stack, self._has_device_functions = old_device, old_stack, old_flag
 
     def _apply_device_functions(self, op: Operation) -> None:
@@ -345,8 +391,8 @@ class Graph(_core.Graph):
         device = op.device or ""
         for given in reversed(self._device_stack):
             if callable(given):
-                result = given(op)
-                device = merge_device(result.to_string() if isinstance(result, DeviceSpec) else result or "", device)
+                result = given(op)  # it has seen the device so far
+                device = device if result is None else result.to_string() if isinstance(result, DeviceSpec) else result
             else:
                 device = merge_device(given, device)
             op._set_device(_beside_resources(op, device) if made else device)
@@ -415,9 +461,16 @@ class Graph(_core.Graph):
         for root in roots:
             self._push_colocation(root)
         self._device, self._device_stack, self._has_device_functions = "" if element is None else element.device, [], False
+        devices, colocations = self._places["device"], self._places["colocation"]
+        outer_devices = devices.put(self._last_id, ())
+        outer_colocations = colocations.put(self._last_id, ()) if saved is not None else colocations.now
+        if element is not None:
+            colocations.enter(self._last_id, element.name)
         try:
             yield
         finally:
+            devices.leave(self._last_id, outer_devices)
+            colocations.leave(self._last_id, outer_colocations)
             self._device, self._device_stack, self._has_device_functions = device, stack, functions
             for _ in roots:
                 self._pop_colocation()
@@ -513,6 +566,15 @@ def _beside_resources(op: Operation, device: str) -> str:
     return device
 
 
+def _shown_device(given: Any) -> str:
+    """What messages call the argument of Graph.device."""
+    code = getattr(getattr(given, "__func__", given), "__code__", None)
+    if not callable(given):
+        return str(given)
+    name = getattr(given, "__name__", type(given).__name__)
+    return "%s<%s, %d>" % (name, code.co_filename if code else "unknown", code.co_firstlineno if code else -1)
+
+
 def _merged(stack: Sequence[Any]) -> str:
     device = ""
     for name in stack:
@@ -578,6 +640,21 @@ def get_default_graph() -> Graph:
     return _core.current_graph()
 
 
+def default_graphs() -> List[Graph]:
+    """The graphs that this thread has entered, the innermost last."""
+    popped = []
+    while _core.stack_depth():
+        popped.append(_core.pop_graph())
+    for graph in reversed(popped):
+        _core.push_graph(graph)
+    return popped[::-1]
+
+
+def has_default_graph() -> bool:
+    """Whether this thread is in the context of a graph."""
+    return _core.stack_depth() > 0
+
+
 def get_name_scope() -> str:
     """The scope of names that the default graph is in, without a slash behind it."""
     return get_default_graph().get_name_scope()
@@ -585,10 +662,24 @@ def get_name_scope() -> str:
 
 def outermost_graph() -> Graph:
     """The graph that ops are added to, or that around the function which is being built: where variables are."""
-    graph = get_default_graph()
-    while graph.building_function:
-        graph = graph.outer_graph  # type: ignore[attr-defined]
-    return graph
+    return _graphs_around()[-1]
+
+
+def _graphs_around() -> List[Graph]:
+    """The default graph and those around it, to the first that is no function's body."""
+    around = [get_default_graph()]
+    entered = default_graphs()
+    while around[-1].building_function:
+        outer = getattr(around[-1], "outer_graph", None)
+        while outer is None:
+            last = not entered
+            outer = _global_default_graph() if last else entered.pop()
+            if outer in around:
+                if last:
+                    raise at_user_line(RuntimeError("The global graph is a function."))
+                outer = None
+        around.append(outer)
+    return around
 
 
 def reset_default_graph() -> None:
@@ -601,12 +692,32 @@ def reset_default_graph() -> None:
     _local.graph = Graph()
 
 
+def graph_of_inputs(values: Any, graph: Optional[Graph] = None) -> Graph:
+    """The graph that all tensors and operations among values are of, or the default graph. ValueError where they are of several."""
+    found, first = graph, None
+    for value in values:
+        if not isinstance(value, (Tensor, Operation)):
+            convert = getattr(value, "_as_graph_element", None)
+            value = value.op if hasattr(value, "indices") and hasattr(value, "values") else convert() if convert is not None else value
+            if not isinstance(value, (Tensor, Operation)):
+                continue
+        if found is None:
+            found, first = value.graph, value
+        elif value.graph is not found:
+            raise at_user_line(
+                ValueError("%s is not from the passed-in graph." % value if first is None else "%s must be from the same graph as %s." % (value, first))
+            )
+    return found if found is not None else get_default_graph()
+
+
 class name_scope:
     """A context in which names of ops start with a scope. `values` may hold tensors whose graph is then the default."""
 
     def __init__(self, name: Optional[str], default_name: Optional[str] = None, values: Any = None) -> None:
-        if isinstance(default_name, (list, tuple)) or isinstance(values, str):  # op_scope(values, name, default_name)
-            name, default_name, values = values, None, default_name  # pragma: no cover
+        if default_name is not None and not isinstance(default_name, str):
+            raise at_user_line(
+                TypeError("`default_name` type (%s) is not a string type. You likely meant to pass this into the `values` kwarg." % type(default_name))
+            )
         self._name = default_name if name is None else name
         if self._name is None and values is not None:
             raise at_user_line(ValueError("At least one of name (%s) and default_name (%s) must be provided." % (name, default_name)))
@@ -614,10 +725,8 @@ class name_scope:
 
     def __enter__(self) -> str:
         graph = get_default_graph()
-        for value in () if graph.building_function else self._values or ():
-            if isinstance(value, Tensor):
-                graph = value.graph
-                break
+        if self._values and not graph.building_function:
+            graph = graph_of_inputs(self._values)
         self._pushed = graph is not get_default_graph()
         if self._pushed:
             _core.push_graph(graph)
@@ -634,6 +743,28 @@ class name_scope:
     def name(self) -> Optional[str]:
         """The name given."""
         return self._name
+
+
+class name_scope_v2:
+    """A context in which names of ops start with a scope. It may be entered again, inside of itself too."""
+
+    def __init__(self, name: str) -> None:
+        if name is None or not isinstance(name, str):
+            raise at_user_line(ValueError("name for name_scope must be a string."))
+        self._name = name
+        self._entered: List[Any] = []
+
+    @property
+    def name(self) -> str:
+        """The name given."""
+        return self._name
+
+    def __enter__(self) -> str:
+        self._entered.append(get_default_graph().name_scope(self._name))
+        return self._entered[-1].__enter__()
+
+    def __exit__(self, *details: Any) -> Any:
+        return self._entered.pop().__exit__(*details)
 
 
 @contextlib.contextmanager
@@ -668,10 +799,15 @@ def container(container_name: str) -> Any:
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
     """A context outside the functions, the control dependencies and the control flow around it, for variables' first values."""
-    scope, outer = get_default_graph().get_name_scope(), outermost_graph()
-    entered = outer.as_default() if outer is not get_default_graph() else contextlib.nullcontext()
-    with entered, outer.control_dependencies(None), outer.name_scope(scope + "/" if scope else None):
-        yield
+    scope, graphs = get_default_graph().get_name_scope(), _graphs_around()
+    outer, placing = graphs[-1], next((g for g in graphs if g._device_stack), graphs[-1])  # functions keep the devices that are asked for inside
+    saved = outer._device, outer._device_stack, outer._has_device_functions
+    outer._device, outer._device_stack, outer._has_device_functions = placing._device, placing._device_stack, placing._has_device_functions
+    try:
+        with outer.as_default(), outer.control_dependencies(None), outer.name_scope(scope + "/" if scope else None):
+            yield
+    finally:
+        outer._device, outer._device_stack, outer._has_device_functions = saved
 
 
 def add_to_collection(name: Any, value: Any) -> None:

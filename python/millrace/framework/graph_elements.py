@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
+import copy
+import re
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import millrace._core as _core
 from millrace.framework import autograph_status, tensor_shape
 from millrace.framework.default_session import get_default_session
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import InvalidArgumentError, OutOfRangeError, at_user_line
 
 if TYPE_CHECKING:
     from millrace.framework.object_identity import Reference
@@ -49,6 +51,18 @@ class Tensor(_core.Tensor):
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Its value, by the default session or the one given."""
         return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
+
+    @property
+    def _value_index(self) -> int:
+        return int(self.value_index)
+
+    def _as_node_def_input(self) -> str:
+        """What a NodeDef that reads it says: the output's number where it is not the first."""
+        return "%s:%d" % (self.op.name, self.value_index) if self.value_index else str(self.op.name)
+
+    def consumers(self) -> List["Operation"]:
+        """The operations that read it, one as often as it does."""
+        return [op for op in super().consumers() for t in op.inputs if t is self]
 
     def experimental_ref(self) -> "Reference":
         """What stands for it in sets and dictionaries."""
@@ -132,8 +146,51 @@ class Tensor(_core.Tensor):
         )
 
 
+_VALID_NODE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\-/]*$")
+
+
 class Operation(_core.Operation):
-    """A node of a graph."""
+    """A node of a graph. The constructor makes one as a NodeDef says, under that name, whatever scopes the graph is in."""
+
+    def __new__(
+        cls,
+        node_def: Any,
+        g: "Graph",
+        inputs: Any = None,
+        output_types: Any = None,
+        control_inputs: Any = None,
+        input_types: Any = None,
+        original_op: Optional["Operation"] = None,
+        op_def: Any = None,
+    ) -> "Operation":
+        del output_types, input_types, op_def  # the library finds these out by the type
+        if not hasattr(node_def, "attr"):
+            raise at_user_line(TypeError("node_def needs to be a NodeDef: %s" % (node_def,)))
+        if not _VALID_NODE_NAME.match(node_def.name):
+            raise at_user_line(ValueError("'%s' is not a valid node name" % node_def.name))
+        if not isinstance(g, _core.Graph):
+            raise at_user_line(TypeError("g needs to be a Graph: %s" % (g,)))
+        if not isinstance(inputs or [], list):
+            raise at_user_line(TypeError("inputs needs to be a list of Tensors: %s" % (inputs,)))
+        for given in inputs or ():
+            for tensor in given if isinstance(given, (list, tuple)) else (given,):
+                if not isinstance(tensor, Tensor):
+                    raise at_user_line(TypeError("input needs to be a Tensor: %s" % (tensor,)))
+        encoded = {key: value.SerializeToString() for key, value in node_def.attr.items()}
+        g._push_control([], True)
+        try:
+            made = _core.make_node(g, node_def.op, node_def.name + "/", inputs or [], encoded)
+        finally:
+            g._pop_control()
+            g._sync()  # its name is taken
+        made._set_device(node_def.device)
+        made._add_control_inputs([c.op if isinstance(c, Tensor) else c for c in control_inputs or ()])
+        if original_op is not None:
+            made._original_op = original_op
+        return made
+
+    def __init__(self, *unused: Any, **unused_keywords: Any) -> None:
+        """Nothing is left to do."""
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Runs it, by the default session or the one given."""
@@ -164,6 +221,23 @@ class Operation(_core.Operation):
             for i, operation in enumerate(operations[len(known) :], len(known) + 1):
                 known[operation.name] = i
         return known[self.name]
+
+    def _set_device(self, device: Any) -> None:
+        """Asks for a device: a name or a DeviceSpec."""
+        super()._set_device(device if isinstance(device, str) else device.to_string())
+
+    def _update_input(self, index: int, tensor: Tensor) -> None:
+        """Makes it read another tensor of the same graph. InvalidArgumentError when its shape contradicts that of the old one."""
+        inputs = self.inputs
+        if index >= len(inputs):
+            raise at_user_line(
+                OutOfRangeError(None, None, "Cannot update edge. Input index [%d] is greater than the number of total inputs [%d]." % (index, len(inputs)))
+            )
+        old, new = inputs[index].shape, tensor.shape
+        if not old.is_compatible_with(new):
+            texts = (str(shape).replace(" ", "").replace("(", "[").replace(",)", "]").replace(")", "]") for shape in (new, old))
+            raise at_user_line(InvalidArgumentError(None, None, "Cannot update edge, incompatible shapes: %s and %s" % tuple(texts)))
+        super()._update_input(index, tensor)
 
     @property
     def _control_outputs(self) -> List["Operation"]:
@@ -234,6 +308,16 @@ class Operation(_core.Operation):
     def _original_op(self, op: "Operation") -> None:
         self.graph.__dict__.setdefault("_originals", {})[self.name] = op
 
+    @property
+    def _device_assignments(self) -> List[Any]:
+        """The device scopes in which it was made, the innermost first, with their places in the program."""
+        return [copy.copy(entry) for entry in self.graph._places["device"].of(self._id)]
+
+    @property
+    def _colocation_dict(self) -> Dict[str, Any]:
+        """The names of the operations with which the scopes around placed it, and the places of these scopes in the program."""
+        return {entry.obj: entry.copy_metadata() for entry in self.graph._places["colocation"].of(self._id)}
+
     def _set_attr(self, name: str, value: Any) -> None:
         """Sets an attribute, to an AttrValue or the bytes of one."""
         super()._set_attr(name, value if isinstance(value, bytes) else value.SerializeToString())
@@ -247,7 +331,11 @@ class Operation(_core.Operation):
         """The value of an attribute, as Python has it. ValueError when there is none of that name."""
         from millrace.protos import attr_values
 
-        return attr_values.to_python(self._attr(name))
+        try:
+            encoded = self._attr(name)
+        except ValueError:
+            raise at_user_line(ValueError("Operation '%s' has no attr named '%s'." % (self.name, name))) from None
+        return attr_values.to_python(encoded)
 
     @property
     def traceback(self) -> List[Tuple[str, int, str, str]]:

@@ -103,20 +103,16 @@ def register_dense_tensor_like_type(tensor_type: Any) -> None:
 
 def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
     """The graph that all inputs are of, or the default graph. ValueError where they are of several."""
-    found, first = graph, None
-    if found is not None and not isinstance(found, _graph.Graph):
-        raise TypeError("Input graph needs to be a Graph: %s" % (found,))
-    for value in op_input_list:
-        inner = value.op if isinstance(value, (IndexedSlices, SparseTensor)) else getattr(value, "_as_graph_element", lambda v=value: v)()
-        if not isinstance(inner, (_graph.Tensor, _graph.Operation)):
-            continue
-        if found is None:
-            found, first = inner.graph, inner
-        elif inner.graph is not found:
-            if first is None:
-                raise ValueError("%s is not from the passed-in graph." % inner)
-            raise ValueError("%s must be from the same graph as %s." % (inner, first))
-    return found if found is not None else _graph.get_default_graph()
+    if graph is not None and not isinstance(graph, _graph.Graph):
+        raise TypeError("Input graph needs to be a Graph: %s" % (graph,))
+    return _graph.graph_of_inputs(op_input_list, graph)
+
+
+def _create_c_op(graph: Any, node_def: Any, inputs: Any, control_inputs: Any) -> _graph.Operation:
+    """An operation that scopes do not place yet (Graph._add_new_tf_operations)."""
+    made = _graph.Operation(node_def, graph, inputs, control_inputs=control_inputs)
+    graph._new_c_ops.append(made)
+    return made
 
 
 def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:
@@ -138,6 +134,11 @@ class _GraphStack:
         """Leaves all contexts of default graphs."""
         while _core.stack_depth():
             _core.pop_graph()
+
+    @property
+    def stack(self) -> List[Any]:
+        """The graphs, the innermost last."""
+        return _graph.default_graphs()
 
     def get_default(self) -> Any:
         """The default graph."""

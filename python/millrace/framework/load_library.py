@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Union
 
 from millrace import _core
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 
 _KINDS = {"string": "s", "int": "i", "float": "f", "bool": "b", "type": "t", "shape": "h", "tensor": "n", "func": "u"}
@@ -91,6 +92,11 @@ def op_function(op: Any) -> Callable[..., Any]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise at_user_line(TypeError("%s() %s" % (function_name, error))) from None
+        for attr, name in zip(op.attr, attrs):
+            called = given.get(name) if attr.type == "func" and name is not None else None
+            if hasattr(called, "add_to_graph"):  # a function that tf.Defun made
+                called.add_to_graph(get_default_graph())
+                given[name] = called.name
         return made(
             tuple(given[n] for n in inputs), tuple(None if n is None else shapes.get(n) if given.get(n) is None else given[n] for n in attrs), given.get("name")
         )

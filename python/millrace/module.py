@@ -48,7 +48,7 @@ class Submodules:
 
     _is_trackable = True  # by checkpoints of objects
     # The names of attributes that are not looked into. The calls of layers lead to their neighbours.
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_inbound_nodes", "_outbound_nodes"))
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_inbound_nodes", "_outbound_nodes", "_named_weights"))
 
     def _wraps(self, name: str) -> bool:
         """Whether a list or dictionary that becomes an attribute is wrapped for checkpoints: those of classes that are not of this package."""

@@ -579,9 +579,11 @@ tracking.graph_view = train.object_graph
 checkpointable.util = train.checkpoint train.tracking train.object_names train.object_graph
 checkpointable.base checkpointable.tracking = train.tracking
 checkpointable.tracking.Checkpointable = train.tracking:AutoTrackable
+checkpointable.tracking.NotCheckpointable = train.tracking:NotTrackable
 checkpointable.base.CheckpointableBase = train.tracking:Trackable
 checkpointable.data_structures = structures
-checkpointable.util.CheckpointableSaver = train.object_graph:TrackableSaver
+checkpointable.util.CheckpointableSaver = train.object_graph:saver_of_root
+checkpointable.util._serialize_object_graph = train.object_graph:serialize_object_graph
 checkpointable.util.CheckpointV1 = train.checkpoint:Checkpoint
 saving.saveable_object saving.saveable_object_util = train.saveable
 experimental.loss_scale experimental.loss_scale_optimizer experimental.mixed_precision = train.experimental
@@ -633,6 +635,7 @@ text_summary = summary_text summary_plugins
 core base convolutional layers maxout normalization pooling = layers
 base.keras_style_scope = layers.scoped:keras_style_scope
 base.set_keras_style = layers.scoped:set_keras_style
+utils.get_reachable_from_inputs = keras.utils.tf_utils:get_reachable_from_inputs
 utils = layers.utils
 
 [python.saved_model]

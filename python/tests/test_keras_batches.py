@@ -170,3 +170,14 @@ def test_what_generators_may_give():
     for wrong, text in (({"y": data}, "`y` argument is not supported"), ({"validation_split": 0.5}, "you cannot use `validation_split`")):
         with pytest.raises(ValueError, match=text):
             model.fit(iter([data]), steps_per_epoch=1, verbose=0, **wrong)
+
+
+def test_a_loss_with_weights_and_a_mask():
+    state = np.random.RandomState(0)
+    y, x, mask, weights = state.rand(3, 4, 2), state.rand(3, 4, 2), np.ones((3, 4)), np.array([1.0, 0.0, 2.0])
+    mask[1, 0] = 0
+    made = training_utils.weighted_masked_objective(tf.keras.losses.get("mae"))(*(tf.constant(v, tf.float32) for v in (y, x, weights, mask)))
+    each = np.abs(y - x).mean(-1) * mask / mask.mean()
+    np.testing.assert_allclose(tf.get_default_session().run(made), (each.mean(1) * weights / np.mean(weights != 0)).mean(), rtol=1e-5)
+    assert training_utils.weighted_masked_objective(None) is None
+    assert training_utils.slice_arrays([1, None, DATA], 1, 3)[:2] == [None, None]

@@ -144,3 +144,15 @@ def test_models_scale_their_loss_as_their_policy_says():
     x = np.array([[1.0, 0.0], [0.0, 1.0]])
     model.fit(x, np.zeros((2, 1)), verbose=0)
     np.testing.assert_allclose(model.get_weights()[0], [[0.75], [0.75]])
+
+
+def test_losses_of_models_keep_their_type():
+    casting.enable_v2_dtype_behavior()
+    mixed.set_policy("float16")
+    x = keras.Input((1,))
+    made = keras.layers.Dense(1)(x)
+    model = keras.Model(x, made)
+    model.add_loss(tf.cast(made, tf.float32))
+    assert made.dtype == tf.float16 and model.losses[0].dtype == tf.float32
+    signature = keras.layers.Dense(2, dtype=mixed.Policy("float16_with_float32_vars")).compute_output_signature(tf.TensorSpec((2, 2), tf.float16))
+    assert signature.dtype == tf.float16

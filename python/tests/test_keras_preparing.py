@@ -187,3 +187,26 @@ def test_weights_without_names_and_inputs_that_are_no_tensors():
 
     with pytest.raises(TypeError, match="attempting to use Python control flow in a layer"):
         Decides()(tf.ones((1,)))
+
+
+def test_variables_that_are_brought_together_when_they_are_read():
+    on_read = tf.VariableSynchronization.ON_READ
+    for layer in (keras.layers.Layer(), tf.layers.Layer()):
+        made = layer.add_weight("v", [2], initializer=tf.zeros_initializer(), synchronization=on_read)
+        assert layer.non_trainable_weights == [made] and layer.trainable_weights == []
+        with pytest.raises(ValueError, match="ON_READ only for non-trainable variables"):
+            layer.add_weight("w", [2], initializer=tf.zeros_initializer(), synchronization=on_read, trainable=True)
+
+
+def test_tapes_see_the_variables_of_functions():
+    dense = keras.layers.Dense(2, use_bias=False, kernel_initializer="ones")
+
+    @tf.function
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            made = dense(x) ** 2
+        assert tape.watched_variables() == tuple(dense.trainable_weights)
+        return tape.gradient(made, dense.trainable_weights)
+
+    (made,) = gradient(tf.constant([[1.0, 2.0]]))
+    assert K.get_session().run(made).tolist() == [[6, 6], [12, 12]]

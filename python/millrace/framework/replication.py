@@ -37,3 +37,16 @@ def trainable(given: Optional[bool], synchronization: Any, aggregation: Any) -> 
     if aggregation is not None and not isinstance(aggregation, VariableAggregation):
         raise at_user_line(ValueError("Invalid variable aggregation mode: %r" % (aggregation,)))
     return False if given is None and synchronization is VariableSynchronization.ON_READ else given
+
+
+def trainable_of_layer(given: Optional[bool], synchronization: Any, aggregation: Any) -> bool:
+    """Whether a variable that a layer makes is trained: unless it is brought together when it is read; ValueError where it is to be both."""
+    made = trainable(given, synchronization, aggregation)
+    if made and synchronization is VariableSynchronization.ON_READ:
+        raise at_user_line(
+            ValueError(
+                "Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables. You have specified trainable=True and "
+                "synchronization=VariableSynchronization.ON_READ."
+            )
+        )
+    return True if made is None else made

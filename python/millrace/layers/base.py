@@ -15,6 +15,7 @@ from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import OperatorNotAllowedInGraphError, at_user_line
 from millrace.framework.graph import Graph, Tensor, get_default_graph, init_scope, name_scope
+from millrace.framework.replication import trainable_of_layer
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import TensorSpec
 from millrace.framework.unique_names import snake, unique_name
@@ -186,15 +187,18 @@ class Layer(Parts):
         dtype: Any = None,
         initializer: Any = None,
         regularizer: Any = None,
-        trainable: bool = True,
+        trainable: Optional[bool] = None,
         constraint: Any = None,
         *,
         use_resource: Optional[bool] = None,
         experimental_autocast: bool = True,
+        synchronization: Any = None,
+        aggregation: Any = None,
         **unused: Any,
     ) -> Any:
         """Makes a variable of the layer, named in the scope around: in build, that of the layer's first call. It is a resource variable unless
         use_resource=False. In a layer that computes in another type than its variables have it is read in that one, unless experimental_autocast=False."""
+        trainable = trainable_of_layer(trainable, synchronization, aggregation)
         shape = () if shape is None else shape
         for size in listed(shape):
             if isinstance(size, (int, np.integer)) and size < 0:

@@ -76,7 +76,7 @@ class AddLoss(Layer):
     """What goes in; it is added to the loss of the models that this layer is part of."""
 
     def __init__(self, unconditional: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"autocast": False, **kwargs})
         self.unconditional = unconditional
 
     def call(self, inputs: Any) -> Any:
@@ -93,7 +93,7 @@ class AddMetric(Layer):
     """What goes in; models that this layer is part of count it over batches."""
 
     def __init__(self, aggregation: Optional[str] = None, metric_name: Optional[str] = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"autocast": False, **kwargs})
         self.aggregation, self.metric_name = aggregation, metric_name
 
     def call(self, inputs: Any) -> Any:

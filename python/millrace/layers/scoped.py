@@ -13,6 +13,7 @@ from millrace import names
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, init_scope, name_scope
+from millrace.framework.replication import trainable_of_layer
 from millrace.framework.unique_names import snake, unique_name
 from millrace.keras import metric_base  # noqa: F401 - what add_metric makes
 from millrace.layers import base, convolutional, core, normalization, pooling, serialization
@@ -132,12 +133,15 @@ class Layer(base.Layer):
         dtype: Any = None,
         initializer: Any = None,
         regularizer: Any = None,
-        trainable: bool = True,
+        trainable: Optional[bool] = None,
         constraint: Any = None,
         partitioner: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
         **unused: Any,
     ) -> Any:
         """Makes, or finds, a variable of the layer; of one that is there already the regularizer's loss is there, too."""
+        trainable = trainable_of_layer(trainable, synchronization, aggregation)
         if self._keras_style:
             return super().add_weight(name, shape, dtype, initializer, regularizer, trainable, constraint)
         known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))

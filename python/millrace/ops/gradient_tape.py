@@ -9,10 +9,10 @@ from typing import Any, Iterator, List, Optional, Tuple
 from millrace.framework import nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, get_default_graph
+from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, outermost_graph
 from millrace.framework.replication import UnconnectedGradients
 from millrace.ops import array_ops, gradients, parallel_for
-from millrace.ops.variables import Variable, trainable_variables
+from millrace.ops.variables import Variable
 
 _OF_VARIABLES = ("Variable", "VariableV2", "VarHandleOp", "ReadVariableOp")
 
@@ -99,10 +99,13 @@ class GradientTape:
     def _is_watched(self, source: Any) -> bool:
         """Whether it is watched, or was computed of what is while it recorded."""
         own = {id(w) for w in self._watched}
-        own.update(id(v) for v in trainable_variables() if self._accessed)
-        if id(source) in own or isinstance(source, Variable):
-            return id(source) in own
-        handles = {v.op.name for v in trainable_variables() if id(v) in own}
+        if isinstance(source, Variable):
+            return id(source) in own or self._accessed and source.trainable
+        known = [v for v in outermost_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES) if self._accessed or id(v) in own]
+        own.update(id(v) for v in known)
+        if id(source) in own:
+            return True
+        handles = {v.op.name for v in known}
         waiting, seen = [source], set()
         while waiting:
             tensor = waiting.pop()
@@ -117,7 +120,7 @@ class GradientTape:
 
     def watched_variables(self) -> Tuple[Any, ...]:
         """The trainable variables of the graph that are watched."""
-        return tuple(v for v in trainable_variables() if self._is_watched(v))
+        return tuple(v for v in outermost_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES) if self._is_watched(v))
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE) -> Any:
         """The gradients of the sum of target, in the structure of sources: None (or zeros) for what it does not depend on, or is not watched."""

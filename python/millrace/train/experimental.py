@@ -182,7 +182,7 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
     of_keras = hasattr(opt, "get_updates")
     kind: Any = MixedPrecisionLossScaleOptimizer
     if of_keras:
-        kind = names.find("python.keras.mixed_precision.experimental.loss_scale_optimizer").LossScaleOptimizer
+        kind = names.find("keras.mixed_precision.experimental.LossScaleOptimizer")
     if isinstance(opt, kind):
         raise at_user_line(ValueError('"opt" must not already be an instance of a %s.' % kind.__name__))
     if not of_keras and not isinstance(opt, Optimizer):

@@ -18,8 +18,9 @@ from millrace.train.saveable import SaveableObject, saveables_of
 class ObjectGraphView:
     """The objects that a root leads to, as they are when it is asked."""
 
-    def __init__(self, root: Any) -> None:
-        self._root = root
+    def __init__(self, root: Any, saveables_cache: Any = None) -> None:
+        """With a cache, a dictionary, what variables are saved by is made once."""
+        self._root, self._cache = root, saveables_cache
 
     root = property(lambda self: self._root, doc="The root.")
 
@@ -36,8 +37,11 @@ class ObjectGraphView:
         tree = checkpoint._Tree(self._root)
         found = []
         for key, variable in tree.variables().items():
-            for saveable in saveables_of({key: variable}):
-                saveable.full_name = variable.op.name  # type: ignore[attr-defined]
+            made = {} if self._cache is None else self._cache.setdefault(variable, {})
+            if key not in made:
+                made[key] = saveables_of({key: variable})
+            for saveable in made[key]:
+                saveable.full_name = variable.op.name
                 found.append(saveable)
         with init_scope():
             found += [checkpoint.parts_saved_by(part.value)[part.attribute](key) for key, part in tree.parts().items()]
@@ -98,3 +102,13 @@ class TrackableSaver:
     def restore(self, save_path: Optional[str]) -> Any:
         """What restores a checkpoint; with None what initializes."""
         return self._checkpoint.restore(save_path)
+
+
+def saver_of_root(root_checkpointable: Any) -> TrackableSaver:
+    """TrackableSaver of a root, as 1.8 to 1.11 make one."""
+    return TrackableSaver(ObjectGraphView(root_checkpointable))
+
+
+def serialize_object_graph(root_checkpointable: Any, saveables_cache: Any = None) -> Tuple[List[SaveableObject], Any, Dict[Any, Any]]:
+    """What ObjectGraphView.serialize_object_graph gives for a root."""
+    return ObjectGraphView(root_checkpointable, saveables_cache).serialize_object_graph()

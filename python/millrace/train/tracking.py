@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -44,6 +44,8 @@ class Trackable(TrackedByName):
             )
         self._dependencies()[name] = trackable
         return trackable
+
+    _track_checkpointable = _track_trackable  # the name of 1.8 to 1.12
 
     def _add_variable_with_custom_getter(
         self, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, getter: Any = None, overwrite: bool = False, **kwargs: Any
@@ -201,9 +203,19 @@ def gather_initializers(root_trackable: Any) -> List[Any]:
     return [v.initializer for v in _variables_of(root_trackable)]
 
 
-def add_variable(trackable: Any, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, trainable: bool = True) -> Any:
-    """A variable that an object has under a name."""
-
+def add_variable(
+    trackable: Any = None,
+    name: Optional[str] = None,
+    shape: Any = None,
+    dtype: Any = dtypes.float32,
+    initializer: Any = None,
+    trainable: bool = True,
+    checkpointable: Any = None,
+) -> Any:
+    """A variable that an object has under a name; `checkpointable` is the object's name in 1.8 to 1.12."""
+    trackable = checkpointable if trackable is None else trackable
+    if trackable is None or name is None:
+        raise at_user_line(TypeError("add_variable() needs the object and the name, got %s and %s" % (trackable, name)))
     if shape is not None and initializer is not None and not callable(initializer):
         raise at_user_line(ValueError("If an initializer is a value, do not specify shape: it has one."))
 

@@ -14,6 +14,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.keras import losses
 from millrace.keras.engine.composites import is_composite
+from millrace.keras.utils.generic_utils import slice_arrays  # noqa: F401
 from millrace.layers.nodes import listed, with_leaves
 from millrace.ops.variables import Variable
 
@@ -246,27 +247,6 @@ def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = N
     if sample_weight is not None:
         return sample_weight
     return np.ones(y.shape[:1] if mode is None else y.shape[:2], np.float32)
-
-
-def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
-    """A part of each array, by places (a list) or by a range."""
-
-    def of(x: Any) -> Any:
-        if x is None:
-            return None
-        return x[list(start)] if hasattr(start, "__len__") else x[start:stop]
-
-    if arrays is None:
-        return [None]
-    if isinstance(arrays, list):
-        if isinstance(start, list) and isinstance(stop, list):
-            raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
-        return [of(x) for x in arrays]
-    if hasattr(start, "__len__") and stop is not None:
-        raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
-    if hasattr(start, "__len__"):
-        return arrays[list(start)]
-    return arrays[start:stop] if hasattr(start, "__int__") or start is None and hasattr(arrays, "shape") else [None]
 
 
 def is_missing(values: Any) -> bool:

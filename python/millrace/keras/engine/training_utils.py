@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """What batches give, gathered; data sets that are asked whether they are shuffled; and inputs by name."""
 
 from __future__ import annotations
@@ -19,6 +20,16 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.type_spec import TensorSpec
 from millrace.keras import backend as K
 from millrace.keras.engine.composites import is_composite, joined
+from millrace.keras.engine.training_data import (  # noqa: F401
+    check_array_lengths,
+    has_tensors,
+    slice_arrays,
+    standardize_class_weights,
+    standardize_input_data,
+    standardize_sample_weights,
+    standardize_weights,
+)
+from millrace.ops import gen_ops, math_ops
 
 # ---- what batches give ----
 
@@ -178,6 +189,27 @@ class OutputsAggregator(Aggregator):
         for result in self.results:
             result.finalize()
         self.results = nest.pack_sequence_as(self._structure, [result.results for result in self.results])
+
+
+# ---- losses ----
+
+
+def weighted_masked_objective(fn: Any) -> Any:
+    """A loss function as one number of targets, outputs, weights and a mask, as up to 1.12: the mean where the mask is, and over weights that are not 0."""
+    if fn is None:
+        return None
+
+    def weighted(y_true: Any, y_pred: Any, weights: Any, mask: Any = None) -> Any:
+        each = fn(y_true, y_pred)
+        if mask is not None:
+            counts = math_ops.cast(mask, K.floatx())
+            each = each * counts / K.mean(counts)
+        if weights is not None:
+            each = K.mean(each, list(range(K.ndim(weights) or 0, K.ndim(each) or 0))) * weights
+            each = each / K.mean(math_ops.cast(gen_ops.not_equal(weights, 0), K.floatx()))
+        return K.mean(each)
+
+    return weighted
 
 
 # ---- data sets ----

@@ -158,3 +158,24 @@ class Progbar:
     def add(self, n: int, values: Any = None) -> None:
         """Says that it has got n further."""
         self.update(self.seen_so_far + n, values)
+
+
+def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
+    """A part of each array, by places (a list) or by a range."""
+
+    def of(x: Any) -> Any:
+        if x is None or not hasattr(x, "__getitem__"):
+            return None
+        return x[list(start)] if hasattr(start, "__len__") else x[start:stop]
+
+    if arrays is None:
+        return [None]
+    if isinstance(arrays, list):
+        if isinstance(start, list) and isinstance(stop, list):
+            raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
+        return [of(x) for x in arrays]
+    if hasattr(start, "__len__") and stop is not None:
+        raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
+    if hasattr(start, "__len__"):
+        return arrays[list(start)]
+    return arrays[start:stop] if hasattr(start, "__int__") or start is None and hasattr(arrays, "shape") else [None]

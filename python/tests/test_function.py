@@ -237,8 +237,33 @@ def test_functions_of_one_body_keep_their_gradients():
         return function.Defun(tf.float32, func_name="Named", **given)(lambda x: x * 2)
 
     named()(x)
-    with pytest.raises(ValueError, match="different function with the same name"):
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         named(grad_func=Sum)(x)
+    assert caught.value.message == "Cannot add function 'Named' because a different function with the same name already exists."
+
+
+def test_bodies_get_the_device_around_their_definition():
+    with tf.device("CPU:0"):
+        first = function.Defun(tf.float32)(lambda x: x * 2)
+        with tf.device("CPU:1"):
+            second = function.Defun(tf.float32)(lambda x: x * 2)
+    assert {node.device for node in first.definition.node_def} == {"/device:CPU:0"}
+    assert {node.device for node in second.definition.node_def} == {"/device:CPU:1"} and first.name != second.name
+
+
+def test_constants_that_are_promised_stay_so_in_bodies():
+    v = tf.Variable(1.0)
+    promised = tf.identity(tf.guarantee_const(v))
+
+    @function.Defun()
+    def read():
+        total = promised + v
+        assert [arg.consumers()[0].type for arg in function.get_extra_args()] == ["GuaranteeConst", "Add"]
+        return total
+
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(read()) == 2
 
 
 def test_branches_and_loops_of_tensors_from_outside():

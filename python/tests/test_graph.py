@@ -6,6 +6,7 @@ import pytest
 
 import millrace as tf
 from millrace import names
+from millrace.protos import definitions
 
 
 @pytest.fixture
@@ -457,3 +458,40 @@ def test_a_tensor_takes_the_place_of_a_control_input():
         given = tf.constant(2.0, name="given")
         (y,) = tf.import_graph_def(definition, {"x": given, "^x": given}, ["y"], name="")
         assert y.control_inputs == [given.op]
+
+
+def test_imported_nodes_lie_with_their_mates():
+    graph_def = tf.GraphDef()
+    for name, device in (("A", "/device:CPU:0"), ("B", "/device:CPU:1")):
+        graph_def.node.add(name=name, op="NoOp", device=device).attr["_class"].list.s.append(b"loc:@A")
+    with tf.Graph().as_default():
+        a, b = tf.import_graph_def(graph_def, return_elements=["A", "B"], name="")
+        assert a.device == b.device == "/device:CPU:0" and b.colocation_groups() == [b"loc:@A"]
+    graph_def.node[0].device = ""
+    with tf.Graph().as_default():
+        assert [op.device for op in tf.import_graph_def(graph_def, return_elements=["A", "B"], name="")] == ["", ""]
+        with tf.device(lambda op: "/device:CPU:3" if "A" in op.name else "/device:CPU:4"):
+            assert [op.device for op in tf.import_graph_def(graph_def, return_elements=["A", "B"])] == ["/device:CPU:3", "/device:CPU:3"]
+        with pytest.raises(ValueError, match="Cannot convert 'a:b:c' to a tensor name."):
+            tf.import_graph_def(graph_def, return_elements=["a:b:c"])
+
+
+def test_imported_nodes_lose_defaults_of_later_versions():
+    graph_def, producer = tf.GraphDef(), definitions.OpList()
+    graph_def.node.add(name="A", op="NoOp").attr["later"].i = 456
+    graph_def.node.add(name="B", op="NoOp").attr["later"].i = 457
+    made = producer.op.add(name="NoOp").attr.add(name="later", type="int")
+    made.default_value.i = 456
+    with tf.Graph().as_default():
+        a, b = tf.import_graph_def(graph_def, return_elements=["A", "B"], producer_op_list=producer)
+    assert "later" not in a.node_def.attr and b.get_attr("later") == 457
+
+
+def test_imported_queues_may_be_called_scalars():
+    graph_def = tf.GraphDef()
+    node = graph_def.node.add(name="A", op="FIFOQueue")
+    node.attr["component_types"].list.type.append(1)
+    node.attr["_output_shapes"].list.shape.add()
+    with tf.Graph().as_default():
+        (a,) = tf.import_graph_def(graph_def, return_elements=["A:0"])
+    assert a.shape.as_list() == [2]

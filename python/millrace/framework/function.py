@@ -34,6 +34,20 @@ def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optio
     return None if count is None else named + ["%s_%d" % (variable, i) for i in range(count - len(named))]
 
 
+def _is_guaranteed(op: Any) -> bool:
+    """Whether an operation is a GuaranteeConst, or reads nothing but what such operations give."""
+    waiting, seen = [op], set()
+    while waiting:
+        op = waiting.pop()
+        if op.type == "GuaranteeConst" or op in seen:
+            continue
+        if not op.inputs:
+            return False
+        seen.add(op)
+        waiting += [t.op for t in op.inputs]
+    return True
+
+
 class _FunctionGraph(Graph):
     """The body of a function. Tensors of other graphs that its operations read become arguments, and variables are made outside."""
 
@@ -47,7 +61,8 @@ class _FunctionGraph(Graph):
         with outer.as_default():
             self._scope = get_variable_scope()
         self._copied: Dict[Any, Any] = {}  # operations from outside
-        self._captured: Dict[Any, Tensor] = {}
+        self._captured: Dict[Any, Tensor] = {}  # the arguments that stand for tensors from outside
+        self._inside: Dict[Any, Tensor] = {}  # what the body reads of them
         self.extra_vars: List[Any] = []
 
     @property
@@ -78,8 +93,13 @@ class _FunctionGraph(Graph):
             with self.as_default(), self.control_dependencies(None), self.name_scope(None):
                 made = _placeholder(tensor.dtype.base_dtype, "captured_%d" % len(self._captured))
             made.set_shape(tensor.get_shape())
-            self._captured[tensor] = made
-        return self._captured[tensor]
+            self._captured[tensor] = self._inside[tensor] = made
+            if _is_guaranteed(tensor.op):
+                from millrace.ops import gen_ops
+
+                with self.as_default(), self.control_dependencies(None), self.name_scope(None):
+                    self._inside[tensor] = gen_ops.guarantee_const(made)
+        return self._inside[tensor]
 
     def _copy(self, op: Any) -> Any:
         if op not in self._copied:
@@ -154,13 +174,14 @@ class _Function:
         noinline: Optional[bool],
         whitelisted_stateful_ops: Any,
         attributes: Dict[str, Any],
+        device: Any = None,
     ) -> None:
         from millrace.ops.variable_scope import variable_scope
 
         self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
         self.__doc__ = function.__doc__
         self._body: Any = _FunctionGraph(get_default_graph(), capture_by_value, whitelisted_stateful_ops or ())
-        with self._body.as_default():
+        with self._body.as_default(), self._body.device(device):
             self._body.seed = get_default_graph().seed
             inputs = [_placeholder(t, n) for t, n in zip(types, _argument_names(function, len(types)) or [])]
             with variable_scope("", custom_getter=self._body._variable):
@@ -247,7 +268,9 @@ class _Function:
         known = graph.__dict__.setdefault("_defined_functions", {})
         if self.name in known:
             if known[self.name]._bytes != self._bytes or known[self.name].grad_func_name != self.grad_func_name:
-                raise at_user_line(ValueError("Cannot add function '%s', because a different function with the same name already exists." % self.name))
+                raise errors.InvalidArgumentError(
+                    None, None, "Cannot add function '%s' because a different function with the same name already exists." % self.name
+                )
             return
         for inner in self._body.__dict__.get("_defined_functions", {}).values():
             inner.add_to_graph(graph)
@@ -298,6 +321,12 @@ def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
     return gen_ops.placeholder(dtype, name=name)
 
 
+def _innermost_device() -> Any:
+    """What the innermost device scope says, which the body of a function that is stated there gets."""
+    stack = get_default_graph()._device_stack
+    return stack[-1] if stack else None
+
+
 class _OverloadedFunction:
     """A function whose arguments have the types that each call gives them."""
 
@@ -318,7 +347,7 @@ class _OverloadedFunction:
             if isinstance(given["grad_func"], _OverloadedFunction):
                 results = _Function(self._function, key, **{**given, "grad_func": None, "python_grad_func": None})._outputs
                 given["grad_func"] = given["grad_func"].instantiate([*key, *results])
-            self._made[key] = _Function(self._function, key, **given)
+            self._made[key] = _Function(self._function, key, **given, device=_innermost_device())
         return self._made[key]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -383,6 +412,7 @@ class _DefinedFunction:
 
     def __init__(self, function: Callable[..., Any], types: Any, given: Dict[str, Any]) -> None:
         self._arguments: Any = (function, types, given)
+        self._device = _innermost_device()
         self.__doc__ = function.__doc__
         self._function: Any = None
 
@@ -391,7 +421,7 @@ class _DefinedFunction:
             function, types, given = self._arguments
             if isinstance(given["grad_func"], _DefinedFunction):
                 given = {**given, "grad_func": given["grad_func"]._real()}
-            self._function = _Function(function, types, **given)
+            self._function = _Function(function, types, **given, device=self._device)
         return self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
+from millrace.protos import definitions
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -32,6 +34,47 @@ def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
                 tensor.set_shape(TensorShape(shape))
 
 
+# Graphs of early 2017 and before say that handles and counts of these are scalars.
+_OLD_SHAPES = frozenset(
+    "Barrier BarrierIncompleteSize BarrierReadySize ConditionalAccumulator FIFOQueue HashTable LMDBReader MutableHashTable MutableHashTableOfTensors "
+    "PaddingFIFOQueue PriorityQueue QueueSize RandomShuffleQueue SparseConditionalAccumulator Stack WholeFileReader".split()
+)
+
+
+def _without_new_defaults(graph_def: Any, producer_op_list: Any) -> Any:
+    """A copy without the attributes that the ops here lack and that have the values of their defaults where the graph was made."""
+    produced = {op.name: op for op in producer_op_list.op}
+    made = type(graph_def)()
+    made.CopyFrom(graph_def)
+    graph = get_default_graph()
+    for nodes in (made.node, *(function.node_def for function in made.library.function)):
+        for node in nodes:
+            if node.op not in produced:
+                continue
+            try:
+                here = {attr.name for attr in definitions.OpDef.FromString(graph._op_def(node.op)).attr}
+            except NotFoundError:  # which importing tells
+                continue
+            for attr in produced[node.op].attr:
+                if attr.name not in here and attr.name in node.attr and attr.HasField("default_value") and node.attr[attr.name] == attr.default_value:
+                    del node.attr[attr.name]
+    return made
+
+
+def _place_with_mates(graph: Any, operations: List[Operation]) -> None:
+    """Operations that are placed with others get no device but theirs."""
+    mates = {}
+    for operation in operations:
+        names = [group[len(b"loc:@") :].decode() for group in operation.colocation_groups()]
+        if any(name != operation.name for name in names):
+            mates[operation] = [name for name in names if name != operation.name]
+            operation._set_device("")
+    for operation, names in mates.items():
+        devices = [found.device for found in map(graph._find, names) if found is not None and found.device]
+        if devices:
+            operation._set_device(devices[0])
+
+
 def _unread(graph_def: Any, keys: Any) -> List[str]:
     """Which keys of an input_map name outputs that no node reads: there is nothing to replace. ValueError where there is no such node."""
     nodes = {node.name for node in graph_def.node}
@@ -51,7 +94,7 @@ def import_graph_def(
 ) -> Optional[List[Any]]:
     """Adds the nodes of a GraphDef below a name scope ("import" unless given; "" for none). `input_map` replaces tensors
     of it by tensors of the graph; `return_elements` names tensors and operations to return."""
-    del op_dict, producer_op_list  # attributes that the library does not know keep what they are
+    del op_dict  # the library knows its ops
     if not hasattr(graph_def, "SerializeToString"):
         raise TypeError("graph_def must be a GraphDef proto.")
     if input_map is not None and not (isinstance(input_map, dict) and all(isinstance(k, (str, bytes)) for k in input_map)):
@@ -60,6 +103,9 @@ def import_graph_def(
         return_elements = [e.decode() if isinstance(e, bytes) else e for e in return_elements]
         if not all(isinstance(e, str) for e in return_elements):
             raise TypeError("return_elements must be a list of strings.")
+        for element in return_elements:
+            if ":" in element and not re.fullmatch(r"[^:]*:[0-9]+", element):
+                raise at_user_line(ValueError("Requested return_element %r not found in graph_def. Cannot convert %r to a tensor name." % (element, element)))
     if name == "" and not all(isinstance(v, Tensor) for v in (input_map or {}).values()):
         raise at_user_line(
             ValueError(
@@ -85,11 +131,19 @@ def import_graph_def(
                 replacement = replacement.op  # to be waited for
             if key not in unread:
                 mapped.append((key, replacement))
-    known = len(graph.get_operations()) if graph._device_stack else 0
-    noted = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
+    if producer_op_list is not None:
+        graph_def = _without_new_defaults(graph_def, producer_op_list)
+    has_mates = any("_class" in node.attr for node in graph_def.node)
+    known = len(graph.get_operations()) if graph._device_stack or has_mates else 0
+    noted = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr and node.op not in _OLD_SHAPES}
     scope = prefix + "/" if prefix else ""
     shapes = {name: listed for name, listed in noted.items() if graph._find(scope + name) is None}  # nodes whose names are taken get others
-    made = graph._import(without_shapes(graph_def).SerializeToString() if noted else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
+    made = graph._import(
+        without_shapes(graph_def).SerializeToString() if any("_output_shapes" in node.attr for node in graph_def.node) else graph_def.SerializeToString(),
+        prefix,
+        mapped,
+        return_elements or [],
+    )
     if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
         from millrace.framework.function import _from_library
 
@@ -107,4 +161,6 @@ def import_graph_def(
         for operation in graph.get_operations()[known:]:
             if operation.name in placed:
                 graph._apply_device_functions(operation)
+    if has_mates:
+        _place_with_mates(graph, graph.get_operations()[known:])
     return made if return_elements is not None else None

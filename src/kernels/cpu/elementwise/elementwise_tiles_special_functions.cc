@@ -53,15 +53,17 @@ inline float DigammaPositive(float x0) {
   return static_cast<float>(LogPositive(y) - 0.5 * inverse - tail - sum);
 }
 
-// log Gamma(x) for 0 < x < infinity, within about 1e-14 of itself or of 1.
-inline double LogGammaPositive(double x) {
+// log Gamma(x) for 0 < x < infinity, within about 1e-14 of itself or of 1. It chooses between values and not between
+// ways: loops over it are vectors only without branches.
+HWY_INLINE double LogGammaPositive(double x) {
   const bool near = x < 10.0;
   const TenFactors ten(near ? x : 1.0);
   const double y = near ? x + 10.0 : x, inverse = 1.0 / y, z = inverse * inverse;
   const double tail =
       inverse *
       (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * 691.0 / 360360)))));
-  return (y - 0.5) * LogPositive(y) - y + kHalfLogTwoPi + tail - (near ? LogPositive(ten.product) : 0.0);
+  const double log_factors = LogPositive(ten.product);
+  return (y - 0.5) * LogPositive(y) - y + kHalfLogTwoPi + tail - (near ? log_factors : 0.0);
 }
 
 // log Gamma(x) for 0 < x < infinity. Around its zeros 1 and 2 its Taylor series, by powers of w = 1 - x or 2 - x, whose
@@ -77,7 +79,8 @@ inline float LgammaPositive(float x0) {
   double series = 0.0;
 #pragma GCC unroll 11
   for (int k = 11; k >= 1; --k) series = series * w + (kZetaOver[k - 1] - one / k);
-  return static_cast<float>(std::abs(w) < 0.125 ? series * w : LogGammaPositive(x));
+  const double elsewhere = LogGammaPositive(x);
+  return static_cast<float>(std::abs(w) < 0.125 ? series * w : elsewhere);
 }
 
 // Of 1 < s <= 16 and 0 < q < 1e6: eight terms, then the Euler-Maclaurin formula.

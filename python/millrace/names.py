@@ -958,14 +958,76 @@ _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.cou
 _found: Dict[str, Any] = {}
 
 
+_own_dictionary = types.ModuleType.__dict__["__dict__"].__get__  # of a module, past what its class says
+
+
+class _Names(Dict[str, Any]):
+    """The dictionary of a joined module: what the module itself holds, and every name that it finds elsewhere, looked up when it is asked for."""
+
+    def __init__(self, module: Any, own: Dict[str, Any]) -> None:
+        super().__init__(own)
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or isinstance(name, str) and hasattr(self._module, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def _all(self) -> Dict[str, Any]:
+        return {**{name: self[name] for name in dir(self._module) if name in self}, **dict(super().items())}
+
+    def __iter__(self) -> Any:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def keys(self) -> Any:
+        return self._all().keys()
+
+    def values(self) -> Any:
+        return self._all().values()
+
+    def items(self) -> Any:
+        return self._all().items()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self._module, name)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for name, value in dict(*args, **kwargs).items():
+            setattr(self._module, name, value)
+
+
 class Joined(types.ModuleType):
     """A module of this package under another path, or several as one: a name is looked for in each. Setting one sets it where it is."""
 
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return _Names(self, self._own())
+
+    def _own(self) -> Dict[str, Any]:
+        own: Dict[str, Any] = _own_dictionary(self)
+        return own
+
     def __init__(self, path: str, parts: List[Any]) -> None:
         super().__init__("tensorflow." + path if path else "tensorflow", parts[0].__doc__ if parts else "Names of the package under those of TensorFlow.")
-        self.__dict__.update(_parts=parts, _path=path, _replaced={}, __path__=[])  # replaced: by name, whose it is and what it was before it was set
+        self._own().update(_parts=parts, _path=path, _replaced={}, __path__=[])  # replaced: by name, whose it is and what it was before it was set
         if not path and parts:
-            self.__dict__["__file__"] = parts[0].__file__
+            self._own()["__file__"] = parts[0].__file__
 
     def _inner(self, name: str) -> str:
         return self._path + "." + name if self._path else name
@@ -999,11 +1061,13 @@ class Joined(types.ModuleType):
         if not isinstance(value, types.ModuleType):
             self._replaced.setdefault(name, (owner, [vars(owner)[name]] if name in vars(owner) else []))
             setattr(owner, name, value)
+        elif name in self._replaced:  # as mock.patch leaves it
+            setattr(self._replaced.pop(name)[0], name, value)
         elif isinstance(getattr(owner, name, value), types.ModuleType):  # the import system binds submodules
             super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name in self.__dict__:
+        if name in self._own():
             super().__delattr__(name)
         else:
             owner, before = self._replaced.pop(name, (next((part for part in self._parts if name in vars(part)), self._parts[0]), []))
@@ -1012,7 +1076,7 @@ class Joined(types.ModuleType):
                 setattr(owner, name, value)
 
     def __dir__(self) -> List[str]:
-        return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)))
+        return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)) - ({"__file__"} - set(self._own())))
 
 
 def _absent(path: str) -> AttributeError:

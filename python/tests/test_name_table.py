@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 import types
+from unittest import mock
 
 import pytest
 
@@ -188,3 +189,18 @@ def test_no_row_hides_a_module_that_an_alias_means():
     )
     assert names.module("python.keras.optimizer_v2.adam").Adam is tf.keras.optimizers.Adam
     assert names.module("python.keras.engine.input_spec").InputSpec is tf.keras.layers.InputSpec
+
+
+def test_dictionaries_of_modules_hold_their_names():
+    """As in programs that look for classes in a module, or for a function by a name of their settings."""
+    joined = names.Joined("contrib.rnn", [names.find("contrib.rnn")])
+    cells = {c.__name__ for c in joined.__dict__.values() if isinstance(c, type) and issubclass(c, tf.nn.rnn_cell.RNNCell)}
+    assert {"BasicLSTMCell", "GRUCell", "NASCell", "DropoutWrapper"} <= cells
+    assert all(hasattr(joined, name) for name in dir(joined))
+    top = names.Joined("", [tf])
+    assert vars(top)["float32"] is tf.float32 and "nn" in top.__dict__ and top.__dict__.get("nothing", 1) == 1
+    with pytest.raises(KeyError, match="nothing"):
+        top.__dict__["nothing"]
+    with mock.patch.dict(vars(joined), {"GRUCell": 5}):
+        assert tf.contrib.rnn.GRUCell == 5
+    assert tf.contrib.rnn.GRUCell is tf.nn.rnn_cell.GRUCell

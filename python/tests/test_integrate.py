@@ -74,3 +74,18 @@ def test_what_is_refused():
         session.run(few)
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="increasing"), tf.Session() as session:
         session.run(integrate.odeint(slope, 1.0, [1.0, 0.0]))
+
+
+def test_sizes_of_steps_and_polynomials_between():
+    from millrace.contrib import integrate
+
+    def f(x):
+        return x**4 + x**3 - 2 * x**2 + 4 * x + 5
+
+    fit = integrate._interp_fit(f(0.0), f(10.0), f(5.0), 4.0, 4264.0, 10.0)
+    with tf.Graph().as_default(), tf.Session() as s:
+        steps = s.run([integrate._optimal_step_size(tf.constant(1.0), tf.constant(ratio)) for ratio in (1.0, 0.0, 1e6)])
+        np.testing.assert_allclose(steps, [0.9, 10.0, 0.2], rtol=1e-6)
+        np.testing.assert_allclose(s.run(integrate._interp_evaluate(fit, 0.0, 10.0, 3.0)), f(3.0), rtol=1e-5)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="invalid interpolation"):
+            s.run(integrate._interp_evaluate(fit, 0.0, 10.0, 11.0))

@@ -294,3 +294,14 @@ def test_shapes_inside_loops_and_branches_follow_values_outside():
         tf.cond(tf.reduce_sum(x) > 0.0, lambda: body(start), lambda: start)
         tf.map_fn(body, tf.ones([4, 1, 2]))
         assert seen == [[[3, 2], [3, 5], [3, 2], [3, None]]] * 4
+
+
+def test_checks_of_what_only_this_library_knows_come_in_the_step():
+    with tf.Graph().as_default(), tf.Session() as session:
+        values = tf.reshape(tf.constant([[2, 1], [0, 1]]), [-1])
+        with tf.control_dependencies([tf.assert_less_equal(values, tf.ones_like(values), message="at most 1")]):
+            made = tf.identity(values)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at most 1"):
+            session.run(made)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at most 1: Condition x <= y did not hold"):
+            tf.assert_less_equal(tf.constant([2]), 1, message="at most 1")

@@ -39,6 +39,7 @@ from millrace.data.experimental import (  # noqa: F401
     make_batched_features_dataset,
     make_csv_dataset,
     make_saveable_from_iterator,
+    make_tf_record_dataset,
     map_and_batch,
     parallel_interleave,
     parse_example_dataset,

@@ -63,24 +63,43 @@ def _step(func: Callable[[Any, Any], Any], y: Any, slope: Any, t: Any, dt: Any) 
 
 
 def _fitted(y: Any, after: Any, slopes: Sequence[Any], dt: Any) -> List[Any]:
-    """The polynomial of degree 4 through values and slopes at both ends and the value in the middle, highest power first."""
+    """The polynomial of a step, by the stages' weights for its middle."""
     h = math_ops.cast(dt, y.dtype)
-    middle, first, last = y + _along(h, _MIDDLE, slopes), h * slopes[0], h * slopes[-1]
+    return _interp_fit(y, after, y + _along(h, _MIDDLE, slopes), slopes[0], slopes[-1], h)
+
+
+def _interp_fit(y0: Any, y1: Any, y_mid: Any, f0: Any, f1: Any, dt: Any) -> List[Any]:
+    """The polynomial of degree 4 through values and slopes at both ends and the value in the middle, highest power first."""
+    first, last = dt * f0, dt * f1
     return [
-        2 * (last - first) - 8 * (after + y) + 16 * middle,
-        5 * first - 3 * last + 18 * y + 14 * after - 32 * middle,
-        last - 4 * first - 11 * y - 5 * after + 16 * middle,
+        2 * (last - first) - 8 * (y1 + y0) + 16 * y_mid,
+        5 * first - 3 * last + 18 * y0 + 14 * y1 - 32 * y_mid,
+        last - 4 * first - 11 * y0 - 5 * y1 + 16 * y_mid,
         first,
-        y,
+        y0,
     ]
 
 
-def _at(state: _State, t: Any) -> Tensor:
-    x = math_ops.cast((t - state.t0) / (state.t1 - state.t0), state.y.dtype)
-    value = state.polynomial[0]
-    for coefficient in state.polynomial[1:]:
-        value = value * x + coefficient
-    return value
+def _interp_evaluate(coefficients: Sequence[Any], t0: Any, t1: Any, t: Any) -> Tensor:
+    """The polynomial from t0 to t1 at a time between."""
+    with name_scope("interp_evaluate"):
+        t0, t1, t = (convert_to_tensor(time) for time in (t0, t1, t))
+        within = gen_ops.logical_and(gen_ops.less_equal(t0, t), gen_ops.less_equal(t, t1))
+        with control_dependencies([control_flow_ops.Assert(within, ["invalid interpolation, fails `t0 <= t <= t1`:", t0, t, t1])]):
+            value = convert_to_tensor(coefficients[0])
+            x = math_ops.cast((t - t0) / (t1 - t0), value.dtype)
+        for coefficient in coefficients[1:]:
+            value = value * x + coefficient
+        return value
+
+
+def _optimal_step_size(
+    last_step: Any, error_ratio: Any, safety: Any = 0.9, ifactor: Any = 10.0, dfactor: Any = 0.2, order: int = 5, name: Optional[str] = None
+) -> Tensor:
+    """The step after one of an error: 1 is as large as allowed."""
+    with name_scope(name, "optimal_step_size", [last_step, error_ratio]) as scope:
+        factor = gen_ops.pow(math_ops.cast(error_ratio, last_step.dtype), 1 / order) / safety
+        return gen_ops.div(last_step, gen_ops.maximum(1.0 / ifactor, gen_ops.minimum(factor, 1.0 / dfactor)), name=scope)
 
 
 def _absolute_square(x: Any) -> Tensor:
@@ -140,8 +159,7 @@ def _adaptive(
             return control_flow_ops.cond(good, lambda: new, lambda: old)
 
         fit = [choose(new, old) for new, old in zip(_fitted(y, after, slopes, dt), state.polynomial)]
-        factor = gen_ops.pow(math_ops.cast(ratio, t.dtype), 1 / 5) / safety
-        following = dt / gen_ops.maximum(1.0 / ifactor, gen_ops.minimum(factor, 1.0 / dfactor))
+        following = _optimal_step_size(dt, ratio, safety, ifactor, dfactor)
         kept = _State(choose(after, y), choose(slopes[-1], state.slope), state.t1, choose(state.t1 + dt, state.t1), following, fit)
         return kept, _append(points, state.t1 + dt), _append(ratios, ratio), count + 1
 
@@ -149,7 +167,7 @@ def _adaptive(
         state, points, ratios, _ = control_flow_ops.while_loop(
             lambda state, *_: gen_ops.greater(t[i], state.t1), take_step, (state, points, ratios, convert_to_tensor(0)), name="integrate_loop"
         )
-        return solution.write(i, _at(state, t[i])), points, ratios, state, i + 1
+        return solution.write(i, _interp_evaluate(state.polynomial, state.t0, state.t1, t[i])), points, ratios, state, i + 1
 
     with control_dependencies([_increasing(t)]):
         number = array_ops.size(t)

@@ -23,6 +23,16 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
     return _known(tensor, partial)
 
 
+_TOLD = frozenset(
+    "Const Shape Size Rank Range Cast Concat ConcatV2 ConcatOffset Pack Fill ZerosLike OnesLike Equal NotEqual".split()
+)  # of these TensorFlow knows values too
+
+
+def told_value(tensor: Any) -> Any:
+    """constant_value where TensorFlow knows it as well: what a check of it says comes while the graph is built, elsewhere in the step."""
+    return constant_value(tensor) if not isinstance(tensor, Tensor) or tensor.op.type in _TOLD else None
+
+
 _OPEN = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration")  # what is fed or comes and goes
 _MOST_OPERATIONS = 100  # that are run to know a value
 

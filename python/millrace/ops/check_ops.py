@@ -12,7 +12,7 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
-from millrace.framework.static_values import constant_value
+from millrace.framework.static_values import constant_value, told_value
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
 __all__ = [
@@ -50,7 +50,7 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
             common_shapes.assert_broadcasts(x.get_shape(), y.get_shape())
-            known = constant_value(x), constant_value(y)
+            known = told_value(x), told_value(y)
             if known[0] is not None and known[1] is not None and not np.all(check(*known)):
                 from millrace.framework import errors
 

@@ -63,6 +63,10 @@ class Submodules:
             value = wrapped(value)
         super().__setattr__(name, value)
 
+    def _no_dependency(self, value: Any) -> Any:
+        """What an attribute is set to whose value checkpoints are not to keep."""
+        return NoDependency(value)
+
     def _maybe_initialize_trackable(self) -> None:
         """Nothing: what it has is found out when a checkpoint asks for it."""
 

@@ -334,6 +334,17 @@ def test_optimizers_of_keras_go_on_where_they_were(name, slots, tmp_path):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
+def test_what_is_not_to_be_kept():
+    class Mine(tf.Module):
+        pass
+
+    for kind in (tf.Module, Mine, tracking.AutoTrackable):
+        made, parameters = kind(), {"a": tf.Variable(1.0)}
+        made.parameters = made._no_dependency(parameters)
+        assert made.parameters is parameters and made._lookup_dependency("parameters") is None
+    assert tracking.Trackable()._no_dependency(parameters) is parameters
+
+
 def test_classes_of_ones_own(tmp_path):
     class Model(tracking.AutoTrackable):
         def __init__(self, start):

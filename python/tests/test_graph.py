@@ -393,6 +393,40 @@ def test_what_is_no_function_is_refused(use_resource):
             tf.get_variable("v", [], custom_getter=3)
 
 
+def test_custom_getters_are_called_by_names():
+    asked = []
+
+    def only_names(getter, **kwargs):
+        asked.append(kwargs["name"])
+        return getter(**kwargs)
+
+    def renamed(getter, name, *args, **kwargs):
+        return getter(name=name + "_more", **dict(zip(["shape"], args)), **kwargs)
+
+    def again(getter, name, *args, **kwargs):
+        first = getter(name, *args, **kwargs)
+        kwargs["reuse"] = None
+        assert getter(name, *args, **kwargs) is first
+        return first
+
+    with tf.Graph().as_default():
+        with tf.variable_scope("a", custom_getter=only_names), tf.variable_scope("b", custom_getter=renamed) as scope:
+            x = tf.get_variable("x", [1], regularizer={})
+        assert x.op.name == "a/b/x_more" and asked == ["a/b/x_more"] and not tf.losses.get_regularization_losses()
+        pure = names.find("python.ops.variable_scope")._pure_variable_scope
+        with pure(scope, reuse=True) as inner:
+            assert (inner.name, inner.reuse, inner.original_name_scope) == ("a/b", True, "a/b/")
+            assert tf.get_variable("x", [1]) is x and tf.constant(1).op.name == "Const"
+        with pure("c", old_name_scope="q/") as inner:
+            assert (inner.name, inner.original_name_scope) == ("c", "q/")
+        with tf.variable_scope("d", custom_getter=again):
+            tf.get_variable("y", [1])
+            with pytest.raises(ValueError, match="already exists"):
+                tf.get_variable("y", [1])
+        with tf.variable_scope("e", custom_getter=lambda make, full_name, *args, **kwargs: make(full_name, *args, **kwargs)):
+            assert tf.get_variable("z", [1]).op.name == "e/z"
+
+
 def test_attributes_of_a_scope():
     def marked(text):
         made = tf.AttrValue()

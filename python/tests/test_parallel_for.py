@@ -100,6 +100,33 @@ def test_a_tape_differentiates_what_it_recorded():
         once.gradient(y, v)
 
 
+def test_a_tape_watches_the_variables_that_are_read():
+    with tf.Graph().as_default():
+        v, unread, fixed = (tf.Variable(start, use_resource=True, trainable=start != 3.0) for start in (2.0, 1.0, 3.0))
+
+        @tf.function
+        def step(x):
+            with tf.GradientTape() as tape:
+                y = x * v * v * fixed
+            (watched,) = tape.watched_variables()
+            assert watched is v
+            return tape.gradient(y, watched)
+
+        with tf.GradientTape(watch_accessed_variables=False) as none, tf.GradientTape() as tape:
+            none.watch(unread)
+            y = v * fixed
+        assert tape.watched_variables() == (v,) and none.watched_variables() == (unread,)
+        with tf.GradientTape() as outer:
+            made = step(tf.constant(5.0))
+        assert outer.watched_variables() == (v,)
+        with tf.GradientTape() as again:  # the function is made already
+            step(tf.constant(6.0))
+        assert again.watched_variables() == (v,)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            assert session.run([made, tape.gradient(y, v)]) == [60.0, 3.0]
+
+
 def test_jacobians_of_what_does_not_depend_are_none_or_zeros():
     with tf.Graph().as_default(), tf.Session() as session:
         x, other = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -305,3 +305,12 @@ def test_checks_of_what_only_this_library_knows_come_in_the_step():
             session.run(made)
         with pytest.raises(tf.errors.InvalidArgumentError, match="at most 1: Condition x <= y did not hold"):
             tf.assert_less_equal(tf.constant([2]), 1, message="at most 1")
+
+
+def test_what_is_no_tensor_comes_back_as_it_is():
+    array = np.arange(2)
+    for given in (5, False, "a", array, [1, 2], tf.Dimension(3)):
+        assert tf.get_static_value(given) is given and tf.contrib.util.constant_value(given) is given
+    for given in (tf.Variable(1.0), tf.SparseTensor([[0]], [1], [1]), tf.placeholder(tf.int32), None):
+        assert tf.get_static_value(given) is None
+    assert tf.get_static_value(tf.constant(3)) == 3

@@ -93,6 +93,15 @@ def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(reduce)(reduced)
 
 
+def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """With a list for a tuple."""
+
+    def listed(*args: Any, **kwargs: Any) -> Any:
+        return list(function(*args, **kwargs))
+
+    return functools.wraps(function)(listed)
+
+
 def _fromstring(original: Callable[..., Any]) -> Callable[..., Any]:
     def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str = "", **kwargs: Any) -> Any:
         if sep != "":
@@ -160,6 +169,7 @@ def install() -> None:
     major, minor = (int(part) for part in np.__version__.split(".")[:2])
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
+        np.meshgrid = _listed(np.meshgrid)
     if (major, minor) >= (1, 24):
         np.array, np.asarray, np.asanyarray = _tolerant(np.array), _tolerant(np.asarray), _tolerant(np.asanyarray)
         for name in ("max", "min", "amax", "amin", "sum", "ndim", "shape", "size"):

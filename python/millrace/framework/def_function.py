@@ -92,8 +92,10 @@ class ConcreteFunction(_Function):
         return self._call_flat(given)
 
     def _call_flat(self, given: Sequence[Any]) -> Any:
-        from millrace.ops import gen_ops
+        from millrace.ops import gen_ops, variables
 
+        for variable in self.trainable_variables if variables.tapes else ():
+            variables.accessed(variable)
         graph = get_default_graph()
         self.add_to_graph(graph)
         tensors = [convert_to_tensor(x, t) for x, t in zip(given, self._types)] + self.captured_inputs

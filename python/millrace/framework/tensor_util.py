@@ -11,8 +11,9 @@ import numpy as np
 from millrace.framework import dtypes
 from millrace.framework.convert import _array_of
 from millrace.framework.errors import at_user_line
+from millrace.framework import static_values
 from millrace.framework.graph import Tensor
-from millrace.framework.static_values import constant_value, constant_value_as_shape  # noqa: F401
+from millrace.framework.static_values import constant_value_as_shape  # noqa: F401
 from millrace.framework.tensor_shape import TensorShape, as_shape
 from millrace.protos import definitions
 
@@ -141,6 +142,16 @@ def ShapeEquals(tensor_proto: Any, shape: Any) -> bool:
         raise TypeError("tensor_proto is not a tensor_pb2.TensorProto object")
     wanted = [d.size for d in shape.dim] if hasattr(shape, "dim") else list(shape)
     return [d.size for d in tensor_proto.tensor_shape.dim] == wanted
+
+
+def constant_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of a tensor where it follows from constants and shapes; else None. What is no tensor, sparse one or variable comes back as it is.
+
+    partial: of a stack along the first axis, a list in which what is not known is None.
+    """
+    if isinstance(tensor, Tensor):
+        return static_values.constant_value(tensor, partial)
+    return None if is_tensor(tensor) else tensor
 
 
 def is_tensor(x: Any) -> bool:

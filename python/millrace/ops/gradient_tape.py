@@ -11,7 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, outermost_graph
 from millrace.framework.replication import UnconnectedGradients
-from millrace.ops import array_ops, gradients, parallel_for
+from millrace.ops import array_ops, gradients, parallel_for, variables
 from millrace.ops.variables import Variable
 
 _OF_VARIABLES = ("Variable", "VariableV2", "VarHandleOp", "ReadVariableOp")
@@ -29,6 +29,7 @@ class GradientTape:
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent, self._accessed = persistent, watch_accessed_variables
         self._watched: List[Any] = []
+        self._read: List[Any] = []  # trainable variables that were read while it recorded
         self._spans: List[Tuple[Any, int, Optional[int]]] = []  # (graph, its last operation before, the last one within)
         self._used = False
 
@@ -44,10 +45,12 @@ class GradientTape:
             raise at_user_line(ValueError("Tape is already recording."))
         graph = get_default_graph()
         self._spans.append((graph, graph.version, None))
+        variables.tapes.append(self)
 
     def _stop(self) -> None:
         if not self._recording():
             raise at_user_line(ValueError("Tape is not recording."))
+        variables.tapes.remove(self)
         graph, first, _ = self._spans.pop()
         self._spans.append((graph, first, graph.version))
 
@@ -72,8 +75,15 @@ class GradientTape:
 
     def reset(self) -> None:
         """Forgets what was recorded and watched."""
-        self._watched, self._spans = [], []
+        if self._recording():
+            variables.tapes.remove(self)
+        self._watched, self._read, self._spans = [], [], []
         self._start()
+
+    def note(self, variable: Any) -> None:
+        """Takes note of a variable that is read."""
+        if self._accessed and variable.trainable and not any(v is variable for v in self._read):
+            self._read.append(variable)
 
     def _is_recorded(self, op: Any) -> bool:
         return any(op.graph is graph and first < op._id and (last is None or op._id <= last) for graph, first, last in self._spans)
@@ -98,7 +108,7 @@ class GradientTape:
 
     def _is_watched(self, source: Any) -> bool:
         """Whether it is watched, or was computed of what is while it recorded."""
-        own = {id(w) for w in self._watched}
+        own = {id(w) for w in (*self._watched, *self._read)}
         if isinstance(source, Variable):
             return id(source) in own or self._accessed and source.trainable
         known = [v for v in outermost_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES) if self._accessed or id(v) in own]
@@ -119,8 +129,9 @@ class GradientTape:
         return False
 
     def watched_variables(self) -> Tuple[Any, ...]:
-        """The trainable variables of the graph that are watched."""
-        return tuple(v for v in outermost_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES) if self._is_watched(v))
+        """The variables that are watched: those of `watch`, and the trainable ones that were read while it recorded; in the order in which they were made."""
+        found = {id(v): v for v in (*self._watched, *self._read) if isinstance(v, Variable)}
+        return tuple(sorted(found.values(), key=lambda v: v.op._id))
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: UnconnectedGradients = UnconnectedGradients.NONE) -> Any:
         """The gradients of the sum of target, in the structure of sources: None (or zeros) for what it does not depend on, or is not watched."""

@@ -250,8 +250,19 @@ class VariableScope:
         with name_scope(None):
             if custom_getter is None:
                 return make(**arguments)
+            if _takes_names(custom_getter):
+                return custom_getter(getter=make, **arguments)
             arguments.pop("name")
             return custom_getter(make, full_name, **arguments)
+
+
+def _takes_names(custom_getter: Callable[..., Any]) -> bool:
+    """Whether it takes all by name, as TensorFlow calls it: not when its first parameters are called otherwise."""
+    try:
+        parameters = inspect.signature(custom_getter).parameters
+    except (TypeError, ValueError):
+        return False
+    return "getter" in parameters and ("name" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
 
 
 def _true_getter(
@@ -297,7 +308,7 @@ def _true_getter(
     static = tensor_shape.as_shape(shape)
     found = store.variables.get(name)
     if found is not None:
-        if not reuse:
+        if reuse is False:  # None, which custom getters may say, is as good as AUTO_REUSE
             where = getattr(found, "op", None)
             where = " Originally defined at %s" % where._location if where is not None and where._location else ""
             raise at_user_line(
@@ -347,7 +358,7 @@ def _true_getter(
         use_resource=use_resource,
     )
     store.variables[name] = variable
-    if regularizer is not None:
+    if regularizer:
         with init_scope(), name_scope(name + "/Regularizer/"):  # also of a variable that a loop or a branch makes
             loss = regularizer(variable)
         if loss is not None:
@@ -715,15 +726,43 @@ class variable_scope:
         return self._stack.__exit__(*details)
 
 
+class _pure_variable_scope(variable_scope):
+    """A variable_scope without a scope of names. Programs take it from tensorflow.python.ops.variable_scope."""
+
+    def __init__(
+        self,
+        name_or_scope: Any,
+        reuse: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        custom_getter: Any = None,
+        old_name_scope: Optional[str] = None,
+        dtype: Any = None,
+        use_resource: Optional[bool] = None,
+        constraint: Any = None,
+    ) -> None:
+        self._old_name_scope = old_name_scope
+        more = (initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource, constraint)
+        super().__init__(name_or_scope, None, None, *more, auxiliary_name_scope=False)
+
+    def _enter(self, stack: contextlib.ExitStack) -> VariableScope:
+        made = super()._enter(stack)
+        if self._old_name_scope is not None:
+            made._name_scope = self._old_name_scope
+        return made
+
+
 def _with_slash(name: str) -> str:
     return name + "/" if name else ""
 
 
 def _nested(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
-    def getter(true_getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return new(lambda *a, **k: old(true_getter, *a, **k), *args, **kwargs)
+    def both(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return new(lambda *a, **k: old(getter, *a, **k), *args, **kwargs)
 
-    return getter
+    return both
 
 
 def _unique_scope(prefix: str) -> str:

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from millrace.framework.object_identity import Reference
 
 _resources_by_default = False
+tapes: List[Any] = []  # the GradientTapes that record now
+
+
+def accessed(variable: Any) -> None:
+    """Tells the tapes that record that a variable is read."""
+    for tape in tapes:
+        tape.note(variable)
 
 
 def enable_resource_variables() -> None:
@@ -292,12 +299,14 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def value(self) -> Tensor:
         """The tensor of its value; of a resource variable a new one, read where it is used: in a loop in each iteration."""
+        accessed(self)
         if self._cached is not None:
             return self._cached
         return self._read() if self._is_resource else self._snapshot
 
     def read_value(self) -> Tensor:
         """A new tensor of its value at the time when that is run."""
+        accessed(self)
         if self._is_resource:
             with name_scope("Read"):
                 value = self._read()
@@ -401,6 +410,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def sparse_read(self, indices: Any, name: Optional[str] = None) -> Tensor:
         """The rows at some indices."""
+        accessed(self)
         if self._is_resource:
             rows = gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
             return self._shaped(rows, convert_to_tensor(indices).get_shape().concatenate(self.get_shape()[1:]))

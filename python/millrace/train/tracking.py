@@ -34,6 +34,10 @@ class Trackable(TrackedByName):
     def _unconditional_checkpoint_dependencies(self) -> List[TrackableReference]:
         return self._checkpoint_dependencies
 
+    def _no_dependency(self, value: Any) -> Any:
+        """What an attribute is set to whose value checkpoints are not to keep: here they keep none."""
+        return value
+
     def _track_trackable(self, trackable: Any, name: str, overwrite: bool = False) -> Any:
         if not checkpoint.is_trackable(trackable):
             raise at_user_line(TypeError("Trackable._track_trackable() passed type %s, not a Trackable." % type(trackable)))
@@ -71,6 +75,9 @@ class AutoTrackable(Trackable):
             value = wrapped(value) if self.__dict__.get("_self_setattr_tracking", True) else value
         self._dependencies().pop(name, None)
         super().__setattr__(name, value)
+
+    def _no_dependency(self, value: Any) -> Any:
+        return NoDependency(value)
 
     def __delattr__(self, name: str) -> None:
         self._dependencies().pop(name, None)

@@ -59,6 +59,11 @@ def test_rows_of_different_lengths_are_saved(tmp_path):
     assert [len(row) for row in np.load(tmp_path / "a.npy", allow_pickle=True)] == [2, 3]
 
 
+def test_grids_are_lists_and_numpy_has_math(tmp_path):
+    made = run_program(tmp_path, "import numpy as np\nprint(type(np.meshgrid([1], [2])), np.math.gamma(4.0))\n")
+    assert made.stdout.split("\n")[0] == "<class 'list'> 6.0", made.stderr
+
+
 def test_numpy_lib_has_functions(tmp_path):
     made = run_program(tmp_path, "import numpy as np\nprint(np.lib.pad([3], [1, 2], 'constant'), np.lib.median([1, 2, 6]), hasattr(np.lib, 'add'))\n")
     assert (made.returncode, made.stdout) == (0, "[0 3 0 0] 2.0 False\n"), made.stderr

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import math
 from typing import Any, Callable, Dict
 
 import numpy as np
@@ -47,6 +48,7 @@ def _names() -> Dict[str, Any]:
         "NINF": -np.inf,
         "PZERO": 0.0,
         "NZERO": -0.0,
+        "math": math,
         "product": np.prod,
         "cumproduct": np.cumprod,
         "alltrue": np.all,

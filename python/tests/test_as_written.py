@@ -69,6 +69,15 @@ def test_numpy_lib_has_functions(tmp_path):
     assert (made.returncode, made.stdout) == (0, "[0 3 0 0] 2.0 False\n"), made.stderr
 
 
+def test_kinds_of_numbers_by_the_types_of_python(tmp_path):
+    text = """import numpy as np
+print([bool(np.issubdtype(a, b)) for a, b in [(np.float32, float), (np.dtype('int32'), np.int), ('complex64', complex), (np.float64, np.float)]])
+print([np.issubdtype(a, b) for a, b in [(np.uint8, int), (np.int32, float), (np.float32, np.float64), (np.float32, np.dtype(float))]])
+"""
+    made = run_program(tmp_path, text)
+    assert (made.returncode, made.stdout) == (0, "[True, True, True, True]\n[False, False, False, False]\n"), made.stderr
+
+
 def test_meta_graph_of_the_same_graph(sess, tmp_path):
     total = tf.Variable([1.0], name="a") + tf.Variable([2.0], name="b")
     sess.run(tf.global_variables_initializer())

@@ -231,6 +231,28 @@ def test_experiments_train_once(tmp_path, monkeypatch):
     assert made.test()["global_step"] == 5 and seen == [("train", 1, None), "one_pass"]
 
 
+def test_experiments_of_programs_read_what_they_were_given(tmp_path):
+    """As seq2seq's: a loop of its own, by the names that the members have in 1.x."""
+
+    class Own(learn.Experiment):
+        def turns(self):
+            results = None
+            while not self._has_training_stopped(results):
+                self._estimator.fit(input_fn=self._train_input_fn, steps=self._train_steps_per_iteration, monitors=self._train_monitors)
+                results = self._estimator.evaluate(
+                    input_fn=self._eval_input_fn, steps=self._eval_steps, metrics=self._eval_metrics, name="one_pass", hooks=self._eval_hooks
+                )
+            return results, self._maybe_export(results), self._min_eval_frequency, self._eval_delay_secs, self._continuous_eval_throttle_secs
+
+    def inputs():
+        return tf.constant(X, tf.float32), tf.constant(Y)
+
+    estimator = learn.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
+    made = Own(estimator, inputs, inputs, train_steps=10, eval_steps=1, train_steps_per_iteration=6, min_eval_frequency=3)
+    results, *rest = made.turns()
+    assert results["global_step"] == 12 and rest == [[], 3, 120, 60]
+
+
 def test_experiments_obey_delays(tmp_path, monkeypatch):
     def inputs():
         return tf.constant(X, tf.float32), tf.constant(Y)

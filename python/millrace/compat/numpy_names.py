@@ -122,6 +122,16 @@ def _reshape(original: Callable[..., Any]) -> Callable[..., Any]:
     return reshape
 
 
+def _issubdtype(original: Callable[..., Any]) -> Callable[..., Any]:
+    """float, int and complex meant all numbers of their kind, not those of their own size."""
+    kinds: Dict[Any, Any] = {float: np.floating, int: np.signedinteger, complex: np.complexfloating}
+
+    def issubdtype(arg1: Any, arg2: Any) -> bool:
+        return bool(original(arg1, kinds.get(arg2, arg2) if isinstance(arg2, type) else arg2))
+
+    return functools.wraps(original)(issubdtype)
+
+
 def _random_integers(low: int, high: Any = None, size: Any = None) -> Any:
     return np.random.randint(1 if high is None else low, (low if high is None else high) + 1, size)
 
@@ -168,6 +178,8 @@ def install() -> None:
         if not hasattr(np.testing, "utils"):
             np.testing.utils = np.testing  # type: ignore[attr-defined]
         np.random.random_integers = _random_integers  # type: ignore[assignment]
+    if not np.issubdtype(np.float32, float):
+        np.issubdtype = _issubdtype(np.issubdtype)
     major, minor = (int(part) for part in np.__version__.split(".")[:2])
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)

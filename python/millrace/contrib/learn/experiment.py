@@ -61,15 +61,15 @@ class Experiment:
         for name, count in (("train_steps_per_iteration", train_steps_per_iteration), ("min_eval_frequency", min_eval_frequency)):
             if count is not None and (int(count) != count or count < 0):
                 raise at_user_line(ValueError("`%s` must be an integer, 0 or more, got %s" % (name, count)))
-        self._eval_delay, self._throttle = eval_delay_secs, continuous_eval_throttle_secs or 0
-        self._per_iteration = int(train_steps_per_iteration) if train_steps_per_iteration else None
+        self._eval_delay_secs, self._continuous_eval_throttle_secs = eval_delay_secs, continuous_eval_throttle_secs or 0
+        self._train_steps_per_iteration = int(train_steps_per_iteration) if train_steps_per_iteration else None
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
         self._set_export_strategies(export_strategies)
         if saving_listeners is not None and hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`."))
         self._saving_listeners = saving_listeners
-        self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
+        self._estimator, self._train_input_fn, self._eval_input_fn, self._eval_metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
         self._train_steps, self._eval_steps, self._eval_hooks = train_steps, eval_steps, list(eval_hooks or [])
         self._train_monitors = list(train_monitors or [])
         self._min_eval_frequency, self._local_eval_frequency = 1 if min_eval_frequency is None else int(min_eval_frequency), local_eval_frequency
@@ -94,7 +94,7 @@ class Experiment:
         """Trains with more hooks."""
         self._train_monitors.extend(additional_hooks)
 
-    def _exported(self, results: Any, checkpoint_path: Optional[str] = None) -> Any:
+    def _maybe_export(self, results: Any, checkpoint_path: Optional[str] = None) -> Any:
         """What the export strategies have made of a checkpoint, the newest unless it is given."""
         base = os.path.join(self._estimator.model_dir, "export") if self._export_strategies else ""
         return [each.export(self._estimator, os.path.join(base, each.name), checkpoint_path, results) for each in self._export_strategies]
@@ -125,17 +125,17 @@ class Experiment:
     def _train(self, steps: Optional[int] = None, max_steps: Optional[int] = None, monitors: Sequence[Any] = ()) -> Any:
         hooks = replace_monitors_with_hooks([*self._train_monitors, *monitors], self._estimator)
         if hasattr(self._estimator, "fit"):
-            return self._estimator.fit(input_fn=self._train_input, steps=steps, max_steps=max_steps, monitors=hooks)
+            return self._estimator.fit(input_fn=self._train_input_fn, steps=steps, max_steps=max_steps, monitors=hooks)
         listeners = self._saving_listeners
-        return self._estimator.train(input_fn=self._train_input, steps=steps, max_steps=max_steps, hooks=hooks, saving_listeners=listeners)
+        return self._estimator.train(input_fn=self._train_input_fn, steps=steps, max_steps=max_steps, hooks=hooks, saving_listeners=listeners)
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
         """The metrics, delay_secs (without them eval_delay_secs) from now on."""
-        _sleep(self._eval_delay if delay_secs is None else delay_secs)
-        return self._evaluate(self._eval_input, name)
+        _sleep(self._eval_delay_secs if delay_secs is None else delay_secs)
+        return self._evaluate(self._eval_input_fn, name)
 
     def _evaluate(self, input_fn: Any, name: Optional[str] = None, checkpoint_path: Optional[str] = None, steps: Optional[int] = None) -> Any:
-        more = {"metrics": self._metrics} if hasattr(self._estimator, "fit") else {}
+        more = {"metrics": self._eval_metrics} if hasattr(self._estimator, "fit") else {}
         steps = self._eval_steps if steps is None else steps
         return self._estimator.evaluate(input_fn=input_fn, steps=steps, hooks=self._eval_hooks, name=name, checkpoint_path=checkpoint_path, **more)
 
@@ -148,7 +148,7 @@ class Experiment:
         name: str = "continuous",
     ) -> Any:
         """Evaluates each new checkpoint until train_steps are done, or the predicate of (results, path) says no; the last results."""
-        return self._continuous_eval(self._eval_input, delay_secs, throttle_delay_secs, evaluate_checkpoint_only_once, continuous_eval_predicate_fn, name)
+        return self._continuous_eval(self._eval_input_fn, delay_secs, throttle_delay_secs, evaluate_checkpoint_only_once, continuous_eval_predicate_fn, name)
 
     def continuous_eval_on_train_data(
         self,
@@ -158,16 +158,16 @@ class Experiment:
         name: str = "continuous_on_train_data",
     ) -> Any:
         """continuous_eval on what it is trained on."""
-        return self._continuous_eval(self._train_input, delay_secs, throttle_delay_secs, True, continuous_eval_predicate_fn, name)
+        return self._continuous_eval(self._train_input_fn, delay_secs, throttle_delay_secs, True, continuous_eval_predicate_fn, name)
 
     def _continuous_eval(self, input_fn: Any, delay_secs: Any, throttle_secs: Any, only_once: bool, predicate: Optional[Callable[..., bool]], name: str) -> Any:
         if predicate is not None and not callable(predicate):
             raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
-        throttle = self._throttle if throttle_secs is None else throttle_secs
-        _sleep(self._eval_delay if delay_secs is None else delay_secs)
+        throttle = self._continuous_eval_throttle_secs if throttle_secs is None else throttle_secs
+        _sleep(self._eval_delay_secs if delay_secs is None else delay_secs)
         results, evaluated = None, None
         while predicate is None or predicate(*((results, evaluated if results is not None else None) if _takes_path(predicate) else (results,))):
-            if self._is_done(results):
+            if self._has_training_stopped(results):
                 break
             begun, newest = time.time(), latest_checkpoint(self._estimator.model_dir)
             if newest is None:
@@ -176,7 +176,7 @@ class Experiment:
                 results = None  # nothing is new
             else:
                 results, evaluated = self._evaluate(input_fn, name, newest), newest
-                self._exported(results, newest)
+                self._maybe_export(results, newest)
             _sleep(throttle - (time.time() - begun))
         return results
 
@@ -185,20 +185,20 @@ class Experiment:
         of the results says no; (the last results, what was exported)."""
         if continuous_eval_predicate_fn is not None and not callable(continuous_eval_predicate_fn):
             raise at_user_line(ValueError("`continuous_eval_predicate_fn` must be a callable, or None."))
-        each = self._per_iteration if self._per_iteration else max(1, self._train_steps // 10) if self._train_steps else 1000
+        each = self._train_steps_per_iteration if self._train_steps_per_iteration else max(1, self._train_steps // 10) if self._train_steps else 1000
         results, exported, newest = None, None, None
         while continuous_eval_predicate_fn is None or continuous_eval_predicate_fn(
             *((results, newest if results else None) if _takes_path(continuous_eval_predicate_fn) else (results,))
         ):
-            if self._is_done(results):
+            if self._has_training_stopped(results):
                 break
             self._train(steps=each)
             newest = latest_checkpoint(self._estimator.model_dir)
-            results = self._evaluate(self._eval_input, "one_pass", newest)
-            exported = self._exported(results)
+            results = self._evaluate(self._eval_input_fn, "one_pass", newest)
+            exported = self._maybe_export(results)
         return results, exported
 
-    def _is_done(self, results: Any) -> bool:
+    def _has_training_stopped(self, results: Any) -> bool:
         """Whether an evaluation tells of the last step."""
         return bool(results and self._train_steps and results.get("global_step", 0) >= self._train_steps)
 
@@ -212,17 +212,17 @@ class Experiment:
         if every:
             watching.append(
                 ValidationMonitor(
-                    input_fn=self._eval_input,
+                    input_fn=self._eval_input_fn,
                     eval_steps=self._eval_steps,
                     every_n_steps=every,
-                    metrics=self._metrics,
+                    metrics=self._eval_metrics,
                     hooks=self._eval_hooks,
                     check_interval_secs=5,
                 )
             )
         self._train(max_steps=self._train_steps, monitors=watching)
-        results = self._evaluate(self._eval_input)
-        return results, self._exported(results)
+        results = self._evaluate(self._eval_input_fn)
+        return results, self._maybe_export(results)
 
     def local_run(self) -> Any:
         """train_and_evaluate, with evaluations local_eval_frequency steps apart."""
@@ -231,6 +231,6 @@ class Experiment:
     def test(self) -> Any:
         """One step of training and one of evaluation; the metrics."""
         self._train(steps=1)
-        results = self._evaluate(self._eval_input, "one_pass", steps=1)
-        self._exported(results)
+        results = self._evaluate(self._eval_input_fn, "one_pass", steps=1)
+        self._maybe_export(results)
         return results

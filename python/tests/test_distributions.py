@@ -200,3 +200,28 @@ def test_a_categoricals_cdf_leaves_out_the_value_itself():
         np.testing.assert_allclose(session.run(made.cdf([[0, 0], [1, 1], [2, 2]])), [[0, 0], [0.2, 0.3], [0.3, 0.75]], rtol=1e-6)
         assert session.run([made.event_size, tf.distributions.Normal.param_shapes([4, 2])["loc"][0]]) == [3, 4]
     assert tf.distributions.Normal.param_static_shapes([4, 2])["scale"].as_list() == [4, 2]
+
+
+def test_parameters_are_those_of_the_library_s_constructor():
+    """As in Edward, whose random variables are distributions with constructors and attributes of their own."""
+
+    class Variable:
+        def __init__(self, *args, **kwargs):
+            self._kept = kwargs.pop("value", None)
+            super().__init__(*args, **kwargs)
+            self._value, self._args = self.sample(3), args
+
+    class Drawn(Variable, tf.distributions.Normal):
+        pass
+
+    class Unit(tf.distributions.Normal):
+        def __init__(self, loc):
+            super().__init__(loc, 2.0, name="Unit")
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        drawn, unit = Drawn(1.0, scale=3.0, value=7), Unit(4.0)
+        assert sorted(drawn.parameters) == sorted(unit.parameters) == ["allow_nan_stats", "loc", "name", "scale", "validate_args"]
+        assert (drawn.parameters["loc"], drawn.parameters["scale"], unit.parameters["scale"]) == (1.0, 3.0, 2.0)
+        other = drawn.copy(loc=2.0)
+        got = session.run([drawn.log_prob(1.5), drawn.prob(0.0), unit.log_prob(0.0), other.loc, other.scale, drawn.cdf(1.0), drawn.quantile(0.5)])
+        np.testing.assert_allclose(got, [-2.0314398, 0.1257944, -3.6120858, 2.0, 3.0, 0.5, 1.0], rtol=1e-6)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
@@ -75,20 +76,44 @@ def in_front(sample_shape: Any) -> Tuple[Tensor, Tensor]:
     return shape_vector(static.reshape(-1)), constant(np.int32(np.prod(static)))
 
 
+def _arguments(init: Callable[..., Any], made: Any, args: Any, kwargs: Any) -> Dict[str, Any]:
+    """What a constructor is given, by name."""
+    try:
+        bound = inspect.signature(init).bind(made, *args, **kwargs)
+    except TypeError:
+        return {}  # the constructor says what is wrong
+    bound.apply_defaults()
+    given = dict(list(bound.arguments.items())[1:])
+    given.update(given.pop("old_names", {}))
+    return given
+
+
+def _noting(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that notes what it is given, where it is the first of the library's: constructors of programs may be given other things."""
+
+    @functools.wraps(init)
+    def noting(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not self._is_noted:
+            self._given, self._is_noted = _arguments(init, self, args, kwargs), True
+        init(self, *args, **kwargs)
+
+    return noting
+
+
 class Distribution:
     """A distribution over events of one shape, in a batch. Parameters broadcast against each other."""
 
     _given: Dict[str, Any] = {}
+    _is_noted = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls) and cls.__module__.startswith("millrace."):
+            cls.__init__ = _noting(cls.__init__)  # type: ignore[method-assign]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         made = super().__new__(cls)
-        try:
-            bound = inspect.signature(cls.__init__).bind(made, *args, **kwargs)
-        except TypeError:
-            return made  # __init__ says what is wrong
-        bound.apply_defaults()
-        made._given = dict(list(bound.arguments.items())[1:])
-        made._given.update(made._given.pop("old_names", {}))
+        made._given = _arguments(cls.__init__, made, args, kwargs)
         return made
 
     def __init__(
@@ -241,7 +266,7 @@ class Distribution:
         raise self._lacks("sample")
 
     # Densities.
-    def _value(self, value: Any) -> Tensor:
+    def _as_event(self, value: Any) -> Tensor:
         return convert_to_tensor(value, None, "value", self._dtype)
 
     def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
@@ -250,7 +275,7 @@ class Distribution:
 
     def _call_log_prob(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             return self._log_prob(value, **conditions) if self._has("_log_prob") else gen_ops.log(self._prob(value, **conditions))
 
     def prob(self, value: Any, name: str = "prob") -> Tensor:
@@ -259,7 +284,7 @@ class Distribution:
 
     def _call_prob(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             return self._prob(value, **conditions) if self._has("_prob") else gen_ops.exp(self._log_prob(value, **conditions))
 
     log_pdf = log_pmf = log_prob
@@ -271,7 +296,7 @@ class Distribution:
 
     def _call_log_cdf(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             return self._log_cdf(value, **conditions) if self._has("_log_cdf") else gen_ops.log(self._cdf(value, **conditions))
 
     def cdf(self, value: Any, name: str = "cdf") -> Tensor:
@@ -280,7 +305,7 @@ class Distribution:
 
     def _call_cdf(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             direct = self._has("_cdf") or not self._has("_log_cdf")
             return self._cdf(value, **conditions) if direct else gen_ops.exp(self._log_cdf(value, **conditions))
 
@@ -290,7 +315,7 @@ class Distribution:
 
     def _call_survival_function(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             if self._has("_survival_function"):
                 return self._survival_function(value, **conditions)
             return 1.0 - self._call_cdf(value, "cdf", **conditions)
@@ -301,7 +326,7 @@ class Distribution:
 
     def _call_log_survival_function(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            value = self._value(value)
+            value = self._as_event(value)
             if self._has("_log_survival_function"):
                 return self._log_survival_function(value, **conditions)
             return gen_ops.log1p(-self._call_cdf(value, "cdf", **conditions))
@@ -312,7 +337,7 @@ class Distribution:
 
     def _call_quantile(self, value: Any, name: str, **conditions: Any) -> Tensor:
         with self._scope(name):
-            return self._quantile(self._value(value), **conditions)
+            return self._quantile(self._as_event(value), **conditions)
 
     # Moments.
     def mean(self, name: str = "mean") -> Tensor:

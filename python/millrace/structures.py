@@ -8,7 +8,9 @@ import collections
 import collections.abc
 import copy
 import sys
-from typing import Any, Dict, Iterable, Iterator, List as _List, Set, SupportsIndex
+from typing import Any, Dict, Iterable, Iterator, Sequence, Set, SupportsIndex
+from typing import List as _List
+from typing import Mapping as MappingOf
 
 from millrace.framework.errors import at_user_line
 from millrace.ops.variables import Variable
@@ -145,13 +147,14 @@ def _only_objects(value: Any) -> Any:
     return value
 
 
-class List(TrackableDataStructure, collections.abc.Sequence):
+class List(TrackableDataStructure, Sequence[Any]):
     """A list of objects that only grows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         self._storage: _List[Any] = []
-        for value in list(*args, **kwargs):
+        given: _List[Any] = list(*args, **kwargs)
+        for value in given:
             self.append(value)
 
     def _taken(self, value: Any, key: Any) -> Any:
@@ -189,7 +192,7 @@ class List(TrackableDataStructure, collections.abc.Sequence):
     def __len__(self) -> int:
         return len(self._storage)
 
-    def __iadd__(self, values: Iterable[Any]) -> Any:
+    def __iadd__(self, values: Iterable[Any]) -> Any:  # type: ignore[misc]
         self.extend(values)
         return self
 
@@ -277,7 +280,7 @@ class _Changes:
 _MOVED = "A list element was replaced (__setitem__, __setslice__), deleted (__delitem__, __delslice__), or moved (sort)"
 
 
-class ListWrapper(_Changes, List, list):  # type: ignore[misc]
+class ListWrapper(_Changes, List, _List[Any]):  # type: ignore[misc]
     """A list around another one, whose contents it shares: what a list becomes that is set as an attribute.
 
     It is a list of the same contents for whoever looks past its methods, as they were when it last changed them itself."""
@@ -374,7 +377,7 @@ class ListWrapper(_Changes, List, list):  # type: ignore[misc]
             self._replaced = _MOVED
         self._note()
 
-    def __imul__(self, count: Any) -> Any:
+    def __imul__(self, count: Any) -> Any:  # type: ignore[misc]
         if count > 0:
             return List.__imul__(self, count)
         self._move(lambda contents: contents.__imul__(count))
@@ -415,14 +418,14 @@ class ListWrapper(_Changes, List, list):  # type: ignore[misc]
     def __ge__(self, other: Any) -> bool:
         return bool(self._storage >= _contents(other))
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         raise TypeError("unhashable type: 'ListWrapper'")
 
     def __repr__(self) -> str:
         return "ListWrapper(%r)" % (self._storage,)
 
 
-class Mapping(TrackableDataStructure, collections.abc.Mapping):
+class Mapping(TrackableDataStructure, MappingOf[str, Any]):
     """A dictionary of objects by names that only grows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -473,7 +476,7 @@ class Mapping(TrackableDataStructure, collections.abc.Mapping):
         return "Mapping(%r)" % (self._storage,)
 
 
-class DictWrapper(_Changes, TrackableDataStructure, dict):  # type: ignore[misc]
+class DictWrapper(_Changes, TrackableDataStructure, Dict[Any, Any]):  # type: ignore[misc]
     """A dictionary around another one, whose contents it shares: what a dictionary becomes that is set as an attribute.
 
     Keys may be of any kind, but a checkpoint keeps no object of a key that is no name."""
@@ -483,7 +486,9 @@ class DictWrapper(_Changes, TrackableDataStructure, dict):  # type: ignore[misc]
     def __init__(self, wrapped_dict: Any = None) -> None:
         _Changes.__init__(self)
         TrackableDataStructure.__init__(self)
-        self._storage: Any = wrapped_dict if isinstance(wrapped_dict, collections.abc.Mapping) else dict(wrapped_dict or {})
+        self._storage: Any = wrapped_dict
+        if not isinstance(wrapped_dict, collections.abc.Mapping):
+            self._storage = dict(wrapped_dict or {})
         for key, value in list(self._storage.items()):
             self._storage[key] = self._taken(value, key)
         self._note()
@@ -567,7 +572,7 @@ class DictWrapper(_Changes, TrackableDataStructure, dict):  # type: ignore[misc]
             self[key] = default
         return self._storage[key]
 
-    def __ior__(self, other: Any) -> Any:
+    def __ior__(self, other: Any) -> Any:  # type: ignore[misc,override]
         self.update(other)
         return self
 
@@ -608,7 +613,7 @@ class DictWrapper(_Changes, TrackableDataStructure, dict):  # type: ignore[misc]
     def __ne__(self, other: object) -> bool:
         return bool(self._storage != _contents(other))
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         raise TypeError("unhashable type: 'DictWrapper'")
 
     def __repr__(self) -> str:

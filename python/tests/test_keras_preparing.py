@@ -210,3 +210,33 @@ def test_tapes_see_the_variables_of_functions():
 
     (made,) = gradient(tf.constant([[1.0, 2.0]]))
     assert K.get_session().run(made).tolist() == [[6, 6], [12, 12]]
+
+
+def test_random_numbers_of_the_backend_are_those_of_1_15():
+    tf.set_random_seed(5)
+    np.random.seed(3)
+    ones = tf.ones((6, 4))
+    K.dropout(ones, 0.4)
+    rows = K.eval(K.dropout(ones, 0.4, noise_shape=(6, 1)))
+    assert (rows != 0).tolist() == [[kept] * 4 for kept in (False, False, False, True, False, True)]
+    np.testing.assert_allclose(K.eval(K.random_uniform((3,))), [0.6628916, 0.98934984, 0.44615972])
+    np.testing.assert_allclose(K.eval(K.random_normal((2,))), [-2.1924496, -0.16147506])
+    np.testing.assert_allclose(K.eval(K.truncated_normal((2,))), [-0.20234308, 0.50512], rtol=1e-6)
+    np.random.seed(3)
+    with tf.Graph().as_default(), tf.Session():
+        tf.set_random_seed(5)
+        np.testing.assert_allclose(K.eval(K.random_uniform_variable((3,), 0, 1)), [0.68354213, 0.02724743, 0.6086987], rtol=1e-6)
+
+
+def test_gradients_of_an_optimizer_by_variable():
+    v = tf.Variable([3.0, 4.0], use_resource=True)
+    ((gradient, of),) = keras.optimizers.SGD(1.0, clipnorm=1.0)._compute_gradients(lambda: v * tf.constant([3.0, 4.0]), lambda: [v])
+    K.get_session()
+    np.testing.assert_allclose(tf.get_default_session().run(gradient), [0.6, 0.8], rtol=1e-6)
+    assert of is v
+
+
+def test_scopes_of_values_that_are_in_no_graph():
+    value = tf.SparseTensorValue(np.zeros((1, 2), np.int64), np.ones(1), np.array([1, 1]))
+    with tf.name_scope(None, "at", [value]) as scope:
+        assert scope == "at/"

@@ -195,7 +195,7 @@ def bucketized_column(source_column: NumericColumn, boundaries: Sequence[float])
     if len(source_column.shape) > 1:
         raise at_user_line(ValueError("source_column must be one-dimensional column. Given: %s" % (source_column,)))
     if not boundaries:
-        raise at_user_line(ValueError("boundaries must not be empty: they must be a sorted list."))
+        raise at_user_line(ValueError("boundaries must not be empty: boundaries must be a sorted list."))
     if not isinstance(boundaries, (list, tuple)) or any(a >= b for a, b in zip(boundaries, boundaries[1:])):
         raise at_user_line(ValueError("boundaries must be a sorted list."))
     return BucketizedColumn(source_column, tuple(boundaries))

@@ -698,7 +698,8 @@ def graph_of_inputs(values: Any, graph: Optional[Graph] = None) -> Graph:
     for value in values:
         if not isinstance(value, (Tensor, Operation)):
             convert = getattr(value, "_as_graph_element", None)
-            value = value.op if hasattr(value, "indices") and hasattr(value, "values") else convert() if convert is not None else value
+            sparse = hasattr(value, "indices") and hasattr(value, "values")
+            value = getattr(value, "op", None) if sparse else convert() if convert is not None else value  # values of arrays are of no graph
             if not isinstance(value, (Tensor, Operation)):
                 continue
         if found is None:

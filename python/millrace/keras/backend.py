@@ -464,17 +464,17 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: Optional[st
 
 def random_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
     """Normally distributed numbers."""
-    return random_ops.random_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+    return random_ops.random_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**7) if seed is None else seed)
 
 
 def random_uniform(shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
     """Evenly distributed numbers."""
-    return random_ops.random_uniform(shape, minval, maxval, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+    return random_ops.random_uniform(shape, minval, maxval, dtype or floatx(), np.random.randint(10**7) if seed is None else seed)
 
 
 def truncated_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
     """Normally distributed numbers within two standard deviations."""
-    return random_ops.truncated_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+    return random_ops.truncated_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**7) if seed is None else seed)
 
 
 def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
@@ -485,12 +485,12 @@ def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Optiona
 
 def random_uniform_variable(shape: Any, low: float, high: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
     """A variable of evenly distributed numbers."""
-    return Variable(random_uniform(shape, low, high, dtype, seed), name=name, use_resource=True)
+    return Variable(random_uniform(shape, low, high, dtype, np.random.randint(10**9) if seed is None else seed), name=name, use_resource=True)
 
 
 def random_normal_variable(shape: Any, mean: float, scale: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
     """A variable of normally distributed numbers."""
-    return Variable(random_normal(shape, mean, scale, dtype, seed), name=name, use_resource=True)
+    return Variable(random_normal(shape, mean, scale, dtype, np.random.randint(10**9) if seed is None else seed), name=name, use_resource=True)
 
 
 def eye(size: int, dtype: Any = None, name: Optional[str] = None) -> Any:
@@ -602,7 +602,7 @@ def batch_normalization(x: Any, mean: Any, var: Any, beta: Any, gamma: Any, axis
 
 def dropout(x: Any, level: float, noise_shape: Any = None, seed: Optional[int] = None) -> Any:
     """Elements set to zero with a probability, others scaled up."""
-    return nn_ops.dropout(x * 1.0, 1.0 - level, noise_shape, np.random.randint(10**6) if seed is None else seed)
+    return nn_ops.dropout(x * 1.0, 1.0 - level, noise_shape, np.random.randint(10**7) if seed is None else seed)
 
 
 def map_fn(fn: Any, elems: Any, name: Optional[str] = None, dtype: Any = None) -> Any:

@@ -93,7 +93,7 @@ class LossScaleOptimizer(Optimizer):
         """The optimizer's learning rate."""
         return self._optimizer.learning_rate
 
-    @property
+    @property  # type: ignore[misc]
     def weights(self) -> List[Any]:
         """Those of the optimizer, and of the scale."""
         return [*self._optimizer.weights, *self._loss_scale._weights.values()]

@@ -245,9 +245,13 @@ class Optimizer:
 
     def minimize(self, loss: Any, var_list: Any, grad_loss: Any = None, name: Optional[str] = None) -> Any:
         """An operation that changes variables so that a loss, or what a function gives, gets less."""
+        return self.apply_gradients(self._compute_gradients(loss, var_list, grad_loss), name)
+
+    def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None) -> List[Tuple[Any, Any]]:
+        """The (gradient, variable) pairs that minimize goes by."""
         loss, var_list = (value() if callable(value) else value for value in (loss, var_list))
         var_list = list(var_list) if isinstance(var_list, (list, tuple)) else [var_list]
-        return self.apply_gradients(list(zip(self._gradients_of(loss, var_list, grad_loss), var_list)), name)
+        return list(zip(self._gradients_of(loss, var_list, grad_loss), var_list))
 
     def _gradients_of(self, loss: Any, var_list: List[Any], grad_loss: Any) -> List[Any]:
         """The gradients that minimize goes by."""

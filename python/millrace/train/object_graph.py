@@ -12,7 +12,7 @@ from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.structures import TrackableReference
 from millrace.train import checkpoint
 from millrace.train.object_names import OBJECT_GRAPH
-from millrace.train.saveable import SaveableObject, saveables_of
+from millrace.train.saveable import SaveableObject, parts_saved_by, saveables_of
 
 
 class ObjectGraphView:
@@ -44,7 +44,7 @@ class ObjectGraphView:
                 saveable.full_name = variable.op.name
                 found.append(saveable)
         with init_scope():
-            found += [checkpoint.parts_saved_by(part.value)[part.attribute](key) for key, part in tree.parts().items()]
+            found += [parts_saved_by(part.value)[part.attribute](key) for key, part in tree.parts().items()]
         feeds: Dict[Any, Any] = {}
         for saveable in found:
             feeds.update(saveable.feed_dict_additions() if hasattr(saveable, "feed_dict_additions") else {})

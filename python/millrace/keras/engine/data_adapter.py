@@ -166,8 +166,8 @@ class ListsOfScalarsDataAdapter(TensorLikeDataAdapter):
     ) -> None:
         if not self.can_handle(x, y):
             raise at_user_line(ValueError("ListsOfScalarsDataAdapter Cannot handle input %s" % str((x, y))[:200]))
-        arrays = [None if part is None else np.asarray(part) for part in (x, y, sample_weights)]
-        super().__init__(*arrays, batch_size=batch_size, epochs=epochs, steps=steps, shuffle=shuffle)
+        inputs, targets, weights = (None if part is None else np.asarray(part) for part in (x, y, sample_weights))
+        super().__init__(inputs, targets, weights, batch_size=batch_size, epochs=epochs, steps=steps, shuffle=shuffle)
 
     @staticmethod
     def can_handle(x: Any, y: Any = None) -> bool:

@@ -31,7 +31,7 @@ def model_input_signature(model: Any) -> Optional[List[Any]]:
 
 def _by_name(model: Any) -> bool:
     """Whether a model was connected to a dictionary of inputs."""
-    calls = getattr(model, "_inbound_nodes", ())
+    calls: Any = getattr(model, "_inbound_nodes", ())
     return bool(calls) and isinstance(calls[-1].form, list)
 
 
@@ -55,10 +55,9 @@ def trace_model_call(model: Any, input_signature: Any = None) -> Any:
     if signature is None:
         raise_model_input_error(model)
 
-    @function(input_signature=signature)
     def _wrapped_model(*args: Any) -> Dict[str, Any]:
         outputs = nest.flatten(model(args[0] if len(signature) == 1 else list(args), training=False))
         names = getattr(model, "output_names", None) or ["output_%d" % (i + 1) for i in range(len(outputs))]
         return dict(zip(names, outputs))
 
-    return _wrapped_model
+    return function(_wrapped_model, input_signature=signature)

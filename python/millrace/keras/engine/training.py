@@ -21,6 +21,7 @@ from millrace.keras.engine.composites import fed_as
 from millrace.keras.loss_scale_optimizer import LossScaleOptimizer
 from millrace.keras.metric_base import MeanMetricWrapper
 from millrace.keras.optimizer_base import Optimizer
+from millrace.keras.utils.generic_utils import slice_arrays
 from millrace.keras.utils.losses_utils import reduce_weighted_loss
 from millrace.layers.base import Layer, is_keras_tensor, needed_arguments
 from millrace.keras.engine.inputs import Input, input_like
@@ -32,7 +33,7 @@ from millrace.keras.engine.training_streams import is_data_set
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
 
-_check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, data.slice_arrays, data.standardize_input_data
+_check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, slice_arrays, data.standardize_input_data
 _standardize_weights = data.standardize_weights
 
 

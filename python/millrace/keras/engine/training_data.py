@@ -14,7 +14,6 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.keras import losses
 from millrace.keras.engine.composites import is_composite
-from millrace.keras.utils.generic_utils import slice_arrays  # noqa: F401
 from millrace.layers.nodes import listed, with_leaves
 from millrace.ops.variables import Variable
 

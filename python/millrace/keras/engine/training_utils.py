@@ -23,12 +23,12 @@ from millrace.keras.engine.composites import is_composite, joined
 from millrace.keras.engine.training_data import (  # noqa: F401
     check_array_lengths,
     has_tensors,
-    slice_arrays,
     standardize_class_weights,
     standardize_input_data,
     standardize_sample_weights,
     standardize_weights,
 )
+from millrace.keras.utils.generic_utils import slice_arrays  # noqa: F401
 from millrace.ops import gen_ops, math_ops
 
 # ---- what batches give ----

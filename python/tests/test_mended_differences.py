@@ -276,6 +276,8 @@ def test_a_part_of_a_graph_with_several_outputs_of_an_op_as_arguments():
     total = tf.reduce_sum(s) + tf.reduce_sum(u) + tf.reduce_sum(v)
     made = graph_to_function.graph_to_function_def(tf.get_default_graph(), tf.get_default_graph().get_operations()[1:], [s, u, v], [total])
     assert len(made.signature.input_arg) == 3 and "Svd" not in {n.op for n in made.node_def}
+    assert [n.name for n in made.node_def if n.op == "AddV2" or n.op == "Add"] == ["add", "add_1"]  # nodes and results may have one name
+    assert made.signature.output_arg[0].name == "add_1" and made.ret["add_1"] == "add_1:z:0"
 
 
 def test_names_of_what_layers_end_in():

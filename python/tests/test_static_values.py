@@ -314,3 +314,12 @@ def test_what_is_no_tensor_comes_back_as_it_is():
     for given in (tf.Variable(1.0), tf.SparseTensor([[0]], [1], [1]), tf.placeholder(tf.int32), None):
         assert tf.get_static_value(given) is None
     assert tf.get_static_value(tf.constant(3)) == 3
+
+
+def test_shapes_as_tensors_and_types_as_names():
+    with tf.Session() as session:
+        assert session.run(tensor_util.shape_tensor([tf.Dimension(1), 2])).tolist() == [1, 2]
+        assert tensor_util.shape_tensor(()).dtype == tf.int32 and session.run(tensor_util.shape_tensor(tf.TensorShape([1, 2]))).tolist() == [1, 2]
+    assert tf.float32.__reduce__() == (tf.as_dtype, ("float32",))
+    with pytest.raises(TypeError, match="Cannot convert <dtype: 'string'> to Dimension"):
+        tf.Dimension(tf.string)

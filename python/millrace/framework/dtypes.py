@@ -201,7 +201,7 @@ class DType:
         return "<dtype: %r>" % self.name
 
     def __reduce__(self) -> Any:
-        return from_number, (self._number,)
+        return as_dtype, (self.name,)
 
 
 _ALL: List[Optional[DType]] = [None] * 124

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 import millrace._core as _core
@@ -18,6 +20,16 @@ def graph_to_function_def(graph: Any, operations: Any, inputs: Any, outputs: Any
         )
     arguments = {t.op for t in inputs}
     body = [op for op in operations if op not in arguments]
-    made = definitions.FunctionDef.FromString(_core.to_function(graph, "f", list(inputs), list(outputs), names, body))
+    # Names of results are apart from those of nodes: nodes keep theirs, and results may be called as nodes are.
+    taken = {op.name for op in operations}
+    apart = next(stem for stem in ("result" + "_" * n for n in itertools.count()) if not any(name.startswith(stem) for name in taken))
+    made = definitions.FunctionDef.FromString(
+        _core.to_function(graph, "f", list(inputs), list(outputs), ["%s%d" % (apart, i) for i in range(len(outputs))], body)
+    )
     made.signature.name = ""  # the caller gives it one
+    wanted = names or [re.sub(":0$", "", t.name).replace(":", "_o") for t in outputs]
+    given = {arg.name: made.ret[arg.name] for arg in made.signature.output_arg}
+    made.ret.clear()
+    for arg, name in zip(made.signature.output_arg, wanted):
+        made.ret[name], arg.name = given[arg.name], name
     return made

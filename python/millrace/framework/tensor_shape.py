@@ -18,6 +18,8 @@ class Dimension:
             self._value: Optional[int] = value._value
         elif value is None:
             self._value = None
+        elif hasattr(value, "as_datatype_enum"):
+            raise at_user_line(TypeError("Cannot convert %s to Dimension" % (value,)))
         else:
             try:
                 self._value = int(value.__index__() if hasattr(value, "__index__") else value)

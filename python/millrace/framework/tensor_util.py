@@ -9,7 +9,7 @@ from typing import Any, Dict
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import _array_of
+from millrace.framework.convert import _array_of, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework import static_values
 from millrace.framework.graph import Tensor
@@ -46,6 +46,13 @@ _AS_BYTES = (
     dtypes.quint16,
     dtypes.qint32,
 )
+
+
+def shape_tensor(shape: Any) -> Tensor:
+    """The sizes of a shape as a tensor, int32 where there are none."""
+    if isinstance(shape, (tuple, list)):
+        return convert_to_tensor([getattr(size, "value", size) for size in shape], None if shape else dtypes.int32, name="shape")
+    return convert_to_tensor(shape, name="shape")
 
 
 def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False) -> Any:

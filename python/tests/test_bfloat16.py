@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.compat import pywrap
 from millrace.contrib.layers_sparse import dense_to_sparse_tensor
 from millrace.framework import numpy_cast
 from millrace.framework.type_spec import BoundedTensorSpec
@@ -118,3 +119,7 @@ def test_comparisons_of_test_cases_are_of_the_numbers(session):
 def test_integers_that_do_not_fit_are_refused():
     with pytest.raises(OverflowError):
         numpy_cast.cast([300], tf.int8)
+
+
+def test_the_extension_module_has_the_type():
+    assert pywrap.TF_bfloat16_type() == tf.bfloat16.as_numpy_dtype

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.estimator.export import SupervisedInputReceiver
+from millrace.estimator.export import SupervisedInputReceiver, export_outputs_for_mode
 
 E = tf.estimator
 TRAIN, EVAL, PREDICT = E.ModeKeys.TRAIN, E.ModeKeys.EVAL, E.ModeKeys.PREDICT
@@ -95,3 +95,12 @@ def test_receivers_check_what_they_are_given():
     assert made.features == {1: x} and made.receiver_tensors == {"input": x}
     with pytest.raises(ValueError, match="labels must be defined"):
         SupervisedInputReceiver({"x": x}, None, x)
+
+
+def test_outputs_of_the_modes_of_keras():
+    with tf.Graph().as_default():
+        predictions = {"predictions": tf.constant([1.0])}
+        made = export_outputs_for_mode("predict", None, predictions)
+        assert list(made) == ["serving_default"] and made["serving_default"].outputs == predictions
+        assert list(export_outputs_for_mode("test", None, predictions, {"loss": tf.constant(1.0)})) == ["eval"]
+        assert export_outputs_for_mode("predict", {"other": 1}) == {"other": 1}

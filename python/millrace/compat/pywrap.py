@@ -9,6 +9,7 @@ import socket
 import time
 from typing import Any
 
+from millrace.framework.dtypes import bfloat16
 from millrace.framework.versions import CXX11_ABI_FLAG as __cxx11_abi_flag__  # noqa: F401
 from millrace.framework.versions import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER, GRAPH_DEF_VERSION_MIN_PRODUCER, __version__  # noqa: F401
 from millrace.protos.definitions import Event  # type: ignore[attr-defined]
@@ -16,6 +17,11 @@ from millrace.python_io import TFRecordWriter
 from millrace.testing.graph_defs import EqualGraphDefWrapper  # noqa: F401
 from millrace.testing.test_util import CudaSupportsHalfMatMulAndConv, IsGoogleCudaEnabled, IsMklEnabled  # noqa: F401
 from millrace.train.saver import CheckpointReader, NewCheckpointReader  # noqa: F401
+
+
+def TF_bfloat16_type() -> Any:
+    """NumPy's type for tf.bfloat16."""
+    return bfloat16.as_numpy_dtype
 
 
 class EventsWriter:

@@ -153,7 +153,9 @@ def build_supervised_input_receiver_fn_from_input_fn(input_fn: Callable[..., Any
 
 def export_outputs_for_mode(mode: str, serving_export_outputs: Any = None, predictions: Any = None, loss: Any = None, metrics: Any = None) -> Dict[str, Any]:
     """What a graph of a mode answers, by the names of its signatures."""
-    if mode == ModeKeys.PREDICT:
+    if mode in (ModeKeys.PREDICT, "predict"):  # the second is Keras's name
+        if serving_export_outputs is None and predictions is not None:
+            return {signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY: PredictOutput(predictions)}
         return serving_export_outputs or {}
     if mode == ModeKeys.TRAIN:
         return {signature_constants.DEFAULT_TRAIN_SIGNATURE_DEF_KEY: TrainOutput(loss, predictions, metrics)}

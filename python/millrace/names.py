@@ -388,6 +388,7 @@ traceable_stack registry = compat.stacks
 func_graph auto_control_deps = framework.func_graph
 function_def_to_graph = framework.function_def_to_graph
 error_interpolation = framework.error_interpolation
+kernels = framework.kernels
 
 [python.client]
 session = framework.session
@@ -806,7 +807,7 @@ advanced_activations convolutional convolutional_recurrent core embeddings local
 
 [core]
 framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions
-framework.tensor_pb2 framework.types_pb2 framework.tensor_shape_pb2 framework.step_stats_pb2 framework.function_pb2 framework.versions_pb2 = protos.definitions
+framework.tensor_pb2 framework.types_pb2 framework.tensor_shape_pb2 framework.step_stats_pb2 framework.function_pb2 framework.versions_pb2 framework.kernel_def_pb2 = protos.definitions
 framework.device_attributes_pb2 framework.log_memory_pb2 framework.allocation_description_pb2 framework.tensor_description_pb2 = protos.definitions
 framework.tensor_slice_pb2 framework.cost_graph_pb2 framework.resource_handle_pb2 = protos.definitions
 protobuf.graph_debug_info_pb2 protobuf.config_pb2 protobuf.saver_pb2 protobuf.meta_graph_pb2 protobuf.rewriter_config_pb2 protobuf.queue_runner_pb2 protobuf.cluster_pb2 = protos.definitions

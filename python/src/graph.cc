@@ -566,7 +566,10 @@ Location UserLocation() {
     Py_ssize_t size = 0;
     const char* file = PyUnicode_AsUTF8AndSize(code->co_filename, &size);
     const std::string_view view(file ? file : "", file ? static_cast<size_t>(size) : 0);
-    const bool internal = view.substr(0, own.size()) == own || view.substr(0, 8) == "<frozen ";
+    // contextlib's frames lie between a context manager of ours and the program's line with `with`.
+    static constexpr std::string_view kContexts = "/contextlib.py";
+    const bool internal = view.substr(0, own.size()) == own || view.substr(0, 8) == "<frozen " ||
+                          (view.size() > kContexts.size() && view.substr(view.size() - kContexts.size()) == kContexts);
     if (!internal) {
       where.file = view;
       where.line = PyFrame_GetLineNumber(frame);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared libraries that add ops and kernels.
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 #include "core.h"
 
 namespace millrace::python {
@@ -20,6 +24,16 @@ nb::bytes LoadLibrary(const std::string& path) {
   return encoded;
 }
 
+// The kernels of an op, or of all, as an encoded KernelList.
+nb::bytes RegisteredKernels(const std::optional<std::string>& op) {
+  CallStatus status;
+  TF_Buffer* found = op ? Api().GetRegisteredKernelsForOp(op->c_str(), status) : Api().GetAllRegisteredKernels(status);
+  status.RaiseIfError();
+  nb::bytes encoded(static_cast<const char*>(found->data), found->length);
+  Api().DeleteBuffer(found);
+  return encoded;
+}
+
 std::string SettingsTable() {
   static const auto table = reinterpret_cast<decltype(&MR_SettingsTable)>(LibraryFunction("MR_SettingsTable"));
   CallBuffer text;
@@ -33,6 +47,7 @@ std::string SettingsTable() {
 
 void DefineLibraries(nb::module_& m) {
   m.def("load_library", &LoadLibrary, nb::arg("path"));
+  m.def("registered_kernels", &RegisteredKernels, nb::arg("op").none() = nb::none());
   m.def("settings_table", &SettingsTable);
 }
 

@@ -328,6 +328,17 @@ class Session {
     return out;
   }
 
+  // In the order of Devices().
+  std::vector<uint64_t> Incarnations() {
+    CallStatus status;
+    TF_DeviceList* list = Api().SessionListDevices(session_, status);
+    status.RaiseIfError();
+    std::vector<uint64_t> out;
+    for (int i = 0; i < Api().DeviceListCount(list); ++i) out.push_back(Api().DeviceListIncarnation(list, i, status));
+    Api().DeleteDeviceList(list);
+    return out;
+  }
+
  private:
   void Delete() {
     plans_.clear();
@@ -562,6 +573,7 @@ void DefineSession(nb::module_& m) {
       .def("_run", &Session::Run, nb::arg("fetches").none(), nb::arg("feeds").none(), nb::arg("resolve"),
            nb::arg("options").none(), nb::arg("metadata").none())
       .def("_devices", &Session::Devices)
+      .def("_device_incarnations", &Session::Incarnations)
       .def("_random_state", &Session::RandomState)
       .def("_set_random_state", &Session::SetRandomState)
       .def_static("_reset", &Session::Reset)

@@ -420,7 +420,7 @@ class BaseSession(_core.Session):
 
     def list_devices(self) -> List[Any]:
         """The devices that the session can use."""
-        return [_DeviceAttributes(*d) for d in self._devices()]
+        return [_DeviceAttributes(*d, incarnation) for d, incarnation in zip(self._devices(), self._device_incarnations())]
 
     @property
     def random_state(self) -> bytes:
@@ -447,11 +447,12 @@ class BaseSession(_core.Session):
 
 
 class _DeviceAttributes:
-    def __init__(self, name: str, device_type: str, memory_limit_bytes: int) -> None:
-        self.name, self.device_type, self.memory_limit_bytes = canonical_name(name), device_type, memory_limit_bytes
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: Optional[int] = None) -> None:
+        self.name, self.device_type, self.memory_limit_bytes, self.incarnation = canonical_name(name), device_type, memory_limit_bytes, incarnation
 
     def __repr__(self) -> str:
-        return "_DeviceAttributes(%s, %s, %d)" % (self.name, self.device_type, self.memory_limit_bytes)
+        started = "" if self.incarnation is None else ", %d" % self.incarnation
+        return "_DeviceAttributes(%s, %s, %d%s)" % (self.name, self.device_type, self.memory_limit_bytes, started)
 
 
 class _DefaultSession:

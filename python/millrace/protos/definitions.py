@@ -29,6 +29,9 @@ OpDef.ArgDef: 1 name string; 2 description string; 3 type enum; 4 type_attr stri
 OpDef.AttrDef: 1 name string; 2 type string; 3 default_value AttrValue; 4 description string; 5 has_minimum bool; 6 minimum int64; 7 allowed_values AttrValue
 OpDeprecation: 1 version int32; 2 explanation string
 OpList: 1 op *OpDef
+KernelDef: 1 op string; 2 device_type string; 3 constraint *KernelDef.AttrConstraint; 4 host_memory_arg *string; 5 label string; 6 priority int32
+KernelDef.AttrConstraint: 1 name string; 2 allowed_values AttrValue
+KernelList: 1 kernel *KernelDef
 FunctionDef: 1 signature OpDef; 5 attr map<string,AttrValue>; 7 arg_attr map<uint32,FunctionDef.ArgAttrs>; 3 node_def *NodeDef; 4 ret map<string,string>; 6 control_ret map<string,string>
 FunctionDef.ArgAttrs: 1 attr map<string,AttrValue>
 GradientDef: 1 function_name string; 2 gradient_func string

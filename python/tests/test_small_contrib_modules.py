@@ -172,3 +172,21 @@ def test_lists_of_tensors_are_compared_as_they_are():
     case.assertAllEqual([one, other], (one, other))
     with pytest.raises(AssertionError):
         case.assertAllEqual([one], [other])
+
+
+def test_older_names_of_linear_operators_and_embeddings():
+    from millrace import names
+    from millrace.contrib import layers, linalg
+
+    util = names.find("contrib.linalg.python.ops.linear_operator_util")
+    with tf.Session() as s:
+        assert s.run(util.matrix_adjoint(tf.constant([[1 + 2j, 3j]]))).tolist() == [[1 - 2j], [-3j]]
+        update = linalg.LinearOperatorUDVHUpdate(linalg.LinearOperatorScaledIdentity(2, 3.0), tf.constant([[1.0], [2.0]]))
+        assert s.run(update.to_dense()).tolist() == [[4.0, 2.0], [2.0, 7.0]]
+    assert names.find("contrib.linalg.python.ops.linear_operator_addition")._Adder is not None
+    ids = tf.SparseTensor([[0, 0]], tf.constant([1], tf.int64), [1, 1])
+    parts = [np.ones([2, 3], "f"), np.ones([2, 3])]
+    with pytest.raises(ValueError, match="of one type"):
+        layers.safe_embedding_lookup_sparse(parts, ids)
+    with pytest.raises(TypeError, match="of one type"):
+        tf.nn.safe_embedding_lookup_sparse(parts, ids)

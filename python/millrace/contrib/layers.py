@@ -60,7 +60,7 @@ from millrace.contrib.layers_scattered import (  # noqa: F401
 from millrace.contrib.layers_sparse import SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY, dense_to_sparse_tensor  # noqa: F401
 from millrace.contrib.layers_targets import binary_svm_target, multi_class_target, regression_target  # noqa: F401
 from millrace.contrib.layers_training import OPTIMIZER_CLS_NAMES, OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401
-from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
+from millrace.contrib.layers_embedding import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (  # noqa: F401
     bucketized_column,
     check_feature_columns,

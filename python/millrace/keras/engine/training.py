@@ -30,6 +30,7 @@ from millrace.keras.engine.network import Network
 from millrace.keras.engine.saving import SavedWeights
 from millrace.keras.engine.training_loops import TrainingLoops
 from millrace.keras.engine.training_streams import is_data_set
+from millrace.keras.engine.training_utils import weighted_masked_objective as _weighted_masked_objective  # noqa: F401
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
 

@@ -97,6 +97,21 @@ def test_conditional_random_fields():
     assert np.abs(slope.sum(2)).max() < 1e-5
 
 
+def test_errors_in_a_template_say_where_it_was_made():
+    def fails(missing):
+        raise KeyError(missing, 2)
+
+    with tf.Graph().as_default():
+        made = tf.make_template("", fails)
+        with pytest.raises(KeyError) as caught:
+            made("this")
+        first, second = caught.value.args
+        assert first.startswith("this\n\noriginally defined at:\n") and second == 2
+        assert 'made = tf.make_template("", fails)' in first and "template.py" not in first
+        with pytest.raises(ValueError, match="name cannot be None"):
+            tf.make_template(None, fails)
+
+
 def test_templates():
     with tf.Graph().as_default(), tf.Session() as sess:
 

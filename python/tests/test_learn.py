@@ -63,6 +63,11 @@ def test_regressors_of_arrays():
     assert learn.SKCompat(made).score(X, NUMBERS)["loss"] < 0.3
 
 
+def test_models_that_are_made_already_are_estimators():
+    for name in "DNNClassifier DNNRegressor LinearClassifier LinearRegressor DNNLinearCombinedClassifier DNNEstimator LinearEstimator".split():
+        assert issubclass(getattr(learn, name), learn.Estimator), name
+
+
 def test_input_functions_that_never_end():
     table = {"age": [20.0, 30.0, 40.0, 50.0], "city": ["Rome", "Oslo", "Rome", "Bonn"]}
 

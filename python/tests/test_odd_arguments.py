@@ -190,3 +190,11 @@ def test_strings_of_other_sizes_ask_for_no_memory():
         strings = tf.placeholder(tf.string, [None])
         with pytest.raises(tf.errors.InvalidArgumentError, match="element 1 has size"):
             session.run(tf.decode_raw(strings, tf.uint8), {strings: [b"x" * (1 << 20)] + [b""] * (1 << 17)})
+
+
+def test_axes_to_reverse_may_be_tensors():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.constant([[1, 2], [3, 4]])
+        axes = [tf.rank(tf.placeholder_with_default(x, None)) - 1], [tf.constant(0), 1], tf.constant([True, False]), [False, True]
+        made = session.run([tf.reverse(x, axis) for axis in axes])
+        assert [m.tolist() for m in made] == [[[2, 1], [4, 3]], [[4, 3], [2, 1]], [[3, 4], [1, 2]], [[2, 1], [4, 3]]]

@@ -442,12 +442,13 @@ def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any
     if axis is None:
         raise at_user_line(TypeError("reverse() missing the axis"))
     if not isinstance(axis, Tensor):
-        given = np.asarray(axis)
-        if given.dtype == np.bool_:
-            axis = [i for i, flag in enumerate(given) if flag]
+        if isinstance(axis, (list, tuple)) and any(isinstance(a, Tensor) for a in axis):
+            axis = convert_to_tensor(axis)
+        elif np.asarray(axis).dtype == np.bool_:
+            axis = [i for i, flag in enumerate(axis) if flag]
             if not axis:
                 return identity(tensor, name)
-    elif axis.dtype == dtypes.bool_:
+    if isinstance(axis, Tensor) and axis.dtype == dtypes.bool_:
         return gen_ops.reverse(tensor, axis, name=name)
     return gen_ops.reverse_v2(tensor, axis, name=name)
 

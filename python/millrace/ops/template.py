@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import functools
+import sys
+import traceback
 from typing import Any, Callable, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
+from millrace.framework.registry import PACKAGE_PATH
 from millrace.ops.variable_scope import variable_scope
 
 
@@ -25,11 +28,12 @@ class Template:
     def __init__(
         self, name: str, func: Callable[..., Any], create_scope_now: bool = False, unique_name: Optional[str] = None, custom_getter: Any = None
     ) -> None:
-        if not name:
+        if name is None:
             raise at_user_line(ValueError("name cannot be None."))
         self._func, self._template_name, self._unique_name, self._getter = func, name, unique_name, custom_getter
         self._scope: Any = None
         self._variables_created = False
+        self._made_at = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(1)), limit=20, lookup_lines=False)
         if create_scope_now:  # without a name scope: the first call opens that
             with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
@@ -40,6 +44,18 @@ class Template:
         return variable_scope(None, self._template_name, custom_getter=self._getter, auxiliary_name_scope=auxiliary_name_scope)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._called(*args, **kwargs)
+        except Exception as error:  # says as well where the template was made
+            told = "%s\n\noriginally defined at:\n%s" % (error.args[0] if error.args else "", "".join(self._where_made()))
+            error.args = (told, *error.args[1:])
+            raise
+
+    def _where_made(self) -> List[str]:
+        """The frames of the program that made it, the innermost last."""
+        return traceback.format_list([f for f in reversed(self._made_at) if not f.filename.startswith(PACKAGE_PATH)])
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         if self._scope is None:
             with self._open() as scope:
                 self._scope = scope

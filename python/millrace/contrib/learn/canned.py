@@ -8,7 +8,7 @@ from typing import Any, Optional
 from millrace import tf_logging
 from millrace.contrib import feature_columns as columns_of_contrib
 from millrace.contrib.learn import export as _export
-from millrace.contrib.learn.estimators import BaseEstimator, as_array
+from millrace.contrib.learn.estimators import Estimator, as_array
 from millrace.contrib.learn.head import Head, regression_head
 from millrace.contrib.learn.head_classes import multi_class_head
 from millrace.contrib.learn.keys import PredictionKey
@@ -19,12 +19,12 @@ from millrace.framework.graph import Graph
 from millrace.ops import nn_ops
 
 
-class _Canned(BaseEstimator):
+class _Canned(Estimator):
     """What a model function of model_builders makes with a head."""
 
     def __init__(self, build: Any, head: Head, model_dir: Any, config: Any, feature_engineering_fn: Any, **params: Any) -> None:
         self._build, self._head = build, head
-        super().__init__(model_dir, config, {"head": head, **params}, feature_engineering_fn)
+        super().__init__(None, model_dir, config, {"head": head, **params}, feature_engineering_fn)
 
     def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         """The model."""
@@ -52,7 +52,7 @@ class _Classifier(_Canned):
         default_batch_size: Optional[int] = 1,
         exports_to_keep: Optional[int] = None,
     ) -> bytes:
-        """BaseEstimator.export of the probabilities."""
+        """Estimator.export of the probabilities."""
         signature_fn = signature_fn or _export.classification_signature_fn_with_prob
         given = input_fn, input_feature_key, use_deprecated_input_fn, signature_fn
         return self._export(export_dir, *given, PredictionKey.PROBABILITIES, default_batch_size, exports_to_keep)
@@ -91,7 +91,7 @@ class _Regressor(_Canned):
         default_batch_size: Optional[int] = 1,
         exports_to_keep: Optional[int] = None,
     ) -> bytes:
-        """BaseEstimator.export of the numbers."""
+        """Estimator.export of the numbers."""
         given = input_fn, input_feature_key, use_deprecated_input_fn, signature_fn or _export.regression_signature_fn
         return self._export(export_dir, *given, PredictionKey.SCORES, default_batch_size, exports_to_keep)
 

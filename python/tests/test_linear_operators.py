@@ -351,3 +351,17 @@ def test_sums_keep_their_form():
     ):
         with pytest.raises(kind, match=text):
             add_operators(wrong)
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_updates_that_are_said_to_be_positive_definite_and_are_not(said):
+    """Values of 1.15, which looks at the parts."""
+    random = np.random.RandomState(0)
+    diagonal, u, update = random.randn(3), random.randn(3, 2), np.array([0.5, -2.0])
+    hints = {"is_non_singular": True, "is_self_adjoint": True, "is_positive_definite": True} if said else {}
+    with tf.Graph().as_default(), tf.Session() as session:
+        operator = tf.linalg.LinearOperatorLowRankUpdate(tf.linalg.LinearOperatorDiag(diagonal, is_non_singular=True), u, update, **hints)
+        got = session.run([operator.log_abs_determinant(), tf.reduce_sum(operator.solve(np.ones([3, 1])))])
+        np.testing.assert_allclose(got, [2.9320928924365415, 0.8649802915884965])
+        positive = tf.linalg.LinearOperatorDiag(np.abs(diagonal), is_positive_definite=True)
+        assert tf.linalg.LinearOperatorLowRankUpdate(positive, u)._use_cholesky and not operator._use_cholesky

@@ -281,8 +281,9 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     is_diag_update_positive = property(lambda self: self._positive, doc="Whether that diagonal is positive; None: nobody says.")
 
     @property
-    def _use_cholesky(self) -> bool:
-        return self._can_use_cholesky()
+    def _use_cholesky(self) -> bool:  # not where it is said to be positive definite alone: 1.15 takes that from the parts
+        base = self._base_operator
+        return bool(base.is_positive_definite and base.is_self_adjoint and self._positive and self._v is self._u)
 
     @property
     def diag_operator(self) -> LinearOperator:

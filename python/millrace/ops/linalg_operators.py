@@ -113,9 +113,14 @@ class LinearOperator(Module):
     def _can_use_cholesky(self) -> bool:
         return bool(self.is_positive_definite and self.is_self_adjoint)
 
+    @property
+    def _use_cholesky(self) -> bool:
+        """Whether solve goes by Cholesky's factors."""
+        return self._can_use_cholesky()
+
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
         matrix, rhs = _batched(self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
-        if self._can_use_cholesky():
+        if self._use_cholesky:
             return linalg_ops.cholesky_solve(gen_ops.cholesky(matrix), rhs)
         return gen_ops.matrix_solve(matrix, rhs, adjoint=adjoint)
 

@@ -365,3 +365,25 @@ def test_updates_that_are_said_to_be_positive_definite_and_are_not(said):
         np.testing.assert_allclose(got, [2.9320928924365415, 0.8649802915884965])
         positive = tf.linalg.LinearOperatorDiag(np.abs(diagonal), is_positive_definite=True)
         assert tf.linalg.LinearOperatorLowRankUpdate(positive, u)._use_cholesky and not operator._use_cholesky
+
+
+@pytest.mark.parametrize("of_matrix, of_sides", [((), (4, 5)), ((5,), (4, 5)), ((5,), (4, 1)), ((4, 5), (5,)), ((), ()), ((2,), (0, 2))])
+def test_dimensions_that_right_sides_have_alone_become_columns(of_matrix, of_sides):
+    random = np.random.RandomState(0)
+    matrix, sides = np.tril(random.rand(*of_matrix, 3, 3)) + np.eye(3), random.rand(*of_sides, 3, 2)
+    square = matrix @ np.swapaxes(matrix, -1, -2)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        for hide in (False, True):
+            x = tf.placeholder_with_default(sides, [None] * sides.ndim) if hide else tf.constant(sides)
+            made = {
+                "lower": tf.linalg.LinearOperatorLowerTriangular(matrix).solve(x),
+                "full": tf.linalg.LinearOperatorFullMatrix(matrix).solve(x),
+                "positive": tf.linalg.LinearOperatorFullMatrix(square, is_positive_definite=True, is_self_adjoint=True).solve(x),
+            }
+            wanted = {"lower": np.linalg.solve(matrix, sides), "full": np.linalg.solve(matrix, sides), "positive": np.linalg.solve(square, sides)}
+            got = session.run(made)
+            for key, value in wanted.items():
+                np.testing.assert_allclose(got[key], value, rtol=1e-7, err_msg=key)
+                assert hide or made[key].shape == value.shape
+        if not of_matrix:
+            assert [op.inputs[0].shape.ndims for op in graph.get_operations() if op.type == "MatrixTriangularSolve"][0] == 2

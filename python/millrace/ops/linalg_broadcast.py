@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, linalg_ops
+from millrace.ops import array_ops, gen_ops, linalg_ops, math_ops
 
 
 def same_batch(matrices: Sequence[Tensor]) -> List[Tensor]:
@@ -33,6 +33,19 @@ def broadcast_matrix_batch_dims(batch_matrices: Any, name: Optional[str] = None)
             if matrix.shape.ndims is not None and matrix.shape.ndims < 2:
                 raise ValueError("batch_matrices[%d] must be at least a matrix, got shape %s" % (i, matrix.shape))
         return same_batch(matrices) if matrices else []
+
+
+def solved(solve: Callable[[Tensor, Tensor], Tensor], matrix: Tensor, rhs: Tensor) -> Tensor:
+    """solve(matrix, rhs), whose leading dimensions broadcast. Those that rhs has alone become columns: no matrix is copied for them."""
+    rank, least = rhs.shape.ndims, matrix.shape.ndims
+    if rank is None or least is None or rank <= least:
+        return solve(*same_batch([matrix, rhs]))
+    more, sizes = rank - least, array_ops.shape(rhs)
+    columns = math_ops.reduce_prod(sizes[:more]) * sizes[-1]
+    turned = array_ops.transpose(rhs, [*range(more, rank), *range(more)])
+    made = solve(*same_batch([matrix, array_ops.reshape(turned, array_ops.concat([sizes[more:-1], [columns]], 0))]))
+    apart = array_ops.reshape(made, array_ops.concat([array_ops.shape(made)[:-1], sizes[-1:], sizes[:more]], 0))
+    return array_ops.transpose(apart, [*range(least, rank), *range(least)])
 
 
 def matrix_solve_with_broadcast(matrix: Any, rhs: Any, adjoint: bool = False, name: Optional[str] = None) -> Tensor:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Dict, List, Optional
 
@@ -119,10 +120,10 @@ class LinearOperator(Module):
         return self._can_use_cholesky()
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
-        matrix, rhs = _batched(self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
+        matrix, rhs = self._dense(), linalg_ops.adjoint(rhs) if adjoint_arg else rhs
         if self._use_cholesky:
-            return linalg_ops.cholesky_solve(gen_ops.cholesky(matrix), rhs)
-        return gen_ops.matrix_solve(matrix, rhs, adjoint=adjoint)
+            return linalg_broadcast.solved(linalg_ops.cholesky_solve, gen_ops.cholesky(matrix), rhs)
+        return linalg_broadcast.solved(functools.partial(gen_ops.matrix_solve, adjoint=adjoint), matrix, rhs)
 
     def _determinant(self) -> Tensor:
         return gen_ops.matrix_determinant(self._dense())
@@ -418,8 +419,8 @@ class _Triangular(LinearOperator):
     """Matrices of which all above the diagonal is zero."""
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
-        matrix, rhs = _batched(self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
-        return gen_ops.matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+        solve = functools.partial(gen_ops.matrix_triangular_solve, lower=True, adjoint=adjoint)
+        return linalg_broadcast.solved(solve, self._matrix, linalg_ops.adjoint(rhs) if adjoint_arg else rhs)
 
     def _assert_non_singular(self) -> Any:
         return assert_no_entries_with_modulus_zero(self._diag_part(), "Singular operator: the diagonal contained zero values.")

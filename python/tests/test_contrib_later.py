@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 contrib, learn = tf.contrib, tf.contrib.learn
 gan = contrib.gan
@@ -261,6 +262,49 @@ def test_several_tags_may_be_right(length):
         wanted.append(np.log(np.exp(of_path).sum()))
     with tf.Session() as session:
         np.testing.assert_allclose(session.run(got), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "cell, both_ways, attention, wanted, variables",
+    [  # what TensorFlow 1.15 answers
+        ("gru", False, (None, None, None), [0.1197848, 0.1532401, 2.0926504], 10),
+        ("lstm", True, (None, None, None), [0.2183569, 0.5324796, 1.3822912], 10),
+        ("rnn", True, (2, 3, 2), [0.1394544, 0.2251181, 1.9453722], 42),
+    ],
+)
+def test_recurrent_models_of_the_first_learn(cell, both_ways, attention, wanted, variables):
+    x, y = np.arange(24, dtype=np.float32).reshape(2, 4, 3) / 24, np.array([[1.0], [2.0]], np.float32)
+    models = learn.models
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.variable_scope("m", initializer=tf.constant_initializer(0.1)):
+            make = models.get_rnn_model(3, cell, 2, lambda a: tf.unstack(a, axis=1), both_ways, models.linear_regression, None, None, *attention)
+            predictions, loss = make(tf.constant(x), tf.constant(y))
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose([*session.run(predictions).ravel(), session.run(loss)], wanted, rtol=1e-6)
+        assert len(tf.trainable_variables()) == variables
+    with pytest.raises(ValueError, match="cell_type cnn is not supported"):
+        models.get_rnn_model(3, "cnn", 1, None, False, None, None, None)
+
+
+def test_estimators_of_the_first_learn():
+    state = np.random.RandomState(0)
+    x = state.rand(120, 2)
+    y = (x.sum(1) > 1).astype(int)
+    more = {"verbose": 0, "steps": 300, "learning_rate": 0.5}
+    linear = learn.TensorFlowLinearClassifier(n_classes=2, **more).fit(x, y)
+    assert linear.score(x, y) > 0.9 and linear.weights_.shape == (2, 2) and linear.bias_.shape == (2,)
+    assert learn.TensorFlowRegressor(**more).fit(x, x.sum(1)).score(x, x.sum(1)) > 0.9 and learn.TensorFlowClassifier is learn.TensorFlowLinearClassifier
+    deep = names.find("contrib.skflow").TensorFlowDNNClassifier([8, 4], n_classes=2, dropout=0.1, verbose=0, steps=300, learning_rate=0.1).fit(x, y)
+    assert deep.score(x, y) > 0.9 and [w.shape for w in deep.weights_] == [(2, 8), (8, 4), (4, 2)] and [b.shape for b in deep.bias_] == [(8,), (4,), (2,)]
+    np.testing.assert_array_equal(deep.predict_proba(x), deep.predict_proba(x))  # nothing is left out behind the training
+    numbers = learn.TensorFlowDNNRegressor([8], verbose=0, steps=300, learning_rate=0.1).fit(x, x.sum(1))
+    assert numbers.score(x, x.sum(1)) > 0.8 and numbers.weights_[-1].shape == (8, 1)
+    steps = state.rand(120, 3, 1)
+    late = (steps[:, 2, 0] > 0.5).astype(int)
+    recurrent = {"input_op_fn": lambda a: tf.unstack(a, axis=1), "verbose": 0, "steps": 300, "optimizer": "Adam", "learning_rate": 0.05}
+    found = learn.TensorFlowRNNClassifier(6, 2, bidirectional=True, **recurrent).fit(steps, late)
+    assert found.score(steps, late) > 0.9 and found.weights_.shape == (12, 2)
+    assert learn.TensorFlowRNNRegressor(6, cell_type="lstm", **recurrent).fit(steps, steps[:, 2, 0]).score(steps, steps[:, 2, 0]) > 0.8
 
 
 def test_parts_of_the_first_learn(tmp_path):

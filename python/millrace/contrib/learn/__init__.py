@@ -22,6 +22,16 @@ from millrace.contrib.learn.canned import (
 from millrace.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment
+from millrace.contrib.learn.first_estimators import (
+    TensorFlowClassifier,
+    TensorFlowDNNClassifier,
+    TensorFlowDNNRegressor,
+    TensorFlowLinearClassifier,
+    TensorFlowLinearRegressor,
+    TensorFlowRegressor,
+    TensorFlowRNNClassifier,
+    TensorFlowRNNRegressor,
+)
 from millrace.contrib.learn.graph_actions import evaluate, infer, run_feeds, run_n, train
 from millrace.contrib.learn.contracts import Evaluable, Trainable
 from millrace.contrib.learn.export_strategy import ExportStrategy

@@ -7,6 +7,7 @@ import types
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from millrace import losses
+from millrace.contrib.learn.networks import bidirectional_rnn, get_dnn_model, get_rnn_model
 from millrace.layers import scoped as layers
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -179,4 +180,7 @@ models = types.SimpleNamespace(
     linear_regression_zero_init=linear_regression_zero_init,
     logistic_regression=logistic_regression,
     logistic_regression_zero_init=logistic_regression_zero_init,
+    get_dnn_model=get_dnn_model,
+    bidirectional_rnn=bidirectional_rnn,
+    get_rnn_model=get_rnn_model,
 )

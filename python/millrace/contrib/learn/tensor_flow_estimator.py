@@ -11,6 +11,7 @@ import numpy as np
 
 from millrace import train
 from millrace.contrib.layers_training import optimize_loss
+from millrace.contrib.learn.networks import DROPOUTS
 from millrace.framework import dtypes
 from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
@@ -78,7 +79,8 @@ class TensorFlowEstimator:
             if len(rows) < min(self.batch_size, len(x)):
                 rows = [*rows, *order.permutation(len(x))]
             at, rows = rows[: self.batch_size], rows[self.batch_size :]
-            _, loss = self._session.run([self._train, self._loss], {self._inputs: x[at], self._outputs: y[at]})
+            feed = dict(self._session.graph.get_collection(DROPOUTS))
+            _, loss = self._session.run([self._train, self._loss], {self._inputs: x[at], self._outputs: y[at], **feed})
             if self.verbose and (i + 1) % max(1, self.steps // 10) == 0:
                 print("Step #%d, loss: %.5f" % (i + 1, loss))
             if monitor is not None and hasattr(monitor, "step_end") and monitor.step_end(i, {"loss": loss}):

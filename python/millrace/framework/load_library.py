@@ -92,8 +92,8 @@ def op_function(op: Any) -> Callable[..., Any]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise at_user_line(TypeError("%s() %s" % (function_name, error))) from None
-        for attr, name in zip(op.attr, attrs):
-            called = given.get(name) if attr.type == "func" and name is not None else None
+        for name in [name for attr, name in zip(op.attr, attrs) if attr.type == "func" and name is not None]:
+            called: Any = given.get(name)
             if hasattr(called, "add_to_graph"):  # a function that tf.Defun made
                 called.add_to_graph(get_default_graph())
                 given[name] = called.name

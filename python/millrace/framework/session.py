@@ -420,7 +420,7 @@ class BaseSession(_core.Session):
 
     def list_devices(self) -> List[Any]:
         """The devices that the session can use."""
-        return [_DeviceAttributes(*d, incarnation) for d, incarnation in zip(self._devices(), self._device_incarnations())]
+        return [_DeviceAttributes(d[0], d[1], d[2], incarnation) for d, incarnation in zip(self._devices(), self._device_incarnations())]
 
     @property
     def random_state(self) -> bytes:

@@ -175,14 +175,12 @@ def _checked(call: Callable[[Any], Any]) -> None:
         _delete_status(status)
 
 
-@_SHAPE_FUNCTION
 def _scalar_shape(context: int, status: int) -> None:
     shape = _scalar(context)
     _set_output(context, 0, shape, status)
     _delete_shape(shape)
 
 
-@_SHAPE_FUNCTION
 def _scalar_of_vector(context: int, status: int) -> None:
     given, vector = _new_shape(), _new_shape()
     _shape_of(context, 0, given, status)
@@ -204,7 +202,9 @@ def _register(line: str) -> str:
     if name in _DEPRECATED:
         _deprecated(builder, *_DEPRECATED[name])
     if name in _SCALARS:
-        _set_shape(builder, ctypes.cast(_scalar_of_vector if name == "KernelLabelRequired" else _scalar_shape, _PTR))
+        function = _SHAPE_FUNCTION(_scalar_of_vector if name == "KernelLabelRequired" else _scalar_shape)
+        _kept.append(function)
+        _set_shape(builder, ctypes.cast(function, _PTR))
     _checked(lambda status: _register_op(builder, status))
     return name
 

@@ -107,6 +107,12 @@ def test_expected_errors():
             tf.Assert(False, ["must be positive"]).run()
         with self.assertRaisesWithPredicateMatch(ValueError, lambda e: "b" in str(e)):
             raise ValueError("abc")
+        with tf.Graph().as_default() as graph:
+            first = tf.Operation(tf.NodeDef(name="orig", op="NoOp"), graph)
+            second = tf.Operation(tf.NodeDef(name="made", op="NoOp"), graph, original_op=first)
+        for text in ("it failed", "Caused by: made", "Caused by: orig"):
+            with self.assertRaisesOpError(text):
+                raise tf.errors.UnauthenticatedError(None, second, "it failed")
 
     assert outcome(fails) == ([], [])
     for body in (lambda self: None, lambda self: [][0], lambda self: int("x")):

@@ -485,7 +485,10 @@ class TestCase(Assertions):
 def _text_of(error: BaseException) -> str:
     if not isinstance(error, errors.OpError):
         return str(error)
-    return error.message + ("" if error.op is None else "\nCaused by: " + error.op.name)
+    text, op = error.message, error.op
+    while op is not None:  # and the operations on whose behalf it was made
+        text, op = "%s\nCaused by: %s" % (text, op.name), op._original_op
+    return text
 
 
 def _config(config: Any, force_gpu: bool) -> Any:

@@ -78,6 +78,10 @@ igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
 
 [distribute]
 cluster_resolver = launch.resolvers
+experimental = @
+experimental.CentralStorageStrategy experimental.CollectiveCommunication experimental.MultiWorkerMirroredStrategy = framework.strategy:
+experimental.ParameterServerStrategy = framework.strategy:
+Server = train.server:Server
 
 [ragged]
 constant placeholder constant_value range = ops.ragged.functions:
@@ -759,10 +763,11 @@ saving.saved_model_experimental = keras.exporting
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
 [python.distribute]
-combinations strategy_combinations strategy_test_lib distribute_lib distribute_coordinator distribute_coordinator_context = @
-distribution_strategy_context = framework.strategy
-cross_device_ops cross_device_utils device_util input_lib numpy_dataset values reduce_util shared_variable_creator = @
-mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy collective_all_reduce_strategy tpu_strategy = @
+combinations strategy_combinations strategy_test_lib distribute_coordinator distribute_coordinator_context = @
+distribution_strategy_context distribute_lib mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy = framework.strategy
+cross_device_ops reduce_util = framework.cross_device_ops
+collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
+collective_all_reduce_strategy cross_device_utils device_util input_lib numpy_dataset values shared_variable_creator tpu_strategy = @
 multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
 
 [keras]

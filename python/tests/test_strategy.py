@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.distribute where no strategy is chosen, or one of a single replica."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,88 @@ def test_there_is_one_replica():
     assert replica.merge_call(merged, (5,)) == 5 and tf.distribute.get_replica_context() is replica
     with strategy.scope() as same:
         assert same is strategy and not tf.distribute.has_strategy()
-    with pytest.raises(AttributeError, match="strategies need servers"):
-        tf.distribute.NcclAllReduce
+
+
+def test_what_reduces_is_taken_and_changes_nothing():
+    value = tf.constant([1.0, 2])
+    for ops in (
+        tf.distribute.ReductionToOneDevice(),
+        tf.distribute.NcclAllReduce(num_packs=2),
+        tf.distribute.HierarchicalCopyAllReduce(),
+        tf.contrib.distribute.AllReduceCrossDeviceOps("nccl", num_packs=1),
+    ):
+        assert tf.distribute.MirroredStrategy(cross_device_ops=ops).num_replicas_in_sync == 1
+        assert ops.reduce("sum", value, "/cpu:0") is value and ops.batch_reduce(tf.distribute.ReduceOp.MEAN, [(value, "/cpu:0")]) == [value]
+        assert ops.broadcast(value, ["/cpu:0"]).device == "/device:CPU:0"
+    with pytest.raises(ValueError, match="num_packs >= 0, but -1"):
+        tf.distribute.NcclAllReduce(-1)
+    with pytest.raises(ValueError, match="reduce_op must be"):
+        ops.reduce("max", value, "/cpu:0")
+    with pytest.raises(NotImplementedError, match="to one device, got 2"):
+        ops.broadcast(value, ["/cpu:0", "/cpu:1"])
+    with pytest.raises(ValueError, match="must be a tf.distribute.CrossDeviceOps"):
+        tf.distribute.MirroredStrategy(cross_device_ops="nccl")
+
+
+def test_inputs_of_the_only_pipeline():
+    context = tf.distribute.InputContext(2, 1, 4)
+    assert (context.num_input_pipelines, context.input_pipeline_id, context.get_per_replica_batch_size(8)) == (2, 1, 2)
+    with pytest.raises(ValueError, match="7 is not divisible by `num_replicas_in_sync` 4"):
+        context.get_per_replica_batch_size(7)
+
+    def numbers(given):
+        assert given.num_input_pipelines == 1 and given.get_per_replica_batch_size(3) == 3
+        return tf.data.Dataset.range(3).batch(3)
+
+    strategy = tf.distribute.MirroredStrategy()
+    iterators = [strategy.make_dataset_iterator(numbers(tf.distribute.InputContext())), strategy.make_input_fn_iterator(numbers)]
+    results = [strategy.experimental_run(lambda batch: batch * 2, iterator) for iterator in iterators]
+    rows = strategy.experimental_distribute_datasets_from_function(numbers).make_one_shot_iterator().get_next()
+    arrays = strategy.experimental_make_numpy_dataset((np.ones([2, 3]), np.zeros(2))).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        session.run([iterator.initialize() for iterator in iterators])
+        assert [list(value) for value in session.run(results)] == [[0, 2, 4]] * 2
+        assert list(session.run(rows)) == [0, 1, 2] and session.run(arrays)[0].shape == (3,)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(results[0])
+
+
+def test_variables_on_a_device_of_their_own():
+    strategy = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0"], parameter_device="/cpu:1")
+    with tf.Graph().as_default(), strategy.scope():
+        v = tf.Variable(1.0)
+        assert v.op.device == "/device:CPU:1" and (v + 1.0).device == "/device:CPU:0"
+    with pytest.raises(NotImplementedError, match="CentralStorageStrategy on 2 devices"):
+        tf.distribute.experimental.CentralStorageStrategy(["/gpu:0", "/gpu:1"])
+
+
+def test_strategies_of_a_cluster_of_one_task(monkeypatch):
+    experimental = tf.distribute.experimental
+    cluster = {"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}, "task": {"type": "worker", "index": 0}}
+    for kind in (experimental.MultiWorkerMirroredStrategy, experimental.ParameterServerStrategy):
+        monkeypatch.delenv("TF_CONFIG", raising=False)
+        assert kind().num_replicas_in_sync == 1
+        monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
+        assert kind().num_replicas_in_sync == 1
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({"worker": ["a:1", "b:1"]}))
+        with pytest.raises(NotImplementedError, match="%s over 2 tasks is not provided: use tf.train.Server" % kind.__name__):
+            kind(cluster_resolver=resolver)
+        monkeypatch.setenv("TF_CONFIG", "[")
+        with pytest.raises(ValueError, match="TF_CONFIG must be a JSON object"):
+            kind()
+    with pytest.raises(ValueError, match="CollectiveCommunication"):
+        experimental.MultiWorkerMirroredStrategy("nccl")
+    with pytest.raises(NotImplementedError, match="MirroredStrategy over 2 tasks"):
+        tf.distribute.MirroredStrategy().configure(cluster_spec={"worker": ["a:1"], "ps": ["b:1"]})
+
+
+def test_a_strategy_for_the_rest_of_the_program():
+    plain, strategy = tf.distribute.get_strategy(), tf.distribute.MirroredStrategy()
+    with tf.Graph().as_default():
+        tf.distribute.experimental_set_strategy(strategy)
+        assert tf.distribute.get_strategy() is strategy and tf.distribute.has_strategy()
+        tf.distribute.experimental_set_strategy(None)
+        assert tf.distribute.get_strategy() is plain and not tf.distribute.has_strategy()
 
 
 def test_a_strategy_of_one_device():

@@ -39,14 +39,10 @@ ragged: cross cross_hashed
     tf.load_op_library: the library of an op knows its shapes
 nn: linear cross_entropy_with_logits
     tf.layers.dense and tf.nn.softmax_cross_entropy_with_logits
-distribute: CrossDeviceOps HierarchicalCopyAllReduce InputContext InputReplicationMode NcclAllReduce
-    one process with several CPU devices and tf.device: strategies need servers
-distribute: ReductionToOneDevice Server experimental experimental_set_strategy
-    one process with several CPU devices and tf.device: strategies need servers
 python.distribute:
-    one process with several CPU devices and tf.device: strategies need servers
+    the strategies of tf.distribute, which have one replica
 python.keras.distribute:
-    one process with several CPU devices and tf.device: strategies need servers
+    the strategies of tf.distribute, which have one replica
 tpu:
     tf.estimator.tpu.TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs
 lite:

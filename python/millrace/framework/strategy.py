@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.distribute where no strategy is chosen: one replica, whose steps run as they are. Optimizers and layers that ask for the strategy get this one."""
+"""tf.distribute: strategies of one replica, whose steps run as they are, and the one of programs that choose none. Optimizers and layers that ask for the
+strategy get it. More replicas are not provided: those of several tasks are tf.train.SyncReplicasOptimizer's."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
+import json
+import os
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
+from millrace import names
 from millrace.framework import not_provided
+from millrace.framework.cross_device_ops import (
+    AllReduceCrossDeviceOps as AllReduceCrossDeviceOps,
+    CrossDeviceOps as CrossDeviceOps,
+    HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
+    InputContext as InputContext,
+    InputReplicationMode as InputReplicationMode,
+    NcclAllReduce as NcclAllReduce,
+    ReduceOp as ReduceOp,
+    ReductionToOneDevice as ReductionToOneDevice,
+)
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph, device
-
-
-class ReduceOp(enum.Enum):
-    """How values of replicas become one."""
-
-    SUM, MEAN = "SUM", "MEAN"
 
 
 class StrategyExtended:
@@ -73,6 +81,23 @@ class StrategyExtended:
     read_var = value_container
 
 
+class InputIterator:
+    """The elements of a data set, for the replica."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._iterator = dataset.make_initializable_iterator()
+
+    def initialize(self) -> List[Any]:
+        """The operations that begin it."""
+        return [self._iterator.initializer]
+
+    initializer = property(initialize, doc="The operations that begin it.")
+
+    def get_next(self) -> Any:
+        """The next element."""
+        return self._iterator.get_next()
+
+
 class Strategy:
     """The strategy of programs that choose none."""
 
@@ -100,8 +125,7 @@ class Strategy:
             return value
         from millrace.ops import math_ops
 
-        reduce_op = reduce_op if isinstance(reduce_op, ReduceOp) else ReduceOp(reduce_op.upper())
-        return (math_ops.reduce_mean if reduce_op is ReduceOp.MEAN else math_ops.reduce_sum)(value, axis)
+        return (math_ops.reduce_mean if ReduceOp.of(reduce_op) is ReduceOp.MEAN else math_ops.reduce_sum)(value, axis)
 
     def experimental_local_results(self, value: Any) -> Tuple[Any, ...]:
         """The values of the replicas."""
@@ -112,6 +136,40 @@ class Strategy:
     def experimental_distribute_dataset(self, dataset: Any) -> Any:
         """The data set: one replica takes all."""
         return dataset
+
+    def experimental_distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any]) -> Any:
+        """The data set that a function makes for the only pipeline."""
+        return dataset_fn(InputContext())
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """A data set of the rows of arrays."""
+        del session  # the arrays are the graph's: there is nothing to run first
+        return names.find("data").Dataset.from_tensor_slices(numpy_input)
+
+    def make_dataset_iterator(self, dataset: Any) -> InputIterator:
+        """The elements of a data set, from when `initialize` has run."""
+        return InputIterator(dataset)
+
+    def make_input_fn_iterator(
+        self, input_fn: Callable[[InputContext], Any], replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    ) -> InputIterator:
+        """The elements of the data set that a function makes for the only pipeline, from when `initialize` has run."""
+        if replication_mode is not InputReplicationMode.PER_WORKER:
+            raise at_user_line(ValueError("Input replication mode not supported: %s" % (replication_mode,)))
+        return self.make_dataset_iterator(input_fn(InputContext()))
+
+    def configure(self, session_config: Any = None, cluster_spec: Any = None, task_type: Optional[str] = None, task_id: Optional[int] = None) -> None:
+        """Nothing: sessions are as they are asked for, and there are no other tasks. NotImplementedError for a cluster of several."""
+        del session_config, task_type, task_id  # of a strategy within one process
+        _refuse_tasks(type(self).__name__, cluster_spec.as_dict() if hasattr(cluster_spec, "as_dict") else cluster_spec)
+
+    def update_config_proto(self, config_proto: Any) -> Any:
+        """The settings as they are."""
+        return config_proto
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
+        """A context in which variables are made on the device of another."""
+        return self.extended.colocate_vars_with(colocate_with_variable)
 
     def group(self, value: Any, name: Optional[str] = None) -> Any:
         """An operation that runs what makes a value."""
@@ -139,17 +197,91 @@ class OneDeviceStrategy(Strategy):
             _strategy, _replica = around
 
 
+def _refuse_tasks(who: str, cluster: Any) -> None:
+    """NotImplementedError for {job: addresses} of more than one task that trains."""
+    count = sum(len(tasks) for job, tasks in (cluster or {}).items() if job != "evaluator")
+    if count > 1:
+        raise at_user_line(
+            NotImplementedError(
+                "%s over %d tasks is not provided: use tf.train.Server, tf.train.replica_device_setter and tf.train.SyncReplicasOptimizer." % (who, count)
+            )
+        )
+
+
+def _only(who: str, devices: Any) -> str:
+    """The one device of a list, or this machine's processors."""
+    devices = [devices] if isinstance(devices, str) else list(devices or ())
+    if len(devices) > 1:
+        raise at_user_line(NotImplementedError("%s on %d devices is not provided: one process trains on all cores of its machine." % (who, len(devices))))
+    return devices[0] if devices else "/device:CPU:0"
+
+
 class MirroredStrategy(OneDeviceStrategy):
     """A replica on each of several devices: on the one that is named, or this machine's processors. More of them are not provided."""
 
     def __init__(
         self, devices: Any = None, num_gpus: Optional[int] = None, num_gpus_per_worker: Optional[int] = None, cross_device_ops: Any = None, **of_1_9: Any
     ) -> None:
-        del cross_device_ops, of_1_9  # there is nothing to put together
-        count = len(devices or ()) or num_gpus or num_gpus_per_worker or 0
-        if count > 1:
-            raise at_user_line(NotImplementedError("MirroredStrategy on %d devices is not provided: one process trains on all cores of its machine." % count))
-        super().__init__(devices[0] if devices else "/device:GPU:0" if count else "/device:CPU:0")
+        del of_1_9  # there is nothing to put together
+        if not isinstance(cross_device_ops, (CrossDeviceOps, type(None))):
+            raise at_user_line(ValueError("cross_device_ops must be a tf.distribute.CrossDeviceOps, got %r" % (cross_device_ops,)))
+        super().__init__(_only("MirroredStrategy", devices or ["/device:GPU:%d" % i for i in range(num_gpus or num_gpus_per_worker or 0)]))
+
+
+class CentralStorageStrategy(OneDeviceStrategy):
+    """Variables on one device, and a replica on each of several: on the one that is named, or this machine's processors."""
+
+    def __init__(self, compute_devices: Any = None, parameter_device: Optional[str] = None) -> None:
+        super().__init__(_only("CentralStorageStrategy", compute_devices))
+        self._parameters = parameter_device or self._device
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """A context whose variables go to the one device and whose other operations go to the other, where nothing else is said."""
+
+        def where(operation: Any) -> str:
+            return self._parameters if operation.type in ("Variable", "VariableV2", "VarHandleOp") else self._device
+
+        with super().scope(), device(where):
+            yield self
+
+
+class CollectiveCommunication(enum.Enum):
+    """What tasks would reduce by."""
+
+    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
+
+
+class _OfTasks(OneDeviceStrategy):
+    """That of a cluster of one task, by what a resolver says or else TF_CONFIG."""
+
+    def _begin(self, cluster_resolver: Any) -> None:
+        if cluster_resolver is not None:
+            cluster = cluster_resolver.cluster_spec().as_dict()
+        else:
+            text = os.environ.get("TF_CONFIG") or "{}"
+            try:
+                cluster = json.loads(text).get("cluster")
+            except (ValueError, AttributeError):
+                raise at_user_line(ValueError("TF_CONFIG must be a JSON object, got: %s" % text)) from None
+        _refuse_tasks(type(self).__name__, cluster)
+        super().__init__("/device:CPU:0")
+
+
+class MultiWorkerMirroredStrategy(_OfTasks):
+    """A replica in each task of a cluster, if that is one. More tasks are not provided."""
+
+    def __init__(self, communication: CollectiveCommunication = CollectiveCommunication.AUTO, cluster_resolver: Any = None) -> None:
+        if not isinstance(communication, CollectiveCommunication):
+            raise at_user_line(ValueError("communication must be a tf.distribute.experimental.CollectiveCommunication, got %r" % (communication,)))
+        self._begin(cluster_resolver)
+
+
+class ParameterServerStrategy(_OfTasks):
+    """Variables on the tasks of one job and replicas on those of another, if there is one task. More are not provided."""
+
+    def __init__(self, cluster_resolver: Any = None) -> None:
+        self._begin(cluster_resolver)
 
 
 class ReplicaContext:
@@ -178,6 +310,7 @@ class ReplicaContext:
 
 
 _merging = False
+_chosen: Any = None  # the scope of experimental_set_strategy
 _strategy = Strategy()
 _replica = ReplicaContext(_strategy)
 
@@ -190,6 +323,16 @@ def get_strategy() -> Strategy:
 def has_strategy() -> bool:
     """Whether a program has chosen one."""
     return type(_strategy) is not Strategy
+
+
+def experimental_set_strategy(strategy: Optional[Strategy]) -> None:
+    """Enters the scope of a strategy for the rest of the program, or until the next call; None leaves it."""
+    global _chosen
+    if _chosen is not None:
+        _chosen.__exit__(None, None, None)
+    _chosen = strategy.scope() if strategy is not None else None
+    if _chosen is not None:
+        _chosen.__enter__()
 
 
 def in_cross_replica_context() -> bool:

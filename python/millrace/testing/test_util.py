@@ -227,6 +227,7 @@ def _skipped(reason: str) -> Callable[..., Any]:
 
 
 run_gpu_only = run_cuda_only = _skipped("Test requires GPU")
+also_run_as_tf_function = _skipped("Test requires eager execution")
 
 
 def run_v2_only(func: Any) -> Any:

@@ -227,7 +227,7 @@ class StochasticTensor(BaseStochasticTensor):
 
     def _create_value(self) -> Any:
         mean = isinstance(self._value_type, MeanValue)
-        value = self._dist.mean() if mean else self._dist.sample(self._value_type.shape)
+        value = self._dist.mean() if mean else self._dist.sample(self.value_type.shape)
         through = not self._value_type.stop_gradient if mean else self._is_function_of_parameters
         return value if through else gen_ops.stop_gradient(value)
 

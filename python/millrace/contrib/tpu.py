@@ -49,8 +49,9 @@ def tpu_shard_context(number_of_shards: int) -> Iterator[None]:
 def cross_replica_sum(x: Any, group_assignment: Any = None, name: Optional[str] = None) -> Any:
     """The sum over replicas, of which there is one."""
     del group_assignment  # all of them
-    if (_context.number_of_shards or 1) > 1:
-        raise at_user_line(NotImplementedError("cross_replica_sum over %d replicas is not provided: there are no TPUs." % _context.number_of_shards))
+    replicas = _context.number_of_shards or 1
+    if replicas > 1:
+        raise at_user_line(NotImplementedError("cross_replica_sum over %d replicas is not provided: there are no TPUs." % replicas))
     return array_ops.identity(x, name or "CrossReplicaSum")
 
 

@@ -149,7 +149,8 @@ def _rename_op(graph_def: Any, inputs: List[str], outputs: List[str], arguments:
 
 def _sort_by_execution_order(graph_def: Any, inputs: List[str], outputs: List[str], arguments: _Arguments) -> Any:
     """Each node behind what it stands on."""
-    left, done, order = list(graph_def.node), set(), []
+    left, order = list(graph_def.node), []
+    done: Set[str] = set()
     names = {node.name for node in left}
     while left:
         ready = [node for node in left if all(_node_name(name) in done or _node_name(name) not in names for name in node.input)]

@@ -641,8 +641,10 @@ class ConvInputKroneckerFactor(DenseSquareMatrixFactor):
     def _compute_new_cov(self, source: int, tower: int) -> Any:
         inputs = convert_to_tensor(self._inputs[tower])
         if self._sub_sample_inputs:
-            most = int(inputs.shape.as_list()[0] * _INPUTS_TO_EXTRACT_PATCHES_FACTOR)
-            inputs = _random_tensor_gather(inputs, most)
+            examples = inputs.shape.as_list()[0]
+            if examples is None:
+                raise at_user_line(ValueError("Unable to get the number of examples of %s, of which some are drawn by chance." % inputs))
+            inputs = _random_tensor_gather(inputs, int(examples * _INPUTS_TO_EXTRACT_PATCHES_FACTOR))
         flat = array_ops.reshape(self._patches_of(inputs), [-1, int(np.prod(self._filter_shape[:-1]))])
         if self._sub_sample_patches:
             flat = _subsample_for_cov_computation(flat)

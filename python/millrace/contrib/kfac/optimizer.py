@@ -50,7 +50,8 @@ class KfacOptimizer(GradientDescentOptimizer):
         if kind == "qmodel" and momentum != 0:
             raise at_user_line(ValueError("Momentum must be unspecified if using a momentum_type other than 'regular' or 'adam'."))
         self._layers, self._momentum, self._momentum_type, self._norm_constraint = layer_collection, momentum, kind, norm_constraint
-        self._batch_size, self._damping_constant, self._damping = batch_size, damping, None
+        self._batch_size, self._damping_constant = batch_size, damping
+        self._damping: Any = None
         self._adapt_damping, self._is_chief, self._damping_adaptation_interval = False, False, 5
         with variable_scope(name):
             self._fisher_est = est.make_fisher_estimator(

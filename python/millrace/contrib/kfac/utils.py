@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, Iterable, List, Set
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class SubGraph:
     """All tensors and operations that some outputs stand on."""
 
     def __init__(self, outputs: Any) -> None:
-        self._members = set()
+        self._members: Set[Any] = set()
         left = list(outputs)
         while left:
             node = left.pop()
@@ -301,9 +301,9 @@ class PartitionedTensor:
     def __init__(self, tensors: Any) -> None:
         if not tensors:
             raise at_user_line(ValueError("tensors must be a list of 1+ Tensors."))
-        for what, of in (("dtype", lambda t: t.dtype), ("shape without the first dimension", lambda t: t.shape[1:])):
-            if any(of(t) != of(tensors[0]) for t in tensors):
-                raise at_user_line(ValueError("All tensors must have the same %s: %s." % (what, [str(of(t)) for t in tensors])))
+        for what, found in (("dtype", [t.dtype for t in tensors]), ("shape without the first dimension", [t.shape[1:] for t in tensors])):
+            if any(one != found[0] for one in found):
+                raise at_user_line(ValueError("All tensors must have the same %s: %s." % (what, ", ".join(map(str, found)))))
         self.tensors = tensors
         self._joined: Dict[Any, Any] = {}  # by the device that joins them
 

@@ -157,7 +157,7 @@ symbolic_learning_phase, get_graph = learning_phase, get_default_graph
 
 
 @contextlib.contextmanager
-def learning_phase_scope(value: int) -> Iterator[None]:
+def learning_phase_scope(value: int) -> Iterator[int]:
     """A context in which models train (1) or do not (0)."""
     if value not in (0, 1):
         raise at_user_line(ValueError("Expected learning phase to be 0 or 1."))
@@ -165,7 +165,7 @@ def learning_phase_scope(value: int) -> Iterator[None]:
     before = state["phase"]
     set_learning_phase(value)
     try:
-        yield
+        yield value
     finally:
         state["phase"] = before
 

@@ -472,7 +472,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         present = [a for a in inputs if a is not None]
         if present and any(t is not None for t in targets):
             data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
-        if not of_data_set:
+        if not of_data_set and self._is_graph_network:  # a subclassed model is not checked, as in 1.15
             shapes = [shape_tuple(self.outputs[i]) for i in self._feed_outputs]
             data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], shapes)
         if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:

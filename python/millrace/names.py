@@ -977,7 +977,7 @@ _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.cou
 _found: Dict[str, Any] = {}
 
 
-_own_dictionary = types.ModuleType.__dict__["__dict__"].__get__  # of a module, past what its class says
+_own_dictionary = vars(types.ModuleType)["__dict__"].__get__  # of a module, past what its class says
 
 
 class _Names(Dict[str, Any]):

@@ -496,3 +496,20 @@ def test_keys_and_values_of_programs(kind):
     np.testing.assert_allclose(keys, 2 * MEMORY @ kernel)
     np.testing.assert_array_equal(values, MEMORY + 1)
     assert mechanism.memory_layer.dtype == "float64" or mechanism.memory_layer.dtype == tf.float64
+
+
+@pytest.mark.parametrize("lengths, total, last", [(None, 3.0402913, 0.0375191), ([4, 2], 2.8046722, 0.0)])
+def test_alignments_are_kept_where_dynamic_rnn_runs_the_cell(lengths, total, last):
+    """As in Tacotron. The numbers are TensorFlow 1.15's."""
+    state = np.random.RandomState(0)
+    memory, x = state.randn(2, 5, 3).astype(np.float32), state.randn(2, 4, 3).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.variable_scope("a", initializer=tf.constant_initializer(0.1)):
+            attention = tf.contrib.seq2seq.BahdanauAttention(3, tf.constant(memory))
+            cell = tf.contrib.seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(3), attention, 3, alignment_history=True)
+            outputs, ended = tf.nn.dynamic_rnn(cell, x, lengths, dtype=tf.float32)
+        session.run(tf.global_variables_initializer())
+        made, kept = session.run([outputs, tf.transpose(ended.alignment_history.stack(), [1, 2, 0])])
+        np.testing.assert_allclose([made.sum(), made[1, 3, 0]], [total, last], rtol=1e-5)
+        assert kept.shape == (2, 5, 4)
+        np.testing.assert_allclose((kept * np.arange(20).reshape(5, 4)).sum(), 76.1436, rtol=1e-5)

@@ -244,7 +244,8 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
             flat_output = [_copied_through(ended, z, o) for o, z in zip(flat_output, zeros or [])]
             flat_new = [_copied_through(ended, c, n) for n, c in zip(flat_new, current)]
         for n, c in zip(flat_new, current):
-            n.set_shape(c.get_shape())
+            if not isinstance(n, TensorArray):  # as the alignments that an AttentionWrapper keeps
+                n.set_shape(c.get_shape())
         flows = tuple(w.write(time, o) for w, o in zip(written, flat_output))
         return time + 1, flows, tuple(flat_new)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from millrace.contrib.rnn_cells import AttentionCellWrapper
 from millrace.framework import dtypes
@@ -84,7 +84,7 @@ def get_rnn_model(
     attn_vec_size: Optional[int] = None,
 ) -> Callable[[Any, Any], Any]:
     """A function of (x, y): a recurrent network over what input_op_fn makes of x, and a model on its last state. cell_type is rnn, gru or lstm."""
-    kinds = {"rnn": BasicRNNCell, "gru": GRUCell, "lstm": functools.partial(BasicLSTMCell, state_is_tuple=False)}
+    kinds: Dict[str, Any] = {"rnn": BasicRNNCell, "gru": GRUCell, "lstm": functools.partial(BasicLSTMCell, state_is_tuple=False)}
     if cell_type not in kinds:
         raise at_user_line(ValueError("cell_type %s is not supported: one of %s" % (cell_type, ", ".join(kinds))))
 

@@ -10,7 +10,6 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
-from millrace.protos import definitions
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -52,7 +51,7 @@ def _without_new_defaults(graph_def: Any, producer_op_list: Any) -> Any:
             if node.op not in produced:
                 continue
             try:
-                here = {attr.name for attr in definitions.OpDef.FromString(graph._op_def(node.op)).attr}
+                here = {attr.name for attr in type(produced[node.op]).FromString(graph._op_def(node.op)).attr}
             except NotFoundError:  # which importing tells
                 continue
             for attr in produced[node.op].attr:

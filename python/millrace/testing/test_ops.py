@@ -10,6 +10,7 @@ import os
 from typing import Any, Callable, List
 
 import millrace._core as _core
+from millrace import settings
 from millrace.framework.graph import Graph
 from millrace.framework.load_library import op_function, snake_case
 from millrace.framework.op_def_library import OpDefLibrary
@@ -124,7 +125,7 @@ _SCALARS = ("DevicePlacementOp", "GraphDefVersion", "KernelLabel", "KernelLabelR
 _DEPRECATED = {"Old": (8, b"For reasons")}  # from which version of graphs on, and why
 
 _PTR, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-_library = ctypes.CDLL(os.environ.get("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libmillrace.so"))
+_library = ctypes.CDLL(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libmillrace.so"))
 _kept: List[Any] = []  # functions that the library calls
 
 

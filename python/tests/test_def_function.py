@@ -303,3 +303,56 @@ def test_counters_and_averages_in_functions():
         sess.run(tf.global_variables_initializer())
         assert [sess.run(out), sess.run(out)] == [8.0, 7.5]
         assert sess.run([count, average.average(v)]) == [2, 1.0]
+
+
+def test_loops_call_functions_that_have_loops():
+    scale = tf.constant(2.0)
+    v = tf.get_variable("v", initializer=1.0, use_resource=True)
+
+    @tf.function
+    def curve(x):
+        return tf.sin(x) * x + scale * 3.0
+
+    @tf.function
+    def twice(x):
+        return tf.while_loop(lambda i, a: i < 2, lambda i, a: [i + 1, curve(a) * 0.3], [0, x])[1]
+
+    @tf.function
+    def shifted(x):
+        return tf.while_loop(lambda i, a: i < 2, lambda i, a: [i + 1, call(a)], [0, x])[1]
+
+    @tf.function
+    def call(x):
+        return x + v.read_value()
+
+    forward = tf.while_loop(lambda i, a: i < 3, lambda i, a: [i + 1, twice(a)], [0, 0.5])[1]
+    with tf.control_dependencies([v.assign(5.0)]):  # before any iteration of the loop in the function
+        after = shifted(tf.constant(0.5))
+    assert run(forward, after) == [pytest.approx(2.3118045, rel=1e-6), 10.5]
+
+
+def test_gradients_of_calls_within_loops():
+    x = tf.constant(0.5)
+    scale = tf.constant(2.0)
+
+    @tf.function
+    def curve(a):
+        return tf.sin(a) * a + scale * 3.0
+
+    @tf.function
+    def branches(a):
+        return tf.cond(a > 0.6, lambda: curve(a) * a, lambda: tf.exp(a) * curve(a))
+
+    @tf.function
+    def looped(a):
+        return tf.while_loop(lambda i, b: i < 2, lambda i, b: [i + 1, curve(b) * 0.3], [0, a])[1]
+
+    def climbed(function):
+        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + 0.1 * tf.gradients(function(a), a)[0]), [0, x])[1]
+
+    def nested(i, a):
+        inner = tf.while_loop(lambda j, b: j < 2, lambda j, b: [j + 1, b + 0.05 * tf.gradients(curve(b), b)[0]], [0, a])[1]
+        return i + 1, inner * tf.gradients(curve(a), a)[0]
+
+    made = [climbed(curve), climbed(branches), climbed(looped), tf.while_loop(lambda i, a: i < 2, nested, [0, x])[1], tf.gradients(climbed(curve), x)[0]]
+    np.testing.assert_allclose(run(*made), [0.81433207, 2.8909726, 0.5099116, 0.63990283, 1.446456], rtol=1e-6)

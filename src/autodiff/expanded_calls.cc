@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/control_depth.h"
+#include "graph/control_flow_context.h"
 #include "graph/verify.h"
 
 namespace millrace {
@@ -111,6 +112,18 @@ Status ExpandedCalls::Redirect(Node* call, const Expansion& expansion) {
   return absl::OkStatus();
 }
 
+// What a call expands to lies where the call does: in the branch or the loop under construction that has it.
+void ExpandedCalls::LayBeside(const Node* call, int mark) {
+  auto* context = dynamic_cast<ControlFlowContext*>(graph_.context());
+  while (context != nullptr && !context->Contains(call)) {
+    context = dynamic_cast<ControlFlowContext*>(context->outer());
+  }
+  if (context == nullptr) return;
+  for (const Node* node : graph_.nodes()) {
+    if (node->id() >= mark) context->Insert(node);
+  }
+}
+
 Status ExpandedCalls::ExpandOne(Node* call) {
   if (const Expansion* known = graph_.FindExpansion(call)) return Redirect(call, *known);
   ExpandOptions options;
@@ -126,6 +139,7 @@ Status ExpandedCalls::ExpandOne(Node* call) {
   }
   graph_.SetContext(context);
   MR_RETURN_IF_ERROR(b.status());
+  LayBeside(call, mark);
   MR_RETURN_IF_ERROR(Redirect(call, expansion));
   graph_.SetExpansion(call, std::move(expansion));
   return absl::OkStatus();

@@ -38,6 +38,7 @@ class ExpandedCalls {
   bool HasOwnGradient(const Node& call) const;
   std::vector<Node*> CallsBetween(const std::vector<Output>& ys, const std::vector<Output>& xs) const;
   Status ExpandOne(Node* call);
+  void LayBeside(const Node* call, int mark);
   Status Redirect(Node* call, const Expansion& expansion);
 
   const GradientOptions& options_;

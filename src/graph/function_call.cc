@@ -210,27 +210,45 @@ class Instantiation {
     it->second.s = frame->second;
   }
 
-  // Side effects that are not inside a conditional or loop of the body; and calls wait for what the call waits for.
+  // Side effects that are not inside a conditional or loop of the body. And calls wait for what the call waits for;
+  // where they are in a loop, which no edge may enter, the loop does.
   void AddSideEffects(int mark, std::vector<Node*>* effects) {
+    struct Depth {
+      int blocks = 0, loops = 0;  // of conditionals and loops, and of loops alone
+    };
     const auto& nodes = graph_->nodes();
     const auto first =
         std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
-    std::vector<int> depth(static_cast<size_t>(graph_->num_node_ids() - mark), 0);  // of conditionals and loops
-    const auto depth_of = [&](const Node* n) -> int {
-      return n->id() < mark ? 0 : depth[static_cast<size_t>(n->id() - mark)];
-    };
+    std::vector<Depth> depth(static_cast<size_t>(graph_->num_node_ids() - mark));
+    std::vector<Node*> enters;
+    bool loops_wait = false;
     for (Node* n : std::vector<Node*>(first, nodes.end())) {
-      int& mine = depth[static_cast<size_t>(n->id() - mark)];
-      for (const Node* from : n->control_inputs()) mine = std::max(mine, depth_of(from));
-      for (const Output& o : n->inputs()) mine = std::max(mine, depth_of(o.node));
+      Depth& mine = depth[static_cast<size_t>(n->id() - mark)];
+      const auto reads = [&](const Node* from) {
+        if (from->id() < mark) return;
+        const Depth& its = depth[static_cast<size_t>(from->id() - mark)];
+        mine = {.blocks = std::max(mine.blocks, its.blocks), .loops = std::max(mine.loops, its.loops)};
+      };
+      for (const Node* from : n->control_inputs()) reads(from);
+      for (const Output& o : n->inputs()) reads(o.node);
       const bool is_effect = n->op() == nullptr || n->op()->stateful;
-      if (is_effect && mine == 0 && std::find(effects->begin(), effects->end(), n) == effects->end()) {
+      if (is_effect && mine.blocks == 0 && std::find(effects->begin(), effects->end(), n) == effects->end()) {
         effects->push_back(n);
       }
-      mine = std::max(mine + ControlDepthChange(*n), 0);
-      if (!IsCall(*graph_, *n)) continue;
-      for (Node* from : call_.control_inputs) graph_->AddControlEdge(from, n);
+      if (n->control_op() == ControlOp::kEnter && mine.loops == 0) enters.push_back(n);
+      if (IsCall(*graph_, *n)) {
+        if (mine.loops == 0) WaitForInputs(n);
+        loops_wait |= mine.loops > 0;
+      }
+      mine.blocks = std::max(mine.blocks + ControlDepthChange(*n), 0);
+      mine.loops += n->control_op() == ControlOp::kEnter ? 1 : n->control_op() == ControlOp::kExit ? -1 : 0;
     }
+    if (!loops_wait) return;
+    for (Node* enter : enters) WaitForInputs(enter);
+  }
+
+  void WaitForInputs(Node* node) {
+    for (Node* from : call_.control_inputs) graph_->AddControlEdge(from, node);
   }
 
   const CallSpec& call_;

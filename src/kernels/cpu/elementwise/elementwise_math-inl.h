@@ -57,17 +57,17 @@ struct FloatTraits<double> {
 };
 
 template <typename T>
-inline T FromBits(typename FloatTraits<T>::Bits b) {
+HWY_INLINE T FromBits(typename FloatTraits<T>::Bits b) {
   return std::bit_cast<T>(b);
 }
 template <typename T>
-inline typename FloatTraits<T>::Bits ToBits(T v) {
+HWY_INLINE typename FloatTraits<T>::Bits ToBits(T v) {
   return std::bit_cast<typename FloatTraits<T>::Bits>(v);
 }
 
 // 2^n, where t = n + kRound and n fits the exponent.
 template <typename T>
-inline T PowerOfTwo(T t) {
+HWY_INLINE T PowerOfTwo(T t) {
   using F = FloatTraits<T>;
   return FromBits<T>((ToBits(t) + F::kBias) << F::kMantissa);
 }
@@ -98,7 +98,7 @@ constexpr int kFloatExpTerms = 9, kFloatLogTerms = 5;
 
 // (e^r - 1 - r) / r^2.
 template <int kTerms, typename T>
-inline T ExpTail(T r) {
+HWY_INLINE T ExpTail(T r) {
   constexpr Reciprocals<T> kSeries(false);
   T p = kSeries.value[kTerms];
 #pragma GCC unroll 24
@@ -107,7 +107,7 @@ inline T ExpTail(T r) {
 }
 
 template <typename T, int kTerms = FloatTraits<T>::kExpTerms>
-inline T Exp(T x) {
+HWY_INLINE T Exp(T x) {
   using F = FloatTraits<T>;
   x = x < F::kExpLow ? F::kExpLow : x;
   x = x > F::kExpHigh ? F::kExpHigh : x;
@@ -119,7 +119,7 @@ inline T Exp(T x) {
 }
 
 template <typename T, int kTerms = FloatTraits<T>::kExpTerms>
-inline T Expm1(T x0) {
+HWY_INLINE T Expm1(T x0) {
   using F = FloatTraits<T>;
   T x = x0 < T(-40) ? T(-40) : x0;
   x = x > F::kExpHigh ? F::kExpHigh : x;
@@ -131,18 +131,15 @@ inline T Expm1(T x0) {
   return x0 == T(0) ? x0 : y;
 }
 
-// log of a positive finite number.
+// log(x / 2^(bias - kBias)) of a positive normal number: with kBias as bias, its log.
 template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
-inline T LogPositive(T x) {
+HWY_INLINE T LogOfScaled(T x, T bias) {
   using F = FloatTraits<T>;
   using Bits = typename F::Bits;
-  const bool tiny = x < std::numeric_limits<T>::min();
-  const T scaled = tiny ? x * static_cast<T>(Bits{1} << (F::kMantissa + 2)) : x;
   constexpr Bits kOne = F::kBias << F::kMantissa;
-  const Bits shifted = ToBits(scaled) + (kOne - F::kSqrtHalf);
+  const Bits shifted = ToBits(x) + (kOne - F::kSqrtHalf);
   const T m = FromBits<T>((shifted & ((Bits{1} << F::kMantissa) - 1)) + F::kSqrtHalf);
-  const T biased = FromBits<T>((shifted >> F::kMantissa) | ToBits(F::kIntBase)) - F::kIntBase;
-  const T k = biased - (tiny ? static_cast<T>(F::kBias + F::kMantissa + 2) : static_cast<T>(F::kBias));
+  const T k = (FromBits<T>((shifted >> F::kMantissa) | ToBits(F::kIntBase)) - F::kIntBase) - bias;
   const T f = m - T(1);
   const T s = f / (T(2) + f);
   const T z = s * s;
@@ -154,8 +151,25 @@ inline T LogPositive(T x) {
   return k * F::kLn2High - ((half_square - (s * (half_square + z * p) + k * F::kLn2Low)) - f);
 }
 
+// log of a positive normal number, as each positive float is in double. It has nothing to choose, so that loops over
+// several of them are vectors.
 template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
-inline T Log(T x) {
+HWY_INLINE T LogNormal(T x) {
+  return LogOfScaled<T, kTerms>(x, static_cast<T>(FloatTraits<T>::kBias));
+}
+
+// log of a positive finite number.
+template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
+HWY_INLINE T LogPositive(T x) {
+  using F = FloatTraits<T>;
+  constexpr int kShift = F::kMantissa + 2;
+  const bool tiny = x < std::numeric_limits<T>::min();
+  const T scaled = tiny ? x * static_cast<T>(typename F::Bits{1} << kShift) : x;
+  return LogOfScaled<T, kTerms>(scaled, tiny ? static_cast<T>(F::kBias + kShift) : static_cast<T>(F::kBias));
+}
+
+template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
+HWY_INLINE T Log(T x) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   T y = LogPositive<T, kTerms>(x);
   y = x < kInf ? y : x;
@@ -164,7 +178,7 @@ inline T Log(T x) {
 }
 
 template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
-inline T Log1p(T x) {
+HWY_INLINE T Log1p(T x) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   const T u = T(1) + x;
   T y = LogPositive<T, kTerms>(u) + (x - (u - T(1))) / u;
@@ -176,7 +190,7 @@ inline T Log1p(T x) {
 
 // From e = exp(2|x|) - 1: e / (e + 2), or 1 - 2 / (e + 2) where that loses nothing.
 template <typename T>
-inline T Tanh(T x) {
+HWY_INLINE T Tanh(T x) {
   using F = FloatTraits<T>;
   const T a = std::abs(x);
   const bool large = a > T(0.5);
@@ -190,13 +204,13 @@ inline T Tanh(T x) {
 }
 
 template <typename T>
-inline T Sigmoid(T x) {
+HWY_INLINE T Sigmoid(T x) {
   const T e = Exp(-std::abs(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
 template <typename T>
-inline T Softplus(T x) {
+HWY_INLINE T Softplus(T x) {
   return (x > T(0) ? x : T(0)) + Log1p(Exp(-std::abs(x)));
 }
 
@@ -210,7 +224,7 @@ struct ReducedAngle {
 
 // `Degree` about that of the series: 17 for double, 11 for float results.
 template <int Degree>
-inline ReducedAngle ReduceAngle(double x) {
+HWY_INLINE ReducedAngle ReduceAngle(double x) {
   using F = FloatTraits<double>;
   ReducedAngle a;
   const double t = x * 0.63661977236758134308 + F::kRound;
@@ -230,20 +244,20 @@ inline ReducedAngle ReduceAngle(double x) {
 }
 
 template <int Degree>
-inline double SinReduced(double x) {
+HWY_INLINE double SinReduced(double x) {
   const ReducedAngle a = ReduceAngle<Degree>(x);
   const double y = (a.quadrant & 1) ? a.cos : a.sin;
   const double signed_y = FromBits<double>(ToBits(y) ^ ((a.quadrant & 2) << 62));
   return x == 0.0 ? x : signed_y;
 }
 template <int Degree>
-inline double CosReduced(double x) {
+HWY_INLINE double CosReduced(double x) {
   const ReducedAngle a = ReduceAngle<Degree>(x);
   const double y = (a.quadrant & 1) ? a.sin : a.cos;
   return FromBits<double>(ToBits(y) ^ (((a.quadrant + 1) & 2) << 62));
 }
 template <int Degree>
-inline double TanReduced(double x) {
+HWY_INLINE double TanReduced(double x) {
   const ReducedAngle a = ReduceAngle<Degree>(x);
   const bool odd = a.quadrant & 1;
   const double y = (odd ? -a.cos : a.sin) / (odd ? a.sin : a.cos);

@@ -55,13 +55,14 @@ struct Atan2Op {
 // A logarithm that keeps its digits in products with exponents.
 constexpr int kPowerLogTerms = 7;
 // base not 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
-inline float PowFinite(float a, float b) {
-  const double log = LogPositive<double, kPowerLogTerms>(std::abs(static_cast<double>(a)));
+HWY_INLINE float PowFinite(float a, float b) {
+  const double log = LogNormal<double, kPowerLogTerms>(std::abs(static_cast<double>(a)));
   const double power = Exp<double, kFloatExpTerms>(static_cast<double>(b) * log);
   const float half = b * 0.5f;  // of an odd integer, no integer
-  const bool integer = std::floor(b) == b, odd = integer & (std::floor(half) != half);
-  const double of_negative = integer ? (odd ? -power : power) : std::numeric_limits<double>::quiet_NaN();
-  return static_cast<float>(a < 0.0f ? of_negative : power);
+  const bool integer = std::floor(b) == b, odd = integer & (std::floor(half) != half), negative = a < 0.0f;
+  // Bits that are set and not ways that are chosen: loops over it are vectors only without branches.
+  const uint32_t sign = negative & odd ? 0x80000000u : 0u, nan = negative & !integer ? 0x7fc00000u : 0u;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(static_cast<float>(power)) ^ sign) | nan);
 }
 
 struct TanFn {

@@ -50,7 +50,7 @@ inline float DigammaPositive(float x0) {
       z *
       (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   const double sum = near ? ten.derivative / ten.product : 0.0;
-  return static_cast<float>(LogPositive(y) - 0.5 * inverse - tail - sum);
+  return static_cast<float>(LogNormal(y) - 0.5 * inverse - tail - sum);
 }
 
 // log Gamma(x) for 0 < x < infinity, within about 1e-14 of itself or of 1. It chooses between values and not between
@@ -62,13 +62,13 @@ HWY_INLINE double LogGammaPositive(double x) {
   const double tail =
       inverse *
       (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * 691.0 / 360360)))));
-  const double log_factors = LogPositive(ten.product);
-  return (y - 0.5) * LogPositive(y) - y + kHalfLogTwoPi + tail - (near ? log_factors : 0.0);
+  const double log_factors = LogNormal(ten.product);
+  return (y - 0.5) * LogNormal(y) - y + kHalfLogTwoPi + tail - (near ? log_factors : 0.0);
 }
 
 // log Gamma(x) for 0 < x < infinity. Around its zeros 1 and 2 its Taylor series, by powers of w = 1 - x or 2 - x, whose
 // coefficients are zeta(k) / k and (zeta(k) - 1) / k; Euler's constant stands for zeta(1).
-inline float LgammaPositive(float x0) {
+HWY_INLINE float LgammaPositive(float x0) {
   constexpr double kZetaOver[] = {
       0.577215664901532861, 0.822467033424113218, 0.400685634386531428, 0.270580808427784548,
       0.207385551028673985, 0.16955717699740819,  0.144049896768846118, 0.125509669524743042,
@@ -84,8 +84,8 @@ inline float LgammaPositive(float x0) {
 }
 
 // Of 1 < s <= 16 and 0 < q < 1e6: eight terms, then the Euler-Maclaurin formula.
-inline double ZetaNear(double s, double q) {
-  const auto power = [s](double a) { return Exp(-s * LogPositive(a)); };
+HWY_INLINE double ZetaNear(double s, double q) {
+  const auto power = [s](double a) { return Exp(-s * LogNormal(a)); };
   double sum = 0.0;
 #pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) sum += power(q + k);
@@ -277,7 +277,7 @@ struct IncompleteGammaFn {
     }
     kFraction ? Fraction(lanes) : Series(lanes);
     for (int l = 0; l < kLanes; ++l) {
-      const double factor = Exp(lanes.a[l] * LogPositive(lanes.x[l]) - lanes.x[l] - LogGammaPositive(lanes.a[l]));
+      const double factor = Exp(lanes.a[l] * LogNormal(lanes.x[l]) - lanes.x[l] - LogGammaPositive(lanes.a[l]));
       const double v = factor * lanes.value[l];
       lanes.value[l] = kFraction == kUpper ? v : 1.0 - v;
     }
@@ -361,7 +361,7 @@ void WorkOff(BetaLanes& lanes, float* out) {
   BetaFraction(lanes);
   for (int l = 0; l < kLanes; ++l) {
     const double a = lanes.a[l], b = lanes.b[l], x = lanes.x[l];
-    const double factor = Exp(a * LogPositive(x) + b * LogPositive(1.0 - x) + LogGammaPositive(a + b) -
+    const double factor = Exp(a * LogNormal(x) + b * LogNormal(1.0 - x) + LogGammaPositive(a + b) -
                               LogGammaPositive(a) - LogGammaPositive(b));
     lanes.value[l] *= factor / a;
   }

@@ -132,7 +132,7 @@ void Pairs(const uint32_t* x0, const uint32_t* x1, int64_t n, float* a, float* b
     const float turn = std::bit_cast<float>(0x3f800000u | (x1[i] & 0x7fffffu)) - 1.0f;
     const float u = unit < 1.0e-7f ? 1.0e-7f : unit;
     const float angle = 2.0f * 3.14159265358979323846f * turn;
-    const float log = static_cast<float>(LogPositive<double, kFloatLogTerms>(static_cast<double>(u)));
+    const float log = static_cast<float>(LogNormal<double, kFloatLogTerms>(static_cast<double>(u)));
     const float radius = std::sqrt(-2.0f * log);
     a[i] = static_cast<float>(SinReduced<13>(static_cast<double>(angle))) * radius;
     b[i] = static_cast<float>(CosReduced<13>(static_cast<double>(angle))) * radius;

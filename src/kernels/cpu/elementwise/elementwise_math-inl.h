@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transcendental functions for one number at a time, free of branches and calls, so that the compiler makes vector code
-// of a loop over them. T is float or double. Included once per instruction set.
+// of a loop over them. T is float or double. Included once per instruction set. They, and what tiles make of them, are
+// HWY_INLINE: GCC stops to inline where a function or file has grown, and a loop with a call left in it is no vector.
 //
 // exp: x = n ln2 + r with |r| <= ln2/2, Taylor series of e^r, scaled by 2^n in two steps (so that denormals come out).
 // log: x = 2^k m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh(s) with s = (m-1)/(m+1), as a series in s^2.

@@ -179,3 +179,52 @@ def test_gradients_of_to_tensor():
         flat, nested, wide = [[np.asarray(g).tolist() for g in pair] for pair in session.run(gradients)]
     assert flat == [[1, 4, 5, 6], 29] and nested == [[1, 3, 4, 5], 23]
     assert wide == [[[0, 1], [6, 7], [8, 9], [10, 11]], [6, 8]]
+
+
+def test_one_hot_along_an_axis_of_the_indices():
+    inner = tf.ragged.constant([[[1, 2], [0, 3]], [[3, 1]]], ragged_rank=1)
+    assert run(tf.one_hot(inner, 4, axis=2)) == run(tf.one_hot(inner, 4))
+    assert run(tf.one_hot(inner, 4, axis=1)) == [[[[0, 0], [1, 0], [0, 1], [0, 0]], [[1, 0], [0, 0], [0, 0], [0, 1]]], [[[0, 0], [0, 1], [0, 0], [1, 0]]]]
+    with pytest.raises(ValueError, match="axis may not be less than indices.ragged_rank"):
+        tf.one_hot(inner, 4, axis=0)
+    with pytest.raises(ValueError, match="out of bounds"):
+        tf.one_hot(inner, 4, axis=3)
+
+
+def test_variants_and_back():
+    ragged = tf.ragged.constant([[0], [1, 2], [3], []])
+    assert ragged._to_variant().get_shape().as_list() == []
+    rows = ragged._to_variant(batched_input=True)
+    assert rows.get_shape().as_list() == [4]
+    pairs = tf.RaggedTensor._from_variant(tf.reshape(rows, [2, 2]), tf.int32, output_ragged_rank=2)
+    assert run(pairs) == [[[0], [1, 2]], [[3], []]]
+    with pytest.raises(ValueError, match="output_ragged_rank must be equal to"):
+        tf.RaggedTensor._from_variant(rows, tf.int32, output_ragged_rank=1, input_ragged_rank=1)
+
+
+def test_specs_travel_as_variants():
+    for spec, value in (
+        (tf.RaggedTensorSpec([2, None], tf.int32), tf.ragged.constant([[1, 2], [3]])),
+        (tf.SparseTensorSpec([2, 3], tf.int32), tf.SparseTensor([[0, 1], [1, 2]], [5, 6], [2, 3])),
+    ):
+        assert spec._flat_tensor_specs == [tf.TensorSpec(None, tf.variant)]
+        made, wanted = spec._from_tensor_list(spec._to_tensor_list(value)), value
+        if isinstance(value, tf.SparseTensor):
+            made, wanted = tf.sparse.to_dense(made), tf.sparse.to_dense(wanted)
+        assert run(made) == run(wanted)
+
+
+def test_functions_of_the_modules_take_ragged_tensors():
+    from millrace import names
+
+    words = tf.ragged.constant([["a", "bc"], ["d"]])
+    assert run(names.module("python.ops.string_ops").string_join([words, "!"])) == [[b"a!", b"bc!"], [b"d!"]]
+    assert run(names.module("python.ops.gen_bitwise_ops").invert(tf.ragged.constant([[0], [5, 1]]))) == [[-1], [-6, -2]]
+
+
+def test_parts_of_strings_of_any_rank():
+    from millrace.ops.ragged import strings
+
+    assert run(strings.string_split_v2("a b  c")) == [b"a", b"b", b"c"]
+    assert run(strings.string_split_v2(input=[["a,b", ""], ["c", ",d"]], sep=",")) == [[[b"a", b"b"], [b""]], [[b"c"], [b"", b"d"]]]
+    assert run(strings.string_split_v2(tf.ragged.constant([["a b"], []]), maxsplit=1)) == [[[b"a", b"b"]], []]

@@ -50,7 +50,7 @@ real_types = (_numbers.Real, _np.integer, _np.floating)
 complex_types = (_numbers.Complex, _np.number)
 
 
-_FORWARD_COMPATIBILITY_HORIZON = _datetime.date(2019, 10, 16)  # when 1.15 was released
+_FORWARD_COMPATIBILITY_HORIZON = _datetime.date(2019, 8, 21)  # that of 1.15
 _horizon = [_FORWARD_COMPATIBILITY_HORIZON]
 
 

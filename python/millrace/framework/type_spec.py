@@ -14,6 +14,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import gen_ops
 
 
 class TypeSpec:
@@ -55,13 +56,16 @@ class TypeSpec:
     def _to_tensor_list(self, value: Any) -> List[Any]:
         return nest.flatten(self._to_components(value), expand_composites=True)
 
-    def _from_tensor_list(self, tensor_list: Any) -> Any:
+    def _checked_tensors(self, tensor_list: Any) -> None:
         expected, found = self._flat_tensor_specs, [type_spec_from_value(t) for t in tensor_list]
         if len(found) != len(expected):
             raise at_user_line(ValueError("Incompatible input: wrong number of tensors"))
         for i, (have, wanted) in enumerate(zip(found, expected)):
             if not have.is_compatible_with(wanted):
                 raise at_user_line(ValueError("Incompatible input: tensor %d (%s) is incompatible with %s" % (i, tensor_list[i], wanted)))
+
+    def _from_tensor_list(self, tensor_list: Any) -> Any:
+        self._checked_tensors(tensor_list)
         return self._from_components(nest.pack_sequence_as(self._component_specs, list(tensor_list), expand_composites=True))
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
@@ -257,7 +261,20 @@ class BoundedTensorSpec(TensorSpec):
         return cls(spec.shape, kind, getattr(spec, "minimum", kind.min), getattr(spec, "maximum", kind.max), name or spec.name)
 
 
-class SparseTensorSpec(BatchableTypeSpec):
+class _EncodedSpec(BatchableTypeSpec):
+    """Of values that travel as one variant."""
+
+    _flat_tensor_specs = property(lambda self: [TensorSpec(None, dtypes.variant)])  # type: ignore[assignment]
+
+    def _from_tensor_list(self, tensor_list: Any) -> Any:
+        self._checked_tensors(tensor_list)
+        return self._decoded(tensor_list[0])
+
+    def _decoded(self, variant: Any) -> Any:
+        raise NotImplementedError("%s._decoded" % type(self).__name__)
+
+
+class SparseTensorSpec(_EncodedSpec):
     """Sparse tensors of a shape and a type."""
 
     _fields = ("shape", "dtype")
@@ -280,6 +297,20 @@ class SparseTensorSpec(BatchableTypeSpec):
 
     def _from_components(self, components: Any) -> Any:
         return (SparseTensorValue if _of_arrays(components) else SparseTensor)(*components)
+
+    def _to_tensor_list(self, value: Any) -> List[Any]:
+        return [gen_ops.serialize_sparse(*self._to_components(value), out_type=dtypes.variant)]
+
+    def _to_batched_tensor_list(self, value: Any) -> List[Any]:
+        if value.get_shape().ndims == 0:
+            raise at_user_line(ValueError("Value %s has insufficient rank for batching." % (value,)))
+        return [gen_ops.serialize_many_sparse(*self._to_components(value), out_type=dtypes.variant)]
+
+    def _decoded(self, variant: Any) -> Any:
+        made, rank = SparseTensor(*gen_ops.deserialize_sparse(variant, self._dtype)), self._shape.ndims
+        made.indices.set_shape([None, rank])
+        made.dense_shape.set_shape([rank])
+        return made
 
     def _batch(self, batch_size: Optional[int]) -> "SparseTensorSpec":
         return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
@@ -327,7 +358,7 @@ class IndexedSlicesSpec(TypeSpec):
         return IndexedSlices(*components)
 
 
-class RaggedTensorSpec(BatchableTypeSpec):
+class RaggedTensorSpec(_EncodedSpec):
     """Ragged tensors of a shape, a type and a number of ragged dimensions."""
 
     _fields = ("shape", "dtype", "ragged_rank", "row_splits_dtype")
@@ -377,6 +408,18 @@ class RaggedTensorSpec(BatchableTypeSpec):
                 if _of_arrays(components)
                 else self.value_type.from_row_splits(made, splits, validate=False)
             )
+        return made
+
+    def _to_tensor_list(self, value: Any) -> List[Any]:
+        return [value._to_variant()]
+
+    def _to_batched_tensor_list(self, value: Any) -> List[Any]:
+        return [value._to_variant(batched_input=True)]
+
+    def _decoded(self, variant: Any) -> Any:
+        made = names.find("RaggedTensor")._from_variant(variant, self._dtype, self._ragged_rank, row_splits_dtype=self._row_splits_dtype)
+        if self._shape.ndims is not None:
+            made.flat_values.set_shape(TensorShape([None]).concatenate(self._shape[self._ragged_rank + 1 :]))
         return made
 
     def _batch(self, batch_size: Optional[int]) -> "RaggedTensorSpec":

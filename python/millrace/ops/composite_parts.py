@@ -87,7 +87,7 @@ def _sizes(shape: Any) -> Any:
 
 
 def _sizes_of(spec: Any) -> List[Any]:
-    return [_sizes(part.shape) for part in spec._flat_tensor_specs]
+    return [_sizes(part.shape) for part in nest.flatten(spec._component_specs, expand_composites=True)]
 
 
 def _of_composite(value: Any, shape: Any) -> List[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.composite_tensors import IndexedSlices, IndexedSlicesValue
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.default_session import get_default_session
 from millrace.framework.graph_elements import Tensor
@@ -17,7 +17,11 @@ from millrace.testing.gradient_checker import TYPES, gradient_of, jacobians
 
 
 def _to_numpy(value: Any) -> np.ndarray:
-    """The value of a tensor, or of rows of one, in the default session; an array as it is."""
+    """The value of a tensor, or of rows of one, in the default session; an array as it is, and the sum of an IndexedSlicesValue's rows."""
+    if isinstance(value, IndexedSlicesValue):
+        dense = np.zeros(value.dense_shape, np.asarray(value.values).dtype)
+        np.add.at(dense, value.indices, value.values)
+        return dense
     if isinstance(value, IndexedSlices):
         value = convert_to_tensor(value)
     return _session().run(value) if isinstance(value, Tensor) else np.asarray(value)

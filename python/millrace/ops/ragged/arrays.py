@@ -217,16 +217,19 @@ def rank(input: Any, name: Optional[str] = None) -> Tensor:
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None, dtype: Any = None, name: Optional[str] = None
 ) -> Any:
-    """Vectors that are on_value at the index, and off_value elsewhere, in a dimension behind the ragged ones."""
+    """Vectors that are on_value at the index, and off_value elsewhere, in a dimension behind the ragged ones.
+
+    axis is the dimension of `indices` behind which it lies, from ragged_rank on: one less than where it is in what is made, as in TensorFlow 1.x.
+    """
     with name_scope(name, "RaggedOneHot", []):
         ragged = convert_to_tensor_or_ragged(indices)
         if not isinstance(ragged, RaggedTensor):
             return array_ops.one_hot(ragged, depth, on_value, off_value, axis, dtype)
         if axis is not None:
-            axis = positive_axis(axis, None if ragged.shape.ndims is None else ragged.shape.ndims + 1)
-            if axis <= ragged.ragged_rank:
+            axis = positive_axis(axis, ragged.shape.ndims)
+            if axis < ragged.ragged_rank:
                 raise at_user_line(ValueError("axis may not be less than indices.ragged_rank."))
-            axis -= ragged.ragged_rank
+            axis -= ragged.ragged_rank - 1
         return ragged.with_flat_values(array_ops.one_hot(ragged.flat_values, depth, on_value, off_value, axis, dtype))
 
 

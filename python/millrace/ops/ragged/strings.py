@@ -131,6 +131,11 @@ def string_bytes_split(input: Any = None, name: Optional[str] = None, source: An
         return _for_each(source if input is None else input, split)
 
 
+def string_split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: Optional[str] = None) -> Any:
+    """The parts of strings between separators (white space unless given), with another ragged dimension; for one string a vector."""
+    return split(input, sep, maxsplit, "RaggedTensor", name=name)
+
+
 def split(input: Any = None, sep: Any = None, maxsplit: int = -1, result_type: str = "SparseTensor", source: Any = None, name: Optional[str] = None) -> Any:
     """The parts of strings between separators (white space unless given): a sparse matrix, or ragged with result_type="RaggedTensor"."""
     if result_type not in ("SparseTensor", "RaggedTensor"):

@@ -243,6 +243,36 @@ class RaggedTensor(CompositeTensor):
 
         return conversions.from_sparse(st_input, name, row_splits_dtype)
 
+    @classmethod
+    def _from_variant(
+        cls,
+        variant: Tensor,
+        dtype: Any,
+        output_ragged_rank: int,
+        input_ragged_rank: Optional[int] = None,
+        name: Optional[str] = None,
+        row_splits_dtype: Any = dtypes.int64,
+    ) -> "RaggedTensor":
+        """The ragged tensors in a tensor of variants (such as _to_variant gives), whose dimensions become the outer ones.
+
+        Each has input_ragged_rank ragged dimensions (as many as that leaves unless it is given), the result output_ragged_rank of dtype. ValueError where
+        these do not fit the rank of `variant`.
+        """
+        rank = variant.get_shape().ndims
+        inner = -1 if input_ragged_rank is None else input_ragged_rank
+        if rank is not None and inner != -1 and output_ragged_rank != inner + rank:
+            raise at_user_line(
+                ValueError("output_ragged_rank must be equal to input_ragged_rank + variant.shape.ndims, got %d, %d and %d" % (output_ragged_rank, inner, rank))
+            )
+        with name_scope(name, "RaggedFromVariant", [variant]):
+            splits, values = gen_ops.ragged_tensor_from_variant(variant, inner, output_ragged_rank, dtype, Tsplits=row_splits_dtype)
+            return cls.from_nested_row_splits(values, splits, validate=False)
+
+    def _to_variant(self, batched_input: bool = False, name: Optional[str] = None) -> Tensor:
+        """It as one variant, or with batched_input each of its rows as one."""
+        with name_scope(name, "RaggedToVariant", [self.flat_values]):
+            return gen_ops.ragged_tensor_to_variant(self.nested_row_splits, self.flat_values, batched_input)
+
     # ---- what it is made of ----
 
     values = property(lambda self: self._values, doc="The rows one after the other: a tensor, or ragged.")
